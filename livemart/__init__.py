@@ -1,0 +1,1 @@
+"""livemart: plain-SELECT dbt models on Spark, refreshed incrementally, equal to the batch."""

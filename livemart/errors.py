@@ -1,0 +1,63 @@
+"""Every message a user can meet: a stable code, what was found and where, and the next step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class LivemartError(Exception):
+    """An error with a stable `code`, a `message` (where, then the value found) and a `hint`.
+
+    The command line prints the three and exits with `exit_code`; a traceback only with `--debug`.
+    """
+
+    exit_code = 1
+
+    def __init__(self, code: str, message: str, *, hint: str) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}\n  next: {self.hint}"
+
+
+class ConfigError(LivemartError):
+    """A wrong configuration, found before anything ran."""
+
+    exit_code = 2
+
+
+class ConfigErrors(ConfigError):
+    """All mistakes of a configuration at once."""
+
+    def __init__(self, errors: Sequence[ConfigError]) -> None:
+        first = errors[0]
+        super().__init__(first.code, first.message, hint=first.hint)
+        self.errors = tuple(errors)
+
+    def __str__(self) -> str:
+        return "\n".join(str(error) for error in self.errors)
+
+
+class StateError(LivemartError):
+    """The warehouse, the checkpoint or a lock is not in a state to go on from."""
+
+    exit_code = 2
+
+
+class PlanError(LivemartError):
+    """A model cannot be refreshed the way its policy demands."""
+
+
+class SourceError(LivemartError):
+    """A source cannot be landed."""
+
+
+class RefreshError(LivemartError):
+    """A model could not be refreshed."""
+
+
+class PublishError(LivemartError):
+    """A snapshot could not be published."""

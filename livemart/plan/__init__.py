@@ -1,0 +1,1 @@
+"""How each model can be refreshed: pure SQL analysis, no Spark."""

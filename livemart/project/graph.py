@@ -1,0 +1,139 @@
+"""The project as the analyst wrote it: an immutable view of dbt's manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Literal
+
+Policy = Literal["auto", "incremental", "strict", "full"]
+Materialized = Literal["table", "view", "ephemeral", "incremental", "seed", "snapshot", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A declared column. `data_type` is Spark DDL in lower case, or None if not declared."""
+
+    name: str
+    data_type: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSpec:
+    """How a source arrives: `config.meta.livemart` of a dbt source table, defaults filled in."""
+
+    format: Literal["json", "csv"]
+    path: str
+    keys: tuple[str, ...] = ()
+    sequence_by: tuple[str, ...] = ()
+    apply_as_deletes: str | None = None
+    event_time_is_fixed: bool = False
+    schema_drift: Literal["rescue", "evolve", "fail"] = "rescue"
+    max_future: timedelta | None = timedelta(hours=1)
+    max_age: timedelta | None = None
+    max_files_per_trigger: int | None = None
+    max_bytes_per_trigger: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """A dbt source table. `stream` is None if livemart does not land it (the clock included)."""
+
+    unique_id: str
+    source_name: str
+    name: str
+    schema: str
+    identifier: str
+    columns: tuple[Column, ...]
+    event_time: str | None
+    loaded_at_field: str | None
+    stream: StreamSpec | None
+    file: str
+    is_clock: bool = False
+
+    @property
+    def relation(self) -> str:
+        """`schema.identifier` in lower case: the table's name in the catalog and its warehouse path."""
+        return f"{self.schema}.{self.identifier}".lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A dbt model, seed or dbt snapshot.
+
+    `compiled_code` is the SELECT that dbt compiled as for a full refresh (None for seeds).
+    `primary_key`: columns that dbt's tests show to be unique and not null, else empty.
+    """
+
+    unique_id: str
+    name: str
+    schema: str
+    identifier: str
+    materialized: Materialized
+    language: str
+    compiled_code: str | None
+    depends_on: tuple[str, ...]
+    columns: tuple[Column, ...]
+    primary_key: tuple[str, ...]
+    partition_by: tuple[str, ...]
+    is_contracted: bool
+    policy: Policy
+    file: str
+    event_time: str | None = None
+    config: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def relation(self) -> str:
+        """`schema.identifier` in lower case: the table's name in the catalog and its warehouse path."""
+        return f"{self.schema}.{self.identifier}".lower()
+
+    @property
+    def is_stored(self) -> bool:
+        """True if the model's rows are a table of the warehouse."""
+        return self.materialized in ("table", "incremental", "seed", "snapshot")
+
+
+@dataclass(frozen=True, slots=True)
+class DataTest:
+    """A dbt data test. `attached_to` is the tested node; `kind` the generic test's name, or None."""
+
+    unique_id: str
+    name: str
+    kind: str | None
+    column_name: str | None
+    arguments: Mapping[str, object]
+    severity: Literal["error", "warn"]
+    compiled_code: str
+    depends_on: tuple[str, ...]
+    attached_to: str | None
+    file: str
+    warn_if: str = "!= 0"
+    error_if: str = "!= 0"
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """A dbt exposure: who reads which models."""
+
+    unique_id: str
+    name: str
+    depends_on: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """All nodes by unique id; `models` (seeds included) in dependency order."""
+
+    name: str
+    directory: str
+    target_schema: str
+    sources: Mapping[str, SourceTable]
+    models: Mapping[str, Model]
+    tests: Mapping[str, DataTest]
+    exposures: Mapping[str, Exposure]
+
+    @property
+    def clock(self) -> SourceTable | None:
+        """The source table `livemart.clock`, if the project declares it."""
+        return next((source for source in self.sources.values() if source.is_clock), None)
