@@ -1,0 +1,58 @@
+"""Intervals as people write them: `5m`, `90 seconds`, `1h 30m`, `2 days`."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+_UNITS = {
+    "s": "seconds",
+    "second": "seconds",
+    "seconds": "seconds",
+    "m": "minutes",
+    "minute": "minutes",
+    "minutes": "minutes",
+    "h": "hours",
+    "hour": "hours",
+    "hours": "hours",
+    "d": "days",
+    "day": "days",
+    "days": "days",
+}
+_PART = re.compile(r"(\d+)\s*([a-z]+)")
+
+
+def parse_interval(text: str) -> timedelta:
+    """Return the positive interval that `text` writes, as whole numbers with units.
+
+    Raises:
+        ValueError: the text is no such interval; the message says what is accepted.
+
+    >>> parse_interval("1h 30m")
+    datetime.timedelta(seconds=5400)
+    """
+    cleaned = text.strip().lower()
+    parts = _PART.findall(cleaned)
+    is_whole = bool(parts) and not _PART.sub("", cleaned).strip()
+    if not is_whole or any(unit not in _UNITS for _, unit in parts):
+        raise ValueError(f"{text!r} is not an interval such as 5m, 90 seconds or 1h 30m")
+    total = sum((timedelta(**{_UNITS[unit]: int(n)}) for n, unit in parts), timedelta())
+    if total <= timedelta():
+        raise ValueError(f"{text!r} is not above zero")
+    return total
+
+
+def format_interval(interval: timedelta) -> str:
+    """Return `interval` as `parse_interval` reads it, in the largest units; below a second `0s`.
+
+    >>> format_interval(timedelta(hours=25, seconds=3))
+    '1d 1h 3s'
+    """
+    seconds = int(interval.total_seconds())
+    sign, seconds = ("-", -seconds) if seconds < 0 else ("", seconds)
+    parts = []
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
+        count, seconds = divmod(seconds, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return sign + (" ".join(parts) or "0s")

@@ -1,0 +1,230 @@
+"""What an operator sets: flags, then `LIVEMART_*`, then `livemart.yml`, then the defaults.
+
+Everything is validated once, before anything runs, and all mistakes are reported together.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BeforeValidator, Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from livemart.errors import ConfigError, ConfigErrors
+from livemart.intervals import parse_interval
+
+_PREFIX = "LIVEMART_"
+_FILE = "livemart.yml"
+_PATHS = ("project_dir", "profiles_dir", "warehouse", "landing", "jars")
+
+
+def _read_interval(value: object) -> object:
+    return parse_interval(value) if isinstance(value, str) else value
+
+
+def _read_instant(value: object) -> object:
+    """Without a zone an instant is UTC, as in landed records."""
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    return value
+
+
+def _read_mapping(value: object) -> object:
+    """dbt's `--vars` is a YAML mapping in a string."""
+    if not isinstance(value, str):
+        return value
+    try:
+        loaded = yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise ValueError(f"{value!r} is not a YAML mapping") from error
+    return {} if loaded is None else loaded
+
+
+def _read_words(value: object) -> object:
+    return tuple(value.split()) if isinstance(value, str) else value
+
+
+Interval = Annotated[timedelta, BeforeValidator(_read_interval)]
+Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_read_words)]
+
+
+class Settings(BaseSettings):
+    """All settings of one run; paths are absolute, times UTC."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+    project_dir: Path = Path(".")
+    profiles_dir: Path | None = None
+    warehouse: Path = Path("warehouse")
+    landing: Path = Path("landing")
+    jars: Path | None = None
+    target: str | None = None
+    vars: Annotated[dict[str, Any], NoDecode, BeforeValidator(_read_mapping)] = Field(
+        default_factory=dict
+    )
+    select: Words = ()
+    exclude: Words = ()
+    as_of: Annotated[datetime | None, BeforeValidator(_read_instant)] = None
+    clock: Literal["wall", "event_time"] = "wall"
+    pane: Interval = timedelta(minutes=5)
+    every: Interval = timedelta(minutes=5)
+    master: str = "local[*]"
+    memory: Annotated[str, Field(pattern=r"^\d+[mg]$")] = "3g"
+    lane: Literal["auto", "small", "large"] = "auto"
+    small_lane_rows: Annotated[int, Field(gt=0)] = 100_000
+    threads: Annotated[int, Field(ge=1, le=64)] = 2
+    attempts: Annotated[int, Field(ge=1, le=100)] = 3
+    stop_timeout: Interval = timedelta(seconds=60)
+    log_format: Literal["text", "json"] = "text"
+    debug: bool = False
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read nothing but what `load_settings` hands over, in its order."""
+        return (init_settings,)
+
+
+# Read by other parts of the program, never settings of a run.
+_OTHER_VARIABLES = frozenset({"FAILPOINT", "SPARK_LOG"})
+
+
+def load_settings(
+    flags: Mapping[str, object],
+    *,
+    environ: Mapping[str, str] | None = None,
+    directory: Path | None = None,
+) -> Settings:
+    """Return the settings of this run.
+
+    Args:
+        flags: what the command line gave, by field name; None means not given.
+        environ: the environment; the process's own if None.
+        directory: what relative paths of flags and environment start from; the working folder
+            if None. Those of `livemart.yml` start from its own folder, the project's.
+
+    Raises:
+        ConfigErrors: every UNKNOWN_SETTING and WRONG_SETTING at once.
+    """
+    environ = os.environ if environ is None else environ
+    directory = (directory or Path.cwd()).absolute()
+    given = {name: value for name, value in flags.items() if value is not None}
+    variables = {
+        name.removeprefix(_PREFIX).lower(): value
+        for name, value in environ.items()
+        if name.startswith(_PREFIX)
+    }
+    errors = _unknown_variables(variables)
+    variables = {name: text for name, text in variables.items() if name in Settings.model_fields}
+    project_dir = directory / str(given.get("project_dir") or variables.get("project_dir") or ".")
+    in_file, lines = _read_file(project_dir / _FILE, errors)
+
+    values: dict[str, object] = {}
+    origins: dict[str, str] = {}
+    for name, value in in_file.items():
+        values[name], origins[name] = value, f"{_FILE}:{lines.get(name, 1)}: {name}"
+    _make_absolute(values, project_dir)
+    for name, text in variables.items():
+        values[name], origins[name] = text, f"{_PREFIX}{name.upper()}"
+    for name, value in given.items():
+        values[name], origins[name] = value, f"--{name.replace('_', '-')}"
+    for name in _PATHS:
+        if values.get(name) is None and (default := Settings.model_fields[name].default):
+            values[name] = default
+    _make_absolute(values, directory)
+    try:
+        settings = Settings(**values)  # type: ignore[arg-type]
+    except ValidationError as error:
+        errors += [_explain(detail, origins) for detail in error.errors()]
+    if errors:
+        raise ConfigErrors(errors)
+    return settings
+
+
+def nearest(word: str, words: list[str]) -> str:
+    """Return ` (did you mean x?)` for the word of `words` most like `word`, or nothing."""
+    found = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
+    return f" (did you mean {found[0]}?)" if found else ""
+
+
+def _unknown_variables(variables: Mapping[str, str]) -> list[ConfigError]:
+    """Only near misses: other programs may own variables that begin like ours."""
+    names = list(Settings.model_fields)
+    return [
+        ConfigError(
+            "UNKNOWN_SETTING",
+            f"environment: found {_PREFIX}{name.upper()}",
+            hint=f"write {_PREFIX}{close[0].upper()}, or unset it",
+        )
+        for name in sorted(variables)
+        if name not in names
+        and name.upper() not in _OTHER_VARIABLES
+        and (close := difflib.get_close_matches(name, names, n=1, cutoff=0.8))
+    ]
+
+
+def _read_file(path: Path, errors: list[ConfigError]) -> tuple[dict[str, object], dict[str, int]]:
+    """Return the values of `livemart.yml` and the line of each; mistakes go to `errors`."""
+    if not path.is_file():
+        return {}, {}
+    text = path.read_text(encoding="utf-8")
+    try:
+        values = yaml.safe_load(text) or {}
+        node = yaml.compose(text)
+    except yaml.YAMLError as error:
+        message = " ".join(str(error).split())
+        errors.append(ConfigError("WRONG_SETTING", f"{path}: {message}", hint="write valid YAML"))
+        return {}, {}
+    if not isinstance(values, dict):
+        message = f"{path}:1: found {type(values).__name__}, not a mapping"
+        errors.append(ConfigError("WRONG_SETTING", message, hint="write `name: value` lines"))
+        return {}, {}
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    lines = {str(key.value): key.start_mark.line + 1 for key, _ in pairs}
+    return {str(name): value for name, value in values.items()}, lines
+
+
+def _make_absolute(values: dict[str, object], start: Path) -> None:
+    for name in _PATHS:
+        if values.get(name) is not None:
+            values[name] = Path(os.path.normpath(start / str(values[name])))
+
+
+def _explain(detail: Mapping[str, Any], origins: Mapping[str, str]) -> ConfigError:
+    """Turn one finding of pydantic into where, what was found, and the next step."""
+    name = str(detail["loc"][0])
+    where = origins.get(name, name)
+    if detail["type"] == "extra_forbidden":
+        words = sorted(Settings.model_fields)
+        return ConfigError(
+            "UNKNOWN_SETTING",
+            f"{where}: unknown setting{nearest(name, words)}",
+            hint=f"use one of {', '.join(words)}",
+        )
+    reason = str(detail["msg"]).removeprefix("Value error, ")
+    message = f"{where}: found {detail['input']!r}"
+    expected = str(detail.get("ctx", {}).get("expected", ""))
+    close = nearest(
+        str(detail["input"]), expected.replace("'", "").replace(" or ", ", ").split(", ")
+    )
+    return ConfigError("WRONG_SETTING", f"{message}{close}", hint=reason[:1].lower() + reason[1:])
