@@ -1,0 +1,47 @@
+"""What one micro-batch works with: handed from the pipeline to refresh and checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from livemart.engine.tables import Tag, Warehouse
+from livemart.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuild:
+    """Why a model cannot start from the frontier, and the generation its next table belongs to.
+
+    `code` is NEW_MODEL, FINGERPRINT_CHANGED, CHANGED_OUTSIDE or SELECTED.
+    """
+
+    code: str
+    message: str
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchContext:
+    """Session, tables and identity of the micro-batch `batch_id` of `epoch`.
+
+    `rebuilds`: by unique id, the models to recompute in full whatever their plan allows.
+    `report` is called with a model's unique id and a word when its refresh starts and ends.
+    """
+
+    spark: SparkSession
+    warehouse: Warehouse
+    settings: Settings
+    epoch: str
+    batch_id: int
+    rebuilds: Mapping[str, Rebuild] = field(default_factory=dict)
+    report: Callable[[str, str], None] = lambda unique_id, word: None
+
+    def tag(self, relation: str, generation: int) -> Tag:
+        """Return the transaction id under which `relation` is committed in this batch, once."""
+        metadata = {"batch_id": str(self.batch_id), "relation": relation}
+        return Tag(f"{self.epoch}/{relation}/{generation}", self.batch_id, metadata)

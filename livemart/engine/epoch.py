@@ -1,0 +1,176 @@
+"""The checkpoint beside the snapshot log: is it the one the log was written with, whole and not older?
+
+Delta skips a write whose batch id it has seen under the same epoch. A lost, torn or older
+checkpoint would hand out such ids again, and records would vanish in silence: so it is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from livemart.errors import StateError
+
+EPOCH_FILE = "livemart_epoch.json"
+_WAY_OUT = (
+    "put the checkpoint that belongs to this warehouse back, or start a new one with "
+    "`build --new-epoch`: landed tables stay, all files below the landing folder are read again; "
+    "sources with keys absorb the repeats, append-only sources would hold those lines twice"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """The random id of a checkpoint, part of every transaction id written under it.
+
+    `replaces` is the epoch of the log when this checkpoint was started anew, until its first
+    snapshot row is written.
+    """
+
+    id: str
+    replaces: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What the log and the landed tables know: the newest epoch and batch id of each."""
+
+    epoch: str
+    batch_id: int
+    landed_batch_id: int = -1
+
+
+def open_checkpoint(checkpoint: Path, recorded: Recorded | None, *, new_epoch: bool) -> Epoch:
+    """Return the epoch of `checkpoint`, made here if checkpoint and log are both new.
+
+    Args:
+        checkpoint: Spark's checkpoint folder of the landing stream.
+        recorded: what was written under the newest epoch of the log; None if the log is empty.
+        new_epoch: start a new checkpoint; the old one is kept beside it.
+
+    Raises:
+        StateError: CHECKPOINT_LOST, CHECKPOINT_OLDER or CHECKPOINT_TORN.
+    """
+    if new_epoch:
+        return _start_epoch(checkpoint, recorded.epoch if recorded else None)
+    epoch = read_epoch(checkpoint)
+    if epoch is None:
+        if recorded is None and _last_batch(checkpoint / "offsets") is None:
+            return _start_epoch(checkpoint, None)
+        wrote = f"the snapshot log was written under epoch {recorded.epoch}" if recorded else (
+            "it holds offsets"
+        )
+        raise StateError(
+            "CHECKPOINT_LOST", f"{checkpoint}: has no {EPOCH_FILE}, but {wrote}", hint=_WAY_OUT
+        )
+    _refuse_torn(checkpoint, recorded)
+    if recorded is None:
+        return epoch
+    if epoch.id != recorded.epoch:
+        if epoch.replaces == recorded.epoch:
+            return epoch
+        raise StateError(
+            "CHECKPOINT_LOST",
+            f"{checkpoint}: found epoch {epoch.id}, the snapshot log was written under "
+            f"{recorded.epoch}",
+            hint=_WAY_OUT,
+        )
+    _refuse_older(checkpoint, recorded)
+    return epoch
+
+
+def read_epoch(checkpoint: Path) -> Epoch | None:
+    """Return the epoch that `checkpoint` carries, None if it carries none.
+
+    Raises:
+        StateError: CHECKPOINT_TORN, if the file is not what was written.
+    """
+    path = checkpoint / EPOCH_FILE
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return Epoch(content["epoch"], content.get("replaces"))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError) as error:
+        raise StateError(
+            "CHECKPOINT_TORN", f"{path}: found {path.read_bytes()[:80]!r}", hint=_WAY_OUT
+        ) from error
+
+
+def _start_epoch(checkpoint: Path, replaces: str | None) -> Epoch:
+    if checkpoint.exists():
+        kept = checkpoint.with_name(f"{checkpoint.name}.replaced-{uuid.uuid4().hex[:8]}")
+        checkpoint.rename(kept)
+    checkpoint.mkdir(parents=True)
+    epoch = Epoch(uuid.uuid4().hex, replaces)
+    draft = checkpoint / f".{EPOCH_FILE}"
+    with draft.open("w", encoding="utf-8") as file:
+        json.dump({"epoch": epoch.id, "replaces": epoch.replaces}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.rename(checkpoint / EPOCH_FILE)
+    return epoch
+
+
+def _refuse_older(checkpoint: Path, recorded: Recorded) -> None:
+    """A batch runs only after its offsets are written: fewer offsets than batches is an old copy."""
+    planned = _last_batch(checkpoint / "offsets")
+    known = max(recorded.batch_id, recorded.landed_batch_id)
+    if known > (-1 if planned is None else planned):
+        raise StateError(
+            "CHECKPOINT_OLDER",
+            f"{checkpoint}: its last batch is {'none' if planned is None else planned}, the "
+            f"warehouse holds batch {known} of the same epoch",
+            hint=_WAY_OUT,
+        )
+
+
+def _refuse_torn(checkpoint: Path, recorded: Recorded | None) -> None:
+    committed = _last_batch(checkpoint / "commits")
+    folders = [checkpoint / "offsets", checkpoint / "commits"]
+    folders += sorted(path for path in checkpoint.glob("sources/*") if path.is_dir())
+    for folder in folders:
+        batch_id = _last_batch(folder)
+        if batch_id is None or _is_whole(folder / str(batch_id)):
+            continue
+        path = folder / str(batch_id)
+        known = max(recorded.batch_id, recorded.landed_batch_id) if recorded else -1
+        hint = _WAY_OUT
+        if folder.name == "commits" and known >= batch_id:
+            hint = f"remove {path}: the batch is replayed, and what it wrote is skipped"
+        elif folder.name == "offsets" and max(known, -1 if committed is None else committed) < (
+            batch_id
+        ):
+            hint = f"remove {path}: nothing was written under this batch, it is planned again"
+        raise StateError("CHECKPOINT_TORN", f"{path}: {_describe(path)}", hint=hint)
+
+
+def _last_batch(folder: Path) -> int | None:
+    return max((int(name) for name in _names(folder) if name.isdigit()), default=None)
+
+
+def _names(folder: Path) -> Iterable[str]:
+    return os.listdir(folder) if folder.is_dir() else ()
+
+
+def _is_whole(path: Path) -> bool:
+    """Spark's log files: a version line, then JSON lines (`-` and numbers among the offsets)."""
+    lines = path.read_bytes().splitlines()
+    if not lines or not lines[0].startswith(b"v"):
+        return False
+    try:
+        for line in lines[1:]:
+            if line not in (b"-", b""):
+                json.loads(line)
+    except ValueError:
+        return False
+    return len(lines) > 1 or path.parent.parent.name == "sources"
+
+
+def _describe(path: Path) -> str:
+    size = path.stat().st_size
+    return "found an empty file" if size == 0 else f"torn after {size} bytes"
