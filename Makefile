@@ -1,0 +1,71 @@
+# Targets with a double hash are shown by `make help`. Each makes the environment first.
+PYTHON ?= python3
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest
+# Spark suites run one after the other: two JVMs on two cores help nobody.
+SPARK_PYTEST := $(PYTEST) -p no:xdist
+
+.DEFAULT_GOAL := help
+.PHONY: help env env-unit demo demo-once test test-unit test-dbt test-integration test-equivalence \
+	test-faults test-nightly golden bench-refresh lint format lock clean
+
+help: ## Show what there is
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+env: ## Make .venv from the lock and fetch the Delta jars (once)
+	@$(PYTHON) scripts/setup.py
+
+env-unit:
+	@$(PYTHON) scripts/setup.py --without-java
+
+demo: env ## Orders of 15 days, then live ones, until Ctrl-C
+	@$(BIN)/python -m demo
+
+demo-once: env ## The same, ending by itself with the exit code of verify
+	@$(BIN)/python -m demo --once
+
+test: env test-unit test-dbt test-integration test-equivalence test-faults ## All tests, long ones as a sample (up to 45 min)
+
+test-unit: env-unit ## Tests without a JVM
+	$(PYTEST) tests/unit tests/golden -n 2 -q
+
+test-dbt: env
+	$(SPARK_PYTEST) tests/dbt
+
+test-integration: env
+	$(SPARK_PYTEST) tests/integration
+
+test-equivalence: env
+	$(SPARK_PYTEST) tests/equivalence
+
+test-faults: env
+	$(SPARK_PYTEST) tests/faults
+
+test-nightly: export LIVEMART_NIGHTLY := 1
+test-nightly: test ## All tests with every count in full (hours)
+
+golden: env-unit ## Rewrite the golden files of the planner; review the diff
+	$(PYTEST) tests/golden --golden-update -q
+
+bench-refresh: env ## Refresh at 1 M and 10 M orders against recompute and DuckDB (hours, 12 GB)
+	@$(BIN)/python -m bench.refresh
+
+lint: env-unit ## Every check that needs no test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/sqlfluff lint models macros examples
+	$(BIN)/yamllint --strict .
+	$(BIN)/codespell
+
+format: env-unit ## Format Python
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: ## Resolve requirements/dev.lock anew from pyproject.toml (needs uv)
+	$(PYTHON) -m uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--custom-compile-command "make lock" --extra dev -o requirements/dev.lock pyproject.toml
+
+clean: ## Remove what runs left behind; .venv and the jars stay
+	rm -rf warehouse landing target logs spark-warehouse artifacts .pytest_cache .mypy_cache .ruff_cache .hypothesis
