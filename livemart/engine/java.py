@@ -1,0 +1,67 @@
+"""The Java that Spark starts: found the way Spark finds it, and of the one tested version."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from livemart.errors import ConfigError
+
+REQUIRED_JAVA = 17
+
+_HINT = (
+    f"install Java {REQUIRED_JAVA} (Debian: apt-get install openjdk-{REQUIRED_JAVA}-jre-headless) "
+    "and put it on PATH, or set JAVA_HOME to its folder"
+)
+_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+
+
+def find_java() -> Path:
+    """Return the `java` that Spark will run: the one of JAVA_HOME if that is set, else of PATH.
+
+    Raises:
+        ConfigError: JAVA_MISSING.
+    """
+    if home := os.environ.get("JAVA_HOME"):
+        java = Path(home) / "bin" / "java"
+        if java.is_file():
+            return java
+        raise ConfigError("JAVA_MISSING", f"JAVA_HOME={home}: found no bin/java there", hint=_HINT)
+    if found := shutil.which("java"):
+        return Path(found)
+    raise ConfigError("JAVA_MISSING", "found no java on PATH and no JAVA_HOME", hint=_HINT)
+
+
+def parse_java_version(text: str) -> int | None:
+    """Return the feature release in what `java -version` prints, None if there is none.
+
+    >>> parse_java_version('openjdk version "17.0.15" 2025-04-15')
+    17
+    >>> parse_java_version('java version "1.8.0_412"')
+    8
+    """
+    found = _VERSION.search(text)
+    return int(found.group(1)) if found else None
+
+
+def require_java() -> Path:
+    """Return the `java` that Spark will run, of the version the project is tested with.
+
+    Raises:
+        ConfigError: JAVA_MISSING, JAVA_WRONG_VERSION.
+    """
+    java = find_java()
+    try:
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ConfigError("JAVA_MISSING", f"{java}: does not run ({error})", hint=_HINT) from error
+    version = parse_java_version(answer.stderr + answer.stdout)
+    if version != REQUIRED_JAVA:
+        found = f"Java {version}" if version else "a Java that does not tell its version"
+        raise ConfigError(
+            "JAVA_WRONG_VERSION", f"{java}: found {found}, need Java {REQUIRED_JAVA}", hint=_HINT
+        )
+    return java
