@@ -1,0 +1,45 @@
+"""What all tests share: tiers by folder, the nightly switch and one Hypothesis profile."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+IS_NIGHTLY = os.environ.get("LIVEMART_NIGHTLY") == "1"
+_TIERS = frozenset({"unit", "integration", "equivalence", "faults", "dbt"})
+
+# No deadline: a machine under load is not a wrong result. A failing example prints its seed.
+settings.register_profile("livemart", deadline=None, print_blob=True)
+settings.load_profile("livemart")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--golden-update", action="store_true", help="rewrite the golden files")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark each test with the tier of its folder; leave the nightly ones out by day."""
+    root = Path(__file__).parent
+    for item in items:
+        tier = item.path.relative_to(root).parts[0] if item.path.is_relative_to(root) else ""
+        if tier in _TIERS:
+            item.add_marker(tier)
+    if not IS_NIGHTLY:
+        left_out = [item for item in items if item.get_closest_marker("nightly")]
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+        config.hook.pytest_deselected(items=left_out)
+
+
+@pytest.fixture(scope="session")
+def is_nightly() -> bool:
+    """True if every count is to be run in full."""
+    return IS_NIGHTLY
+
+
+@pytest.fixture(scope="session")
+def golden_update(request: pytest.FixtureRequest) -> bool:
+    """True if golden files are to be rewritten."""
+    return bool(request.config.getoption("--golden-update"))
