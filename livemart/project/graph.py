@@ -110,6 +110,8 @@ class DataTest:
     file: str
     warn_if: str = "!= 0"
     error_if: str = "!= 0"
+    fail_calc: str = "count(*)"
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

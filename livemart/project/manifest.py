@@ -1,0 +1,286 @@
+"""From dbt's manifest to the project graph: keys, policies, sources, tests, in dependency order."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from graphlib import TopologicalSorter
+from typing import Any, cast, get_args
+
+from livemart.errors import ConfigError
+from livemart.project.graph import (
+    Column,
+    DataTest,
+    Exposure,
+    Materialized,
+    Model,
+    Policy,
+    Project,
+    SourceTable,
+)
+
+_NODE_KINDS = ("model", "seed", "snapshot")
+_COMBINATION_TESTS = ("unique_combination", "unique_combination_of_columns")
+_COMBINATION_ARGUMENTS = ("combination_of_columns", "column_names", "columns")
+
+
+def read_manifest(
+    manifest: Any,
+    compiled: Mapping[str, str],
+    *,
+    directory: str,
+    target_schema: str,
+) -> tuple[Project, list[ConfigError]]:
+    """Build the project graph from dbt's parsed manifest.
+
+    Args:
+        manifest: dbt's `Manifest`.
+        compiled: SQL of each compiled node, by unique id.
+        directory: the project's folder.
+        target_schema: schema of the dbt profile's target.
+
+    Returns:
+        The project, and every mistake found in what `meta.livemart` says.
+    """
+    errors: list[ConfigError] = []
+    nodes = {key: node for key, node in manifest.nodes.items() if _kind(node) in _NODE_KINDS}
+    tests = {
+        key: _data_test(node, compiled.get(key) or "")
+        for key, node in sorted(manifest.nodes.items())
+        if _kind(node) == "test"
+    }
+    tests_of: dict[str, list[DataTest]] = {}
+    for test in tests.values():
+        if test.attached_to is not None and not manifest.nodes[test.unique_id].config.where:
+            tests_of.setdefault(test.attached_to, []).append(test)
+    sources: dict[str, SourceTable] = {}
+    for key, source in sorted(manifest.sources.items()):
+        sources[key], mistakes = _source(source)
+        errors.extend(mistakes)
+    models: dict[str, Model] = {}
+    for key in _in_order(nodes):
+        models[key], mistakes = _model(nodes[key], compiled.get(key), tests_of.get(key, []))
+        errors.extend(mistakes)
+    exposures = {
+        key: Exposure(key, exposure.name, tuple(exposure.depends_on.nodes))
+        for key, exposure in sorted(manifest.exposures.items())
+    }
+    project = Project(
+        name=str(manifest.metadata.project_name),
+        directory=directory,
+        target_schema=target_schema,
+        sources=sources,
+        models=models,
+        tests=tests,
+        exposures=exposures,
+    )
+    return project, errors
+
+
+def primary_key(node: Any, tests: Iterable[DataTest]) -> tuple[str, ...]:
+    """Return the columns that identify a row of `node`, or an empty tuple.
+
+    A declared primary key counts first, then the first column that is unique and not null, then a
+    tested combination of columns. dbt's own `primary_key` is not used: it also takes a unique
+    column that may be NULL, joins two keys into one, and believes disabled tests. A test of
+    severity `warn`, or with a `where`, proves nothing about all rows; the caller leaves out the
+    latter.
+    """
+    for constraint in getattr(node, "constraints", ()):
+        if _value(constraint.type) == "primary_key" and constraint.columns:
+            return tuple(constraint.columns)
+    for name, column in node.columns.items():
+        if any(_value(constraint.type) == "primary_key" for constraint in column.constraints):
+            return (name,)
+    proven = [test for test in tests if test.severity == "error" and test.error_if == "!= 0"]
+    unique = [_bare(test.column_name) for test in proven if test.kind == "unique"]
+    not_null = {_bare(test.column_name) for test in proven if test.kind == "not_null"}
+    declared = [name.lower() for name in node.columns]
+    keys = [name for name in unique if name in not_null]
+    if keys:
+        return (min(keys, key=lambda name: declared.index(name) if name in declared else 0),)
+    combinations = [
+        tuple(_bare(str(column)) for column in _combination(test))
+        for test in proven
+        if test.kind in _COMBINATION_TESTS and _combination(test)
+    ]
+    return min(combinations, key=len, default=())
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """Return `, did you mean ...?`, or an empty string.
+
+    >>> nearest("incremantal", ("auto", "incremental"))
+    ', did you mean incremental?'
+    """
+    found = difflib.get_close_matches(word, known, n=1)
+    return f", did you mean {found[0]}?" if found else ""
+
+
+def _source(node: Any) -> tuple[SourceTable, list[ConfigError]]:
+    columns = _columns(node)
+    meta = {**node.meta, **node.config.meta}.get("livemart")
+    stream, errors = None, []
+    if meta is not None:
+        from livemart.project.sources import parse_source_spec
+
+        where = f"{node.original_file_path}: source {node.source_name}.{node.name}"
+        stream, errors = parse_source_spec(meta, columns, where)
+    source = SourceTable(
+        unique_id=node.unique_id,
+        source_name=node.source_name,
+        name=node.name,
+        schema=node.schema,
+        identifier=node.identifier,
+        columns=columns,
+        event_time=node.config.event_time,
+        loaded_at_field=node.config.loaded_at_field or node.loaded_at_field,
+        stream=stream,
+        file=node.original_file_path,
+        is_clock=(node.source_name, node.name) == ("livemart", "clock"),
+    )
+    return source, errors
+
+
+def _model(
+    node: Any, code: str | None, tests: Sequence[DataTest]
+) -> tuple[Model, list[ConfigError]]:
+    config = node.config
+    policy, errors = _policy(node)
+    partition_by = config.get("partition_by") or ()
+    if isinstance(partition_by, str):
+        partition_by = (partition_by,)
+    columns = _columns(node)
+    if _kind(node) == "seed":
+        columns = _with_types(columns, config.get("column_types") or {})
+    model = Model(
+        unique_id=node.unique_id,
+        name=node.name,
+        schema=node.schema,
+        identifier=node.alias,
+        materialized=_materialized(node),
+        language=str(_value(getattr(node, "language", "sql"))),
+        compiled_code=None if _kind(node) == "seed" else code,
+        depends_on=() if _kind(node) == "seed" else tuple(node.depends_on.nodes),
+        columns=columns,
+        primary_key=primary_key(node, tests),
+        partition_by=tuple(partition_by),
+        is_contracted=bool(config.contract.enforced),
+        policy=policy,
+        file=node.original_file_path,
+        event_time=config.get("event_time"),
+        config=config.to_dict(omit_none=True),
+    )
+    return model, errors
+
+
+def _policy(node: Any) -> tuple[Policy, list[ConfigError]]:
+    meta = {**node.meta, **node.config.meta}.get("livemart")
+    where = f"{node.original_file_path}: {node.name}: meta.livemart"
+    if meta is None:
+        return "auto", []
+    if not isinstance(meta, Mapping):
+        wrong = f"{where}: found {meta!r}, not a mapping"
+        return "auto", [
+            ConfigError("META_INVALID", wrong, hint="write `livemart: {refresh: auto}`")
+        ]
+    errors = [
+        ConfigError(
+            "META_INVALID",
+            f"{where}: unknown key {key!r}{nearest(str(key), ('refresh',))}",
+            hint="the only key on a model is `refresh`",
+        )
+        for key in meta
+        if key != "refresh"
+    ]
+    policies = get_args(Policy)
+    policy = meta.get("refresh", "auto")
+    if policy not in policies:
+        found = f"{where}.refresh: found {policy!r}{nearest(str(policy), policies)}"
+        errors.append(ConfigError("META_INVALID", found, hint=f"use one of {', '.join(policies)}"))
+        policy = "auto"
+    return cast(Policy, policy), errors
+
+
+def _data_test(node: Any, code: str) -> DataTest:
+    metadata = getattr(node, "test_metadata", None)
+    arguments = dict(metadata.kwargs) if metadata else {}
+    column_name = arguments.pop("column_name", None)
+    arguments.pop("model", None)
+    attached = getattr(node, "attached_node", None)
+    if attached is None and metadata and len(node.depends_on.nodes) == 1:
+        attached = node.depends_on.nodes[0]
+    config = node.config
+    return DataTest(
+        unique_id=node.unique_id,
+        name=node.name,
+        kind=metadata.name if metadata else None,
+        column_name=column_name if isinstance(column_name, str) else None,
+        arguments=arguments,
+        severity="warn" if str(config.severity).lower() == "warn" else "error",
+        compiled_code=code,
+        depends_on=tuple(node.depends_on.nodes),
+        attached_to=attached,
+        file=node.original_file_path,
+        warn_if=config.warn_if,
+        error_if=config.error_if,
+        fail_calc=config.fail_calc,
+        limit=config.limit,
+    )
+
+
+def _in_order(nodes: Mapping[str, Any]) -> list[str]:
+    """Return unique ids, inputs first; among equals by unique id, so that order is stable."""
+    sorter: TopologicalSorter[str] = TopologicalSorter()
+    for key in sorted(nodes):
+        inputs = [] if _kind(nodes[key]) == "seed" else nodes[key].depends_on.nodes
+        sorter.add(key, *(name for name in inputs if name in nodes))
+    sorter.prepare()
+    order: list[str] = []
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready())
+        order.extend(ready)
+        sorter.done(*ready)
+    return order
+
+
+def _materialized(node: Any) -> Materialized:
+    if _kind(node) != "model":
+        return cast(Materialized, _kind(node))
+    found = str(node.config.materialized)
+    return cast(Materialized, found) if found in get_args(Materialized) else "other"
+
+
+def _columns(node: Any) -> tuple[Column, ...]:
+    return tuple(
+        Column(name, column.data_type.lower() if column.data_type else None)
+        for name, column in node.columns.items()
+    )
+
+
+def _with_types(columns: tuple[Column, ...], types: Mapping[str, str]) -> tuple[Column, ...]:
+    """Return a seed's columns with the data types that `column_types` gives."""
+    given = {name.lower(): data_type.lower() for name, data_type in types.items()}
+    named = {column.name.lower() for column in columns}
+    kept = [Column(c.name, given.get(c.name.lower(), c.data_type)) for c in columns]
+    return (*kept, *(Column(name, kind) for name, kind in given.items() if name not in named))
+
+
+def _combination(test: DataTest) -> Sequence[object]:
+    for name in _COMBINATION_ARGUMENTS:
+        found = test.arguments.get(name)
+        if isinstance(found, list | tuple):
+            return found
+    return ()
+
+
+def _bare(name: str | None) -> str:
+    return (name or "").strip('`" ').lower()
+
+
+def _kind(node: Any) -> str:
+    return str(_value(node.resource_type))
+
+
+def _value(member: Any) -> Any:
+    return getattr(member, "value", member)

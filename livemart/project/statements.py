@@ -1,0 +1,139 @@
+"""The cursor that dbt-spark's `session` method runs on: one given Spark session, or none at all.
+
+dbt-spark asks `SparkSession.builder.enableHiveSupport()` for a session at every statement. Here the
+session is given, so that nothing decides twice which Spark is used; and while a project is only
+compiled there may be none: questions about the catalog are then answered with "nothing there",
+which is what a full refresh means, and any other statement asks the caller for a session.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+SessionFactory = Callable[[], "SparkSession"]
+_LISTS_CATALOG = re.compile(
+    r"^\s*(/\*.*?\*/\s*)*(show\s+(table|tables|databases|schemas)\b)", re.IGNORECASE | re.DOTALL
+)
+_ENDS_WITH_SEMICOLON = re.compile(r";\s*\Z")
+
+
+class SparkNeeded(Exception):
+    """A statement of the project wants Spark while it is compiled without it."""
+
+    def __init__(self, sql: str) -> None:
+        excerpt = " ".join(sql.split())[:200]
+        super().__init__(f"the project asks the database while it is compiled: {excerpt}")
+
+
+class Cursor(Protocol):
+    """What dbt-spark expects of a cursor."""
+
+    @property
+    def description(self) -> Sequence[tuple[Any, ...]]: ...
+    def execute(self, sql: str, *parameters: Any) -> None: ...
+    def fetchall(self) -> Sequence[Sequence[Any]] | None: ...
+    def fetchone(self) -> Sequence[Any] | None: ...
+    def close(self) -> None: ...
+
+
+class SparkCursor:
+    """A cursor over one Spark session, asked for at the first statement."""
+
+    def __init__(self, session: SessionFactory, parameters: Mapping[str, str]) -> None:
+        self._session = session
+        self._parameters = parameters
+        self._frame: DataFrame | None = None
+        self._rows: list[Row] | None = None
+
+    @property
+    def description(self) -> Sequence[tuple[Any, ...]]:
+        if self._frame is None:
+            return []
+        return [
+            (field.name, field.dataType.simpleString(), None, None, None, None, field.nullable)
+            for field in self._frame.schema.fields
+        ]
+
+    def execute(self, sql: str, *parameters: Any) -> None:
+        if parameters:
+            sql %= parameters
+        spark = self._session()
+        for name, value in self._parameters.items():
+            if spark.conf.get(name, None) != value:
+                spark.conf.set(name, value)
+        self._rows = None
+        self._frame = spark.sql(_ENDS_WITH_SEMICOLON.sub("", sql))
+
+    def fetchall(self) -> Sequence[Sequence[Any]] | None:
+        if self._rows is None and self._frame is not None:
+            self._rows = self._frame.collect()
+        return self._rows
+
+    def fetchone(self) -> Sequence[Any] | None:
+        if self._rows is None and self._frame is not None:
+            self._rows = list(self._frame.take(1))
+        return self._rows.pop(0) if self._rows else None
+
+    def close(self) -> None:
+        self._frame = None
+        self._rows = None
+
+
+class CompilingCursor:
+    """A cursor for compiling as for a full refresh: the catalog is empty.
+
+    Every other statement goes to the session that `session` gives, if there is one.
+
+    Raises:
+        SparkNeeded: for such a statement, if there is none.
+    """
+
+    def __init__(self, session: SessionFactory | None, parameters: Mapping[str, str]) -> None:
+        self._spark = SparkCursor(session, parameters) if session else None
+        self._asked: SparkCursor | None = None
+
+    @property
+    def description(self) -> Sequence[tuple[Any, ...]]:
+        return self._asked.description if self._asked else []
+
+    def execute(self, sql: str, *parameters: Any) -> None:
+        self._asked = None
+        if _LISTS_CATALOG.match(sql):
+            return
+        if self._spark is None:
+            raise SparkNeeded(sql)
+        self._asked = self._spark
+        self._spark.execute(sql, *parameters)
+
+    def fetchall(self) -> Sequence[Sequence[Any]] | None:
+        return self._asked.fetchall() if self._asked else []
+
+    def fetchone(self) -> Sequence[Any] | None:
+        return self._asked.fetchone() if self._asked else None
+
+    def close(self) -> None:
+        if self._spark:
+            self._spark.close()
+
+
+class Connection:
+    """What dbt-spark's `session` method opens: it only makes cursors."""
+
+    def __init__(self, make_cursor: Callable[[Mapping[str, str]], Cursor]) -> None:
+        self._make_cursor = make_cursor
+        self._parameters: Mapping[str, str] = {}
+
+    def __call__(self, *, server_side_parameters: Mapping[str, str] | None = None) -> Connection:
+        """Stand in for dbt-spark's class of this name."""
+        opened = Connection(self._make_cursor)
+        opened._parameters = server_side_parameters or {}
+        return opened
+
+    def cursor(self) -> Cursor:
+        """Return a new cursor."""
+        return self._make_cursor(self._parameters)

@@ -1,0 +1,2 @@
+select id as customer_id, customer_name, note
+from {{ ref('raw_customers') }}

@@ -1,0 +1,2 @@
+{{ config(severity='warn') }}
+select * from {{ ref('orders') }} where amount < 0
