@@ -1,0 +1,108 @@
+"""Arrow types as tables, Spark and the Delta log understand them: one form for each Spark type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from livemart.errors import RefreshError
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type without large, view and dictionary variants; timestamps in microseconds, UTC."""
+    types = pa.types
+    if types.is_large_string(kind) or types.is_string_view(kind):
+        return pa.string()
+    if types.is_large_binary(kind) or types.is_binary_view(kind) or types.is_fixed_size_binary(kind):
+        return pa.binary()
+    if types.is_timestamp(kind):
+        return pa.timestamp("us", tz="UTC" if kind.tz is not None else None)
+    if types.is_dictionary(kind):
+        return plain_type(kind.value_type)
+    if types.is_struct(kind):
+        return pa.struct([_plain_field(field) for field in kind])
+    if types.is_map(kind):
+        return pa.map_(plain_type(kind.key_type), _plain_field(kind.item_field))
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return pa.list_(_plain_field(kind.value_field).with_name("element"))
+    return kind
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with plain types only and no metadata."""
+    return pa.schema([_plain_field(field) for field in schema])
+
+
+def align(table: pa.Table, schema: pa.Schema, relation: str) -> pa.Table:
+    """Return the columns of `schema`, by name, cast without losing a value.
+
+    Args:
+        table: rows of any origin.
+        schema: plain schema of the table to write to.
+        relation: named in errors.
+
+    Raises:
+        RefreshError: SCHEMA_MISMATCH, if a column is missing, unknown, does not fit its type, or is
+            NULL where the table forbids it.
+    """
+    missing = [name for name in schema.names if name not in table.column_names]
+    unknown = [name for name in table.column_names if name not in schema.names]
+    if missing or unknown or len(set(table.column_names)) != table.num_columns:
+        raise _mismatch(relation, f"columns {table.column_names}, the table has {schema.names}")
+    columns = []
+    for field in schema:
+        column = table.column(field.name)
+        if column.type != field.type:
+            try:
+                column = column.cast(field.type)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise _mismatch(relation, f"column {field.name}: {error}") from error
+        if not field.nullable and column.null_count:
+            raise _mismatch(relation, f"column {field.name} is NOT NULL, found NULL")
+        columns.append(column)
+    return pa.table(columns, schema=schema).combine_chunks()
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """Return the Spark schema; timestamps with a zone are TIMESTAMP, without one TIMESTAMP_NTZ."""
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType(
+        [StructField(field.name, _spark_type(field.type), field.nullable) for field in schema]
+    )
+
+
+def _spark_type(kind: pa.DataType) -> DataType:
+    from pyspark.sql import types as spark
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    if pa.types.is_struct(kind):
+        fields = [
+            spark.StructField(field.name, _spark_type(field.type), field.nullable) for field in kind
+        ]
+        return spark.StructType(fields)
+    if pa.types.is_map(kind):
+        return spark.MapType(
+            _spark_type(kind.key_type), _spark_type(kind.item_type), kind.item_field.nullable
+        )
+    if pa.types.is_list(kind):
+        return spark.ArrayType(_spark_type(kind.value_type), kind.value_field.nullable)
+    if pa.types.is_timestamp(kind):
+        return spark.TimestampType() if kind.tz is not None else spark.TimestampNTZType()
+    return from_arrow_type(kind)
+
+
+def _plain_field(field: pa.Field) -> pa.Field:
+    return pa.field(field.name, plain_type(field.type), field.nullable)
+
+
+def _mismatch(relation: str, found: str) -> RefreshError:
+    return RefreshError(
+        "SCHEMA_MISMATCH",
+        f"{relation}: {found}",
+        hint="rebuild the model, or give its SQL the columns and types of the table",
+    )

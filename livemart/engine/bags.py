@@ -1,0 +1,179 @@
+"""Bags of rows in Arrow: equality as Spark groups it, for every type, without Spark.
+
+Arrow's own grouping knows no lists, structs or maps and tells -0.0 from 0.0. Here each column becomes
+small integer codes, equal exactly when Spark's GROUP BY puts two values into one group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+WEIGHT = "_weight"
+
+_Codes = np.ndarray
+
+
+def row_codes(columns: Sequence[pa.Array | pa.ChunkedArray], length: int) -> _Codes:
+    """Return one int64 code per row; two rows share a code iff all their columns are equal.
+
+    NULL equals NULL, NaN equals NaN, -0.0 equals 0.0; maps are equal whatever the order of entries.
+
+    Args:
+        columns: arrays of `length` rows each; no column at all makes every row equal.
+        length: number of rows.
+    """
+    combined = np.zeros(length, dtype=np.int64)
+    for position, column in enumerate(columns):
+        codes = _value_codes(_one_array(column))
+        combined = codes if position == 0 else _pair_codes(combined, codes)
+    return combined
+
+
+def net_rows(table: pa.Table, weights: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """Add up the weights of equal rows.
+
+    Args:
+        table: rows, repeated as often as they like.
+        weights: bigint, one for each row, never NULL.
+
+    Returns:
+        Columns of `table` plus `_weight` (bigint, never 0); key: all columns; one row per distinct row.
+    """
+    codes = row_codes(table.columns, table.num_rows)
+    _, first, group = np.unique(codes, return_index=True, return_inverse=True)
+    sums = np.zeros(len(first), dtype=np.int64)
+    np.add.at(sums, group, _one_array(weights).to_numpy(zero_copy_only=False))
+    kept = np.flatnonzero(sums)
+    netted = table.take(pa.array(first[kept])).append_column(
+        pa.field(WEIGHT, pa.int64(), nullable=False), pa.array(sums[kept], pa.int64())
+    )
+    return netted.combine_chunks()
+
+
+def is_member(
+    rows: Sequence[pa.Array | pa.ChunkedArray], others: Sequence[pa.Array | pa.ChunkedArray]
+) -> _Codes:
+    """Return, for each row of `rows`, whether an equal row is in `others` (boolean array).
+
+    Args:
+        rows: columns of the rows asked about.
+        others: the same columns, same types, of the rows looked for.
+    """
+    if not rows:
+        raise ValueError("rows without columns have no identity")
+    length = len(rows[0])
+    mask = np.ones(length, dtype=bool)
+    # One hash look-up a column leaves few rows, so that exact codes are computed for those only.
+    for column, values in zip(rows, others, strict=True):
+        if _is_plain(column.type) and mask.any():
+            found = pc.is_in(_canonical(_one_array(column)), _canonical(_one_array(values)))
+            mask &= found.to_numpy(zero_copy_only=False)
+    if len(rows) == 1 and _is_plain(rows[0].type):
+        return mask
+    likely = np.flatnonzero(mask)
+    if len(likely) == 0:
+        return mask
+    chosen = pa.array(likely)
+    stacked = [
+        pa.concat_arrays([_one_array(column).take(chosen), _one_array(values)])
+        for column, values in zip(rows, others, strict=True)
+    ]
+    codes = row_codes(stacked, len(stacked[0]))
+    mask[likely] = np.isin(codes[: len(likely)], codes[len(likely) :])
+    return mask
+
+
+def _one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+        if isinstance(column, pa.ChunkedArray):  # several chunks remain only above 2 GB
+            column = pa.concat_arrays(column.chunks)
+    return column
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return not (pa.types.is_nested(kind) or pa.types.is_null(kind) or pa.types.is_dictionary(kind))
+
+
+def _canonical(array: pa.Array) -> pa.Array:
+    """Give -0.0 and every NaN one representation."""
+    if not pa.types.is_floating(array.type):
+        return array
+    zero = pa.scalar(0.0, array.type)
+    nan = pa.scalar(float("nan"), array.type)
+    array = pc.if_else(pc.equal(array, zero), zero, array)
+    return pc.if_else(pc.is_nan(array), nan, array)
+
+
+def _value_codes(array: pa.Array) -> _Codes:
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return _value_codes(array.dictionary_decode())
+    if pa.types.is_null(kind):
+        return np.zeros(len(array), dtype=np.int64)
+    if pa.types.is_struct(kind):
+        parts = [array.is_null(), *array.flatten()]
+        return row_codes(parts, len(array))
+    if pa.types.is_map(kind):
+        return _map_codes(array)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        starts, ends = _offsets(array)
+        return _sequence_codes(array, starts, ends, _value_codes(array.values))
+    if pa.types.is_nested(kind):
+        raise TypeError(f"rows with a column of type {kind} cannot be compared")
+    indices = _canonical(array).dictionary_encode().indices
+    return pc.fill_null(indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
+
+
+def _pair_codes(left: _Codes, right: _Codes) -> _Codes:
+    low, high = right.min(initial=0), right.max(initial=0)
+    width = int(high - low) + 1
+    if int(np.abs(left).max(initial=0)) < (2**62) // width:
+        return _dense(left * width + (right - low))
+    return _dense(_dense(left) * width + (right - low))
+
+
+def _dense(codes: _Codes) -> _Codes:
+    indices = pa.array(codes).dictionary_encode().indices
+    return indices.cast(pa.int64()).to_numpy(zero_copy_only=False)
+
+
+def _offsets(array: pa.Array) -> tuple[_Codes, _Codes]:
+    """Return where each row's elements start and end in the array's values; NULL rows are empty."""
+    offsets = array.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
+    starts, ends = offsets[:-1], offsets[1:].copy()
+    missing = array.is_null().to_numpy(zero_copy_only=False)
+    ends[missing] = starts[missing]
+    return starts, ends
+
+
+def _sequence_codes(array: pa.Array, starts: _Codes, ends: _Codes, values: _Codes) -> _Codes:
+    """Code lists by the bytes of their elements' codes."""
+    lengths = ends - starts
+    picks = np.repeat(starts - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
+    flat = np.ascontiguousarray(values[picks + np.arange(len(picks))], dtype=np.int64)
+    bounds = np.concatenate(([0], np.cumsum(lengths))) * 8
+    blobs = pa.Array.from_buffers(
+        pa.large_binary(),
+        len(array),
+        [None, pa.py_buffer(bounds.astype(np.int64)), pa.py_buffer(flat)],
+    )
+    return row_codes([array.is_null(), blobs], len(array))
+
+
+def _map_codes(array: pa.Array) -> _Codes:
+    starts, ends = _offsets(array)
+    keys = _value_codes(array.keys)
+    entries = _pair_codes(keys, _value_codes(array.items))
+    lengths = ends - starts
+    rows = np.repeat(np.arange(len(array)), lengths)
+    picks = np.repeat(starts - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
+    picks = picks + np.arange(len(picks))
+    order = np.lexsort((keys[picks], rows))
+    ordered = entries[picks][order]
+    new_ends = np.cumsum(lengths)
+    return _sequence_codes(array, new_ends - lengths, new_ends, ordered)

@@ -1,0 +1,241 @@
+"""The files of one version of a Delta table: which of them can hold given rows, and reading them.
+
+deltalake's own dataset trusts the maximum of a timestamp column to the microsecond, but Spark writes it
+cut to milliseconds: a row of 23:59:59.999999 would be lost. Here such bounds are widened first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pds
+import pyarrow.fs as pfs
+from deltalake import DeltaTable
+
+from livemart.engine.arrow_types import plain_schema
+
+_FORMAT = pds.ParquetFileFormat(
+    read_options=pds.ParquetReadOptions(coerce_int96_timestamp_unit="us"),
+    default_fragment_scan_options=pds.ParquetFragmentScanOptions(pre_buffer=True),
+)
+_MAX_COMPARISONS = 5_000_000
+_MILLISECOND = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file of the table: `path` as the log spells it, typed partition values, rows (None if unknown)."""
+
+    path: str
+    size: int
+    rows: int | None
+    partition: Mapping[str, pa.Scalar]
+
+
+class FileIndex:
+    """The files of one pinned version. Immutable."""
+
+    def __init__(self, table: DeltaTable, root: Path) -> None:
+        self.root = root
+        self.version: int = table.version()
+        self.schema = plain_schema(pa.schema(table.schema().to_arrow()))
+        metadata = table.metadata()
+        self.table_id = str(metadata.id)
+        self.partition_columns = tuple(metadata.partition_columns)
+        self._adds = pa.table(table.get_add_actions(flatten=True)).combine_chunks()
+
+    def __len__(self) -> int:
+        return int(self._adds.num_rows)
+
+    @property
+    def row_count(self) -> int | None:
+        """Rows of the table by its statistics; None if a file has none."""
+        counts = self._adds.column("num_records")
+        if counts.null_count:
+            return None
+        return int(pc.sum(counts).as_py() or 0)
+
+    def files(self, mask: np.ndarray | None = None) -> list[DataFile]:
+        """Return the files, or those that a boolean mask selects."""
+        positions = range(len(self)) if mask is None else np.flatnonzero(mask).tolist()
+        paths, sizes = self._adds.column("path"), self._adds.column("size_bytes")
+        rows = self._adds.column("num_records")
+        partitions = {name: self._column(f"partition.{name}") for name in self.partition_columns}
+        return [
+            DataFile(
+                path=paths[position].as_py(),
+                size=sizes[position].as_py(),
+                rows=rows[position].as_py(),
+                partition={
+                    name: column[position].cast(self.schema.field(name).type)
+                    for name, column in partitions.items()
+                },
+            )
+            for position in positions
+        ]
+
+    def may_hold(self, rows: pa.Table) -> np.ndarray:
+        """Return, for each file, whether it can hold a row equal to one of `rows` (boolean array).
+
+        Args:
+            rows: columns of the table, or some of them; at least one row.
+        """
+        files = np.ones(len(self), dtype=bool)
+        exact: list[tuple[np.ndarray, ...]] = []
+        for name in rows.column_names:
+            bounds = self._bounds(name)
+            if bounds is None:
+                continue
+            low, high, can_be_null = bounds
+            column = rows.column(name).combine_chunks()
+            extremes = pc.min_max(column)
+            overlaps = np.zeros(len(self), dtype=bool)
+            if extremes["min"].is_valid:
+                overlaps = _true_or_null(
+                    pc.and_kleene(
+                        pc.less_equal(low, extremes["max"]), pc.greater_equal(high, extremes["min"])
+                    )
+                )
+            if column.null_count:
+                overlaps |= can_be_null
+            files &= overlaps
+            if _as_integers(column) is not None:
+                exact.append((column, low, high, can_be_null))
+        positions = np.flatnonzero(files)
+        if exact and 0 < len(positions) * rows.num_rows <= _MAX_COMPARISONS:
+            files[positions] = self._holds_any(exact, positions, rows.num_rows)
+        return files
+
+    def read(
+        self, columns: Sequence[str] | None = None, filter: pds.Expression | None = None
+    ) -> pa.Table:
+        """Return rows of the version, in one chunk a column.
+
+        Args:
+            columns: names in the order wanted; all of the schema if None.
+            filter: rows to keep; also prunes files by partition and statistics.
+        """
+        dataset = pds.FileSystemDataset(
+            self._fragments(filter), self.schema, _FORMAT, self._filesystem()
+        )
+        names = list(columns) if columns is not None else self.schema.names
+        return dataset.to_table(columns=names, filter=filter).combine_chunks()
+
+    def read_files(self, files: Sequence[DataFile], columns: Sequence[str]) -> list[pa.Table]:
+        """Return the rows of each file, in file order."""
+        return [
+            pds.FileSystemDataset(
+                [
+                    _FORMAT.make_fragment(
+                        unquote(file.path), self._filesystem(), _partition_guarantee(file.partition)
+                    )
+                ],
+                self.schema,
+                _FORMAT,
+                self._filesystem(),
+            )
+            .to_table(columns=list(columns))
+            .combine_chunks()
+            for file in files
+        ]
+
+    def _filesystem(self) -> pfs.FileSystem:
+        return pfs.SubTreeFileSystem(str(self.root), pfs.LocalFileSystem())
+
+    def _column(self, name: str) -> pa.Array:
+        return self._adds.column(name).combine_chunks()
+
+    def _bounds(self, name: str) -> tuple[pa.Array, pa.Array, np.ndarray] | None:
+        """Return lowest and highest value (NULL: unknown) and whether NULLs are possible, by file."""
+        kind = self.schema.field(name).type
+        if name in self.partition_columns:
+            if not (_has_order(kind) or pa.types.is_decimal(kind)):
+                return None
+            values = self._column(f"partition.{name}").cast(kind)
+            return values, values, values.is_null().to_numpy(zero_copy_only=False)
+        if f"min.{name}" not in self._adds.column_names or not _has_order(kind):
+            return None
+        low, high = self._column(f"min.{name}"), self._column(f"max.{name}")
+        if low.type != kind or high.type != kind:
+            low, high = low.cast(kind), high.cast(kind)
+        if pa.types.is_timestamp(kind):
+            ticks = pc.add(high.cast(pa.int64()), _MILLISECOND - 1)
+            high = ticks.cast(kind)
+        if f"null_count.{name}" not in self._adds.column_names:
+            return low, high, np.ones(len(self), dtype=bool)
+        counts = pc.fill_null(self._column(f"null_count.{name}"), 1)
+        return low, high, pc.greater(counts, 0).to_numpy(zero_copy_only=False)
+
+    def _holds_any(
+        self, exact: Sequence[tuple[Any, ...]], positions: np.ndarray, length: int
+    ) -> np.ndarray:
+        """Compare every file with every row on all integer-like columns at once."""
+        held = np.ones((len(positions), length), dtype=bool)
+        for column, low, high, can_be_null in exact:
+            values = _as_integers(column)
+            missing = column.is_null().to_numpy(zero_copy_only=False)
+            lows, highs = _as_integers(low), _as_integers(high)
+            unknown = pc.or_(low.is_null(), high.is_null()).to_numpy(zero_copy_only=False)[positions]
+            inside = (lows[positions, None] <= values) & (values <= highs[positions, None])
+            inside |= unknown[:, None]
+            held &= np.where(missing[None, :], can_be_null[positions, None], inside)
+        return held.any(axis=1)
+
+    def _fragments(self, filter: pds.Expression | None) -> list[pds.Fragment]:
+        filesystem = self._filesystem()
+        text = "" if filter is None else str(filter)
+        guarded = [
+            (name, *bounds)
+            for name in self.schema.names
+            if name in text
+            and name not in self.partition_columns
+            and (bounds := self._bounds(name)) is not None
+        ]
+        fragments = []
+        for position, file in enumerate(self.files()):
+            guarantee = _partition_guarantee(file.partition)
+            for name, low, high, can_be_null in guarded:
+                if low[position].is_valid and high[position].is_valid:
+                    column = pds.field(name)
+                    inside = (column >= low[position]) & (column <= high[position])
+                    guarantee &= inside | column.is_null() if can_be_null[position] else inside
+            fragments.append(_FORMAT.make_fragment(unquote(file.path), filesystem, guarantee))
+        return fragments
+
+
+def _partition_guarantee(partition: Mapping[str, pa.Scalar]) -> pds.Expression:
+    guarantee = pds.scalar(True)
+    for name, value in partition.items():
+        column = pds.field(name)
+        guarantee &= column == value if value.is_valid else column.is_null()
+    return guarantee
+
+
+def _has_order(kind: pa.DataType) -> bool:
+    """Types whose bounds in the log are exact, or known to be widened."""
+    return (
+        pa.types.is_integer(kind)
+        or pa.types.is_string(kind)
+        or pa.types.is_date(kind)
+        or pa.types.is_timestamp(kind)
+    )
+
+
+def _true_or_null(array: pa.Array) -> np.ndarray:
+    return pc.fill_null(array, True).to_numpy(zero_copy_only=False)
+
+
+def _as_integers(column: pa.Array) -> np.ndarray | None:
+    kind = column.type
+    if pa.types.is_date32(kind):
+        column = column.cast(pa.int32())
+    elif not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind)):
+        return None
+    return pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)

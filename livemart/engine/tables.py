@@ -1,0 +1,422 @@
+"""The warehouse's Delta tables: read at a version, net changes, one commit a batch.
+
+The only door to Delta files outside Spark. Small change sets are read and committed here in a few
+milliseconds (`small_lane`); `large_lane` does the same by Spark.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pds
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.schema import Schema as DeltaSchema
+
+from livemart.engine.arrow_types import align, plain_schema, spark_schema
+from livemart.engine.bags import WEIGHT, net_rows
+from livemart.engine.data_files import read_change_file
+from livemart.engine.delta_log import LogEntry, VersionTakenError, read_entries, read_entry
+from livemart.engine.file_index import FileIndex
+from livemart.engine.session import TABLE_PROPERTIES
+from livemart.engine.small_lane import (
+    NEW_COUNT,
+    OLD_COUNT,
+    Tag,
+    commit_diff,
+    commit_rows,
+    unsupported_reason,
+)
+from livemart.errors import RefreshError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["NEW_COUNT", "OLD_COUNT", "WEIGHT", "Commit", "Tag", "Warehouse", "to_view"]
+
+_CACHED_CHANGE_BYTES = 256 * 1024 * 1024
+_CACHED_INDEXES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What a commit did. `skipped`: the table carried this tag already, nothing was written."""
+
+    version: int
+    skipped: bool
+    rows_changed: int
+    took_ms: int
+
+
+class TableChangedError(RefreshError):
+    """Somebody else wrote to a table in the middle of a batch; `is_retriable`: replay the batch."""
+
+    is_retriable = True
+
+
+class Warehouse:
+    """Tables below one folder, `root/<schema>/<identifier>`. Safe to use from several threads."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = Path(root)
+        self._lock = threading.Lock()
+        self._indexes: OrderedDict[tuple[str, str, int], FileIndex] = OrderedDict()
+        self._changes: OrderedDict[tuple[str, str, int], pa.Table] = OrderedDict()
+
+    def path(self, relation: str) -> Path:
+        """Return the folder of `schema.identifier`."""
+        schema, identifier = relation.split(".", 1)
+        return self.root / schema / identifier
+
+    def exists(self, relation: str) -> bool:
+        """Return whether the folder holds a Delta table."""
+        log = self.path(relation) / "_delta_log"
+        return log.is_dir() and DeltaTable.is_deltatable(str(self.path(relation)))
+
+    def version(self, relation: str) -> int:
+        """Return the newest version. Raises RefreshError TABLE_MISSING."""
+        return int(self._open(relation).version())
+
+    def table_id(self, relation: str) -> str:
+        """Return the id that a table keeps for life; a table made anew has another."""
+        return str(self._open(relation).metadata().id)
+
+    def arrow_schema(self, relation: str, version: int | None = None) -> pa.Schema:
+        """Return the plain Arrow schema (timestamps in microseconds; with a zone: UTC)."""
+        return self._index(relation, version).schema
+
+    def partition_columns(self, relation: str) -> tuple[str, ...]:
+        """Return the names of the partition columns."""
+        return self._index(relation, None).partition_columns
+
+    def row_count(self, relation: str, version: int | None = None) -> int:
+        """Return the number of rows, from file statistics where every file has them."""
+        index = self._index(relation, version)
+        if index.row_count is not None:
+            return index.row_count
+        return index.read(columns=index.schema.names[:1]).num_rows
+
+    def read(
+        self,
+        relation: str,
+        version: int | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: pds.Expression | None = None,
+    ) -> pa.Table:
+        """Return rows of one version, one chunk a column.
+
+        Args:
+            relation: `schema.identifier`.
+            version: newest if None.
+            columns: names in the order wanted; all if None.
+            filter: rows to keep; prunes files by partition values and statistics.
+
+        Raises:
+            RefreshError: TABLE_MISSING, VERSION_GONE.
+        """
+        index = self._index(relation, version)
+        try:
+            return index.read(columns, filter)
+        except FileNotFoundError as error:
+            raise _version_gone(relation, index.version) from error
+
+    def changes(self, relation: str, from_version: int, to_version: int) -> pa.Table:
+        """Return the net change between two versions.
+
+        Returns:
+            Columns of the table plus `_weight` (bigint, never 0); key: all columns; one row for each
+            row that is there more or less often.
+
+        Raises:
+            RefreshError: CDF_UNAVAILABLE, if files or log entries of the range are gone or the schema
+                changed in between.
+        """
+        schema = self.arrow_schema(relation, to_version)
+        pieces: list[pa.Table] = []
+        table_id = self._index(relation, to_version).table_id
+        for version in range(from_version + 1, to_version + 1):
+            with self._lock:
+                known = self._changes.get((relation, table_id, version))
+            pieces.append(
+                known if known is not None else self._logged_changes(relation, version, schema)
+            )
+        if len(pieces) == 1 and (from_version + 1 == to_version):
+            return pieces[0]
+        if not pieces:
+            empty = schema.empty_table()
+            return net_rows(empty, pa.array([], pa.int64()))
+        stacked = pa.concat_tables(pieces).combine_chunks()
+        return net_rows(stacked.select(schema.names), stacked.column(WEIGHT))
+
+    def commit(
+        self,
+        relation: str,
+        diff: pa.Table,
+        tag: Tag,
+        *,
+        key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+    ) -> Commit:
+        """Apply a change set in one Delta commit, at most once per tag.
+
+        Args:
+            relation: an existing table.
+            diff: its columns plus `_old_count` and `_new_count` (bigint): one row for each distinct
+                row whose multiplicity changes.
+            tag: skipped if the table carries this version of the application id, or a higher one.
+            key: columns unique in the table before and after; rows to delete are found by it, NULL
+                equal to NULL. Empty: found by all columns, all copies removed, the new ones added.
+            partition_by: ignored for a table that exists.
+
+        Raises:
+            RefreshError: TABLE_MISSING, SCHEMA_MISMATCH, TABLE_NOT_WRITABLE, or TABLE_CHANGED (retriable)
+                if somebody else committed meanwhile.
+        """
+        started = time.perf_counter()
+        table = self._open(relation)
+        if self._carries(table, tag):
+            return Commit(int(table.version()), True, 0, _ms_since(started))
+        counts = {name: diff.column(name).cast(pa.int64()) for name in (OLD_COUNT, NEW_COUNT)}
+        moved = pc.not_equal(counts[OLD_COUNT], counts[NEW_COUNT])
+        schema = plain_schema(pa.schema(table.schema().to_arrow()))
+        rows = align(diff.drop_columns([OLD_COUNT, NEW_COUNT]), schema, relation)
+        for name, values in counts.items():
+            rows = rows.append_column(name, values)
+        rows = rows.filter(moved).combine_chunks()
+        if rows.num_rows == 0:
+            return Commit(int(table.version()), False, 0, _ms_since(started))
+        index = self._writable(relation, table)
+        try:
+            version = commit_diff(index, rows, key=key, tag=tag)
+        except VersionTakenError as error:
+            raise _table_changed(relation, index.version) from error
+        weights = pc.subtract(rows.column(NEW_COUNT), rows.column(OLD_COUNT))
+        change = rows.select(schema.names).append_column(
+            pa.field(WEIGHT, pa.int64(), nullable=False), weights
+        )
+        self._remember(relation, index.table_id, version, change)
+        self._checkpoint(relation, version)
+        return Commit(version, False, rows.num_rows, _ms_since(started))
+
+    def overwrite(
+        self,
+        relation: str,
+        table: pa.Table,
+        tag: Tag,
+        *,
+        partition_by: Sequence[str] = (),
+    ) -> Commit:
+        """Make the table hold exactly these rows, in one commit; create it if it is missing.
+
+        A table whose schema or partitioning differs is not changed here: SCHEMA_MISMATCH.
+
+        Args:
+            relation: `schema.identifier`.
+            table: all rows.
+            tag: as for `commit`.
+            partition_by: partition columns of a table that does not exist yet.
+        """
+        started = time.perf_counter()
+        if not self.exists(relation):
+            self.create(relation, plain_schema(table.schema), partition_by=partition_by)
+        current = self._open(relation)
+        if self._carries(current, tag):
+            return Commit(int(current.version()), True, 0, _ms_since(started))
+        index = self._writable(relation, current)
+        rows = align(table, index.schema, relation)
+        try:
+            version = commit_rows(index, rows, tag=tag)
+        except VersionTakenError as error:
+            raise _table_changed(relation, index.version) from error
+        self._checkpoint(relation, version)
+        return Commit(version, False, rows.num_rows, _ms_since(started))
+
+    def create(
+        self, relation: str, schema: pa.Schema, *, partition_by: Sequence[str] = ()
+    ) -> None:
+        """Create an empty table with the project's table properties; nothing if it exists."""
+        path = self.path(relation)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        DeltaTable.create(
+            str(path),
+            DeltaSchema.from_arrow(plain_schema(schema)),
+            mode="ignore",
+            partition_by=list(partition_by) or None,
+            configuration=dict(TABLE_PROPERTIES),
+        )
+
+    def metadata_of(self, relation: str, version: int) -> Mapping[str, str]:
+        """Return the metadata that a commit's tag carried; empty if it had none or its entry is gone."""
+        entry = read_entry(self.path(relation), version)
+        return {} if entry is None else entry.metadata
+
+    def data_changed_between(self, relation: str, v0: int, v1: int) -> list[LogEntry | None]:
+        """Return the commits v0 < version <= v1 that change rows, schema or table id.
+
+        A commit whose log entry is gone is None: whether it changed data is unknown. `OPTIMIZE` and
+        `VACUUM` are not in the list.
+        """
+        return [
+            entry
+            for entry in read_entries(self.path(relation), v0, v1)
+            if entry is None or entry.changes_data or entry.table_id is not None
+        ]
+
+    def is_tagged(self, relation: str, tag: Tag) -> bool:
+        """Return whether the table carries this batch (or a later one of the same application id)."""
+        return self._carries(self._open(relation), tag)
+
+    def _open(self, relation: str, version: int | None = None) -> DeltaTable:
+        try:
+            return DeltaTable(str(self.path(relation)), version=version)
+        except TableNotFoundError as error:
+            raise RefreshError(
+                "TABLE_MISSING",
+                f"{relation}: no Delta table at {self.path(relation)}",
+                hint="run build to make the table again",
+            ) from error
+        except DeltaError as error:
+            raise _version_gone(relation, version) from error
+
+    def _index(self, relation: str, version: int | None) -> FileIndex:
+        table: DeltaTable | None = None
+        if version is None:
+            table = self._open(relation)
+            version = int(table.version())
+        # A table dropped and made anew may reach the same version: its id tells them apart.
+        birth = self._birth(relation)
+        with self._lock:
+            known = self._indexes.get((relation, birth, version))
+            if known is not None:
+                self._indexes.move_to_end((relation, birth, version))
+                return known
+        table = table or self._open(relation, version)
+        index = FileIndex(table, self.path(relation))
+        with self._lock:
+            self._indexes[relation, birth, version] = index
+            while len(self._indexes) > _CACHED_INDEXES:
+                self._indexes.popitem(last=False)
+        return index
+
+    def _birth(self, relation: str) -> str:
+        """Return what tells a folder's log from that of a table made anew in its place."""
+        try:
+            found = (self.path(relation) / "_delta_log").stat()
+        except FileNotFoundError:
+            return ""
+        return str(found.st_ino)
+
+    def _writable(self, relation: str, table: DeltaTable) -> FileIndex:
+        if reason := unsupported_reason(table):
+            raise RefreshError(
+                "TABLE_NOT_WRITABLE",
+                f"{relation}: {reason}",
+                hint="rebuild the model without it, or let Spark write it",
+            )
+        return FileIndex(table, self.path(relation))
+
+    @staticmethod
+    def _carries(table: DeltaTable, tag: Tag) -> bool:
+        newest = table.transaction_version(tag.app_id)
+        return newest is not None and newest >= tag.version
+
+    def _remember(self, relation: str, table_id: str, version: int, change: pa.Table) -> None:
+        with self._lock:
+            self._changes[relation, table_id, version] = change
+            total = sum(table.nbytes for table in self._changes.values())
+            while total > _CACHED_CHANGE_BYTES:
+                _, dropped = self._changes.popitem(last=False)
+                total -= dropped.nbytes
+
+    def _logged_changes(self, relation: str, version: int, schema: pa.Schema) -> pa.Table:
+        """Read the net change of one commit from its change files, or from the files it swapped."""
+        root = self.path(relation)
+        entry = read_entry(root, version)
+        if entry is None:
+            raise _changes_gone(relation, version, "its log entry is gone")
+        wide = schema.append(pa.field("_change_type", pa.string()))
+        pieces: list[pa.Table] = []
+        signs: list[pa.Array] = []
+        try:
+            for action in entry.cdc:
+                rows = read_change_file(root, action, wide)
+                kinds = rows.column("_change_type")
+                added = pc.is_in(kinds, pa.array(["insert", "update_postimage"]))
+                signs.append(pc.if_else(added, 1, -1).combine_chunks())
+                pieces.append(rows.drop_columns(["_change_type"]))
+            swapped: Iterable[tuple[int, dict[str, object]]] = (
+                []
+                if entry.cdc
+                else [*((1, a) for a in entry.adds), *((-1, r) for r in entry.removes)]
+            )
+            for sign, action in swapped:
+                if not action.get("dataChange", True):
+                    continue
+                rows = read_change_file(root, action, schema)
+                signs.append(pa.repeat(pa.scalar(sign, pa.int64()), rows.num_rows))
+                pieces.append(rows)
+        except FileNotFoundError as error:
+            raise _changes_gone(relation, version, f"{error.filename} is gone") from error
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise _changes_gone(relation, version, f"its schema differs ({error})") from error
+        if not pieces:
+            return net_rows(schema.empty_table(), pa.array([], pa.int64()))
+        weights = pa.chunked_array([sign.cast(pa.int64()) for sign in signs])
+        return net_rows(pa.concat_tables(pieces).combine_chunks(), weights)
+
+    def _checkpoint(self, relation: str, version: int) -> None:
+        if version % int(TABLE_PROPERTIES["delta.checkpointInterval"]) == 0:
+            DeltaTable(str(self.path(relation)), version=version).create_checkpoint()
+
+
+def to_view(spark: SparkSession, name: str, table: pa.Table) -> None:
+    """Hand an Arrow table to Spark as a temporary view, rows and types unchanged.
+
+    PySpark 4.2.0 drops in silence everything after the first empty record batch, so the table is made
+    one chunk a column first; no other code may call `createDataFrame` with Arrow.
+    """
+    schema = plain_schema(table.schema)
+    aligned = table.cast(schema) if table.schema != schema else table
+    struct = spark_schema(schema)
+    if aligned.num_rows == 0:
+        frame = spark.createDataFrame([], struct)
+    else:
+        frame = spark.createDataFrame(aligned.combine_chunks(), struct)
+    frame.createOrReplaceTempView(name)
+
+
+def _ms_since(started: float) -> int:
+    return round((time.perf_counter() - started) * 1000)
+
+
+def _version_gone(relation: str, version: int | None) -> RefreshError:
+    return RefreshError(
+        "VERSION_GONE",
+        f"{relation}: version {version} can no longer be read",
+        hint="run build: the version is older than the table's retention, or its files were removed",
+    )
+
+
+def _changes_gone(relation: str, version: int, found: str) -> RefreshError:
+    return RefreshError(
+        "CDF_UNAVAILABLE",
+        f"{relation}: the changes of version {version} cannot be read: {found}",
+        hint="the models that read the table are rebuilt; run build if they are not",
+    )
+
+
+def _table_changed(relation: str, version: int) -> TableChangedError:
+    return TableChangedError(
+        "TABLE_CHANGED",
+        f"{relation}: another writer committed version {version + 1} in the middle of the batch",
+        hint="nothing: the batch is replayed",
+    )
