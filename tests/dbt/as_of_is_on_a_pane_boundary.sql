@@ -1,0 +1,7 @@
+{# Windows are whole panes: between two boundaries the newest pane would count
+   orders that are still to come. #}
+select as_of
+
+from {{ source('livemart', 'clock') }}
+
+where as_of <> {{ pane_start('as_of') }}
