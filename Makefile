@@ -55,7 +55,7 @@ lint: env-unit ## Every check that needs no test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/sqlfluff lint models macros examples
+	$(BIN)/sqlfluff lint models tests/dbt examples
 	$(BIN)/yamllint --strict .
 	$(BIN)/codespell
 
