@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from livemart.engine.tables import Tag, Warehouse
+from livemart.publish.snapshots import ModelState
 from livemart.settings import Settings
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class BatchContext:
     """Session, tables and identity of the micro-batch `batch_id` of `epoch`.
 
     `rebuilds`: by unique id, the models to recompute in full whatever their plan allows.
+    `done`: models that are at this batch already (seeds that dbt loaded again).
     `report` is called with a model's unique id and a word when its refresh starts and ends.
     """
 
@@ -39,6 +41,7 @@ class BatchContext:
     epoch: str
     batch_id: int
     rebuilds: Mapping[str, Rebuild] = field(default_factory=dict)
+    done: Mapping[str, ModelState] = field(default_factory=dict)
     report: Callable[[str, str], None] = lambda unique_id, word: None
 
     def tag(self, relation: str, generation: int) -> Tag:

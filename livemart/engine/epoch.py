@@ -61,8 +61,10 @@ def open_checkpoint(checkpoint: Path, recorded: Recorded | None, *, new_epoch: b
     if epoch is None:
         if recorded is None and _last_batch(checkpoint / "offsets") is None:
             return _start_epoch(checkpoint, None)
-        wrote = f"the snapshot log was written under epoch {recorded.epoch}" if recorded else (
-            "it holds offsets"
+        wrote = (
+            f"the snapshot log was written under epoch {recorded.epoch}"
+            if recorded
+            else ("it holds offsets")
         )
         raise StateError(
             "CHECKPOINT_LOST", f"{checkpoint}: has no {EPOCH_FILE}, but {wrote}", hint=_WAY_OUT

@@ -1,0 +1,315 @@
+"""One micro-batch, from landed rows to a snapshot row: the same steps in a pass and in the stream.
+
+Order: `as_of` is fixed, models are refreshed in dependency order, checks run, the snapshot row is
+appended; the serving store comes after the row, and Spark's checkpoint last of all. Whatever the
+process dies of in between, the batch is run again from the same frontier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from time import monotonic
+
+from livemart.engine.checks import TestResult, Versions, run_checks
+from livemart.engine.context import BatchContext, Rebuild
+from livemart.engine.failpoints import failpoint
+from livemart.engine.frontier import check_landed, find_rebuilds
+from livemart.engine.instant import fix_as_of
+from livemart.engine.landing import Counts, LandedBatch
+from livemart.engine.refresh import refresh_models
+from livemart.engine.runtime import Runtime
+from livemart.errors import RefreshError
+from livemart.project.dbt import NodeResult
+from livemart.publish.snapshots import ModelState, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a micro-batch came to. `snapshot` is None if there was nothing to do."""
+
+    batch_id: int
+    snapshot: Snapshot | None
+    checks: Mapping[str, TestResult] = field(default_factory=dict)
+    rebuilds: Mapping[str, Rebuild] = field(default_factory=dict)
+
+    @property
+    def is_held(self) -> bool:
+        """True if readers do not get to see this snapshot."""
+        return self.snapshot is not None and self.snapshot.status == "held"
+
+
+@dataclass(slots=True)
+class BatchRunner:
+    """Runs landed micro-batches of one epoch, one after the other.
+
+    `selected` are models to rebuild in the first batch whatever their state.
+    """
+
+    runtime: Runtime
+    epoch: str
+    now: Callable[[], datetime]
+    report: Callable[[str, str], None]
+    selected: frozenset[str] = frozenset()
+
+    def refresh(self, batch: LandedBatch) -> Outcome:
+        """Bring every model up to `batch` and append the snapshot row; nothing if nothing changed.
+
+        Raises:
+            StateError: LANDED_TABLE_LOST, LANDED_TABLE_CHANGED.
+            RefreshError: a model could not be refreshed.
+        """
+        started_at = datetime.now(UTC)
+        runtime, newest = self.runtime, self.runtime.log.newest()
+        if newest is None:
+            return self.build(batch)
+        if newest.epoch == self.epoch and newest.batch_id >= batch.batch_id:
+            return Outcome(batch.batch_id, None)
+        landed = [source.relation for source in runtime.project.sources.values() if source.stream]
+        check_landed(newest, landed, runtime.warehouse, self.epoch)
+        rebuilds = find_rebuilds(
+            newest,
+            runtime.project,
+            runtime.fingerprints,
+            runtime.warehouse,
+            epoch=self.epoch,
+            batch_id=batch.batch_id,
+        )
+        for unique_id in self.selected - set(rebuilds):
+            state = newest.models[unique_id]
+            rebuilds[unique_id] = Rebuild("SELECTED", "named by --select", state.generation + 1)
+        context = self._context(batch.batch_id, rebuilds)
+        as_of, sources = self._fix_sources(context, batch, newest)
+        is_same_list = set(newest.models) == _stored(runtime)
+        if (
+            not rebuilds
+            and is_same_list
+            and not batch.has_records
+            and sources == newest.sources
+            and as_of == newest.as_of
+        ):
+            return Outcome(batch.batch_id, None)
+        context = replace(context, done=self._reseed(rebuilds))
+        models = refresh_models(
+            context, runtime.project, newest, sources, newest.as_of, as_of, runtime.plans
+        )
+        before = _versions(runtime, newest.sources, newest.models)
+        for unique_id in rebuilds:
+            before.pop(runtime.project.models[unique_id].relation, None)
+        snapshot = Snapshot(
+            snapshot_id=newest.snapshot_id + 1,
+            epoch=self.epoch,
+            batch_id=batch.batch_id,
+            kind="refresh",
+            as_of=as_of,
+            sources=sources,
+            models=models,
+            tests={},
+            status="published",
+            started_at=started_at,
+            finished_at=started_at,
+            landed=_counted(batch.counts),
+        )
+        return self._finish(snapshot, before, newest.tests, rebuilds)
+
+    def build(self, batch: LandedBatch) -> Outcome:
+        """Run the whole project through dbt on the landed tables and append one snapshot row.
+
+        Raises:
+            RefreshError: MODEL_FAILED, with dbt's own message; no row is appended.
+        """
+        started_at = datetime.now(UTC)
+        runtime, newest = self.runtime, self.runtime.log.newest()
+        context = self._context(batch.batch_id, {})
+        as_of, sources = self._fix_sources(context, batch, newest)
+        failpoint("build.before_dbt")
+        results = runtime.dbt.build(data_tests=False)
+        failpoint("build.after_dbt")
+        _refuse_failures(runtime, results)
+        models: dict[str, ModelState] = {}
+        for unique_id, model in runtime.project.models.items():
+            if not model.is_stored or unique_id not in results:
+                continue
+            before = newest.models.get(unique_id) if newest else None
+            models[unique_id] = ModelState(
+                version=runtime.warehouse.version(model.relation),
+                fingerprint=runtime.plans[unique_id].fingerprint,
+                strategy="full",
+                reason="BUILD",
+                rows_changed=0,
+                took_ms=results[unique_id].took_ms,
+                generation=before.generation + 1 if before else 0,
+                table_id=runtime.warehouse.table_id(model.relation),
+            )
+        snapshot = Snapshot(
+            snapshot_id=newest.snapshot_id + 1 if newest else 1,
+            epoch=self.epoch,
+            batch_id=batch.batch_id,
+            kind="build",
+            as_of=as_of,
+            sources=sources,
+            models=models,
+            tests={},
+            status="published",
+            started_at=started_at,
+            finished_at=started_at,
+            landed=_counted(batch.counts),
+        )
+        return self._finish(snapshot, {}, {}, {})
+
+    def _finish(
+        self,
+        snapshot: Snapshot,
+        before: Mapping[str, int],
+        previous: Mapping[str, str],
+        rebuilds: Mapping[str, Rebuild],
+    ) -> Outcome:
+        """Check, decide whether readers may see it, and append the row: the one moment of publication."""
+        runtime = self.runtime
+        failpoint("checks.before")
+        now = _versions(runtime, snapshot.sources, snapshot.models)
+        checks = run_checks(
+            runtime.spark, runtime.warehouse, runtime.project, Versions(before, now), previous
+        )
+        failpoint("checks.after")
+        is_held = any(check.holds for check in checks.values())
+        snapshot = replace(
+            snapshot,
+            tests={unique_id: check.status for unique_id, check in checks.items()},
+            status="held" if is_held else "published",
+            finished_at=datetime.now(UTC),
+        )
+        failpoint("snapshot.before")
+        runtime.log.append(snapshot)
+        failpoint("snapshot.after")
+        return Outcome(snapshot.batch_id, snapshot, checks, rebuilds)
+
+    def _context(self, batch_id: int, rebuilds: Mapping[str, Rebuild]) -> BatchContext:
+        runtime = self.runtime
+        return BatchContext(
+            runtime.spark,
+            runtime.warehouse,
+            runtime.settings,
+            self.epoch,
+            batch_id,
+            rebuilds,
+            report=self.report,
+        )
+
+    def _fix_sources(
+        self, context: BatchContext, batch: LandedBatch, newest: Snapshot | None
+    ) -> tuple[datetime | None, dict[str, int]]:
+        """Return this batch's `as_of` and the version of every source table, the clock's included."""
+        runtime = self.runtime
+        sources = dict(batch.versions)
+        for source in runtime.project.sources.values():
+            if (
+                source.stream is None
+                and not source.is_clock
+                and runtime.warehouse.exists(source.relation)
+            ):
+                sources[source.relation] = runtime.warehouse.version(source.relation)
+        if (clock := runtime.project.clock) is None:
+            return None, sources
+        failpoint("clock.before")
+        as_of, sources[clock.relation] = fix_as_of(
+            context, clock, newest, newest_event_time=batch.newest_event_time, now=self.now
+        )
+        failpoint("clock.after")
+        return as_of, sources
+
+    def _reseed(self, rebuilds: Mapping[str, Rebuild]) -> dict[str, ModelState]:
+        """Let dbt load the seeds that changed: their rows are files of the project, not SQL."""
+        runtime = self.runtime
+        seeds = {
+            unique_id: runtime.project.models[unique_id]
+            for unique_id in rebuilds
+            if runtime.project.models[unique_id].materialized == "seed"
+        }
+        if not seeds:
+            return {}
+        started = monotonic()
+        results = runtime.dbt.build(
+            select=[model.name for model in seeds.values()], data_tests=False
+        )
+        _refuse_failures(runtime, results)
+        return {
+            unique_id: ModelState(
+                version=runtime.warehouse.version(model.relation),
+                fingerprint=runtime.plans[unique_id].fingerprint,
+                strategy="full",
+                reason=rebuilds[unique_id].code,
+                rows_changed=0,
+                took_ms=round((monotonic() - started) * 1000),
+                generation=rebuilds[unique_id].generation,
+                table_id=runtime.warehouse.table_id(model.relation),
+            )
+            for unique_id, model in seeds.items()
+        }
+
+
+def merge(batches: list[LandedBatch]) -> LandedBatch:
+    """Return several landed batches of one pass as one: the last one's id and versions, all counts."""
+    counts: dict[str, Counts] = {}
+    for batch in batches:
+        for relation, found in batch.counts.items():
+            counts[relation] = _add(counts[relation], found) if relation in counts else found
+    times = [batch.newest_event_time for batch in batches if batch.newest_event_time is not None]
+    return replace(
+        batches[-1],
+        counts=counts,
+        newest_event_time=max(times, default=None),
+        has_records=any(batch.has_records for batch in batches),
+    )
+
+
+def _add(one: Counts, other: Counts) -> Counts:
+    return Counts(
+        produced=one.produced + other.produced,
+        landed=one.landed + other.landed,
+        superseded=one.superseded + other.superseded,
+        dead_letters=one.dead_letters + other.dead_letters,
+    )
+
+
+def _counted(counts: Mapping[str, Counts]) -> dict[str, dict[str, int]]:
+    return {
+        relation: {
+            "produced": found.produced,
+            "landed": found.landed,
+            "superseded": found.superseded,
+            "dead_letters": found.dead_letters,
+        }
+        for relation, found in counts.items()
+    }
+
+
+def _stored(runtime: Runtime) -> set[str]:
+    return {unique_id for unique_id, model in runtime.project.models.items() if model.is_stored}
+
+
+def _versions(
+    runtime: Runtime, sources: Mapping[str, int], models: Mapping[str, ModelState]
+) -> dict[str, int]:
+    """Return the version of every table of a snapshot, by relation."""
+    versions = dict(sources)
+    for unique_id, state in models.items():
+        if model := runtime.project.models.get(unique_id):
+            versions[model.relation] = state.version
+    return versions
+
+
+def _refuse_failures(runtime: Runtime, results: Mapping[str, NodeResult]) -> None:
+    failed = [result for result in results.values() if result.status == "error"]
+    if not failed:
+        return
+    lines = []
+    for result in failed:
+        model = runtime.project.models.get(result.unique_id)
+        lines.append(f"{model.file if model else result.name}: {result.message.strip()}")
+    raise RefreshError(
+        "MODEL_FAILED",
+        "\n".join(lines),
+        hint="mend the model and run the command again; readers keep the last published snapshot",
+    )

@@ -1,0 +1,292 @@
+"""The three ways to run: build, one refresh pass, and the stream that goes on until it is told to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from threading import Event
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential_jitter
+
+from livemart.engine.batch import BatchRunner, Outcome, merge
+from livemart.engine.epoch import Epoch, Recorded, open_checkpoint
+from livemart.engine.failpoints import failpoint
+from livemart.engine.frontier import check_landed
+from livemart.engine.landing import LandedBatch, Landing
+from livemart.engine.runtime import Runtime
+from livemart.errors import ConfigError, LivemartError, StateError
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming import StreamingQuery
+
+# Words in the messages of Delta and deltalake for "somebody else committed first".
+_CONFLICTS = (
+    "DELTA_METADATA_CHANGED",
+    "DELTA_CONCURRENT",
+    "DELTA_PROTOCOL_CHANGED",
+    "ConcurrentModification",
+    "CommitFailedError",
+    "VersionTakenError",
+    "DELTA_TABLE_NOT_FOUND",
+    "DELTA_PATH_DOES_NOT_EXIST",
+)
+_POLL_SECONDS = 0.2
+_KEPT_OUTCOMES = 100
+
+
+class Watcher(Protocol):
+    """What is told about the course of a run."""
+
+    def batch_began(self, batch_id: int) -> None: ...
+    def model_changed(self, unique_id: str, word: str) -> None: ...
+    def batch_ended(self, outcome: Outcome) -> None: ...
+    def retrying(self, error: BaseException, attempt: int, attempts: int) -> None: ...
+
+
+@dataclass(slots=True)
+class Pass:
+    """What one command did: the outcome of each micro-batch, in order."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    @property
+    def exit_code(self) -> int:
+        """1 if the newest snapshot of this pass is held, else 0."""
+        done = [outcome for outcome in self.outcomes if outcome.snapshot]
+        return 1 if done and done[-1].is_held else 0
+
+
+class Stopped(Exception):
+    """Raised inside a micro-batch that is abandoned because the process was told to stop."""
+
+
+class Pipeline:
+    """Lands and refreshes through one checkpoint.
+
+    Args:
+        runtime: the warm process; the lock is held.
+        watcher: is told what happens.
+        now: the wall clock, UTC.
+        stop: set from a signal handler; a micro-batch under way is finished, none is begun.
+        abandon: set by a second signal; the micro-batch under way is given up as well.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        watcher: Watcher,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        stop: Event | None = None,
+        abandon: Event | None = None,
+    ) -> None:
+        self._runtime = runtime
+        self._watcher = watcher
+        self._now = now
+        self._stop = stop or Event()
+        self._abandon = abandon or Event()
+        self._failures_in_a_row = 0
+
+    def build(self, *, new_epoch: bool = False) -> Pass:
+        """Land all that waits, build the whole project with dbt, append one snapshot row.
+
+        Args:
+            new_epoch: begin with a new checkpoint; everything below the landing folder is read again.
+
+        Raises:
+            StateError: CHECKPOINT_*, LANDED_TABLE_LOST.
+            RefreshError: MODEL_FAILED.
+        """
+        runner = self._runner(self._open_epoch(new_epoch), accept_changes=True, new_epoch=new_epoch)
+        batch = self._land_all(runner)
+        outcome = runner.build(batch)
+        failpoint("batch.end")
+        self._watcher.batch_ended(outcome)
+        return Pass([outcome])
+
+    def refresh(self, *, selected: frozenset[str] = frozenset()) -> Pass:
+        """Land what waits and refresh every model, micro-batch by micro-batch; then return.
+
+        Args:
+            selected: models to rebuild in any case (`build --select`).
+        """
+        if self._runtime.log.newest() is None:
+            return self.build()
+        runner = self._runner(self._open_epoch(False), accept_changes=False)
+        runner.selected = selected
+        done = Pass()
+        self._run(runner, "available_now", done)
+        return done
+
+    def stream(self, every: timedelta) -> Pass:
+        """Refresh at every interval until told to stop; a late micro-batch is never queued.
+
+        A micro-batch that takes longer than the interval is followed by the next one at once, with the
+        newest `as_of`: what lay between is landed together.
+        """
+        done = Pass()
+        if self._runtime.log.newest() is None:
+            done.outcomes += self.build().outcomes
+        if not self._stop.is_set():
+            runner = self._runner(self._open_epoch(False), accept_changes=False)
+            self._run(runner, every, done)
+        return done
+
+    def _open_epoch(self, new_epoch: bool) -> Epoch:
+        runtime = self._runtime
+        recorded = None
+        if newest := runtime.log.newest():
+            streams = [source for source in runtime.project.sources.values() if source.stream]
+            landed = max(
+                (
+                    runtime.warehouse.transaction_version(
+                        source.relation, f"{newest.epoch}/{source.relation}/0"
+                    )
+                    for source in streams
+                    if runtime.warehouse.exists(source.relation)
+                ),
+                default=-1,
+            )
+            recorded = Recorded(newest.epoch, newest.batch_id, landed)
+        return open_checkpoint(runtime.checkpoint, recorded, new_epoch=new_epoch)
+
+    def _runner(
+        self, epoch: Epoch, *, accept_changes: bool, new_epoch: bool = False
+    ) -> BatchRunner:
+        """Look at the landed tables before anything is landed on top of them."""
+        runtime = self._runtime
+        newest = runtime.log.newest()
+        if newest is not None and not new_epoch:
+            landed = [
+                source.relation for source in runtime.project.sources.values() if source.stream
+            ]
+            check_landed(newest, landed, runtime.warehouse, epoch.id, accept_changes=accept_changes)
+        return BatchRunner(runtime, epoch.id, self._now, self._watcher.model_changed)
+
+    def _landing(self) -> Landing:
+        runtime = self._runtime
+        return Landing(
+            runtime.spark,
+            runtime.warehouse,
+            runtime.settings.landing,
+            list(runtime.project.sources.values()),
+            runtime.settings,
+            now=self._now,
+        )
+
+    def _land_all(self, runner: BatchRunner) -> LandedBatch:
+        """Land everything that waits; the models wait for the last micro-batch."""
+        batches: list[LandedBatch] = []
+
+        def collect(batch: LandedBatch) -> None:
+            self._refuse_if_stopped()
+            batches.append(batch)
+
+        self._drive(collect, "available_now")
+        self._refuse_if_stopped()
+        by_id = {batch.batch_id: batch for batch in batches}
+        return merge([by_id[batch_id] for batch_id in sorted(by_id)])
+
+    def _run(
+        self, runner: BatchRunner, trigger: Literal["available_now"] | timedelta, done: Pass
+    ) -> None:
+        def run(batch: LandedBatch) -> None:
+            self._refuse_if_stopped()
+            self._watcher.batch_began(batch.batch_id)
+            outcome = runner.refresh(batch)
+            runner.selected = frozenset()
+            failpoint("batch.end")
+            done.outcomes.append(outcome)
+            del done.outcomes[:-_KEPT_OUTCOMES]
+            self._failures_in_a_row = 0
+            self._watcher.batch_ended(outcome)
+
+        self._drive(run, trigger)
+
+    def _drive(
+        self, body: Callable[[LandedBatch], None], trigger: Literal["available_now"] | timedelta
+    ) -> None:
+        """Run the landing stream to its end, or until told to stop; replay what a transient fault hit.
+
+        Starting the stream again replays the micro-batch that failed, from the same frontier.
+        """
+        self._failures_in_a_row = 0
+        attempts = self._runtime.settings.attempts
+        for attempt in Retrying(
+            retry=retry_if_exception(lambda error: is_retriable(error) and not self._stop.is_set()),
+            stop=lambda _: self._failures_in_a_row >= attempts,
+            wait=wait_exponential_jitter(initial=0.2, max=30),
+            sleep=lambda seconds: None if self._stop.wait(seconds) else None,
+            before_sleep=lambda state: self._watcher.retrying(
+                _failure_of(state), self._failures_in_a_row, attempts
+            ),
+            reraise=True,
+        ):
+            with attempt:
+                try:
+                    self._await(body, trigger)
+                except Exception:
+                    if self._stop.is_set():
+                        return
+                    self._failures_in_a_row += 1
+                    raise
+
+    def _await(
+        self, body: Callable[[LandedBatch], None], trigger: Literal["available_now"] | timedelta
+    ) -> None:
+        failures: list[BaseException] = []
+
+        def guarded(batch: LandedBatch) -> None:
+            try:
+                body(batch)
+            except BaseException as error:
+                # Across the JVM only its text would arrive.
+                failures.append(error)
+                raise
+
+        query = self._landing().stream(self._runtime.checkpoint, guarded, trigger=trigger)
+        try:
+            while not query.awaitTermination(_POLL_SECONDS):
+                if self._stop.is_set():
+                    self._end(query)
+                    return
+        except Exception as error:
+            if failures:
+                raise failures[0] from error
+            raise
+        finally:
+            if query.isActive:
+                query.stop()
+
+    def _end(self, query: StreamingQuery) -> None:
+        """Let the micro-batch under way come to its end, then stop; `abandon` does not wait."""
+        while query.isActive and query.status["isTriggerActive"]:
+            if self._abandon.wait(_POLL_SECONDS):
+                self._runtime.spark.sparkContext.cancelAllJobs()
+                break
+        query.stop()
+
+    def _refuse_if_stopped(self) -> None:
+        if self._stop.is_set():
+            raise Stopped("told to stop")
+
+
+def is_retriable(error: BaseException) -> bool:
+    """Return True for a fault that a replay of the micro-batch may overcome."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, StateError | ConfigError | Stopped):
+            return False
+        if getattr(seen, "is_retriable", False):
+            return True
+        if not isinstance(seen, LivemartError) and any(word in str(seen) for word in _CONFLICTS):
+            return True
+        seen = seen.__cause__
+    return False
+
+
+def _failure_of(state: RetryCallState) -> BaseException:
+    failure = state.outcome.exception() if state.outcome else None
+    return failure or RuntimeError("unknown")

@@ -1,0 +1,85 @@
+"""The warm process: lock, Java and jars, session, project, catalog, opened in this order and closed in reverse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from livemart.engine.tables import Warehouse
+from livemart.plan.planner import Plan, plan_project
+from livemart.project.dbt import Dbt, NodeProgress
+from livemart.project.graph import Project
+from livemart.publish.snapshots import SnapshotLog
+from livemart.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STATE = "_livemart"
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """Everything that stays warm between micro-batches."""
+
+    settings: Settings
+    spark: SparkSession
+    warehouse: Warehouse
+    dbt: Dbt
+    project: Project
+    plans: Mapping[str, Plan]
+    log: SnapshotLog
+
+    @property
+    def checkpoint(self) -> Path:
+        """Spark's checkpoint of the landing stream."""
+        return self.settings.warehouse / STATE / "checkpoint"
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """The fingerprint of every model, by unique id."""
+        return {unique_id: plan.fingerprint for unique_id, plan in self.plans.items()}
+
+
+@contextmanager
+def open_runtime(
+    settings: Settings, *, progress: Callable[[NodeProgress], None] | None = None
+) -> Iterator[Runtime]:
+    """Hold the warehouse and everything needed to write it, until the block ends.
+
+    Raises:
+        StateError: LOCKED, if another runner holds the warehouse.
+        ConfigError: whatever is wrong with Java, the jars or the project.
+    """
+    from livemart.engine.catalog import register
+    from livemart.engine.jars import delta_jars
+    from livemart.engine.java import require_java
+    from livemart.engine.lock import hold_warehouse
+    from livemart.engine.session import create_session
+
+    with hold_warehouse(settings.warehouse):
+        require_java()
+        jars = delta_jars(settings.jars)
+        spark = create_session(
+            settings.warehouse, jars, master=settings.master, memory=settings.memory
+        )
+        try:
+            dbt = Dbt(
+                settings.project_dir,
+                settings.profiles_dir,
+                target=settings.target,
+                vars=settings.vars,
+                warehouse=settings.warehouse,
+                session=lambda: spark,
+                progress=progress,
+            )
+            project = dbt.load()
+            warehouse = Warehouse(settings.warehouse)
+            register(spark, warehouse, project)
+            log = SnapshotLog(settings.warehouse / STATE / "snapshots")
+            yield Runtime(settings, spark, warehouse, dbt, project, plan_project(project), log)
+        finally:
+            spark.stop()
