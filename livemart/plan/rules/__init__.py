@@ -1,1 +1,1 @@
-"""One module per SQL shape."""
+"""One module per SQL shape: how a change passes through it."""

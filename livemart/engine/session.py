@@ -1,0 +1,97 @@
+"""The one Spark session: identical settings for build, refresh and dbt, quiet, offline."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Deletion vectors and clustering are off because the small-change committer refuses such tables.
+# Time travel ends at the retention of deleted files even without VACUUM, so both are set on each table.
+TABLE_PROPERTIES: Mapping[str, str] = {
+    "delta.enableChangeDataFeed": "true",
+    "delta.enableDeletionVectors": "false",
+    "delta.deletedFileRetentionDuration": "interval 30 days",
+    "delta.logRetentionDuration": "interval 30 days",
+    "delta.checkpointInterval": "10",
+}
+
+
+def session_settings(warehouse: Path, jars: tuple[Path, ...]) -> dict[str, str]:
+    """Return every Spark setting the project depends on, for a local warehouse.
+
+    Args:
+        warehouse: root of all tables; `warehouse/<schema>/<identifier>`.
+        jars: the two Delta jars, checked by the caller.
+    """
+    settings = {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": str(warehouse),
+        # Day-time intervals add local days: 168 h would be 167 h over a clock change (SPARK-34761).
+        "spark.sql.session.timeZone": "UTC",
+        # dbt-spark turns ANSI off on the shared session; anything else would differ between lanes.
+        "spark.sql.ansi.enabled": "false",
+        # Spark would replace ${env:...} even inside string literals.
+        "spark.sql.variable.substitute": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.window.segmentTree.enabled": "true",
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.sources.default": "delta",
+        "spark.sql.legacy.createHiveTableByDefault": "false",
+        "spark.databricks.delta.merge.materializeSource": "all",
+        "spark.sql.streaming.checkpointFileManagerClass": (
+            "org.apache.spark.sql.execution.streaming.checkpointing"
+            ".FileSystemBasedCheckpointFileManager"
+        ),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
+        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+    }
+    for name, value in TABLE_PROPERTIES.items():
+        settings[f"spark.databricks.delta.properties.defaults.{name.removeprefix('delta.')}"] = value
+    return settings
+
+
+def create_session(
+    warehouse: Path,
+    jars: tuple[Path, ...],
+    *,
+    master: str = "local[2]",
+    memory: str = "3g",
+    extra: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """Start (or return) this process's Spark session with the project's settings."""
+    # Workers must run this very interpreter, or they fail to connect back.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    log4j = Path(__file__).with_name("log4j2.properties")
+    settings = session_settings(warehouse, jars) | dict(extra or {})
+    # The class path and Java options count only before the JVM starts.
+    arguments = [f"--master {master}", f"--driver-memory {memory}"]
+    for name in ("spark.driver.extraClassPath", "spark.driver.extraJavaOptions"):
+        value = settings.pop(name)
+        if name.endswith("JavaOptions"):
+            value += f" -Dlog4j2.configurationFile=file:{log4j} -XX:+UseG1GC"
+        arguments.append(f'--conf "{name}={value}"')
+    os.environ["PYSPARK_SUBMIT_ARGS"] = " ".join([*arguments, "pyspark-shell"])
+
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("livemart")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF" if not os.environ.get("LIVEMART_SPARK_LOG") else "WARN")
+    return session

@@ -1,0 +1,85 @@
+"""Windows against the clock: which slices of time enter or leave when `as_of` moves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from livemart.plan.relation import Expr
+
+CLOCK_COLUMN = "__clock__"
+
+
+@dataclass(frozen=True, slots=True)
+class ClockBound:
+    """A condition that compares `time` (over the filter's input) with `threshold`.
+
+    `threshold` is deterministic over the one column `__clock__`, the value of the clock at
+    `occurrence`. When the clock moves from a to b, only rows whose time lies between threshold(a)
+    and threshold(b), both ends included, may enter or leave.
+    """
+
+    occurrence: int
+    clock_column: str
+    time: Expr
+    threshold: Expr
+
+
+def clock_value(occurrence: int, name: str) -> exp.Column:
+    """Return the marker that stands for a clock's value inside an expression."""
+    marker = exp.column(CLOCK_COLUMN)
+    marker.meta["occurrence"] = occurrence
+    marker.meta["name"] = name
+    return marker
+
+
+def is_clock_value(expr: Expr) -> bool:
+    return isinstance(expr, exp.Column) and expr.name == CLOCK_COLUMN
+
+
+def clock_values(expr: Expr) -> list[Expr]:
+    """Return all markers of clock values in `expr`."""
+    return [node for node in expr.walk() if is_clock_value(node)]
+
+
+_COMPARISONS = (exp.GT, exp.GTE, exp.LT, exp.LTE)
+
+
+def bounds_of(condition: Expr) -> list[ClockBound] | None:
+    """Return the clock bounds of one conjunct, None if it uses the clock in another way."""
+    if isinstance(condition, exp.Paren):
+        return bounds_of(condition.this)
+    if isinstance(condition, exp.And):
+        left, right = bounds_of(condition.left), bounds_of(condition.right)
+        return None if left is None or right is None else left + right
+    if isinstance(condition, exp.Between):
+        low = _bound(condition.this, condition.args["low"])
+        high = _bound(condition.this, condition.args["high"])
+        return None if low is None or high is None else low + high
+    if isinstance(condition, _COMPARISONS):
+        return _bound(condition.left, condition.right)
+    return None if clock_values(condition) else []
+
+
+def _bound(left: Expr, right: Expr) -> list[ClockBound] | None:
+    """Return the bound of `left <op> right`; [] if neither side reads the clock."""
+    on_left, on_right = clock_values(left), clock_values(right)
+    if not on_left and not on_right:
+        return []
+    if on_left and on_right:
+        return None
+    if on_left:
+        left, right, on_right = right, left, on_left
+    others = [
+        node for node in right.find_all(exp.Column) if not is_clock_value(node)
+    ]
+    if others:
+        # time + interval >= clock is the same as time >= clock - interval, but the time's own side
+        # may hold any expression already; a column beside the clock is what cannot be bounded.
+        return None
+    marker = on_right[0]
+    if len({(value.meta["occurrence"], value.meta["name"]) for value in on_right}) > 1:
+        return None
+    occurrence, name = int(marker.meta["occurrence"]), str(marker.meta["name"])
+    return [ClockBound(occurrence, name, left, right)]

@@ -1,0 +1,313 @@
+"""The planner: which strategy refreshes a model, and everything the engine must know to do it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.qualify import qualify
+
+from livemart.plan.determinism import require_deterministic
+from livemart.plan.flatten import Flat, flatten
+from livemart.plan.monotone import base_time
+from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.relation import Relation, Restriction, Scan, Want, column, is_constant, sql_of
+from livemart.plan.rules.gate import Gate, Window
+from livemart.plan.rules.project import Filter, Project
+from livemart.plan.scopes import Query, build_query, check_functions
+from livemart.plan.signed import Signed, signed_change
+
+Strategy = Literal["append", "signed", "region", "full", "view"]
+_TOUCHED = re.compile(r"__touched_(\d+)__")
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Rows of one occurrence that enter or leave a window when the clock moves.
+
+    `column` is a stored time; a row may matter if it lies within `margin` microseconds of the
+    interval between the old and the new value of `threshold` (SQL over the column `__clock__`).
+    """
+
+    occurrence: int
+    column: str
+    margin: int
+    clock_occurrence: int
+    clock_column: str
+    threshold: str
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """How an affected region is found and what is read to recompute it.
+
+    `keys` are output columns; `time` is the output column of the intervals, with `before` and
+    `after` microseconds around each change. `affected` pairs an occurrence with SQL that returns
+    w0, w1, ... (the keys, then the time) for its touched rows.
+    """
+
+    keys: tuple[str, ...]
+    time: str | None
+    before: int
+    after: int
+    affected: tuple[tuple[int, str], ...]
+    restrictions: Mapping[int, tuple[Restriction, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What the planner knows about the relations a query reads, by `schema.identifier`."""
+
+    columns: Mapping[str, tuple[str, ...]]
+    unique: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    views: Mapping[str, str] = field(default_factory=dict)
+    clocks: frozenset[str] = frozenset()
+    append_only: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How one model is refreshed.
+
+    `unique_key`: output columns that the SQL itself proves unique; `parameters`: occurrences read
+    for one value (True: only compared with times); `slices`: see Slice.
+    """
+
+    strategy: Strategy
+    reasons: tuple[Reason, ...] = ()
+    flat: Flat | None = None
+    names: tuple[str, ...] = ()
+    unique_key: tuple[str, ...] = ()
+    signed: Signed | None = None
+    region: Region | None = None
+    slices: tuple[Slice, ...] = ()
+    parameters: Mapping[int, bool] = field(default_factory=dict)
+    is_volatile: bool = False
+
+
+def plan_query(text: str, inputs: Inputs) -> Plan:
+    """Return the plan of a SELECT that is stored as a table. Never raises: what has no rule is full."""
+    try:
+        flat = flatten(text, inputs.views)
+    except Unplannable as error:
+        return Plan("full", (error.reason,))
+    try:
+        tree = parse_one(flat.text, dialect="spark")
+        require_deterministic(tree)
+    except Unplannable as error:
+        return Plan("full", (error.reason,), flat, is_volatile=True)
+    except (SqlglotError, RecursionError) as error:
+        return Plan("full", (Reason("PARSE_UNSUPPORTED", _first_line(error), None),), flat)
+    try:
+        query = _query(tree, flat, inputs)
+        return _plan(query, flat, inputs)
+    except Unplannable as error:
+        return Plan("full", (error.reason,), flat)
+    except (SqlglotError, RecursionError, KeyError, IndexError, AttributeError, ValueError) as error:
+        # A shape the parser or the analysis does not know is recomputed, never guessed.
+        reason = Reason("PARSE_UNSUPPORTED", f"{type(error).__name__}: {_first_line(error)}", None)
+        return Plan("full", (reason,), flat)
+
+
+def _query(tree: exp.Expression, flat: Flat, inputs: Inputs) -> Query:
+    check_functions(tree)
+    by_name = {occurrence.placeholder.lower(): occurrence for occurrence in flat.occurrences}
+    schema: dict[str, object] = {}
+    for name, occurrence in by_name.items():
+        if occurrence.relation not in inputs.columns:
+            message = f"the columns of {occurrence.relation} are not known"
+            raise Unplannable(Reason("INPUT_NOT_IN_DELTA", message, None))
+        schema[name] = {
+            known.lower(): "unknown" for known in inputs.columns[occurrence.relation]
+        }
+    qualified = qualify(
+        tree,
+        schema=schema,
+        dialect="spark",
+        validate_qualify_columns=False,
+        quote_identifiers=False,
+        identify=False,
+    )
+    scans: dict[str, Scan] = {}
+
+    def scan_of(name: str) -> Scan | None:
+        occurrence = by_name.get(name.lower())
+        if occurrence is None:
+            return None
+        relation = occurrence.relation
+        return scans.setdefault(
+            name.lower(),
+            Scan(
+                occurrence.index,
+                relation,
+                tuple(known.lower() for known in inputs.columns[relation]),
+                [
+                    frozenset(sql_of(column(part.lower())) for part in key)
+                    for key in inputs.unique.get(relation, ())
+                ],
+            ),
+        )
+
+    if not isinstance(qualified, exp.Query):
+        raise Unplannable(Reason("PARSE_UNSUPPORTED", "not a SELECT", None))
+    return build_query(qualified, scan_of, inputs.clocks.__contains__)
+
+
+def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:
+    parameters = {
+        parameter.occurrence: parameter.compared_with_time
+        for parameter in query.parameters.values()
+    }
+    slices, unsliced = _slices(query)
+    for occurrence in unsliced:
+        parameters[occurrence] = False
+    signed = signed_change(query)
+    region: Region | None = None
+    reason: Reason | None = None
+    try:
+        region = _region(query)
+    except Unplannable as error:
+        reason = error.reason
+    if signed is None and region is None:
+        assert reason is not None
+        return Plan("full", (reason,), flat, query.names, parameters=parameters)
+    unique = _unique_key(query)
+    notes = tuple(
+        Reason(
+            "SCALAR_SUBQUERY_CHANGED",
+            f"{flat.occurrences[occurrence].relation} is read for a value: "
+            "when it changes, every row may",
+            None,
+            "compare it with a time, or join it",
+        )
+        for occurrence, compared in parameters.items()
+        if not compared
+    )
+    strategy: Strategy = "region" if signed is None else "signed"
+    if signed is not None and signed.outputs is None and not slices:
+        read = {occurrence.relation for occurrence in flat.occurrences}
+        if read <= inputs.append_only and not signed.lookups:
+            strategy = "append"
+    return Plan(
+        strategy, notes, flat, query.names, unique, signed, region, slices, parameters
+    )
+
+
+def _slices(query: Query) -> tuple[tuple[Slice, ...], set[int]]:
+    """Return the slices of all clock bounds, and the clocks with a bound that has none."""
+    slices: dict[Slice, None] = {}
+    unsliced: set[int] = set()
+    for relation in query.top.walk():
+        if not isinstance(relation, Filter):
+            continue
+        for bound in relation.bounds:
+            sites = relation.source.trace(bound.time)
+            located = [(scan, base_time(expr)) for scan, expr in sites or ()]
+            if sites is None or any(base is None for _, base in located):
+                unsliced.add(bound.occurrence)
+                continue
+            for scan, base in located:
+                assert base is not None
+                name, margin = base
+                slices[
+                    Slice(
+                        scan.occurrence,
+                        name,
+                        margin,
+                        bound.occurrence,
+                        bound.clock_column,
+                        sql_of(bound.threshold),
+                    )
+                ] = None
+    return tuple(slices), unsliced
+
+
+def _region(query: Query) -> Region:
+    top = query.top
+    gates = [relation for relation in top.walk() if isinstance(relation, Gate)]
+    names = [column(name) for name in query.names]
+    keys = [name for name in names if top.is_local(name, anchored=True)]
+    if not any(_varies(top, key) for key in keys):
+        keys = [name for name in names if top.is_local(name, anchored=False)]
+    time = None
+    if any(isinstance(gate, Window) and gate.frame is not None for gate in gates):
+        time = next((name for name in names if top.is_local_time(name)), None)
+    keys = [key for key in keys if time is None or sql_of(key) != sql_of(time)]
+    if not gates:
+        unique = next(
+            (
+                key
+                for key in sorted(top.unique_keys(), key=len)
+                if key <= {sql_of(name) for name in keys}
+            ),
+            None,
+        )
+        if unique is not None:
+            keys = [key for key in keys if sql_of(key) in unique]
+    if not any(_varies(top, key) for key in keys) and time is None:
+        raise Unplannable(
+            Reason(
+                "KEY_NOT_IN_OUTPUT",
+                "no output column confines a change: "
+                + "; ".join(_gate_text(gate) for gate in gates[:3]),
+                None,
+                "carry a common key of every GROUP BY and PARTITION BY to the output",
+            )
+        )
+    want = [*keys, *([time] if time is not None else [])]
+    affected = []
+    for sql in top.affected(want):
+        match = _TOUCHED.search(sql)
+        assert match is not None
+        affected.append((int(match.group(1)), sql))
+    found: dict[int, list[Restriction]] = {}
+    top.restrict(Want(tuple(keys), time), found)
+    before, after = _margins(gates) if time is not None else (0, 0)
+    return Region(
+        tuple(key.name for key in keys),
+        None if time is None else time.name,
+        before,
+        after,
+        tuple(affected),
+        {occurrence: tuple(items) for occurrence, items in found.items()},
+    )
+
+
+def _varies(top: Relation, key: exp.Expression) -> bool:
+    """Return False for a column that is one constant."""
+    relation: Relation = top
+    expr = key
+    while isinstance(relation, Project) or hasattr(relation, "over_source"):
+        expr = relation.over_source(expr)
+        if is_constant(expr):
+            return False
+        relation = relation.inputs[0]
+    return True
+
+
+def _margins(gates: Sequence[Gate]) -> tuple[int, int]:
+    """Return the sums of the frames' margins: no path through the query can widen a change more."""
+    frames = [gate.frame for gate in gates if isinstance(gate, Window) and gate.frame is not None]
+    distinct = {id(frame): frame for frame in frames}.values()
+    return sum(frame.before for frame in distinct), sum(frame.after for frame in distinct)
+
+
+def _gate_text(gate: Gate) -> str:
+    kind = "PARTITION BY" if isinstance(gate, Window) else "GROUP BY"
+    return f"{kind} {', '.join(map(sql_of, gate.keys)) or '()'}"
+
+
+def _unique_key(query: Query) -> tuple[str, ...]:
+    names = {sql_of(column(name)): name for name in query.names}
+    for key in sorted(query.top.unique_keys(), key=len):
+        if key and all(text in names for text in key):
+            return tuple(name for text, name in names.items() if text in key)
+    return ()
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [""])[0][:200]

@@ -1,0 +1,57 @@
+"""Reason codes: why a model, or one refresh of it, is recomputed in full."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Complete: a code that is added here is added to docs/refresh.md.
+REASON_CODES = frozenset(
+    {
+        "EXPRESSION_NOT_DETERMINISTIC",
+        "NONDETERMINISTIC_ORDER",
+        "NONDETERMINISTIC_AGG",
+        "UDF_NOT_DETERMINISTIC",
+        "WINDOW_WITHOUT_PARTITION_BY",
+        "WINDOW_UNBOUNDED",
+        "SUBQUERY_NOT_INCREMENTALIZABLE",
+        "NULL_AWARE_ANTI",
+        "GLOBAL_AGG",
+        "SOURCE_NO_KEY",
+        "INPUT_NOT_IN_DELTA",
+        "CDF_UNAVAILABLE",
+        "KEY_NOT_IN_OUTPUT",
+        "RETENTION_HORIZON",
+        "FINGERPRINT_CHANGED",
+        "COST_GATE",
+        "PARSE_UNSUPPORTED",
+        "SCALAR_SUBQUERY_CHANGED",
+        "CHANGED_OUTSIDE",
+        "LIMIT_WITHOUT_ORDER",
+        "CLOCK_NOT_ONE_ROW",
+        "JOIN_UNBOUNDED_TIME",
+        "GROWTH_UNBOUNDED",
+        "POLICY_FULL",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A reason code with what was found, where (`line` of the compiled SQL) and what would help."""
+
+    code: str
+    message: str
+    line: int | None
+    suggestion: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.code not in REASON_CODES:
+            raise ValueError(self.code)
+
+
+class Unplannable(Exception):
+    """A query, or a part of it, for which no rule applies."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(f"{reason.code}: {reason.message}")
+        self.reason = reason

@@ -1,0 +1,301 @@
+"""Joins: a change reaches the rows that share its join key, on either side.
+
+Sources: rules 7 to 10 of the refresh design; Larson and Zhou, "Efficient maintenance of
+materialized outer-join views", ICDE 2007 (null-extended rows flip with the match).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlglot import exp
+
+from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.relation import (
+    Expr,
+    Relation,
+    Restrictions,
+    Scan,
+    Want,
+    columns_of,
+    is_constant,
+    selected,
+    sql_of,
+)
+from livemart.plan.rules.generate import over_subquery
+
+JoinKind = Literal["inner", "left", "cross", "semi", "anti"]
+
+
+@dataclass(frozen=True, slots=True)
+class EquiKey:
+    """One equality of the join condition; `null_safe` for `<=>`."""
+
+    left: Expr
+    right: Expr
+    null_safe: bool
+
+
+class Join(Relation):
+    """Join `left` with `right`; the left side is preserved in left joins.
+
+    Conditions other than equalities may be left out: they only narrow what matches.
+    """
+
+    def __init__(
+        self,
+        left: Relation,
+        right: Relation,
+        kind: JoinKind,
+        keys: Sequence[EquiKey],
+        right_qualifiers: frozenset[str],
+    ) -> None:
+        self.inputs = (left, right)
+        self.left = left
+        self.right = right
+        self.kind = kind
+        self.keys = tuple(keys)
+        self._right_qualifiers = right_qualifiers
+
+    # Sides -------------------------------------------------------------------------------------
+
+    def side(self, expr: Expr) -> Literal["left", "right", "both", "none"]:
+        """Say which side's columns an expression reads."""
+        sides = {
+            "right" if reference.table in self._right_qualifiers else "left"
+            for reference in columns_of(expr)
+        }
+        if not sides:
+            return "none"
+        if len(sides) == 2:
+            return "both"
+        return "left" if "left" in sides else "right"
+
+    def _as_left(self, expr: Expr) -> Expr | None:
+        """Return `expr` over the left side, by the equality of the join keys where they must agree."""
+        if self.kind != "inner":
+            return expr if self.side(expr) in ("left", "none") else None
+        return self._translated(expr, "left")
+
+    def _as_right(self, expr: Expr) -> Expr | None:
+        return self._translated(expr, "right")
+
+    def _translated(self, expr: Expr, target: Literal["left", "right"]) -> Expr | None:
+        if self.side(expr) in (target, "none"):
+            return expr
+        swaps = {
+            sql_of(key.left if target == "right" else key.right): (
+                key.right if target == "right" else key.left
+            )
+            for key in self.keys
+        }
+        if sql_of(expr) in swaps:
+            return swaps[sql_of(expr)]
+        copy = expr.copy()
+        for reference in list(columns_of(copy)):
+            if self.side(reference) == target:
+                continue
+            other = swaps.get(sql_of(reference))
+            if other is None:
+                return None
+            if reference is copy:
+                return other
+            reference.replace(other.copy())
+        return copy
+
+    # The four questions ------------------------------------------------------------------------
+
+    def is_local(self, expr: Expr, *, anchored: bool) -> bool:
+        side = self.side(expr)
+        if side in ("left", "none"):
+            return self.left.is_local(expr, anchored=anchored)
+        over_left = self._as_left(expr)
+        if over_left is not None and self.left.is_local(over_left, anchored=anchored):
+            return True
+        if anchored or self.kind not in ("inner", "cross") or side == "both":
+            return False
+        return self.right.is_local(expr, anchored=anchored)
+
+    def is_local_time(self, expr: Expr) -> bool:
+        over_left = self._as_left(expr)
+        return over_left is not None and self.left.is_local_time(over_left)
+
+    def affected(self, want: Sequence[Expr]) -> list[str]:
+        return [*self._affected_by_left(want), *self._affected_by_right(want)]
+
+    def _affected_by_left(self, want: Sequence[Expr]) -> list[str]:
+        over_left = [self._as_left(expr) for expr in want]
+        if all(expr is not None for expr in over_left):
+            return self.left.affected([expr for expr in over_left if expr is not None])
+        if self.kind not in ("inner", "cross"):
+            raise Unplannable(self._lost(want))
+        return self._rekeyed(want, changed="left")
+
+    def _affected_by_right(self, want: Sequence[Expr]) -> list[str]:
+        if not any(isinstance(relation, Scan) for relation in self.right.walk()):
+            return []
+        over_right = [self._as_right(expr) for expr in want]
+        if all(expr is not None and not is_constant(expr) for expr in over_right):
+            return self.right.affected([expr for expr in over_right if expr is not None])
+        if self.kind not in ("inner", "cross") and any(
+            self.side(expr) in ("right", "both") and self._as_left(expr) is None for expr in want
+        ):
+            raise Unplannable(self._lost(want))
+        return self._rekeyed(want, changed="right")
+
+    def _rekeyed(self, want: Sequence[Expr], changed: Literal["left", "right"]) -> list[str]:
+        """Join the changed rows of one side with the present rows of the other.
+
+        The old state of the other side is not needed: a row present only before is in its own
+        change set.
+        """
+        other: Literal["left", "right"] = "right" if changed == "left" else "left"
+        needed: dict[str, dict[str, Expr]] = {"left": {}, "right": {}}
+        for key in self.keys:
+            needed["left"].setdefault(sql_of(key.left), key.left)
+            needed["right"].setdefault(sql_of(key.right), key.right)
+        mapped: list[Expr] = []
+        for expr in want:
+            translated = self._as_left(expr) if other == "left" else expr
+            mapped.append(expr if translated is None else translated)
+            for reference in columns_of(mapped[-1]):
+                side = "right" if self.side(reference) == "right" else "left"
+                needed[side].setdefault(sql_of(reference), reference)
+        sides = {"left": self.left, "right": self.right}
+        changed_queries = sides[changed].affected(list(needed[changed].values()))
+        present_queries = sides[other].rows(list(needed[other].values()))
+        places = {
+            side: {text: f"w{index}" for index, text in enumerate(needed[side])} for side in needed
+        }
+        alias = {changed: "c", other: "p"}
+        condition = " and ".join(
+            f"{alias['left']}.{places['left'][sql_of(key.left)]}"
+            f" {'<=>' if key.null_safe else '='} "
+            f"{alias['right']}.{places['right'][sql_of(key.right)]}"
+            for key in self.keys
+        )
+        outputs = [
+            over_subquery(
+                over_subquery(expr, places["left"], alias["left"]), places["right"], alias["right"]
+            )
+            for expr in mapped
+        ]
+        join = f"inner join {{present}} as p on {condition}" if condition else "cross join {present} as p"
+        return [
+            f"select distinct {selected(outputs)} from ({changed_query}) as c "
+            + join.format(present=f"({present_query})")
+            for changed_query in changed_queries
+            for present_query in present_queries
+        ]
+
+    def rows(self, want: Sequence[Expr]) -> list[str]:
+        over_left = [self._as_left(expr) for expr in want]
+        if all(expr is not None for expr in over_left):
+            return self.left.rows([expr for expr in over_left if expr is not None])
+        if self.kind == "left":
+            raise Unplannable(self._lost(want))
+        needed: dict[str, dict[str, Expr]] = {"left": {}, "right": {}}
+        for key in self.keys:
+            needed["left"].setdefault(sql_of(key.left), key.left)
+            needed["right"].setdefault(sql_of(key.right), key.right)
+        for expr in want:
+            for reference in columns_of(expr):
+                side = "right" if self.side(reference) == "right" else "left"
+                needed[side].setdefault(sql_of(reference), reference)
+        places = {
+            side: {text: f"w{index}" for index, text in enumerate(needed[side])} for side in needed
+        }
+        condition = " and ".join(
+            f"l.{places['left'][sql_of(key.left)]} {'<=>' if key.null_safe else '='} "
+            f"r.{places['right'][sql_of(key.right)]}"
+            for key in self.keys
+        )
+        outputs = [
+            over_subquery(over_subquery(expr, places["left"], "l"), places["right"], "r")
+            for expr in want
+        ]
+        join = f"inner join ({{right}}) as r on {condition}" if condition else "cross join ({right}) as r"
+        return [
+            f"select distinct {selected(outputs)} from ({left}) as l " + join.format(right=right)
+            for left in self.left.rows(list(needed["left"].values()))
+            for right in self.right.rows(list(needed["right"].values()))
+        ]
+
+    def restrict(self, want: Want, found: Restrictions) -> None:
+        self.left.restrict(
+            Want(
+                tuple(None if key is None else self._as_left(key) for key in want.keys),
+                None if want.time is None else self._as_left(want.time),
+                want.before,
+                want.after,
+            ),
+            found,
+        )
+        # The joined side must hold every row that may match a row read on the left.
+        self.right.restrict(
+            Want(
+                tuple(None if key is None else self._as_right(key) for key in want.keys),
+                None if want.time is None else self._as_right(want.time),
+                want.before,
+                want.after,
+            ),
+            found,
+        )
+
+    def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
+        side = self.side(expr)
+        if side in ("left", "none"):
+            return self.left.trace(expr)
+        return self.right.trace(expr) if side == "right" else None
+
+    def unique_keys(self) -> list[frozenset[str]]:
+        left = self.left.unique_keys()
+        if self.kind in ("semi", "anti") or self.matches_at_most_once():
+            return left
+        return [one | two for one in left for two in self.right.unique_keys()]
+
+    def matches_at_most_once(self) -> bool:
+        """Return True if the join keys hold a unique key of the right side."""
+        joined = {sql_of(key.right) for key in self.keys}
+        return any(key <= joined for key in self.right.unique_keys())
+
+    def _lost(self, want: Sequence[Expr]) -> Reason:
+        lost = ", ".join(sql_of(expr) for expr in want if self._as_left(expr) is None)
+        return Reason(
+            "KEY_NOT_IN_OUTPUT",
+            f"{lost} comes from the optional side of a {self.kind} join",
+            None,
+            "carry the key of the preserved side to the output",
+        )
+
+
+def equi_keys(condition: Expr | None, right_qualifiers: frozenset[str]) -> list[EquiKey]:
+    """Return the equalities between the two sides among the conjuncts of a join condition."""
+    if condition is None:
+        return []
+    found: list[EquiKey] = []
+    conjuncts = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
+    for conjunct in conjuncts:
+        while isinstance(conjunct, exp.Paren):
+            conjunct = conjunct.this
+        if isinstance(conjunct, exp.And):
+            found.extend(equi_keys(conjunct, right_qualifiers))
+            continue
+        if not isinstance(conjunct, exp.EQ | exp.NullSafeEQ):
+            continue
+        left, right = conjunct.left, conjunct.right
+        on_right = [_on_right(side, right_qualifiers) for side in (left, right)]
+        null_safe = isinstance(conjunct, exp.NullSafeEQ)
+        if on_right == [False, True]:
+            found.append(EquiKey(left, right, null_safe))
+        elif on_right == [True, False]:
+            found.append(EquiKey(right, left, null_safe))
+    return found
+
+
+def _on_right(expr: Expr, qualifiers: frozenset[str]) -> bool | None:
+    """Return which side an expression reads; None for neither or both."""
+    sides = {reference.table in qualifiers for reference in columns_of(expr)}
+    return sides.pop() if len(sides) == 1 else None

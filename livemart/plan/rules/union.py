@@ -1,0 +1,138 @@
+"""UNION ALL: the sum of its branches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from sqlglot import exp
+
+from livemart.plan.relation import (
+    Expr,
+    Relation,
+    Restrictions,
+    Scan,
+    Want,
+    column,
+    columns_of,
+    is_constant,
+    sql_of,
+)
+from livemart.plan.rules.project import Project
+
+
+class Union(Relation):
+    """All rows of all branches; columns are matched by position and named by the first branch."""
+
+    def __init__(self, branches: Sequence[Relation], names: Sequence[tuple[str, ...]]) -> None:
+        self.inputs = tuple(branches)
+        self.names = names[0]
+        self.branch_names = tuple(names)
+
+    def over_branch(self, expr: Expr, branch: int) -> Expr:
+        """Return `expr` over the columns of one branch."""
+        own = dict(zip(self.names, self.branch_names[branch], strict=True))
+        copy = expr.copy()
+        for reference in list(columns_of(copy)):
+            if not reference.table and reference.name in own:
+                replacement = column(own[reference.name])
+                if reference is copy:
+                    return replacement
+                reference.replace(replacement)
+        return copy
+
+    def is_local(self, expr: Expr, *, anchored: bool) -> bool:
+        return all(
+            branch.is_local(self.over_branch(expr, index), anchored=anchored)
+            for index, branch in enumerate(self.inputs)
+        )
+
+    def is_local_time(self, expr: Expr) -> bool:
+        return all(
+            branch.is_local_time(self.over_branch(expr, index))
+            for index, branch in enumerate(self.inputs)
+        )
+
+    def affected(self, want: Sequence[Expr]) -> list[str]:
+        return [
+            query
+            for index, branch in enumerate(self.inputs)
+            for query in branch.affected([self.over_branch(expr, index) for expr in want])
+        ]
+
+    def rows(self, want: Sequence[Expr]) -> list[str]:
+        return [
+            query
+            for index, branch in enumerate(self.inputs)
+            for query in branch.rows([self.over_branch(expr, index) for expr in want])
+        ]
+
+    def restrict(self, want: Want, found: Restrictions) -> None:
+        for index, branch in enumerate(self.inputs):
+            keys = tuple(
+                None if key is None else self.over_branch(key, index) for key in want.keys
+            )
+            time = None if want.time is None else self.over_branch(want.time, index)
+            branch.restrict(Want(keys, time, want.before, want.after), found)
+
+    def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
+        sites: list[tuple[Scan, Expr]] = []
+        for index, branch in enumerate(self.inputs):
+            found = branch.trace(self.over_branch(expr, index))
+            if found is None:
+                return None
+            sites.extend(found)
+        return sites
+
+    def unique_keys(self) -> list[frozenset[str]]:
+        """A key of every branch is a key of the union if constant columns tell branches apart."""
+        constants = self.discriminators()
+        if not constants:
+            return []
+        positions = [
+            [frozenset(_position(text, names) for text in key) for key in branch.unique_keys()]
+            for branch, names in zip(self.inputs, self.branch_names, strict=True)
+        ]
+        common = set.intersection(*({key for key in keys if None not in key} for keys in positions))
+        return [
+            frozenset(
+                {sql_of(column(self.names[place])) for place in key if place is not None}
+                | {sql_of(column(name)) for name in constants}
+            )
+            for key in common
+        ]
+
+    def discriminators(self) -> list[str]:
+        """Return constant columns that together tell every branch from the others: one if one does."""
+        constants: dict[str, list[str]] = {}
+        for place, name in enumerate(self.names):
+            values = [
+                _constant_output(branch, names[place])
+                for branch, names in zip(self.inputs, self.branch_names, strict=True)
+            ]
+            known = [value for value in values if value is not None]
+            if len(known) == len(values):
+                constants[name] = known
+        for size in range(1, len(constants) + 1):
+            for names in combinations(constants, size):
+                rows = set(zip(*(constants[name] for name in names), strict=True))
+                if len(rows) == len(self.inputs):
+                    return list(names)
+        return []
+
+
+def _position(text: str, names: tuple[str, ...]) -> int | None:
+    name = text.strip("`")
+    return names.index(name) if name in names else None
+
+
+def _constant_output(relation: Relation, name: str) -> str | None:
+    expr: Expr = column(name)
+    while isinstance(relation, Project) or hasattr(relation, "over_source"):
+        expr = relation.over_source(expr)
+        if is_constant(expr) and not isinstance(expr, exp.Null):
+            while isinstance(expr, exp.Cast | exp.Paren):
+                expr = expr.this
+            return sql_of(expr)
+        relation = relation.inputs[0]
+    return None
