@@ -40,6 +40,8 @@ def session_settings(warehouse: Path, jars: tuple[Path, ...]) -> dict[str, str]:
         "spark.sql.ansi.enabled": "false",
         # Spark would replace ${env:...} even inside string literals.
         "spark.sql.variable.substitute": "false",
+        # INT96, the default, has no statistics and overflows in readers that use nanoseconds.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.window.segmentTree.enabled": "true",
         "spark.databricks.delta.snapshotPartitions": "1",
