@@ -66,8 +66,7 @@ class BatchRunner:
             return self.build(batch)
         if newest.epoch == self.epoch and newest.batch_id >= batch.batch_id:
             return Outcome(batch.batch_id, None)
-        landed = [source.relation for source in runtime.project.sources.values() if source.stream]
-        check_landed(newest, landed, runtime.warehouse, self.epoch)
+        check_landed(newest, runtime.landed_relations, runtime.warehouse, self.epoch)
         rebuilds = find_rebuilds(
             newest,
             runtime.project,
@@ -165,7 +164,7 @@ class BatchRunner:
         previous: Mapping[str, str],
         rebuilds: Mapping[str, Rebuild],
     ) -> Outcome:
-        """Check, decide whether readers may see it, and append the row: the one moment of publication."""
+        """Check, decide whether readers may see it, and append the row: this publishes it."""
         runtime = self.runtime
         failpoint("checks.before")
         now = _versions(runtime, snapshot.sources, snapshot.models)
@@ -200,15 +199,13 @@ class BatchRunner:
     def _fix_sources(
         self, context: BatchContext, batch: LandedBatch, newest: Snapshot | None
     ) -> tuple[datetime | None, dict[str, int]]:
-        """Return this batch's `as_of` and the version of every source table, the clock's included."""
+        """Return this batch's `as_of` and the version of every source table and the clock."""
         runtime = self.runtime
         sources = dict(batch.versions)
+        # Tables that somebody else fills are pinned like landed ones.
         for source in runtime.project.sources.values():
-            if (
-                source.stream is None
-                and not source.is_clock
-                and runtime.warehouse.exists(source.relation)
-            ):
+            is_foreign = source.stream is None and not source.is_clock
+            if is_foreign and runtime.warehouse.exists(source.relation):
                 sources[source.relation] = runtime.warehouse.version(source.relation)
         if (clock := runtime.project.clock) is None:
             return None, sources
@@ -250,7 +247,7 @@ class BatchRunner:
 
 
 def merge(batches: list[LandedBatch]) -> LandedBatch:
-    """Return several landed batches of one pass as one: the last one's id and versions, all counts."""
+    """Return the landed batches of one pass as one: the last id and versions, all counts."""
     counts: dict[str, Counts] = {}
     for batch in batches:
         for relation, found in batch.counts.items():

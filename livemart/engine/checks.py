@@ -1,7 +1,7 @@
 """Checks: the project's data tests, run before a snapshot may be shown.
 
-A test costs nothing if nothing it reads has changed. A test that passed at the frontier and looks at
-single rows or at keys is proven on the change set alone; every other test runs in full, as dbt
+A test costs nothing if nothing it reads has changed. A test that passed at the frontier and looks
+at single rows or at keys is proven on the change set alone; every other test runs in full, as dbt
 compiled it, many in one statement. What the fast way cannot prove goes the full way, so that both
 give the same answer.
 """
@@ -261,7 +261,7 @@ def _run_in_full(
     if not tests:
         return results
     relations = {name for _, flat in tests if flat for name in flat.relations}
-    with _at_versions(spark, warehouse, versions, relations) as name_of:
+    with _TablesAtVersions(spark, warehouse, versions, relations) as name_of:
         statements = [(test, _statement(test, flat, name_of)) for test, flat in tests]
         for start in range(0, len(statements), _TESTS_A_STATEMENT):
             results.update(_ask(spark, statements[start : start + _TESTS_A_STATEMENT]))
@@ -312,7 +312,7 @@ def _statement(test: DataTest, flat: Flat | None, name_of: Mapping[str, str]) ->
     )
 
 
-class _at_versions:  # noqa: N801 - a context manager, used as a function
+class _TablesAtVersions:
     """Give each relation a name in SQL that reads it at its version: a view or a subquery."""
 
     def __init__(

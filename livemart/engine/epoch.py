@@ -1,4 +1,4 @@
-"""The checkpoint beside the snapshot log: is it the one the log was written with, whole and not older?
+"""The checkpoint beside the snapshot log: is it the log's own, whole, and not an older copy?
 
 Delta skips a write whose batch id it has seen under the same epoch. A lost, torn or older
 checkpoint would hand out such ids again, and records would vanish in silence: so it is refused.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,11 +37,18 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What the log and the landed tables know: the newest epoch and batch id of each."""
+    """What the newest row of the log names, and whether landed tables carry a batch or a later one.
+
+    The tables may be one batch ahead of the log, after a crash.
+    """
 
     epoch: str
     batch_id: int
-    landed_batch_id: int = -1
+    is_landed: Callable[[int], bool] = lambda batch_id: False
+
+    def knows(self, batch_id: int) -> bool:
+        """True if anything was written under `batch_id` or a later one."""
+        return self.batch_id >= batch_id or self.is_landed(batch_id)
 
 
 def open_checkpoint(checkpoint: Path, recorded: Recorded | None, *, new_epoch: bool) -> Epoch:
@@ -119,14 +126,14 @@ def _start_epoch(checkpoint: Path, replaces: str | None) -> Epoch:
 
 
 def _refuse_older(checkpoint: Path, recorded: Recorded) -> None:
-    """A batch runs only after its offsets are written: fewer offsets than batches is an old copy."""
+    """A batch runs once its offsets are written: fewer offsets than batches is an old copy."""
     planned = _last_batch(checkpoint / "offsets")
-    known = max(recorded.batch_id, recorded.landed_batch_id)
-    if known > (-1 if planned is None else planned):
+    planned = -1 if planned is None else planned
+    if recorded.knows(planned + 1):
         raise StateError(
             "CHECKPOINT_OLDER",
-            f"{checkpoint}: its last batch is {'none' if planned is None else planned}, the "
-            f"warehouse holds batch {known} of the same epoch",
+            f"{checkpoint}: its last batch is {planned}, the warehouse holds a later one of the "
+            f"same epoch (newest snapshot: batch {recorded.batch_id})",
             hint=_WAY_OUT,
         )
 
@@ -140,13 +147,11 @@ def _refuse_torn(checkpoint: Path, recorded: Recorded | None) -> None:
         if batch_id is None or _is_whole(folder / str(batch_id)):
             continue
         path = folder / str(batch_id)
-        known = max(recorded.batch_id, recorded.landed_batch_id) if recorded else -1
+        is_known = recorded is not None and recorded.knows(batch_id)
         hint = _WAY_OUT
-        if folder.name == "commits" and known >= batch_id:
+        if folder.name == "commits":
             hint = f"remove {path}: the batch is replayed, and what it wrote is skipped"
-        elif folder.name == "offsets" and max(known, -1 if committed is None else committed) < (
-            batch_id
-        ):
+        elif folder.name == "offsets" and not is_known and (committed or -1) < batch_id:
             hint = f"remove {path}: nothing was written under this batch, it is planned again"
         raise StateError("CHECKPOINT_TORN", f"{path}: {_describe(path)}", hint=hint)
 

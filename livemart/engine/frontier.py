@@ -134,8 +134,8 @@ def check_landed(
                 "LANDED_TABLE_CHANGED",
                 f"{relation}: written by somebody else (version {', '.join(map(str, foreign))}), "
                 f"{named}",
-                hint="look at the table (RESTORE brings an earlier version back); then accept it as "
-                "it is and recompute every model with `build`",
+                hint="look at the table (RESTORE brings an earlier version back); then accept it "
+                "as it is and recompute every model with `build`",
             )
 
 

@@ -37,12 +37,7 @@ def fix_as_of(
     if warehouse.exists(relation):
         version = warehouse.version(relation)
         own = context.tag(relation, 0)
-        if any(
-            commit.transactions.get(own.app_id) == own.version
-            for commit in warehouse.data_changed_between(
-                relation, -1 if known is None else known, version
-            )
-        ):
+        if warehouse.is_tagged(relation, own):
             return read_clock(warehouse), version
         if known == version and before is not None:
             wanted = _wanted(context.settings, before, newest_event_time, now)

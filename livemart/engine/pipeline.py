@@ -1,4 +1,4 @@
-"""The three ways to run: build, one refresh pass, and the stream that goes on until it is told to stop."""
+"""The three ways to run: build, one refresh pass, and the stream that goes on until stopped."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from livemart.engine.failpoints import failpoint
 from livemart.engine.frontier import check_landed
 from livemart.engine.landing import LandedBatch, Landing
 from livemart.engine.runtime import Runtime
+from livemart.engine.tables import Tag
 from livemart.errors import ConfigError, LivemartError, StateError
+from livemart.publish.snapshots import Snapshot
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 # Words in the messages of Delta and deltalake for "somebody else committed first".
 _CONFLICTS = (
@@ -93,7 +95,7 @@ class Pipeline:
         """Land all that waits, build the whole project with dbt, append one snapshot row.
 
         Args:
-            new_epoch: begin with a new checkpoint; everything below the landing folder is read again.
+            new_epoch: begin with a new checkpoint and read all of the landing folder again.
 
         Raises:
             StateError: CHECKPOINT_*, LANDED_TABLE_LOST.
@@ -123,8 +125,8 @@ class Pipeline:
     def stream(self, every: timedelta) -> Pass:
         """Refresh at every interval until told to stop; a late micro-batch is never queued.
 
-        A micro-batch that takes longer than the interval is followed by the next one at once, with the
-        newest `as_of`: what lay between is landed together.
+        A micro-batch that takes longer than the interval is followed by the next one at once, with
+        the newest `as_of`: what came in between is landed together.
         """
         done = Pass()
         if self._runtime.log.newest() is None:
@@ -138,19 +140,19 @@ class Pipeline:
         runtime = self._runtime
         recorded = None
         if newest := runtime.log.newest():
-            streams = [source for source in runtime.project.sources.values() if source.stream]
-            landed = max(
-                (
-                    runtime.warehouse.transaction_version(
-                        source.relation, f"{newest.epoch}/{source.relation}/0"
-                    )
-                    for source in streams
-                    if runtime.warehouse.exists(source.relation)
-                ),
-                default=-1,
+            recorded = Recorded(
+                newest.epoch, newest.batch_id, lambda batch_id: self._is_landed(newest, batch_id)
             )
-            recorded = Recorded(newest.epoch, newest.batch_id, landed)
         return open_checkpoint(runtime.checkpoint, recorded, new_epoch=new_epoch)
+
+    def _is_landed(self, newest: Snapshot, batch_id: int) -> bool:
+        """Return True if a landed table carries this batch of the log's epoch, or a later one."""
+        warehouse = self._runtime.warehouse
+        return any(
+            warehouse.is_tagged(relation, Tag(f"{newest.epoch}/{relation}/0", batch_id, {}))
+            for relation in self._runtime.landed_relations
+            if warehouse.exists(relation)
+        )
 
     def _runner(
         self, epoch: Epoch, *, accept_changes: bool, new_epoch: bool = False
@@ -159,10 +161,13 @@ class Pipeline:
         runtime = self._runtime
         newest = runtime.log.newest()
         if newest is not None and not new_epoch:
-            landed = [
-                source.relation for source in runtime.project.sources.values() if source.stream
-            ]
-            check_landed(newest, landed, runtime.warehouse, epoch.id, accept_changes=accept_changes)
+            check_landed(
+                newest,
+                runtime.landed_relations,
+                runtime.warehouse,
+                epoch.id,
+                accept_changes=accept_changes,
+            )
         return BatchRunner(runtime, epoch.id, self._now, self._watcher.model_changed)
 
     def _landing(self) -> Landing:
@@ -208,7 +213,7 @@ class Pipeline:
     def _drive(
         self, body: Callable[[LandedBatch], None], trigger: Literal["available_now"] | timedelta
     ) -> None:
-        """Run the landing stream to its end, or until told to stop; replay what a transient fault hit.
+        """Run the landing stream to its end or until stopped; replay what a transient fault hit.
 
         Starting the stream again replays the micro-batch that failed, from the same frontier.
         """
@@ -218,7 +223,7 @@ class Pipeline:
             retry=retry_if_exception(lambda error: is_retriable(error) and not self._stop.is_set()),
             stop=lambda _: self._failures_in_a_row >= attempts,
             wait=wait_exponential_jitter(initial=0.2, max=30),
-            sleep=lambda seconds: None if self._stop.wait(seconds) else None,
+            sleep=self._rest,
             before_sleep=lambda state: self._watcher.retrying(
                 _failure_of(state), self._failures_in_a_row, attempts
             ),
@@ -267,6 +272,9 @@ class Pipeline:
                 self._runtime.spark.sparkContext.cancelAllJobs()
                 break
         query.stop()
+
+    def _rest(self, seconds: float) -> None:
+        self._stop.wait(seconds)
 
     def _refuse_if_stopped(self) -> None:
         if self._stop.is_set():

@@ -1,4 +1,4 @@
-"""The warm process: lock, Java and jars, session, project, catalog, opened in this order and closed in reverse."""
+"""The warm process: lock, Java and jars, session, project, catalog, opened in this order."""
 
 from __future__ import annotations
 
@@ -37,6 +37,11 @@ class Runtime:
     def checkpoint(self) -> Path:
         """Spark's checkpoint of the landing stream."""
         return self.settings.warehouse / STATE / "checkpoint"
+
+    @property
+    def landed_relations(self) -> list[str]:
+        """The tables that landing fills."""
+        return [source.relation for source in self.project.sources.values() if source.stream]
 
     @property
     def fingerprints(self) -> dict[str, str]:
@@ -78,7 +83,7 @@ def open_runtime(
             )
             project = dbt.load()
             warehouse = Warehouse(settings.warehouse)
-            register(spark, warehouse, project)
+            register(spark, settings.warehouse, project)
             log = SnapshotLog(settings.warehouse / STATE / "snapshots")
             yield Runtime(settings, spark, warehouse, dbt, project, plan_project(project), log)
         finally:
