@@ -1,0 +1,179 @@
+"""The course of a run on a terminal: one live line per model, one lasting line per snapshot.
+
+Away from a terminal the same course is told as log events. Nothing else in the package prints while
+a run goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING, TextIO
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from livemart.observe.logs import LogFormat, LogWatcher
+
+if TYPE_CHECKING:
+    from livemart.engine.batch import Outcome
+    from livemart.publish.snapshots import Snapshot
+
+# What a model's line says while it is worked on; any other word is how it ended.
+RUNNING = frozenset({"running", "refreshing", "rebuilding", "started"})
+_STYLES = {
+    "failed": "red",
+    "error": "red",
+    "full": "yellow",
+    "unchanged": "dim",
+    "skipped": "dim",
+    "warn": "yellow",
+}
+
+
+@contextmanager
+def open_watcher(
+    log_format: LogFormat, *, stream: TextIO | None = None
+) -> Iterator[TerminalWatcher | LogWatcher]:
+    """Yield what is told about a run: a live table on a terminal, else log events.
+
+    Args:
+        log_format: `json` asks for log events on a terminal, too.
+        stream: where to look for a terminal; standard error if None.
+    """
+    console = make_console(stream or sys.stderr)
+    if log_format == "json" or not console.is_terminal:
+        yield LogWatcher()
+        return
+    with TerminalWatcher(console) as watcher:
+        yield watcher
+
+
+def make_console(stream: TextIO) -> Console:
+    """Return a console with colour and movement only on a real terminal."""
+    is_terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
+    return Console(
+        file=stream,
+        force_terminal=is_terminal,
+        no_color=not is_terminal or "NO_COLOR" in os.environ,
+        highlight=False,
+        soft_wrap=True,
+        width=None if is_terminal else 200,
+    )
+
+
+@dataclass(slots=True)
+class _Line:
+    word: str
+    began_at: float
+    ended_at: float | None = None
+
+
+class TerminalWatcher:
+    """Shows what happens now as a table that goes away, and what came of it as lines that stay."""
+
+    def __init__(self, console: Console, *, clock: Callable[[], float] = monotonic) -> None:
+        self._console = console
+        self._clock = clock
+        self._lines: dict[str, _Line] = {}
+        self._title = ""
+        self._live = Live(
+            console=console, get_renderable=self._render, transient=True, refresh_per_second=4
+        )
+
+    def __enter__(self) -> TerminalWatcher:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def step(self, text: str) -> None:
+        """Name what is going on before any model is."""
+        self._title = text
+
+    def node_changed(self, unique_id: str, status: str | None) -> None:
+        """Show that dbt began a node (`status` is None) or ended it."""
+        self.model_changed(unique_id, "running" if status is None else status)
+
+    def batch_began(self, batch_id: int) -> None:
+        """Begin a new table."""
+        self._lines = {}
+        self._title = f"micro-batch {batch_id}"
+
+    def model_changed(self, unique_id: str, word: str) -> None:
+        """Show the word beside the model, with the time since its refresh began."""
+        name, now = unique_id.rpartition(".")[2], self._clock()
+        line = self._lines.get(name)
+        if line is None or word in RUNNING:
+            line = self._lines[name] = _Line(word, now)
+        line.word = word
+        line.ended_at = None if word in RUNNING else now
+
+    def batch_ended(self, outcome: Outcome) -> None:
+        """Replace the table by one line about the snapshot, and one for each test that failed."""
+        self._lines = {}
+        self._title = "waiting for records"
+        if outcome.snapshot is None:
+            return
+        style = "red" if outcome.snapshot.status == "held" else ""
+        self._console.print(Text(describe_snapshot(outcome.snapshot), style=style))
+        for unique_id, rebuild in outcome.rebuilds.items():
+            name = unique_id.rpartition(".")[2]
+            self._console.print(
+                Text(f"  {name} rebuilt: {rebuild.code}, {rebuild.message}", style="yellow")
+            )
+        for unique_id, result in outcome.checks.items():
+            if result.status != "pass":
+                found = "" if result.failures is None else f", {result.failures} rows"
+                style = "red" if result.holds else "yellow"
+                self._console.print(Text(f"  {unique_id}: {result.status}{found}", style=style))
+
+    def retrying(self, error: BaseException, attempt: int, attempts: int) -> None:
+        """Say that a micro-batch failed and is run again."""
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        text = f"  run again ({attempt} of {attempts} attempts failed): {reason}"
+        self._console.print(Text(text, style="yellow"))
+
+    def _render(self) -> Group:
+        table = Table.grid(padding=(0, 2))
+        for name, line in self._lines.items():
+            end = self._clock() if line.ended_at is None else line.ended_at
+            style = _STYLES.get(line.word, "cyan" if line.ended_at is None else "green")
+            table.add_row(f"  {name}", Text(line.word, style=style), f"{end - line.began_at:.1f} s")
+        return Group(Spinner("dots", text=Text(self._title, style="bold")), table)
+
+
+def describe_snapshot(snapshot: Snapshot) -> str:
+    """Return one line: which snapshot, as of when, what landed, what changed, how long it took."""
+    models = snapshot.models.values()
+    changed = [state for state in models if state.rows_changed]
+    rows = sum(state.rows_changed for state in changed)
+    landed = {
+        word: sum(counts.get(word, 0) for counts in snapshot.landed.values())
+        for word in ("landed", "superseded", "dead_letters")
+    }
+    parts = [f"snapshot {snapshot.snapshot_id} {snapshot.status}"]
+    if snapshot.as_of is not None:
+        parts.append(f"as of {snapshot.as_of:%Y-%m-%d %H:%M}")
+    parts.append(
+        ", ".join(
+            f"{count:,} {word.replace('_', ' ')}"
+            for word, count in landed.items()
+            if count or word == "landed"
+        )
+    )
+    if snapshot.kind == "build":
+        parts.append(f"{len(snapshot.models)} models built")
+    else:
+        parts.append(f"{rows:,} rows changed in {len(changed)} of {len(snapshot.models)} models")
+    took = (snapshot.finished_at - snapshot.started_at).total_seconds()
+    parts.append(f"{took:.1f} s")
+    return " | ".join(parts)
