@@ -69,9 +69,7 @@ class Union(Relation):
 
     def restrict(self, want: Want, found: Restrictions) -> None:
         for index, branch in enumerate(self.inputs):
-            keys = tuple(
-                None if key is None else self.over_branch(key, index) for key in want.keys
-            )
+            keys = tuple(None if key is None else self.over_branch(key, index) for key in want.keys)
             time = None if want.time is None else self.over_branch(want.time, index)
             branch.restrict(Want(keys, time, want.before, want.after), found)
 
@@ -103,7 +101,7 @@ class Union(Relation):
         ]
 
     def discriminators(self) -> list[str]:
-        """Return constant columns that together tell every branch from the others: one if one does."""
+        """Return the fewest constant columns that together tell all branches apart."""
         constants: dict[str, list[str]] = {}
         for place, name in enumerate(self.names):
             values = [
@@ -113,12 +111,14 @@ class Union(Relation):
             known = [value for value in values if value is not None]
             if len(known) == len(values):
                 constants[name] = known
-        for size in range(1, len(constants) + 1):
-            for names in combinations(constants, size):
-                rows = set(zip(*(constants[name] for name in names), strict=True))
-                if len(rows) == len(self.inputs):
-                    return list(names)
-        return []
+
+        def tell_apart(names: Sequence[str]) -> bool:
+            rows = set(zip(*(constants[name] for name in names), strict=True))
+            return len(rows) == len(self.inputs)
+
+        # Two suffice in practice; all of them are tried rather than every combination.
+        choices = [*combinations(constants, 1), *combinations(constants, 2), tuple(constants)]
+        return next((list(names) for names in choices if tell_apart(names)), [])
 
 
 def _position(text: str, names: tuple[str, ...]) -> int | None:
