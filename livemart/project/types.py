@@ -1,0 +1,187 @@
+"""Column types as the analyst declares them: Spark DDL, parsed without Spark."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_ALIASES = {
+    "byte": "tinyint",
+    "short": "smallint",
+    "integer": "int",
+    "long": "bigint",
+    "real": "float",
+    "dec": "decimal",
+    "numeric": "decimal",
+    "timestamp_ltz": "timestamp",
+}
+SCALARS = (
+    "string",
+    "boolean",
+    "tinyint",
+    "smallint",
+    "int",
+    "bigint",
+    "float",
+    "double",
+    "decimal",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
+    "binary",
+)
+TYPE_WORDS = (*SCALARS, "array", "struct", "map", *_ALIASES)
+
+_TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|([A-Za-z_][A-Za-z0-9_]*)|(\d+)|('[^']*')|(.))", re.S)
+_MAX_PRECISION = 38
+
+
+@dataclass(frozen=True, slots=True)
+class SparkType:
+    """A type tree. `name` is Spark's own word in lower case, aliases resolved.
+
+    `precision` and `scale` belong to decimal, `fields` to struct, `element` to array and map (its
+    values), `key` to map.
+    """
+
+    name: str
+    precision: int = 0
+    scale: int = 0
+    fields: tuple[tuple[str, SparkType], ...] = ()
+    element: SparkType | None = None
+    key: SparkType | None = None
+
+    def __str__(self) -> str:
+        match self.name:
+            case "decimal":
+                return f"decimal({self.precision},{self.scale})"
+            case "array":
+                return f"array<{self.element}>"
+            case "map":
+                return f"map<{self.key},{self.element}>"
+            case "struct":
+                inner = ",".join(f"{name}:{kind}" for name, kind in self.fields)
+                return f"struct<{inner}>"
+            case _:
+                return self.name
+
+
+class TypeSyntaxError(ValueError):
+    """A type that is not Spark DDL, or that landing does not support. `word` is what was found."""
+
+    def __init__(self, message: str, word: str) -> None:
+        super().__init__(message)
+        self.word = word
+
+
+def parse_type(text: str) -> SparkType:
+    """Return the type that `text` (Spark DDL, any case) declares.
+
+    Raises:
+        TypeSyntaxError: with the word that is not understood.
+
+    >>> str(parse_type("ARRAY<STRUCT<dish_id STRING, unit_price: DECIMAL(10, 2)>>"))
+    'array<struct<dish_id:string,unit_price:decimal(10,2)>>'
+    """
+    parser = _Parser(text)
+    found = parser.type()
+    parser.expect("")
+    return found
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._tokens = [
+            next(part for part in match.groups() if part is not None)
+            for match in _TOKEN.finditer(text.strip())
+        ]
+        self._next = 0
+
+    def type(self) -> SparkType:
+        word = self._take()
+        name = _ALIASES.get(word.lower(), word.lower())
+        match name:
+            case "array":
+                self.expect("<")
+                element = self.type()
+                self.expect(">")
+                return SparkType("array", element=element)
+            case "map":
+                self.expect("<")
+                key = self.type()
+                self.expect(",")
+                element = self.type()
+                self.expect(">")
+                if key.name != "string":
+                    raise TypeSyntaxError(f"found map key {key}, expected string", str(key))
+                return SparkType("map", element=element, key=key)
+            case "struct":
+                return SparkType("struct", fields=self._fields())
+            case "decimal":
+                return self._decimal()
+            case _ if name in SCALARS:
+                return SparkType(name)
+            case _:
+                raise TypeSyntaxError(f"found type {word or 'nothing'}", word)
+
+    def expect(self, token: str) -> None:
+        if (found := self._take()) != token:
+            expected = token or "the end"
+            raise TypeSyntaxError(f"found {found or 'the end'}, expected {expected}", found)
+
+    def _take(self) -> str:
+        if self._next >= len(self._tokens):
+            return ""
+        self._next += 1
+        return self._tokens[self._next - 1]
+
+    def _peek(self) -> str:
+        return self._tokens[self._next] if self._next < len(self._tokens) else ""
+
+    def _decimal(self) -> SparkType:
+        precision, scale = 10, 0
+        if self._peek() == "(":
+            self.expect("(")
+            precision = self._number()
+            if self._peek() == ",":
+                self.expect(",")
+                scale = self._number()
+            self.expect(")")
+        if not (1 <= precision <= _MAX_PRECISION and scale <= precision):
+            found = f"decimal({precision},{scale})"
+            raise TypeSyntaxError(f"found {found}, precision is 1 to 38, scale within it", found)
+        return SparkType("decimal", precision, scale)
+
+    def _number(self) -> int:
+        if not (found := self._take()).isdigit():
+            raise TypeSyntaxError(f"found {found or 'the end'}, expected a number", found)
+        return int(found)
+
+    def _fields(self) -> tuple[tuple[str, SparkType], ...]:
+        self.expect("<")
+        fields: dict[str, SparkType] = {}
+        while True:
+            name = self._take()
+            if not re.fullmatch(r"`.+`|[A-Za-z_][A-Za-z0-9_]*", name, re.S):
+                raise TypeSyntaxError(f"found {name or 'the end'}, expected a field name", name)
+            name = name.strip("`").replace("``", "`")
+            if name.lower() in (known.lower() for known in fields):
+                raise TypeSyntaxError(f"field {name} is declared twice", name)
+            if self._peek() == ":":
+                self.expect(":")
+            fields[name] = self.type()
+            self._skip_remarks()
+            if self._peek() != ",":
+                break
+            self.expect(",")
+        self.expect(">")
+        return tuple(fields.items())
+
+    def _skip_remarks(self) -> None:
+        if self._peek().lower() == "not":
+            self._take()
+            if self._take().lower() != "null":
+                raise TypeSyntaxError("expected NULL after NOT", "not")
+        if self._peek().lower() == "comment":
+            self._take()
+            self._take()
