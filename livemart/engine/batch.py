@@ -22,7 +22,7 @@ from livemart.engine.refresh import refresh_models
 from livemart.engine.runtime import Runtime
 from livemart.errors import RefreshError
 from livemart.project.dbt import NodeResult
-from livemart.publish.snapshots import ModelState, Snapshot
+from livemart.publish.snapshots import Landed, ModelState, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class BatchRunner:
             status="published",
             started_at=started_at,
             finished_at=started_at,
-            landed=_counted(batch.counts),
+            landed=_landed(runtime, batch.counts),
         )
         return self._finish(snapshot, before, newest.tests, rebuilds)
 
@@ -153,7 +153,7 @@ class BatchRunner:
             status="published",
             started_at=started_at,
             finished_at=started_at,
-            landed=_counted(batch.counts),
+            landed=_landed(runtime, batch.counts),
         )
         return self._finish(snapshot, {}, {}, {})
 
@@ -270,16 +270,19 @@ def _add(one: Counts, other: Counts) -> Counts:
     )
 
 
-def _counted(counts: Mapping[str, Counts]) -> dict[str, dict[str, int]]:
-    return {
-        relation: {
-            "produced": found.produced,
-            "landed": found.landed,
-            "superseded": found.superseded,
-            "dead_letters": found.dead_letters,
-        }
-        for relation, found in counts.items()
-    }
+def _landed(runtime: Runtime, counts: Mapping[str, Counts]) -> dict[str, Landed]:
+    """Return what the log keeps of each landed table, without records as well."""
+    landed: dict[str, Landed] = {}
+    for relation in runtime.landed_relations:
+        found = counts.get(relation, Counts(0, 0, 0, 0))
+        landed[relation] = Landed(
+            produced=found.produced,
+            landed=found.landed,
+            superseded=found.superseded,
+            dead_letters=found.dead_letters,
+            table_id=runtime.warehouse.table_id(relation),
+        )
+    return landed
 
 
 def _stored(runtime: Runtime) -> set[str]:

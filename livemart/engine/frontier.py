@@ -119,8 +119,8 @@ def check_landed(
         version = tables.version(relation)
         if version < known:
             raise _lost(f"{relation}: found version {version}, {named}")
-        table_id = newest.landed.get(relation, {}).get("table_id")
-        if table_id and table_id != tables.table_id(relation):
+        counted = newest.landed.get(relation)
+        if counted and counted.table_id not in ("", tables.table_id(relation)):
             raise _lost(f"{relation}: found another table, {named} of the one before")
         prefixes = (f"{epoch}/{relation}/", f"{newest.epoch}/{relation}/")
         foreign = [

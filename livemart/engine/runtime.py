@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from livemart.engine.tables import Warehouse
-from livemart.plan.planner import Plan, plan_project
+from livemart.plan.planner import Plan
+from livemart.plan.project_plans import plan_project, require_policies
 from livemart.project.dbt import Dbt, NodeProgress
 from livemart.project.graph import Project
 from livemart.publish.snapshots import SnapshotLog
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 STATE = "_livemart"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Runtime:
     """Everything that stays warm between micro-batches."""
 
@@ -30,8 +31,15 @@ class Runtime:
     warehouse: Warehouse
     dbt: Dbt
     project: Project
-    plans: Mapping[str, Plan]
     log: SnapshotLog
+    plans: Mapping[str, Plan] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.plan()
+
+    def plan(self) -> None:
+        """Plan all models, on the columns that the tables have by now."""
+        self.plans = plan_project(self.project, self._stored_columns)
 
     @property
     def checkpoint(self) -> Path:
@@ -42,6 +50,11 @@ class Runtime:
     def landed_relations(self) -> list[str]:
         """The tables that landing fills."""
         return [source.relation for source in self.project.sources.values() if source.stream]
+
+    def _stored_columns(self, relation: str) -> tuple[str, ...] | None:
+        if not self.warehouse.exists(relation):
+            return None
+        return tuple(self.warehouse.arrow_schema(relation).names)
 
     @property
     def fingerprints(self) -> dict[str, str]:
@@ -84,7 +97,9 @@ def open_runtime(
             project = dbt.load()
             warehouse = Warehouse(settings.warehouse)
             register(spark, settings.warehouse, project)
-            log = SnapshotLog(settings.warehouse / STATE / "snapshots")
-            yield Runtime(settings, spark, warehouse, dbt, project, plan_project(project), log)
+            log = SnapshotLog(settings.warehouse)
+            runtime = Runtime(settings, spark, warehouse, dbt, project, log)
+            require_policies(project, runtime.plans)
+            yield runtime
         finally:
             spark.stop()

@@ -1,0 +1,101 @@
+"""What `plan` says of each model: strategy, keys, margins, reasons with line and suggestion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from livemart.intervals import format_interval
+from livemart.plan.planner import Plan
+from livemart.project.graph import Model, Project
+
+
+def describe_plans(
+    project: Project, plans: Mapping[str, Plan], selected: frozenset[str] | None = None
+) -> dict[str, Any]:
+    """Return `{"models": [...]}`, models in dependency order.
+
+    Args:
+        project: what the analyst wrote.
+        plans: by unique id.
+        selected: unique ids to list; all if None.
+    """
+    return {
+        "models": [
+            _describe(project.models[unique_id], plan)
+            for unique_id, plan in plans.items()
+            if project.models[unique_id].materialized not in ("seed", "ephemeral")
+            and (selected is None or unique_id in selected)
+        ]
+    }
+
+
+def render_plans(report: Mapping[str, Any]) -> str:
+    """Return the report as lines for a terminal."""
+    models: Sequence[Mapping[str, Any]] = report["models"]
+    if not models:
+        return "no models"
+    width = max(len(model["name"]) for model in models)
+    lines = []
+    for model in models:
+        line = f"{model['name']:<{width}}  {model['strategy']:<6}"
+        details = []
+        if model["keys"]:
+            details.append(f"keys ({', '.join(model['keys'])})")
+        if model["time"]:
+            details.append(f"time {model['time']['column']}")
+            details.append(f"margins -{model['time']['before']} +{model['time']['after']}")
+        if model["windows"]:
+            details.append(f"windows against the clock over {', '.join(model['windows'])}")
+        lines.append(f"{line}  {', '.join(details)}".rstrip())
+        for reason in model["reasons"]:
+            where = f"{model['file']}:{reason['line']}" if reason["line"] else model["file"]
+            lines.append(f"{'':<{width}}  {reason['code']}: {where}: {reason['message']}")
+            if reason["suggestion"]:
+                lines.append(f"{'':<{width}}    next: {reason['suggestion']}")
+    return "\n".join(lines)
+
+
+def full_models(report: Mapping[str, Any]) -> list[str]:
+    """Return the names of models that fall back to full; one whose author asked for it does not."""
+    return [
+        model["name"]
+        for model in report["models"]
+        if model["strategy"] == "full" and model["policy"] != "full"
+    ]
+
+
+def _describe(model: Model, plan: Plan) -> dict[str, Any]:
+    region = plan.region if plan.strategy in ("region", "signed") else None
+    time = None
+    if region is not None and region.time is not None:
+        time = {
+            "column": region.time,
+            "before": _interval(region.before),
+            "after": _interval(region.after),
+        }
+    return {
+        "name": model.name,
+        "unique_id": model.unique_id,
+        "strategy": plan.strategy,
+        "policy": model.policy,
+        "keys": list(plan.unique_key or (region.keys if region else ())),
+        "region_keys": list(region.keys) if region else [],
+        "time": time,
+        "windows": sorted({piece.column for piece in plan.slices}),
+        "file": model.file,
+        "reasons": [
+            {
+                "code": reason.code,
+                "message": reason.message,
+                "line": reason.line,
+                "suggestion": reason.suggestion,
+            }
+            for reason in plan.reasons
+        ],
+    }
+
+
+def _interval(micros: int) -> str:
+    return format_interval(timedelta(microseconds=micros))

@@ -1,0 +1,201 @@
+"""How things stand, read from the snapshot log and the landed tables; no Spark, no dbt, no lock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+
+from livemart.engine.tables import Warehouse
+from livemart.errors import LivemartError
+from livemart.intervals import format_interval
+from livemart.publish.snapshots import Snapshot, SnapshotLog
+
+_COUNTS = ("produced", "landed", "superseded", "dead_letters")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStatus:
+    """One landed table: its newest landing, and what the listed snapshots brought."""
+
+    relation: str
+    landed_at: datetime | None
+    freshness_s: float | None
+    rows: int | None
+    produced: int
+    landed: int
+    superseded: int
+    dead_letters: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotStatus:
+    """One row of the log, in brief."""
+
+    snapshot_id: int
+    kind: str
+    status: str
+    as_of: datetime | None
+    finished_at: datetime
+    took_s: float
+    lag_s: float | None
+    rows_changed: int
+    rebuilt: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a warehouse stands at `at`. `held_by` names the failing tests of the newest snapshot."""
+
+    at: datetime
+    is_stale: bool
+    staleness_s: float | None
+    held_by: tuple[str, ...]
+    warned_by: tuple[str, ...]
+    sources: tuple[SourceStatus, ...]
+    snapshots: tuple[SnapshotStatus, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the status as JSON values; times in ISO 8601, UTC."""
+        return dict(_plain(asdict(self)))
+
+
+def read_status(
+    warehouse_root: Path, *, every: timedelta, now: datetime | None = None, limit: int = 10
+) -> Status:
+    """Return the status of a warehouse.
+
+    Args:
+        warehouse_root: root of all tables.
+        every: the interval; a published snapshot older than two of them is stale.
+        now: wall clock, UTC.
+        limit: how many snapshots to look back.
+    """
+    now = now or datetime.now(UTC)
+    warehouse = Warehouse(warehouse_root)
+    log = SnapshotLog(warehouse_root)
+    rows = sorted(log.rows(limit), key=lambda row: row.snapshot_id, reverse=True)
+    newest = rows[0] if rows else None
+    published = log.newest_published()
+    staleness = now - published.finished_at if published else None
+    tests = newest.tests if newest else {}
+    return Status(
+        at=now,
+        is_stale=staleness is None or staleness > 2 * every,
+        staleness_s=staleness.total_seconds() if staleness is not None else None,
+        held_by=tuple(sorted(name for name, word in tests.items() if word in ("fail", "error"))),
+        warned_by=tuple(sorted(name for name, word in tests.items() if word == "warn")),
+        sources=_sources(warehouse, rows, now),
+        snapshots=tuple(map(_brief, rows)),
+    )
+
+
+def render(status: Status) -> str:
+    """Return the status as lines for a terminal."""
+    if not status.snapshots:
+        return "no snapshot yet\n  next: run `build`"
+    age = format_interval(timedelta(seconds=status.staleness_s or 0))
+    lines = [
+        f"published {age} ago{', stale' if status.is_stale else ''}"
+        if status.staleness_s is not None
+        else "nothing published yet"
+    ]
+    lines += [f"held by {name}" for name in status.held_by]
+    lines += [f"warned by {name}" for name in status.warned_by]
+    header = ("source", "freshness", "rows", *(word.replace("_", " ") for word in _COUNTS))
+    table = [
+        (
+            source.relation,
+            "-"
+            if source.freshness_s is None
+            else format_interval(timedelta(seconds=source.freshness_s)),
+            "-" if source.rows is None else f"{source.rows:,}",
+            *(f"{getattr(source, word):,}" for word in _COUNTS),
+        )
+        for source in status.sources
+    ]
+    if table:
+        lines += ["", *_aligned([header, *table])]
+    header = ("snapshot", "kind", "status", "as of", "finished", "took", "lag", "rows changed")
+    rows = [
+        (
+            str(row.snapshot_id),
+            row.kind,
+            row.status,
+            "-" if row.as_of is None else f"{row.as_of:%Y-%m-%d %H:%M:%S}",
+            f"{row.finished_at:%Y-%m-%d %H:%M:%S}",
+            f"{row.took_s:.1f} s",
+            "-" if row.lag_s is None else f"{row.lag_s:.1f} s",
+            f"{row.rows_changed:,}"
+            + (f" (rebuilt {', '.join(row.rebuilt)})" if row.rebuilt else ""),
+        )
+        for row in status.snapshots
+    ]
+    return "\n".join([*lines, "", *_aligned([header, *rows])])
+
+
+def _sources(warehouse: Warehouse, rows: list[Snapshot], now: datetime) -> tuple[SourceStatus, ...]:
+    if not rows:
+        return ()
+    newest = rows[0]
+    landed = sorted({relation for row in rows for relation in row.landed})
+    return tuple(_source(warehouse, relation, rows, newest, now) for relation in landed)
+
+
+def _source(
+    warehouse: Warehouse, relation: str, rows: list[Snapshot], newest: Snapshot, now: datetime
+) -> SourceStatus:
+    landed_at: datetime | None = None
+    count: int | None = None
+    version = newest.sources.get(relation)
+    try:
+        count = warehouse.row_count(relation, version)
+        times = warehouse.read(relation, version, columns=["_landed_at"])
+        landed_at = pc.max(times["_landed_at"]).as_py()
+    except (LivemartError, KeyError, ValueError):
+        # A table that is gone is the doctor's and the next refresh's matter.
+        pass
+    sums = {
+        word: sum(getattr(row.landed[relation], word) for row in rows if relation in row.landed)
+        for word in _COUNTS
+    }
+    freshness = (now - landed_at).total_seconds() if landed_at else None
+    return SourceStatus(relation, landed_at, freshness, count, **sums)
+
+
+def _brief(row: Snapshot) -> SnapshotStatus:
+    return SnapshotStatus(
+        snapshot_id=row.snapshot_id,
+        kind=row.kind,
+        status=row.status,
+        as_of=row.as_of,
+        finished_at=row.finished_at,
+        took_s=(row.finished_at - row.started_at).total_seconds(),
+        lag_s=(row.finished_at - row.started_at).total_seconds() if row.kind == "refresh" else None,
+        rows_changed=sum(state.rows_changed for state in row.models.values()),
+        rebuilt=tuple(
+            f"{unique_id.rpartition('.')[2]}: {state.reason}"
+            for unique_id, state in row.models.items()
+            if row.kind == "refresh" and state.strategy == "full" and state.reason
+        ),
+    )
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value.isoformat() if isinstance(value, datetime) else value
