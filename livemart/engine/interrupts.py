@@ -50,7 +50,7 @@ class Interrupts:
         if self._timer:
             self._timer.cancel()
         for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
+            signal.signal(number, handler)
 
     def install(self, *, patient: bool = False) -> None:
         """Take the signals (again: PySpark takes SIGINT for itself when its session starts).

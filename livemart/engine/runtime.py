@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from livemart.engine.tables import Warehouse
 from livemart.plan.planner import Plan
 from livemart.plan.project_plans import plan_project, require_policies
-from livemart.project.dbt import Dbt, NodeProgress
+from livemart.project.dbt import Dbt
 from livemart.project.graph import Project
 from livemart.publish.snapshots import SnapshotLog
 from livemart.settings import Settings
@@ -62,10 +62,15 @@ class Runtime:
         return {unique_id: plan.fingerprint for unique_id, plan in self.plans.items()}
 
 
+class Narrator(Protocol):
+    """What is told about the start of a run."""
+
+    def step(self, text: str) -> None: ...
+    def node_changed(self, unique_id: str, status: str | None) -> None: ...
+
+
 @contextmanager
-def open_runtime(
-    settings: Settings, *, progress: Callable[[NodeProgress], None] | None = None
-) -> Iterator[Runtime]:
+def open_runtime(settings: Settings, narrator: Narrator) -> Iterator[Runtime]:
     """Hold the warehouse and everything needed to write it, until the block ends.
 
     Raises:
@@ -79,6 +84,7 @@ def open_runtime(
     from livemart.engine.session import create_session
 
     with hold_warehouse(settings.warehouse):
+        narrator.step("starting Spark")
         require_java()
         jars = delta_jars(settings.jars)
         spark = create_session(
@@ -92,8 +98,9 @@ def open_runtime(
                 vars=settings.vars,
                 warehouse=settings.warehouse,
                 session=lambda: spark,
-                progress=progress,
+                progress=lambda node: narrator.node_changed(node.unique_id, node.status),
             )
+            narrator.step("reading the project")
             project = dbt.load()
             warehouse = Warehouse(settings.warehouse)
             register(spark, settings.warehouse, project)
@@ -103,3 +110,23 @@ def open_runtime(
             yield runtime
         finally:
             spark.stop()
+
+
+def plan_without_spark(
+    settings: Settings,
+) -> tuple[Project, Mapping[str, Plan], frozenset[str] | None]:
+    """Return the project, its plans, and the unique ids that the settings select (None: all)."""
+    dbt = Dbt(
+        settings.project_dir, settings.profiles_dir, target=settings.target, vars=settings.vars
+    )
+    project = dbt.load()
+    warehouse = Warehouse(settings.warehouse)
+
+    def stored_columns(relation: str) -> tuple[str, ...] | None:
+        exists = warehouse.exists(relation)
+        return tuple(warehouse.arrow_schema(relation).names) if exists else None
+
+    chosen = None
+    if settings.select or settings.exclude:
+        chosen = dbt.selection(settings.select, settings.exclude)
+    return project, plan_project(project, stored_columns), chosen

@@ -1,0 +1,290 @@
+"""The commands: they read flags, call one function, and turn what comes back into text.
+
+Exit codes: 0 ok; 1 a check or a model failed, or the snapshot is held; 2 a wrong use, configuration
+or state; 130 and 143 after SIGINT and SIGTERM.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import click
+
+from livemart import __version__
+from livemart.errors import LivemartError
+from livemart.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from livemart.engine.batch import Outcome
+    from livemart.engine.interrupts import Interrupts
+    from livemart.engine.pipeline import Pass, Pipeline
+    from livemart.engine.runtime import Runtime
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_PROJECT = (
+    click.option("--project-dir", metavar="DIR", help="Folder of dbt_project.yml. [default: .]"),
+    click.option("--profiles-dir", metavar="DIR", help="Folder of profiles.yml."),
+    click.option("--target", "-t", metavar="NAME", help="Target of the dbt profile."),
+    click.option("--vars", metavar="YAML", help="Variables for dbt, as a YAML mapping."),
+)
+_PLACES = (
+    click.option("--warehouse", metavar="DIR", help="Root of all tables. [default: ./warehouse]"),
+    click.option(
+        "--landing", metavar="DIR", help="Where records arrive as files. [default: ./landing]"
+    ),
+)
+_SELECTION = (
+    click.option("--select", "-s", multiple=True, metavar="NAME", help="Models, as dbt selects."),
+    click.option("--exclude", multiple=True, metavar="NAME", help="Models to leave out."),
+)
+_OUTPUT = (
+    click.option("--log-format", type=click.Choice(["text", "json"]), help="Form of log events."),
+    click.option("--debug", is_flag=True, default=None, help="Show tracebacks and details."),
+)
+_RUNNING = (
+    click.option("--as-of", metavar="TIME", help="The snapshot's now, instead of the clock (UTC)."),
+    click.option("--clock", metavar="wall|event_time", help="What moves as_of. [default: wall]"),
+)
+_json_or_text = click.option(
+    "--output", type=click.Choice(["text", "json"]), default="text", help="Form of the answer."
+)
+
+
+def _with(*groups: tuple[Callable[[Any], Any], ...]) -> Callable[[Command], Command]:
+    def decorate(command: Command) -> Command:
+        for option in reversed([option for group in groups for option in group]):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="livemart")
+def cli() -> None:
+    """Keep the models of a dbt project on Spark fresh; the same SQL as batch and as stream."""
+
+
+@cli.command()
+@_with(_PROJECT, _PLACES, _RUNNING, _SELECTION, _OUTPUT)
+@click.option(
+    "--new-epoch",
+    is_flag=True,
+    help="Begin with a new checkpoint: read the whole landing folder again.",
+)
+def build(new_epoch: bool, **flags: Any) -> None:
+    """Land all that waits, then build every model with dbt, as one snapshot.
+
+    With --select or --exclude only the models so named are built anew; the others are refreshed.
+    """
+    with _run(flags) as (runtime, pipeline, _):
+        settings = runtime.settings
+        if not (settings.select or settings.exclude):
+            _finish(pipeline.build(new_epoch=new_epoch))
+        if new_epoch:
+            raise click.UsageError(
+                "--new-epoch builds everything: leave --select and --exclude out"
+            )
+        chosen = runtime.dbt.selection(settings.select, settings.exclude)
+        _finish(pipeline.refresh(selected=chosen))
+
+
+@cli.command()
+@_with(_PROJECT, _PLACES, _RUNNING, _OUTPUT)
+def refresh(**flags: Any) -> None:
+    """Land what waits, refresh every model, publish, and exit (for cron and schedulers)."""
+    with _run(flags) as (_, pipeline, _interrupts):
+        _finish(pipeline.refresh())
+
+
+@cli.command()
+@_with(_PROJECT, _PLACES, _RUNNING, _OUTPUT)
+@click.option("--every", metavar="INTERVAL", help="Time between two refreshes. [default: 5m]")
+def stream(**flags: Any) -> None:
+    """Refresh continuously, until Ctrl-C."""
+    with _run(flags) as (runtime, pipeline, _):
+        _finish(pipeline.stream(runtime.settings.every))
+
+
+@cli.command()
+@_with(_PROJECT, _PLACES, _SELECTION, _OUTPUT)
+@_json_or_text
+@click.option("--strict", is_flag=True, help="Exit with 1 if a model falls back to full.")
+def plan(output: str, strict: bool, **flags: Any) -> None:
+    """Show how each model can be refreshed, and why not better."""
+    with _errors(flags) as settings:
+        from livemart.engine.plan_report import describe_plans, full_models, render_plans
+        from livemart.engine.runtime import plan_without_spark
+
+        project, plans, chosen = plan_without_spark(settings)
+        report = describe_plans(project, plans, chosen)
+        click.echo(json.dumps(report, indent=2) if output == "json" else render_plans(report))
+        if strict and (names := full_models(report)):
+            click.echo(f"recomputed in full: {', '.join(names)}", err=True)
+            sys.exit(1)
+
+
+@cli.command()
+@_with(_PROJECT, _PLACES, _SELECTION, _OUTPUT)
+@_json_or_text
+def verify(output: str, **flags: Any) -> None:
+    """Recompute every model from the landed tables and compare with what is published."""
+    with _errors(flags) as settings:
+        from livemart.engine.interrupts import Interrupts
+        from livemart.engine.verify import render_comparison, verify_snapshot
+
+        with Interrupts(settings.stop_timeout) as interrupts, _interruptible(interrupts):
+            found = []
+            for comparison in verify_snapshot(settings):
+                found.append(comparison)
+                if output == "text":
+                    click.echo(render_comparison(comparison))
+        if output == "json":
+            click.echo(json.dumps({"models": [each.to_json() for each in found]}, indent=2))
+        if any(not comparison.is_equal for comparison in found):
+            sys.exit(1)
+
+
+@cli.command()
+@_with(_PLACES, _OUTPUT)
+@_json_or_text
+@click.option("--every", metavar="INTERVAL", help="The interval that staleness is judged by.")
+@click.option("--limit", type=click.IntRange(1), default=10, help="How many snapshots to list.")
+@click.option("--project-dir", metavar="DIR", help="Folder of livemart.yml. [default: .]")
+@click.option("--profiles-dir", metavar="DIR", help="Accepted for uniformity; not read.")
+def status(output: str, limit: int, **flags: Any) -> None:
+    """Show freshness, lag, the last snapshots, landed and rejected records, failing tests."""
+    with _errors(flags) as settings:
+        from livemart.engine.status import read_status, render
+
+        found = read_status(settings.warehouse, every=settings.every, limit=limit)
+        click.echo(json.dumps(found.to_json(), indent=2) if output == "json" else render(found))
+
+
+@cli.command()
+@_with(_PROJECT, _PLACES, _OUTPUT)
+def env(**flags: Any) -> None:
+    """Print what a terminal needs for plain dbt: eval "$(python runner.py env)"."""
+    with _errors(flags) as settings:
+        from livemart.engine.env import environment_lines
+
+        click.echo("\n".join(environment_lines(settings)))
+
+
+@cli.command()
+@_with(_PROJECT, _PLACES, _OUTPUT)
+@_json_or_text
+def doctor(output: str, **flags: Any) -> None:
+    """Check Java, versions, jars, locks and disk, and say what to do."""
+    with _errors(flags) as settings:
+        from livemart.observe.doctor import examine, render_findings
+
+        findings = examine(settings)
+        if output == "json":
+            click.echo(json.dumps([finding.to_json() for finding in findings], indent=2))
+        else:
+            click.echo(render_findings(findings))
+        if any(finding.is_problem for finding in findings):
+            sys.exit(2)
+
+
+@contextmanager
+def _run(flags: dict[str, Any]) -> Iterator[tuple[Runtime, Pipeline, Interrupts]]:
+    """Open everything that writing needs, with the signals held."""
+    with _errors(flags) as settings:
+        from livemart.engine.interrupts import Interrupts
+        from livemart.engine.pipeline import Pipeline
+        from livemart.engine.runtime import open_runtime
+        from livemart.observe.logs import configure_logs
+        from livemart.observe.progress import open_watcher
+
+        configure_logs(settings.log_format, debug=settings.debug)
+
+        def say_goodbye() -> None:
+            click.echo("finishing the micro-batch; once more to give it up", err=True)
+
+        interrupts = Interrupts(settings.stop_timeout, say_goodbye)
+        with (
+            interrupts,
+            _interruptible(interrupts),
+            open_watcher(settings.log_format) as watcher,
+            open_runtime(settings, watcher) as runtime,
+        ):
+            interrupts.install(patient=True)
+            pipeline = Pipeline(runtime, watcher, stop=interrupts.stop, abandon=interrupts.abandon)
+            yield runtime, pipeline, interrupts
+
+
+@contextmanager
+def _interruptible(interrupts: Interrupts) -> Iterator[None]:
+    """Exit with 130 or 143 if a signal came, whatever broke because of it."""
+    from livemart.engine.interrupts import Interrupted
+
+    try:
+        yield
+    except (Exception, SystemExit, KeyboardInterrupt, Interrupted) as error:
+        if interrupts.exit_code is not None:
+            sys.exit(interrupts.exit_code)
+        if isinstance(error, KeyboardInterrupt):
+            sys.exit(130)
+        raise
+    if interrupts.exit_code is not None:
+        sys.exit(interrupts.exit_code)
+
+
+@contextmanager
+def _errors(flags: dict[str, Any]) -> Iterator[Settings]:
+    """Read the settings; print an error as code, message and next step, and exit with its code."""
+    is_debugging = bool(flags.get("debug"))
+    try:
+        flags = {name: None if value == () else value for name, value in flags.items()}
+        settings = load_settings(flags)
+        is_debugging = settings.debug
+        yield settings
+    except LivemartError as error:
+        _fail(str(error), error.exit_code, is_debugging)
+    except click.ClickException:
+        raise
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        message = f"UNEXPECTED: {type(error).__name__}: {lines[0]}"
+        hint = "run again with --debug for the traceback; if it is ours, please report it"
+        _fail(f"{message}\n  next: {hint}", 1, is_debugging)
+
+
+def _fail(message: str, code: int, is_debugging: bool) -> NoReturn:
+    if is_debugging:
+        traceback.print_exc()
+    click.echo(message, err=True)
+    sys.exit(code)
+
+
+def _finish(done: Pass) -> NoReturn:
+    """Exit with 1 if the newest snapshot is held, naming the tests that hold it."""
+    outcome: Outcome | None = next(
+        (each for each in reversed(done.outcomes) if each.snapshot is not None), None
+    )
+    if outcome is None:
+        click.echo("nothing to do: no record waits and as_of has not moved", err=True)
+        sys.exit(0)
+    if outcome.is_held:
+        for unique_id, result in outcome.checks.items():
+            if result.holds:
+                details = result.message or f"{result.failures} rows"
+                click.echo(f"held by {unique_id}: {details}", err=True)
+    sys.exit(done.exit_code)
+
+
+def main() -> None:
+    """Run the command line."""
+    cli(prog_name="livemart")
+
+
+if __name__ == "__main__":
+    main()
