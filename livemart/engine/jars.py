@@ -131,6 +131,8 @@ def _resolve(jars: list[Jar], scratch: Path) -> list[tuple[Jar, Path]]:
             ) from error
         finally:
             gateway.shutdown()
+            gateway.proc.stdin.close()
+            gateway.proc.wait()
     return found
 
 

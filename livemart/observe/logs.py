@@ -51,11 +51,9 @@ def configure_logs(log_format: LogFormat, *, debug: bool = False) -> None:
 def _plain_values(
     logger: object, method: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    """One line an event: what is not a number or a word is written as text, line ends escaped."""
+    """Times, paths and the like are written as text; the renderers escape line ends."""
     return {
-        key: value
-        if isinstance(value, int | float | bool) or value is None
-        else str(value).replace("\r", "\\r").replace("\n", "\\n")
+        key: value if isinstance(value, int | float | bool | None) else str(value)
         for key, value in event.items()
     }
 
