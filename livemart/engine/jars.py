@@ -126,8 +126,8 @@ def _resolve(jars: list[Jar], scratch: Path) -> list[tuple[Jar, Path]]:
             raise ConfigError(
                 "JARS_UNREACHABLE",
                 f"{jars[len(found)].coordinate}: {reason}",
-                hint="check the network, the proxy (JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=...) or name "
-                "a mirror's settings in LIVEMART_IVY_SETTINGS; then run `make env` again",
+                hint="check the network and the proxy (JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=...) "
+                "or name a mirror's settings in LIVEMART_IVY_SETTINGS; then run `make env` again",
             ) from error
         finally:
             gateway.shutdown()

@@ -97,7 +97,15 @@ class LogWatcher:
             self._log.info("batch_ended", batch_id=outcome.batch_id, status="unchanged")
             return
         for source, counts in snapshot.landed.items():
-            self._log.info("records_landed", batch_id=outcome.batch_id, source=source, **counts)
+            self._log.info(
+                "records_landed",
+                batch_id=outcome.batch_id,
+                source=source,
+                produced=counts.produced,
+                landed=counts.landed,
+                superseded=counts.superseded,
+                dead_letters=counts.dead_letters,
+            )
         for model, state in snapshot.models.items():
             if state.rows_changed or state.reason:
                 self._log.info(

@@ -157,7 +157,7 @@ def describe_snapshot(snapshot: Snapshot) -> str:
     changed = [state for state in models if state.rows_changed]
     rows = sum(state.rows_changed for state in changed)
     landed = {
-        word: sum(counts.get(word, 0) for counts in snapshot.landed.values())
+        word: sum(getattr(counts, word) for counts in snapshot.landed.values())
         for word in ("landed", "superseded", "dead_letters")
     }
     parts = [f"snapshot {snapshot.snapshot_id} {snapshot.status}"]
