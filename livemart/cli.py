@@ -108,7 +108,7 @@ def refresh(**flags: Any) -> None:
 @click.option("--every", metavar="INTERVAL", help="Time between two refreshes. [default: 5m]")
 def stream(**flags: Any) -> None:
     """Refresh continuously, until Ctrl-C."""
-    with _run(flags) as (runtime, pipeline, _):
+    with _run(flags, has_guests=True) as (runtime, pipeline, _):
         _finish(pipeline.stream(runtime.settings.every))
 
 
@@ -183,9 +183,9 @@ def env(**flags: Any) -> None:
 def doctor(output: str, **flags: Any) -> None:
     """Check Java, versions, jars, locks and disk, and say what to do."""
     with _errors(flags) as settings:
-        from livemart.observe.doctor import examine, render_findings
+        from livemart.engine.doctor import diagnose, render_findings
 
-        findings = examine(settings)
+        findings = diagnose(settings)
         if output == "json":
             click.echo(json.dumps([finding.to_json() for finding in findings], indent=2))
         else:
@@ -195,7 +195,9 @@ def doctor(output: str, **flags: Any) -> None:
 
 
 @contextmanager
-def _run(flags: dict[str, Any]) -> Iterator[tuple[Runtime, Pipeline, Interrupts]]:
+def _run(
+    flags: dict[str, Any], *, has_guests: bool = False
+) -> Iterator[tuple[Runtime, Pipeline, Interrupts]]:
     """Open everything that writing needs, with the signals held."""
     with _errors(flags) as settings:
         from livemart.engine.interrupts import Interrupts
@@ -214,7 +216,7 @@ def _run(flags: dict[str, Any]) -> Iterator[tuple[Runtime, Pipeline, Interrupts]
             interrupts,
             _interruptible(interrupts),
             open_watcher(settings.log_format) as watcher,
-            open_runtime(settings, watcher) as runtime,
+            open_runtime(settings, watcher, has_guests=has_guests) as runtime,
         ):
             interrupts.install(patient=True)
             pipeline = Pipeline(runtime, watcher, stop=interrupts.stop, abandon=interrupts.abandon)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from time import monotonic
 
+from livemart.engine.batch_views import SharedViews
 from livemart.engine.checks import TestResult, Versions, run_checks
 from livemart.engine.context import BatchContext, Rebuild
 from livemart.engine.failpoints import failpoint
@@ -52,6 +53,7 @@ class BatchRunner:
     now: Callable[[], datetime]
     report: Callable[[str, str], None]
     selected: frozenset[str] = frozenset()
+    _shared: SharedViews = field(default_factory=SharedViews)
 
     def refresh(self, batch: LandedBatch) -> Outcome:
         """Bring every model up to `batch` and append the snapshot row; nothing if nothing changed.
@@ -91,7 +93,14 @@ class BatchRunner:
             return Outcome(batch.batch_id, None)
         context = replace(context, done=self._reseed(rebuilds))
         models = refresh_models(
-            context, runtime.project, newest, sources, newest.as_of, as_of, runtime.plans
+            context,
+            runtime.project,
+            newest,
+            sources,
+            newest.as_of,
+            as_of,
+            runtime.plans,
+            self._shared,
         )
         before = _versions(runtime, newest.sources, newest.models)
         for unique_id in rebuilds:

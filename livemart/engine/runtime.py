@@ -70,25 +70,37 @@ class Narrator(Protocol):
 
 
 @contextmanager
-def open_runtime(settings: Settings, narrator: Narrator) -> Iterator[Runtime]:
+def open_runtime(
+    settings: Settings, narrator: Narrator, *, has_guests: bool = False
+) -> Iterator[Runtime]:
     """Hold the warehouse and everything needed to write it, until the block ends.
 
+    Args:
+        settings: of this run.
+        narrator: is told what goes on.
+        has_guests: let a dbt in another terminal join over Spark Connect.
+
     Raises:
-        StateError: LOCKED, if another runner holds the warehouse.
+        StateError: RUNNER_LIVES, if another runner holds the warehouse.
         ConfigError: whatever is wrong with Java, the jars or the project.
     """
     from livemart.engine.catalog import register
+    from livemart.engine.connect import connect_port, connect_settings
     from livemart.engine.jars import delta_jars
     from livemart.engine.java import require_java
     from livemart.engine.lock import hold_warehouse
     from livemart.engine.session import create_session
 
-    with hold_warehouse(settings.warehouse):
+    with hold_warehouse(settings.warehouse) as lock:
         narrator.step("starting Spark")
         require_java()
         jars = delta_jars(settings.jars)
         spark = create_session(
-            settings.warehouse, jars, master=settings.master, memory=settings.memory
+            settings.warehouse,
+            jars,
+            master=settings.master,
+            memory=settings.memory,
+            extra=connect_settings(settings.warehouse) if has_guests else None,
         )
         try:
             dbt = Dbt(
@@ -107,6 +119,9 @@ def open_runtime(settings: Settings, narrator: Narrator) -> Iterator[Runtime]:
             log = SnapshotLog(settings.warehouse)
             runtime = Runtime(settings, spark, warehouse, dbt, project, log)
             require_policies(project, runtime.plans)
+            if has_guests:
+                # Only now: a guest must find every table registered.
+                lock.announce_connect(connect_port(spark))
             yield runtime
         finally:
             spark.stop()

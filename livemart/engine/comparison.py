@@ -1,0 +1,209 @@
+"""Two bags of rows compared both ways; columns of class approximate within a stated tolerance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+# Sums of doubles depend on the order of the rows: two full builds differ in the last digits.
+DOUBLE_TOLERANCE = 1e-9
+# Three standard errors of a sketch of 2^12 registers.
+ESTIMATE_TOLERANCE = 0.05
+EXAMPLES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A row that one side has more often. `side`: `stored` or `recomputed`."""
+
+    side: str
+    count: int
+    row: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """All that tells two bags apart: columns, and up to 20 of `count` rows."""
+
+    columns: tuple[str, ...]
+    count: int
+    examples: tuple[Difference, ...]
+    tolerances: Mapping[str, float]
+
+    @property
+    def is_equal(self) -> bool:
+        """True if nothing differs."""
+        return not self.columns and self.count == 0
+
+
+def compare(
+    stored: DataFrame, recomputed: DataFrame, approximate: Mapping[str, str]
+) -> Differences:
+    """Compare two bags of rows, column by name, schema included (but not nullability).
+
+    Args:
+        stored: what lies in the table.
+        recomputed: what should.
+        approximate: columns (lower case) from sketches and the like, with the function's name.
+    """
+    columns = _schema_differences(stored.schema, recomputed.schema)
+    if columns:
+        return Differences(columns, 0, (), {})
+    exact: dict[str, str] = {}
+    loose: dict[str, tuple[str, float]] = {}
+    for field in stored.schema.fields:
+        kind, name = field.dataType.simpleString(), _quoted(field.name)
+        function = approximate.get(field.name.lower())
+        if function is not None and kind == "binary":
+            family = "theta" if function.startswith("theta") else "hll"
+            loose[field.name] = (
+                f"cast({family}_sketch_estimate({name}) as double)",
+                ESTIMATE_TOLERANCE,
+            )
+        elif function is not None and _is_number(kind):
+            loose[field.name] = (f"cast({name} as double)", ESTIMATE_TOLERANCE)
+        elif kind in ("double", "float"):
+            loose[field.name] = (f"cast({name} as double)", DOUBLE_TOLERANCE)
+        else:
+            exact[field.name] = comparable(name, field.dataType)
+    tolerances = {name: tolerance for name, (_, tolerance) in loose.items()}
+    different = (
+        _differing_groups(stored, recomputed, exact, loose)
+        if loose
+        else _differing_rows(stored, recomputed, exact)
+    )
+    found = different.limit(EXAMPLES + 1).collect()
+    count = len(found) if len(found) <= EXAMPLES else different.count()
+    examples = tuple(
+        Difference(
+            "stored" if row["_side"] > 0 else "recomputed",
+            abs(int(row["_side"])),
+            {
+                name: None if row[name] is None else str(row[name])
+                for name in row.asDict()
+                if name != "_side"
+            },
+        )
+        for row in found[:EXAMPLES]
+    )
+    return Differences((), count, examples, tolerances)
+
+
+def comparable(name: str, kind: DataType, depth: int = 0) -> str:
+    """Return SQL, fit for GROUP BY, for a value of any type; equal if and only if the value is."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    variable = f"x{depth}"
+    if isinstance(kind, MapType):
+        key = comparable(f"{variable}.key", kind.keyType, depth + 1)
+        value = comparable(f"{variable}.value", kind.valueType, depth + 1)
+        entry = f"named_struct('key', {key}, 'value', {value})"
+        return f"array_sort(transform(map_entries({name}), {variable} -> {entry}))"
+    if isinstance(kind, ArrayType):
+        if not _holds_map(kind.elementType):
+            return name
+        element = comparable(variable, kind.elementType, depth + 1)
+        return f"transform({name}, {variable} -> {element})"
+    if isinstance(kind, StructType):
+        if not _holds_map(kind):
+            return name
+        parts = ", ".join(
+            f"'{field.name}', "
+            f"{comparable(f'{name}.{_quoted(field.name)}', field.dataType, depth + 1)}"
+            for field in kind.fields
+        )
+        return f"if({name} is null, null, named_struct({parts}))"
+    if kind.simpleString() == "variant":
+        return f"to_json({name})"
+    return name
+
+
+def _differing_rows(
+    stored: DataFrame, recomputed: DataFrame, exact: Mapping[str, str]
+) -> DataFrame:
+    """EXCEPT ALL in both directions in one pass: rows by how much more often `stored` has them."""
+    names = ", ".join(_quoted(name) for name in exact)
+    return stored.sparkSession.sql(
+        f"select {names}, sum(_side) as _side from ("
+        f"select {_selected(exact)}, 1 as _side from {{stored}} "
+        f"union all select {_selected(exact)}, -1 as _side from {{recomputed}}"
+        f") group by {names} having sum(_side) <> 0",
+        stored=stored,
+        recomputed=recomputed,
+    )
+
+
+def _differing_groups(
+    stored: DataFrame,
+    recomputed: DataFrame,
+    exact: Mapping[str, str],
+    loose: Mapping[str, tuple[str, float]],
+) -> DataFrame:
+    """Rows equal in their exact columns are paired in order of the others, and these compared."""
+    values = ", ".join(f"{sql} as {_quoted(name)}" for name, (sql, _) in loose.items())
+    names = ", ".join(_quoted(name) for name in exact)
+
+    def grouped(side: str) -> str:
+        columns = f"{_selected(exact)}, " if exact else ""
+        keys = f"{names}, " if exact else ""
+        return (
+            f"select {keys}sort_array(collect_list(_values)) as _values from ("
+            f"select {columns}struct({values}) as _values from {{{side}}}"
+            f"){f' group by {names}' if exact else ''}"
+        )
+
+    joined = " and ".join(f"s.{_quoted(name)} <=> r.{_quoted(name)}" for name in exact) or "true"
+    far = " or ".join(
+        f"not (a.{q} <=> b.{q} or coalesce(abs(a.{q} - b.{q}) <= "
+        f"{tolerance} * greatest(abs(a.{q}), abs(b.{q})), false))"
+        for name, (_, tolerance) in loose.items()
+        for q in (_quoted(name),)
+    )
+    shown = "".join(
+        f"coalesce(s.{_quoted(name)}, r.{_quoted(name)}) as {_quoted(name)}, " for name in exact
+    )
+    return stored.sparkSession.sql(
+        f"select {shown}s._values as stored_values, r._values as recomputed_values, "
+        "case when r._values is null or size(s._values) >= size(r._values) then 1 else -1 end "
+        "as _side "
+        f"from ({grouped('stored')}) s full outer join ({grouped('recomputed')}) r on {joined} "
+        "where s._values is null or r._values is null or size(s._values) <> size(r._values) "
+        f"or exists(zip_with(s._values, r._values, (a, b) -> {far}), is_far -> is_far)",
+        stored=stored,
+        recomputed=recomputed,
+    )
+
+
+def _schema_differences(stored: StructType, recomputed: StructType) -> tuple[str, ...]:
+    left = {field.name.lower(): field.dataType.simpleString() for field in stored.fields}
+    right = {field.name.lower(): field.dataType.simpleString() for field in recomputed.fields}
+    return tuple(
+        f"{name}: stored {left.get(name, 'no such column')}, "
+        f"recomputed {right.get(name, 'no such column')}"
+        for name in dict.fromkeys([*left, *right])
+        if left.get(name) != right.get(name)
+    )
+
+
+def _holds_map(kind: DataType) -> bool:
+    text = kind.simpleString()
+    return "map<" in text or "variant" in text
+
+
+def _is_number(kind: str) -> bool:
+    return kind in ("tinyint", "smallint", "int", "bigint", "float", "double") or kind.startswith(
+        "decimal"
+    )
+
+
+def _selected(columns: Mapping[str, str]) -> str:
+    return ", ".join(f"{sql} as {_quoted(name)}" for name, sql in columns.items())
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

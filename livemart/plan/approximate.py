@@ -1,0 +1,105 @@
+"""Columns that two full recomputations may disagree on: sketches, and estimates from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.scope import Scope, traverse_scope
+
+from livemart.plan.determinism import APPROXIMATE_AGGREGATES, function_name
+from livemart.plan.flatten import Flat
+
+_SCALARS = frozenset({"hll_union", "theta_union", "theta_intersection", "theta_difference"})
+
+
+def approximate_columns(
+    flat: Flat,
+    columns: Mapping[str, tuple[str, ...]],
+    approximate: Mapping[str, Mapping[str, str]],
+) -> dict[str, str]:
+    """Return the output columns that come from an approximate function, with that function's name.
+
+    Args:
+        flat: the query.
+        columns: the columns of each relation it reads.
+        approximate: what this function returned for each of them.
+
+    Returns:
+        Names in lower case; empty if the query cannot be analysed.
+    """
+    schema: dict[str, object] = {
+        occurrence.placeholder: {name.lower(): "unknown" for name in columns[occurrence.relation]}
+        for occurrence in flat.occurrences
+        if occurrence.relation in columns
+    }
+    known = {
+        occurrence.placeholder: approximate.get(occurrence.relation, {})
+        for occurrence in flat.occurrences
+    }
+    try:
+        tree = qualify(
+            parse_one(flat.text, dialect="spark"),
+            schema=schema,
+            dialect="spark",
+            validate_qualify_columns=False,
+            quote_identifiers=False,
+            identify=False,
+        )
+        found: dict[int, dict[str, str]] = {}
+        result: dict[str, str] = {}
+        for scope in traverse_scope(tree):
+            result = found[id(scope.expression)] = _of_scope(scope, found, known)
+        return result
+    except (SqlglotError, RecursionError, KeyError, AttributeError):
+        return {}
+
+
+def _of_scope(
+    scope: Scope, found: Mapping[int, dict[str, str]], known: Mapping[str, Mapping[str, str]]
+) -> dict[str, str]:
+    query = scope.expression
+    if isinstance(query, exp.SetOperation):
+        left, right = query.left.unnest(), query.right.unnest()
+        names = [name.lower() for name in query.named_selects]
+        pairs = zip(names, right.named_selects, strict=False)
+        flags = dict(found.get(id(left), {}))
+        flags |= {
+            name: found[id(right)][other.lower()]
+            for name, other in pairs
+            if other.lower() in found.get(id(right), {})
+        }
+        return flags
+    if not isinstance(query, exp.Select):
+        return {}
+    flags = {}
+    for projection in query.selects:
+        function = _function_below(projection, scope, found, known)
+        if function is not None:
+            flags[projection.alias_or_name.lower()] = function
+    return flags
+
+
+def _function_below(
+    projection: exp.Expression,
+    scope: Scope,
+    found: Mapping[int, dict[str, str]],
+    known: Mapping[str, Mapping[str, str]],
+) -> str | None:
+    for node in projection.walk():
+        name = function_name(node)
+        if name is not None and (name in APPROXIMATE_AGGREGATES or name in _SCALARS):
+            return name
+        if isinstance(node, exp.Column):
+            source = scope.sources.get(node.table)
+            if isinstance(source, Scope):
+                inherited = found.get(id(source.expression), {}).get(node.name.lower())
+            elif isinstance(source, exp.Table):
+                inherited = known.get(source.name, {}).get(node.name.lower())
+            else:
+                inherited = None
+            if inherited is not None:
+                return inherited
+    return None
