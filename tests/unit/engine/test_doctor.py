@@ -1,0 +1,144 @@
+"""Doctor names what would stop a run, and the next step."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from livemart.engine import doctor
+from livemart.engine.doctor import Finding, diagnose, render_findings
+from livemart.engine.epoch import open_checkpoint
+
+GIB = 1024**3
+
+
+@dataclass(frozen=True)
+class Places:
+    warehouse: Path
+    landing: Path
+    jars: Path | None = None
+
+
+def test_everything_is_looked_at_even_when_something_is_wrong(tmp_path: Path) -> None:
+    expected = [
+        "python",
+        "java",
+        "versions",
+        "jars",
+        "disk",
+        "landing",
+        "lock",
+        "port",
+        "checkpoint",
+    ]
+
+    findings = diagnose(Places(tmp_path / "warehouse", tmp_path, tmp_path / "no_jars"))
+
+    assert [finding.name for finding in findings] == expected
+    jars = findings[3]
+    assert jars.is_problem
+    assert jars.message.startswith("JARS_MISSING")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_version_beside_its_pin_is_named() -> None:
+    installed = {"pyspark": "4.3.0", "deltalake": "1.6.6"}
+    wanted = {"pyspark": "==4.2.0", "deltalake": ">=1.6,<1.7", "sqlglot": "==30.30.0"}
+
+    actual = doctor.check_versions(wanted, installed.get)
+
+    assert actual.level == "problem"
+    assert actual.message == "pyspark is 4.3.0, not ==4.2.0, sqlglot is missing"
+
+
+@pytest.mark.parametrize(
+    ("free", "expected"), [(GIB // 2, "problem"), (3 * GIB, "warning"), (50 * GIB, "ok")]
+)
+def test_little_space_is_said_before_a_commit_fails(
+    free: int, expected: str, tmp_path: Path
+) -> None:
+    actual = doctor.check_disk(tmp_path / "not" / "yet", usage=lambda _: (0, 0, free))
+
+    assert actual.level == expected
+
+
+def test_the_holder_of_the_lock_is_found_and_not_disturbed(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+        holder = doctor.find_lock_holder(lock)
+        finding = doctor.check_lock(holder)
+
+    assert holder == os.getpid()
+    assert finding.level == "warning"
+    assert f"process {os.getpid()} (" in finding.message
+
+
+def test_a_lock_file_that_nobody_holds_is_free(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    lock.touch()
+
+    assert doctor.find_lock_holder(lock) is None
+    assert doctor.find_lock_holder(tmp_path / "none") is None
+    assert doctor.check_lock(None).level == "ok"
+
+
+def test_a_process_that_waits_for_a_lock_does_not_hold_it(tmp_path: Path) -> None:
+    lock, table = tmp_path / "lock", tmp_path / "locks"
+    lock.touch()
+    inode = lock.stat().st_ino
+    table.write_text(f"1: -> FLOCK  ADVISORY  WRITE 7 fe:00:{inode} 0 EOF\n")
+
+    assert doctor.find_lock_holder(lock, table=table) is None
+
+
+def test_a_port_in_use_is_a_warning_unless_a_runner_lives() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+
+        alone = doctor.check_port(port, has_runner=False)
+        beside = doctor.check_port(port, has_runner=True)
+
+    assert alone.level == "warning"
+    assert beside.level == "ok"
+
+
+def test_a_missing_landing_folder_is_said(tmp_path: Path) -> None:
+    assert doctor.check_landing(tmp_path / "landing").level == "warning"
+    assert doctor.check_landing(tmp_path).level == "ok"
+
+
+def test_a_warehouse_without_anything_stays_without_anything(tmp_path: Path) -> None:
+    actual = doctor.check_checkpoint(tmp_path)
+
+    assert actual == Finding("checkpoint", "ok", "nothing built yet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_torn_epoch_is_a_problem_with_advice(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "_livemart" / "checkpoint"
+    open_checkpoint(checkpoint, None, new_epoch=False)
+    (checkpoint / "livemart_epoch.json").write_text("{")
+
+    actual = doctor.check_checkpoint(tmp_path)
+
+    assert actual.is_problem
+    assert actual.message.startswith("CHECKPOINT_TORN")
+    assert actual.hint
+
+
+def test_the_next_step_stands_below_what_is_not_well() -> None:
+    findings = [Finding("java", "ok", "17"), Finding("jars", "problem", "missing", "run make env")]
+    expected = "ok       java  17\nproblem  jars  missing\n               next: run make env"
+
+    actual = render_findings(findings)
+
+    assert actual == expected
