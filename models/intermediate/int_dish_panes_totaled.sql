@@ -1,7 +1,7 @@
 {# The day is a function of the pane: a partition that small batches rewrite. #}
 {{ config(partition_by=['pane_date']) }}
 
-{% set pane = "window(ordered_at, '" ~ var('pane_minutes') ~ " minutes').start" %}
+{% set pane_size = var('pane_minutes') ~ ' minutes' %}
 
 with
 
@@ -19,8 +19,10 @@ dish_panes as (
         dish_id,
 
         ---------- timestamps
-        {{ pane }} as pane_started_at,
-        cast({{ pane }} as date) as pane_date,
+        window(ordered_at, '{{ pane_size }}').start as pane_started_at,
+        cast(
+            window(ordered_at, '{{ pane_size }}').start as date
+        ) as pane_date,
 
         ---------- numerics
         count(*) as order_item_count,

@@ -34,7 +34,7 @@ accepted_orders as (
     inner join restaurants
         on
             orders.restaurant_id = restaurants.restaurant_id
-            {# two currencies are never added: see the test for foreign orders #}
+            {# two currencies are never added #}
             and orders.currency_code = restaurants.currency_code
 
     where not orders.is_cancelled

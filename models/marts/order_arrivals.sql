@@ -20,7 +20,8 @@ arrivals_timed as (
 
     select
         *,
-        landed_at >= pane_started_at + interval '{{ var("pane_minutes") }}' minute
+        landed_at
+        >= pane_started_at + interval '{{ var("pane_minutes") }}' minute
             as is_late
 
     from arrivals_placed

@@ -12,16 +12,17 @@ order_items as (
         ---------- ids
         source.order_id,
         source.restaurant_id,
-        item.dish_id,
+        exploded.item.dish_id,
 
         ---------- strings
         source.currency_code,
 
         ---------- numerics
-        item_position,
-        coalesce(item.quantity, 0) as quantity,
+        exploded.item_position,
+        coalesce(exploded.item.quantity, 0) as quantity,
         cast(
-            coalesce(item.quantity * item.unit_price, 0) as decimal(18, 2)
+            coalesce(exploded.item.quantity * exploded.item.unit_price, 0)
+            as decimal(18, 2)
         ) as item_amount,
 
         ---------- booleans
@@ -30,9 +31,9 @@ order_items as (
         ---------- timestamps
         source.ordered_at
 
-    from source
-
-    lateral view posexplode(source.items) exploded as item_position, item
+    from
+        source
+        lateral view posexplode(source.items) exploded as item_position, item
 
 )
 

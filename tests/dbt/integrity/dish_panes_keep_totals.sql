@@ -29,7 +29,10 @@ panes_totaled as (
 
 )
 
-select *
+select
+    items_totaled.*,
+    panes_totaled.quantity_sold as pane_quantity_sold,
+    panes_totaled.sales_amount as pane_sales_amount
 
 from items_totaled
 

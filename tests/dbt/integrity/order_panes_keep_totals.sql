@@ -29,7 +29,10 @@ panes_totaled as (
 
 )
 
-select *
+select
+    orders_totaled.*,
+    panes_totaled.order_count as pane_order_count,
+    panes_totaled.sales_amount as pane_sales_amount
 
 from orders_totaled
 

@@ -23,7 +23,9 @@ order_windows as (
 
 )
 
-select *
+select
+    customers_totaled.*,
+    order_windows.order_count as window_order_count
 
 from customers_totaled
 
