@@ -78,6 +78,9 @@ def create_session(
     # Workers must run this very interpreter, or they fail to connect back.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # What `env` prepared in this terminal is for others: here Spark has the settings below.
+    for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_CONF_DIR"):
+        os.environ.pop(name, None)
     log4j = Path(__file__).with_name("log4j2.properties")
     settings = session_settings(warehouse, jars) | dict(extra or {})
     # The class path and Java options count only before the JVM starts.
@@ -89,8 +92,11 @@ def create_session(
         arguments.append(f'--conf "{name}={value}"')
     os.environ["PYSPARK_SUBMIT_ARGS"] = " ".join([*arguments, "pyspark-shell"])
 
+    from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
+    # Else each failing statement is also printed, as JSON with a Java stack.
+    PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
     builder = SparkSession.builder.appName("livemart")
     for name, value in settings.items():
         builder = builder.config(name, value)

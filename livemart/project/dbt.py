@@ -28,6 +28,7 @@ from livemart.project.statements import (
 
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunnerResult
+    from pyspark.sql import SparkSession
 
 NodeStatus = Literal["success", "warn", "error", "skipped"]
 MACROS = Path(__file__).with_name("spark_macros")
@@ -243,7 +244,7 @@ class Dbt:
     @contextmanager
     def _invocation(self, *, compiling: bool) -> Iterator[None]:
         """Hold dbt, and let it open our cursors and know our macros."""
-        session = self._session
+        session = _once(self._session) if self._session else None
 
         def cursor(parameters: Mapping[str, str]) -> Cursor:
             if compiling:
@@ -259,16 +260,10 @@ class Dbt:
 @contextmanager
 def attached(connection: Connection, warehouse: Path | None) -> Iterator[None]:
     """Let dbt-spark open `connection`, know livemart's macros, and report every compile error."""
-    from dbt.adapters.factory import FACTORY
     from dbt.adapters.spark import session as spark_session
     from dbt.task.compile import CompileTask
 
-    factory: Any = FACTORY
-    if _PACKAGE not in factory.packages:
-        factory.packages[_PACKAGE] = MACROS
-        names = factory.get_adapter_package_names
-        # The first of dbt's internal packages wins; the project's own macros beat them all.
-        factory.get_adapter_package_names = lambda name: [_PACKAGE, *names(name)]
+    _know_macros()
     before = os.environ.get(_WAREHOUSE)
     if warehouse is not None:
         os.environ[_WAREHOUSE] = str(warehouse)
@@ -283,6 +278,54 @@ def attached(connection: Connection, warehouse: Path | None) -> Iterator[None]:
             os.environ[_WAREHOUSE] = before
         else:
             os.environ.pop(_WAREHOUSE, None)
+
+
+def attach(session: SessionFactory, warehouse: Path) -> None:
+    """Let the dbt of this process work on `warehouse` through `session`, for good."""
+    from dbt.adapters.spark import session as spark_session
+
+    _know_macros()
+    os.environ[_WAREHOUSE] = str(warehouse)
+    module: Any = spark_session
+    module.Connection = Connection(lambda parameters: SparkCursor(session, parameters))
+
+
+def is_attached() -> bool:
+    """Return True if the dbt of this process opens livemart's connections already."""
+    from dbt.adapters.spark import session as spark_session
+
+    return isinstance(spark_session.Connection, Connection)
+
+
+def _know_macros() -> None:
+    """Add livemart's macros to those that come with dbt, once."""
+    from dbt.adapters.factory import FACTORY
+
+    factory: Any = FACTORY
+    if _PACKAGE in factory.packages:
+        return
+    factory.packages[_PACKAGE] = MACROS
+    names = factory.get_adapter_package_names
+    # The first of dbt's internal packages wins; the project's own macros beat them all.
+    factory.get_adapter_package_names = lambda name: [_PACKAGE, *names(name)]
+
+
+def _once(session: SessionFactory) -> SessionFactory:
+    """Return a session of dbt's own beside that of `session`, made at the first call.
+
+    Both share tables and caches, but neither settings nor temporary views: dbt-spark leaves some
+    behind (`partitionOverwriteMode`), and a transaction id of the engine's must not reach dbt.
+    """
+    made: list[SparkSession] = []
+    lock = threading.Lock()
+
+    def own() -> SparkSession:
+        with lock:
+            if not made:
+                made.append(session().newSession())
+            return made[0]
+
+    return own
 
 
 @contextmanager

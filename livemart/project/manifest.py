@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from graphlib import TopologicalSorter
+from pathlib import Path
 from typing import Any, cast, get_args
 
 from livemart.errors import ConfigError
@@ -14,11 +14,19 @@ from livemart.project.graph import (
     Exposure,
     Materialized,
     Model,
-    Policy,
     Project,
     SourceTable,
+    StreamSpec,
+)
+from livemart.project.sources import (
+    Where,
+    model_lines,
+    parse_model_policy,
+    parse_source_spec,
+    source_lines,
 )
 
+_Lines = Callable[[str], Mapping[tuple[str, ...], int]]
 _NODE_KINDS = ("model", "seed", "snapshot")
 _COMBINATION_TESTS = ("unique_combination", "unique_combination_of_columns")
 _COMBINATION_ARGUMENTS = ("combination_of_columns", "column_names", "columns")
@@ -53,13 +61,14 @@ def read_manifest(
     for test in tests.values():
         if test.attached_to is not None and not manifest.nodes[test.unique_id].config.where:
             tests_of.setdefault(test.attached_to, []).append(test)
+    root = Path(directory)
     sources: dict[str, SourceTable] = {}
     for key, source in sorted(manifest.sources.items()):
-        sources[key], mistakes = _source(source)
+        sources[key], mistakes = _source(source, root)
         errors.extend(mistakes)
     models: dict[str, Model] = {}
     for key in _in_order(nodes):
-        models[key], mistakes = _model(nodes[key], compiled.get(key), tests_of.get(key, []))
+        models[key], mistakes = _model(nodes[key], compiled.get(key), tests_of.get(key, []), root)
         errors.extend(mistakes)
     exposures = {
         key: Exposure(key, exposure.name, tuple(exposure.depends_on.nodes))
@@ -107,25 +116,20 @@ def primary_key(node: Any, tests: Iterable[DataTest]) -> tuple[str, ...]:
     return min(combinations, key=len, default=())
 
 
-def nearest(word: str, known: Sequence[str]) -> str:
-    """Return `, did you mean ...?`, or an empty string.
-
-    >>> nearest("incremantal", ("auto", "incremental"))
-    ', did you mean incremental?'
-    """
-    found = difflib.get_close_matches(word, known, n=1)
-    return f", did you mean {found[0]}?" if found else ""
-
-
-def _source(node: Any) -> tuple[SourceTable, list[ConfigError]]:
+def _source(node: Any, root: Path) -> tuple[SourceTable, list[ConfigError]]:
     columns = _columns(node)
     meta = {**node.meta, **node.config.meta}.get("livemart")
-    stream, errors = None, []
+    stream: StreamSpec | None = None
+    errors: list[ConfigError] = []
     if meta is not None:
-        from livemart.project.sources import parse_source_spec
-
-        where = f"{node.original_file_path}: source {node.source_name}.{node.name}"
-        stream, errors = parse_source_spec(meta, columns, where)
+        where = _where(
+            node,
+            f"source {node.source_name}.{node.name}",
+            root,
+            lambda text: source_lines(text, node.source_name, node.name),
+        )
+        event_time = node.config.event_time
+        stream, errors = parse_source_spec(meta, columns, where, event_time=event_time)
     source = SourceTable(
         unique_id=node.unique_id,
         source_name=node.source_name,
@@ -143,10 +147,12 @@ def _source(node: Any) -> tuple[SourceTable, list[ConfigError]]:
 
 
 def _model(
-    node: Any, code: str | None, tests: Sequence[DataTest]
+    node: Any, code: str | None, tests: Sequence[DataTest], root: Path
 ) -> tuple[Model, list[ConfigError]]:
     config = node.config
-    policy, errors = _policy(node)
+    where = _where(node, f"model {node.name}", root, lambda text: model_lines(text, node.name))
+    meta = {**node.meta, **config.meta}.get("livemart")
+    policy, errors = parse_model_policy(meta, where)
     partition_by = config.get("partition_by") or ()
     if isinstance(partition_by, str):
         partition_by = (partition_by,)
@@ -174,32 +180,17 @@ def _model(
     return model, errors
 
 
-def _policy(node: Any) -> tuple[Policy, list[ConfigError]]:
-    meta = {**node.meta, **node.config.meta}.get("livemart")
-    where = f"{node.original_file_path}: {node.name}: meta.livemart"
-    if meta is None:
-        return "auto", []
-    if not isinstance(meta, Mapping):
-        wrong = f"{where}: found {meta!r}, not a mapping"
-        return "auto", [
-            ConfigError("META_INVALID", wrong, hint="write `livemart: {refresh: auto}`")
-        ]
-    errors = [
-        ConfigError(
-            "META_INVALID",
-            f"{where}: unknown key {key!r}{nearest(str(key), ('refresh',))}",
-            hint="the only key on a model is `refresh`",
-        )
-        for key in meta
-        if key != "refresh"
-    ]
-    policies = get_args(Policy)
-    policy = meta.get("refresh", "auto")
-    if policy not in policies:
-        found = f"{where}.refresh: found {policy!r}{nearest(str(policy), policies)}"
-        errors.append(ConfigError("META_INVALID", found, hint=f"use one of {', '.join(policies)}"))
-        policy = "auto"
-    return cast(Policy, policy), errors
+def _where(node: Any, name: str, root: Path, lines_of: _Lines) -> Where:
+    """Return the place of a node: the YAML file that describes it, else its own file."""
+    patch = (getattr(node, "patch_path", None) or "").partition("://")[2]
+    file = patch or node.original_file_path
+    try:
+        text = (root / file).read_text()
+    except OSError:
+        # In an installed package: its files lie elsewhere, and are not the analyst's to mend.
+        text = ""
+    is_yaml = file.endswith((".yml", ".yaml"))
+    return Where(file, name, lines_of(text) if is_yaml and text else {})
 
 
 def _data_test(node: Any, code: str) -> DataTest:

@@ -1,0 +1,167 @@
+"""The catalog in memory: every table of the warehouse is known again after a start."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from livemart.project.graph import Project
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def register(spark: SparkSession, warehouse: Path, project: Project | None = None) -> list[str]:
+    """Register each Delta table below `warehouse`, then the views.
+
+    A table is `warehouse/<schema>/<identifier>`; a folder whose name starts with `_` or `.` holds
+    none. The views are those of `project`, or, without one, those that `save_views` kept. A folder
+    that is called a view now is left alone: its rows are from before.
+
+    Returns:
+        The relations (`schema.identifier`) that were not registered before, tables first.
+    """
+    views = _kept_views(warehouse) if project is None else _project_views(project)
+    known = _known(spark)
+    tables = [relation for relation in stored_tables(warehouse) if relation not in views]
+    schemas = {relation.partition(".")[0] for relation in (*tables, *views)}
+    if project is not None:
+        schemas |= {model.schema.lower() for model in project.models.values()}
+        schemas |= {source.schema.lower() for source in project.sources.values()}
+        schemas.add(project.target_schema.lower())
+    for schema in sorted(schemas - known.keys()):
+        location = literal(str(warehouse / schema))
+        spark.sql(f"create database if not exists {quoted(schema)} location {location}")
+    added: list[str] = []
+    for relation in tables:
+        if not _is_in(known, relation):
+            location = literal(str(warehouse.joinpath(*relation.split(".", 1))))
+            spark.sql(
+                f"create table if not exists {name_of(relation)} using delta location {location}"
+            )
+            added.append(relation)
+    added += _register_views(spark, views, known)
+    if project is not None:
+        save_views(spark, warehouse)
+    return added
+
+
+def save_views(spark: SparkSession, warehouse: Path) -> None:
+    """Keep the SQL of the views in the catalog, for a `register` that knows no project.
+
+    Needs a session with its own JVM, not one of Spark Connect.
+    """
+    jvm_session: Any = spark._jsparkSession
+    catalog = jvm_session.sessionState().catalog().externalCatalog()
+    views: dict[str, str] = {}
+    for schema, names in sorted(_known(spark).items()):
+        for name in sorted(names):
+            table = catalog.getTable(schema, name)
+            if table.viewText().isDefined():
+                views[f"{schema}.{name}"] = table.viewText().get()
+    path = _views_file(warehouse)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".new")
+    draft.write_text(json.dumps(views, indent=1))
+    draft.replace(path)
+
+
+def _register_views(
+    spark: SparkSession, views: Mapping[str, str], known: Mapping[str, set[str]]
+) -> list[str]:
+    """Make the views that are missing, in rounds, as one may read another.
+
+    A view whose inputs do not exist yet is left to the build that makes them.
+    """
+    from pyspark.errors import AnalysisException
+
+    added: list[str] = []
+    waiting = {relation: sql for relation, sql in views.items() if not _is_in(known, relation)}
+    while waiting:
+        made = []
+        for relation, sql in waiting.items():
+            try:
+                spark.sql(f"create view if not exists {name_of(relation)} as {sql}")
+            except AnalysisException:
+                continue
+            made.append(relation)
+        if not made:
+            break
+        added += made
+        waiting = {relation: sql for relation, sql in waiting.items() if relation not in made}
+    return added
+
+
+def stored_tables(warehouse: Path) -> Iterator[str]:
+    """Yield `schema.identifier` of each Delta table below `warehouse`, sorted."""
+    if not warehouse.is_dir():
+        return
+    for schema in sorted(warehouse.iterdir()):
+        if schema.name.startswith(("_", ".")) or not schema.is_dir():
+            continue
+        for table in sorted(schema.iterdir()):
+            if (table / "_delta_log").is_dir():
+                yield f"{schema.name}.{table.name}"
+
+
+def quoted(name: str) -> str:
+    """Quote an identifier.
+
+    >>> quoted("a`b")
+    '`a``b`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    r"""Write a SQL string.
+
+    >>> print(literal("Joe's"))
+    'Joe\'s'
+    """
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def name_of(relation: str) -> str:
+    """Quote `schema.identifier`.
+
+    >>> name_of("raw.orders")
+    '`raw`.`orders`'
+    """
+    return ".".join(map(quoted, relation.split(".", 1)))
+
+
+def _project_views(project: Project) -> dict[str, str]:
+    return {
+        model.relation: model.compiled_code
+        for model in project.models.values()
+        if model.materialized == "view" and model.compiled_code is not None
+    }
+
+
+def _kept_views(warehouse: Path) -> dict[str, str]:
+    try:
+        return dict(json.loads(_views_file(warehouse).read_text()))
+    except FileNotFoundError:
+        return {}
+
+
+def _views_file(warehouse: Path) -> Path:
+    return warehouse / "_livemart" / "views.json"
+
+
+def _is_in(known: Mapping[str, set[str]], relation: str) -> bool:
+    schema, _, identifier = relation.partition(".")
+    return identifier in known.get(schema, ())
+
+
+def _known(spark: SparkSession) -> dict[str, set[str]]:
+    """Return the tables and views of each database."""
+    found: dict[str, set[str]] = {}
+    for (schema,) in spark.sql("show databases").collect():
+        rows = spark.sql(f"show tables in {quoted(schema)}").collect()
+        found[schema] = {row.tableName for row in rows if not row.isTemporary}
+    return found
