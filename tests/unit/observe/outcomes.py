@@ -1,0 +1,66 @@
+"""Outcomes of micro-batches, as the pipeline hands them to a watcher."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from livemart.engine.batch import Outcome
+from livemart.engine.checks import TestResult
+from livemart.engine.context import Rebuild
+from livemart.publish.snapshots import Landed, ModelState, Snapshot
+
+STARTED = datetime(2026, 3, 1, 12, 0, 2, tzinfo=UTC)
+
+
+def make_snapshot(
+    *,
+    status: Literal["published", "held"] = "published",
+    kind: Literal["build", "refresh"] = "refresh",
+) -> Snapshot:
+    return Snapshot(
+        snapshot_id=7,
+        epoch="e",
+        batch_id=42,
+        kind=kind,
+        as_of=datetime(2026, 3, 1, 12, 5, tzinfo=UTC),
+        sources={"bronze.orders": 9},
+        models={
+            "model.livemart.panes": make_state(rows_changed=118),
+            "model.livemart.estimates": make_state(rows_changed=0),
+        },
+        tests={},
+        status=status,
+        started_at=STARTED,
+        finished_at=STARTED + timedelta(milliseconds=2100),
+        landed={"bronze.orders": Landed(1003, 1000, 1, 2)},
+    )
+
+
+def make_state(*, rows_changed: int) -> ModelState:
+    return ModelState(
+        version=3,
+        fingerprint="f",
+        strategy="signed",
+        reason=None,
+        rows_changed=rows_changed,
+        took_ms=830,
+        generation=0,
+        table_id="t",
+    )
+
+
+def make_outcome(*, status: Literal["published", "held"] = "published") -> Outcome:
+    return Outcome(42, make_snapshot(status=status))
+
+
+def make_held_outcome() -> Outcome:
+    return Outcome(
+        42,
+        make_snapshot(status="held"),
+        checks={
+            "test.livemart.unique_panes": TestResult("fail", 3, "full"),
+            "test.livemart.not_null_panes": TestResult("pass", 0, "unchanged"),
+        },
+        rebuilds={"model.livemart.panes": Rebuild("FINGERPRINT_CHANGED", "the SQL is another", 1)},
+    )

@@ -1,0 +1,139 @@
+"""A terminal shows a live table and one lasting line a snapshot; anything else gets log events."""
+
+from __future__ import annotations
+
+import ast
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from livemart.engine.batch import Outcome
+from livemart.observe.logs import LogWatcher
+from livemart.observe.progress import (
+    TerminalWatcher,
+    describe_snapshot,
+    make_console,
+    open_watcher,
+)
+from tests.unit.observe.outcomes import make_held_outcome, make_snapshot
+
+PACKAGE = Path(__file__).resolve().parents[3] / "livemart"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def show(outcome: Outcome) -> str:
+    console = Console(file=io.StringIO(), record=True, width=200)
+
+    TerminalWatcher(console).batch_ended(outcome)
+
+    return console.export_text()
+
+
+def test_a_snapshot_is_described_in_one_line() -> None:
+    expected = (
+        "snapshot 7 published | as of 2026-03-01 12:05 | 1,000 landed, 1 superseded, 2 dead letters"
+        " | 118 rows changed in 1 of 2 models | 2.1 s"
+    )
+
+    actual = describe_snapshot(make_snapshot())
+
+    assert actual == expected
+
+
+def test_a_build_counts_the_models_it_made() -> None:
+    actual = describe_snapshot(make_snapshot(kind="build"))
+
+    assert "2 models built" in actual
+
+
+def test_a_held_snapshot_names_the_test_that_holds_it_and_what_was_rebuilt() -> None:
+    expected = [
+        describe_snapshot(make_snapshot(status="held")),
+        "  panes rebuilt: FINGERPRINT_CHANGED, the SQL is another",
+        "  test.livemart.unique_panes: fail, 3 rows",
+    ]
+
+    actual = show(make_held_outcome()).splitlines()
+
+    assert actual == expected
+
+
+def test_a_batch_without_change_leaves_no_line() -> None:
+    actual = show(Outcome(43, None))
+
+    assert actual == ""
+
+
+def test_the_live_table_shows_each_model_with_its_word_and_time() -> None:
+    now = 10.0
+    console = Console(file=io.StringIO(), record=True, width=80)
+    watcher = TerminalWatcher(console, clock=lambda: now)
+    watcher.batch_began(42)
+    watcher.model_changed("model.livemart.panes", "refreshing")
+    now = 10.8
+    watcher.model_changed("model.livemart.panes", "signed")
+    now = 11.0
+    watcher.model_changed("model.livemart.top_dishes", "refreshing")
+    now = 12.5
+
+    console.print(watcher._render())
+
+    lines = [line.split() for line in console.export_text().splitlines()]
+    assert lines[0][-2:] == ["micro-batch", "42"]
+    assert lines[1] == ["panes", "signed", "0.8", "s"]
+    assert lines[2] == ["top_dishes", "refreshing", "1.5", "s"]
+
+
+def test_a_retry_says_why_in_one_line() -> None:
+    console = Console(file=io.StringIO(), record=True, width=200)
+
+    TerminalWatcher(console).retrying(ValueError("first\nsecond"), 1, 3)
+
+    assert console.export_text() == "  run again (1 of 3 attempts failed): first\n"
+
+
+def test_a_terminal_gets_the_live_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+
+    with open_watcher("text", stream=Terminal()) as watcher:
+        assert isinstance(watcher, TerminalWatcher)
+
+
+@pytest.mark.parametrize(
+    ("log_format", "stream"),
+    [("text", io.StringIO()), ("json", Terminal()), ("json", io.StringIO())],
+)
+def test_everything_else_gets_log_events(log_format: str, stream: io.StringIO) -> None:
+    with open_watcher("json" if log_format == "json" else "text", stream=stream) as watcher:
+        assert isinstance(watcher, LogWatcher)
+
+
+def test_colour_is_for_terminals_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    terminal, pipe = Terminal(), io.StringIO()
+    for stream in (terminal, pipe):
+        make_console(stream).print("held", style="red")
+
+    assert "\x1b[" in terminal.getvalue()
+    assert pipe.getvalue() == "held\n"
+
+
+def test_nothing_in_the_package_prints_on_its_own() -> None:
+    expected: list[str] = []
+
+    actual = [
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Name) and node.id == "print"
+    ]
+
+    assert actual == expected
