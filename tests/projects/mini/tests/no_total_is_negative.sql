@@ -1,0 +1,1 @@
+select * from {{ ref('shop_totals') }} where sales_amount < 0

@@ -1,0 +1,101 @@
+"""The command line: light help, one error shape, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from livemart.cli import cli
+
+COMMANDS = ("build", "doctor", "env", "plan", "refresh", "status", "stream", "verify")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("LIVEMART_")]:
+        monkeypatch.delenv(name)
+
+
+def test_all_commands_are_there() -> None:
+    assert tuple(sorted(cli.commands)) == COMMANDS
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_takes_the_four_places(command: str) -> None:
+    answer = CliRunner().invoke(cli, [command, "--help"])
+
+    assert answer.exit_code == 0
+    for flag in ("--project-dir", "--profiles-dir", "--warehouse", "--landing", "--debug"):
+        assert flag in answer.output
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from click.testing import CliRunner; from livemart.cli import cli;"
+        "[CliRunner().invoke(cli, [name, '--help']) for name in cli.commands];"
+        "heavy = {'pyspark', 'dbt', 'deltalake', 'pyarrow', 'sqlglot'} & set(sys.modules);"
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+
+    answer = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+
+    assert (answer.returncode, answer.stderr) == (0, "")
+
+
+def test_an_error_is_code_message_and_next_step_with_exit_code_two() -> None:
+    answer = CliRunner().invoke(cli, ["plan", "--project-dir", "nowhere"])
+
+    assert answer.exit_code == 2
+    assert answer.stderr.startswith("DBT_PROJECT_NOT_FOUND: ")
+    assert "\n  next: " in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_a_traceback_comes_with_debug_only() -> None:
+    answer = CliRunner().invoke(cli, ["plan", "--project-dir", "nowhere", "--debug"])
+
+    assert answer.exit_code == 2
+    assert "Traceback" in answer.stderr
+
+
+def test_wrong_settings_are_all_reported() -> None:
+    answer = CliRunner().invoke(cli, ["stream", "--every", "soon", "--clock", "wal"])
+
+    assert answer.exit_code == 2
+    assert answer.stderr.count("WRONG_SETTING") == 2
+
+
+def test_an_unknown_flag_is_a_wrong_use() -> None:
+    answer = CliRunner().invoke(cli, ["status", "--warehose", "x"])
+
+    assert answer.exit_code == 2
+    assert "--warehouse" in answer.stderr
+
+
+def test_status_of_an_empty_warehouse_says_what_to_do() -> None:
+    text = CliRunner().invoke(cli, ["status"])
+    found = CliRunner().invoke(cli, ["status", "--output", "json"])
+
+    assert (text.exit_code, found.exit_code) == (0, 0)
+    assert "next: run `build`" in text.output
+    assert json.loads(found.stdout)["snapshots"] == []
+
+
+def test_an_unexpected_error_is_told_in_the_same_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    def break_down(*_: object, **__: object) -> None:
+        raise RuntimeError("out of luck")
+
+    monkeypatch.setattr("livemart.engine.status.read_status", break_down)
+
+    answer = CliRunner().invoke(cli, ["status"])
+
+    assert answer.exit_code == 1
+    assert answer.stderr.startswith("UNEXPECTED: RuntimeError: out of luck\n  next: ")

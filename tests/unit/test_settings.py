@@ -1,0 +1,94 @@
+"""Flags, then environment, then livemart.yml, then defaults; all mistakes at once."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from livemart.errors import ConfigErrors
+from livemart.settings import load_settings
+
+
+def test_a_flag_wins_over_the_environment_over_the_file_over_the_default(tmp_path: Path) -> None:
+    (tmp_path / "livemart.yml").write_text("every: 1m\npane: 2m\nmemory: 1g\n")
+    environ = {"LIVEMART_EVERY": "10m", "LIVEMART_PANE": "3m"}
+    expected = (timedelta(minutes=20), timedelta(minutes=3), "1g", 100_000)
+
+    found = load_settings({"every": "20m"}, environ=environ, directory=tmp_path)
+
+    assert (found.every, found.pane, found.memory, found.small_lane_rows) == expected
+
+
+def test_paths_of_flags_start_from_the_working_folder_those_of_the_file_from_its_own(
+    tmp_path: Path,
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "livemart.yml").write_text("warehouse: wh\n")
+
+    found = load_settings(
+        {"project_dir": "project", "landing": "in"}, environ={}, directory=tmp_path
+    )
+
+    assert found.project_dir == project
+    assert found.warehouse == project / "wh"
+    assert found.landing == tmp_path / "in"
+
+
+def test_defaults_lie_below_the_working_folder(tmp_path: Path) -> None:
+    found = load_settings({}, environ={}, directory=tmp_path)
+
+    assert (found.warehouse, found.landing) == (tmp_path / "warehouse", tmp_path / "landing")
+
+
+def test_an_instant_without_a_zone_is_utc(tmp_path: Path) -> None:
+    expected = datetime(2026, 3, 1, 11, tzinfo=UTC)
+
+    bare = load_settings({"as_of": "2026-03-01T11:00:00"}, environ={}, directory=tmp_path)
+    zoned = load_settings({"as_of": "2026-03-01T12:00:00+01:00"}, environ={}, directory=tmp_path)
+
+    assert (bare.as_of, zoned.as_of) == (expected, expected)
+
+
+def test_variables_are_a_yaml_mapping(tmp_path: Path) -> None:
+    found = load_settings({"vars": "{hours: [1, 2]}"}, environ={}, directory=tmp_path)
+
+    assert found.vars == {"hours": [1, 2]}
+
+
+def test_all_mistakes_are_reported_at_once_with_place_and_nearest_word(tmp_path: Path) -> None:
+    (tmp_path / "livemart.yml").write_text("pane: 5m\nclok: wall\nmemory: lots\n")
+    environ = {"LIVEMART_WAREHOSE": "/x", "LIVEMART_LANE": "smal"}
+
+    with pytest.raises(ConfigErrors) as raised:
+        load_settings({"every": "soon"}, environ=environ, directory=tmp_path)
+
+    text = str(raised.value)
+    assert len(raised.value.errors) == 5
+    assert "UNKNOWN_SETTING: environment: found LIVEMART_WAREHOSE" in text
+    assert "livemart.yml:2: clok: unknown setting (did you mean clock?)" in text
+    assert "WRONG_SETTING: livemart.yml:3: memory: found 'lots'" in text
+    assert "WRONG_SETTING: LIVEMART_LANE: found 'smal' (did you mean small?)" in text
+    assert "WRONG_SETTING: --every: found 'soon'" in text
+
+
+def test_variables_of_other_programs_are_left_alone(tmp_path: Path) -> None:
+    environ = {"LIVEMART_IVY_SETTINGS": "/x", "LIVEMART_FAILPOINT": "batch.end"}
+
+    assert load_settings({}, environ=environ, directory=tmp_path).pane == timedelta(minutes=5)
+
+
+def test_a_file_that_is_no_mapping_is_a_mistake(tmp_path: Path) -> None:
+    (tmp_path / "livemart.yml").write_text("- every\n")
+
+    with pytest.raises(ConfigErrors, match=r"livemart.yml:1: found list"):
+        load_settings({}, environ={}, directory=tmp_path)
+
+
+def test_a_file_that_is_no_yaml_is_a_mistake(tmp_path: Path) -> None:
+    (tmp_path / "livemart.yml").write_text("every: [\n")
+
+    with pytest.raises(ConfigErrors, match="WRONG_SETTING"):
+        load_settings({}, environ={}, directory=tmp_path)
