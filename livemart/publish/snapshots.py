@@ -1,4 +1,4 @@
-"""The snapshot log: one row names every table's version. It is the moment all models change together.
+"""The snapshot log: one row names every table's version, the moment all models change together.
 
 It is a Delta table that any reader can open; a crash between models leaves no row, so the batch is
 replayed from the row before.
@@ -15,11 +15,21 @@ from typing import Any, Literal, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pds
+import pyarrow.fs as pfs
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import DeltaError
+from deltalake.schema import Schema as DeltaSchema
 
-from livemart.engine.tables import NEW_COUNT, OLD_COUNT, TableChangedError, Tag, Warehouse
+from livemart.errors import PublishError
 
-_RELATION = "_livemart.snapshots"
-_ATTEMPTS = 5
+_PROPERTIES = {
+    "delta.checkpointInterval": "10",
+    "delta.logRetentionDuration": "interval 30 days",
+    "delta.deletedFileRetentionDuration": "interval 30 days",
+}
+# A snapshot is a file of one row until then; ten thousand files would take a second to list.
+_COMPACT_EVERY = 64
+_SPAN = 8
 
 Kind = Literal["build", "refresh"]
 Status = Literal["published", "held"]
@@ -119,12 +129,13 @@ class SnapshotLog:
     """The log at `root/_livemart/snapshots`. One writer, any number of readers."""
 
     def __init__(self, root: Path) -> None:
-        self._warehouse = Warehouse(root)
-        self._tail: tuple[int, str, tuple[Snapshot, ...]] | None = None
+        self._path = root / "_livemart" / "snapshots"
+        self._table: DeltaTable | None = None
+        self._tail: tuple[str, int, tuple[Snapshot, ...]] = ("", -1, ())
 
     def newest(self) -> Snapshot | None:
         """Return the newest row, the frontier of all models; None before the first build."""
-        rows = self._newest_rows(1)
+        rows = self.rows(1)
         return rows[0] if rows else None
 
     def newest_published(self) -> Snapshot | None:
@@ -132,64 +143,89 @@ class SnapshotLog:
         newest = self.newest()
         if newest is None or newest.status == "published":
             return newest
-        rows = self._read(pds.field("status") == "published", limit=1)
+        table = self._open()
+        assert table is not None
+        rows = _read(table, pds.field("status") == "published", limit=1)
         return rows[0] if rows else None
 
     def rows(self, limit: int) -> list[Snapshot]:
         """Return up to `limit` rows, newest first."""
-        return list(self._newest_rows(limit))
+        table = self._open()
+        if table is None or limit <= 0:
+            return []
+        state = (str(table.metadata().id), int(table.version()))
+        if self._tail[:2] != state or len(self._tail[2]) < limit:
+            self._tail = (*state, tuple(_read(table, None, limit)))
+        return list(self._tail[2][:limit])
 
     def append(self, snapshot: Snapshot) -> bool:
         """Write a row once for its epoch and batch; return False if it was there before.
 
         Raises:
-            RefreshError: TABLE_CHANGED, if another process keeps writing to the log.
+            PublishError: SNAPSHOT_NOT_WRITTEN, if the log cannot be written.
         """
-        self._warehouse.create(_RELATION, SCHEMA)
-        row = pa.Table.from_pylist([_to_row(snapshot)], schema=SCHEMA)
-        diff = row.append_column(OLD_COUNT, pa.array([0], pa.int64())).append_column(
-            NEW_COUNT, pa.array([1], pa.int64())
-        )
-        tag = Tag(
-            f"{snapshot.epoch}/{_RELATION}",
-            snapshot.batch_id,
-            {"snapshot_id": str(snapshot.snapshot_id), "kind": snapshot.kind},
-        )
-        for attempt in range(_ATTEMPTS):
-            try:
-                return not self._warehouse.commit(_RELATION, diff, tag, key=("snapshot_id",)).skipped
-            except TableChangedError:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-        raise AssertionError("unreachable")
-
-    def _newest_rows(self, limit: int) -> tuple[Snapshot, ...]:
-        if limit <= 0 or not self._warehouse.exists(_RELATION):
-            return ()
-        version = self._warehouse.version(_RELATION)
-        table_id = self._warehouse.table_id(_RELATION)
-        known = self._tail
-        if known is None or known[:2] != (version, table_id) or len(known[2]) < limit:
-            known = (version, table_id, tuple(self._read(None, limit)))
-            self._tail = known
-        return known[2][:limit]
-
-    def _read(self, condition: pds.Expression | None, limit: int) -> list[Snapshot]:
-        """Read newest rows first, widening the range of ids until enough rows are found."""
-        highest = self._warehouse.highest(_RELATION, "snapshot_id")
-        if highest is None:
-            return []
-        span = max(limit, 16)
-        while True:
-            recent = pds.field("snapshot_id") > highest - span
-            table = self._warehouse.read(
-                _RELATION, filter=recent if condition is None else recent & condition
+        app_id = f"{snapshot.epoch}/snapshots"
+        try:
+            table = self._open() or self._create()
+            newest = table.transaction_version(app_id)
+            if newest is not None and newest >= snapshot.batch_id:
+                return False
+            write_deltalake(
+                table,
+                pa.Table.from_pylist([_to_row(snapshot)], schema=SCHEMA),
+                mode="append",
+                commit_properties=CommitProperties(
+                    app_transactions=[Transaction(app_id, snapshot.batch_id)],
+                    custom_metadata={"userMetadata": f"snapshot {snapshot.snapshot_id}"},
+                ),
             )
-            if table.num_rows >= limit or span > highest:
-                break
-            span *= 8
-        order = pc.sort_indices(table, [("snapshot_id", "descending")])
-        return [_from_row(row) for row in table.take(order.slice(0, limit)).to_pylist()]
+            if table.version() % _COMPACT_EVERY == 0:
+                table.optimize.compact()
+        except (DeltaError, OSError) as error:
+            raise PublishError(
+                "SNAPSHOT_NOT_WRITTEN",
+                f"{self._path}: {error}",
+                hint="check the disk; the batch is replayed from the snapshot before",
+            ) from error
+        return True
+
+    def _open(self) -> DeltaTable | None:
+        """Return the log's table at its newest version, or None if there is none yet."""
+        if self._table is not None and (self._path / "_delta_log").is_dir():
+            self._table.update_incremental()
+            return self._table
+        self._table = None
+        if DeltaTable.is_deltatable(str(self._path)):
+            self._table = DeltaTable(str(self._path))
+        return self._table
+
+    def _create(self) -> DeltaTable:
+        self._path.mkdir(parents=True, exist_ok=True)
+        self._table = DeltaTable.create(
+            str(self._path), DeltaSchema.from_arrow(SCHEMA), configuration=_PROPERTIES
+        )
+        return self._table
+
+
+def _read(table: DeltaTable, condition: pds.Expression | None, limit: int) -> list[Snapshot]:
+    """Read newest rows first, widening the range of ids until enough rows are found."""
+    files = pa.table(table.get_add_actions(flatten=True))
+    if files.num_rows == 0:
+        return []
+    highest = pc.max(files.column("max.snapshot_id")).as_py()
+    root = pfs.SubTreeFileSystem(table.table_uri.removeprefix("file://"), pfs.LocalFileSystem())
+    span = max(limit, _SPAN)
+    while True:
+        dataset = table.to_pyarrow_dataset(
+            filesystem=root, file_pruning_predicate=f"snapshot_id > {highest - span}"
+        )
+        recent = pds.field("snapshot_id") > highest - span
+        found = dataset.to_table(filter=recent if condition is None else recent & condition)
+        if found.num_rows >= limit or span > highest:
+            break
+        span *= 8
+    order = pc.sort_indices(found, [("snapshot_id", "descending")])
+    return [_from_row(row) for row in found.take(order.slice(0, limit)).to_pylist()]
 
 
 def _to_row(snapshot: Snapshot) -> dict[str, Any]:
