@@ -69,6 +69,33 @@ class Narrator(Protocol):
     def node_changed(self, unique_id: str, status: str | None) -> None: ...
 
 
+def load_runtime(settings: Settings, spark: SparkSession, narrator: Narrator) -> Runtime:
+    """Return the project and its tables in an open session; the caller holds the warehouse.
+
+    Raises:
+        ConfigError: whatever is wrong with the project.
+        PlanError: POLICY_NOT_MET.
+    """
+    from livemart.engine.catalog import register
+
+    dbt = Dbt(
+        settings.project_dir,
+        settings.profiles_dir,
+        target=settings.target,
+        vars=settings.vars,
+        warehouse=settings.warehouse,
+        session=lambda: spark,
+        progress=lambda node: narrator.node_changed(node.unique_id, node.status),
+    )
+    narrator.step("reading the project")
+    project = dbt.load()
+    register(spark, settings.warehouse, project)
+    log = SnapshotLog(settings.warehouse)
+    runtime = Runtime(settings, spark, Warehouse(settings.warehouse), dbt, project, log)
+    require_policies(project, runtime.plans)
+    return runtime
+
+
 @contextmanager
 def open_runtime(
     settings: Settings, narrator: Narrator, *, has_guests: bool = False
@@ -84,7 +111,6 @@ def open_runtime(
         StateError: RUNNER_LIVES, if another runner holds the warehouse.
         ConfigError: whatever is wrong with Java, the jars or the project.
     """
-    from livemart.engine.catalog import register
     from livemart.engine.connect import connect_port, connect_settings
     from livemart.engine.jars import delta_jars
     from livemart.engine.java import require_java
@@ -103,22 +129,7 @@ def open_runtime(
             extra=connect_settings(settings.warehouse) if has_guests else None,
         )
         try:
-            dbt = Dbt(
-                settings.project_dir,
-                settings.profiles_dir,
-                target=settings.target,
-                vars=settings.vars,
-                warehouse=settings.warehouse,
-                session=lambda: spark,
-                progress=lambda node: narrator.node_changed(node.unique_id, node.status),
-            )
-            narrator.step("reading the project")
-            project = dbt.load()
-            warehouse = Warehouse(settings.warehouse)
-            register(spark, settings.warehouse, project)
-            log = SnapshotLog(settings.warehouse)
-            runtime = Runtime(settings, spark, warehouse, dbt, project, log)
-            require_policies(project, runtime.plans)
+            runtime = load_runtime(settings, spark, narrator)
             if has_guests:
                 # Only now: a guest must find every table registered.
                 lock.announce_connect(connect_port(spark))
