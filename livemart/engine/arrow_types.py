@@ -13,11 +13,15 @@ if TYPE_CHECKING:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type without large, view and dictionary variants; timestamps in microseconds, UTC."""
+    """Return the type without large, view and dictionary variants; timestamps in µs, UTC."""
     types = pa.types
     if types.is_large_string(kind) or types.is_string_view(kind):
         return pa.string()
-    if types.is_large_binary(kind) or types.is_binary_view(kind) or types.is_fixed_size_binary(kind):
+    if (
+        types.is_large_binary(kind)
+        or types.is_binary_view(kind)
+        or types.is_fixed_size_binary(kind)
+    ):
         return pa.binary()
     if types.is_timestamp(kind):
         return pa.timestamp("us", tz="UTC" if kind.tz is not None else None)

@@ -1,20 +1,22 @@
 """Bags of rows in Arrow: equality as Spark groups it, for every type, without Spark.
 
-Arrow's own grouping knows no lists, structs or maps and tells -0.0 from 0.0. Here each column becomes
-small integer codes, equal exactly when Spark's GROUP BY puts two values into one group.
+Arrow's own grouping knows no lists, structs or maps and tells -0.0 from 0.0. Here each column
+becomes small integer codes, equal exactly when Spark's GROUP BY puts two values into one group.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 WEIGHT = "_weight"
 
-_Codes = np.ndarray
+_Codes = npt.NDArray[Any]
 
 
 def row_codes(columns: Sequence[pa.Array | pa.ChunkedArray], length: int) -> _Codes:
@@ -41,12 +43,13 @@ def net_rows(table: pa.Table, weights: pa.Array | pa.ChunkedArray) -> pa.Table:
         weights: bigint, one for each row, never NULL.
 
     Returns:
-        Columns of `table` plus `_weight` (bigint, never 0); key: all columns; one row per distinct row.
+        Columns of `table` plus `_weight` (bigint, never 0); key: all columns; one row per
+        distinct row.
     """
     codes = row_codes(table.columns, table.num_rows)
     _, first, group = np.unique(codes, return_index=True, return_inverse=True)
     sums = np.zeros(len(first), dtype=np.int64)
-    np.add.at(sums, group, _one_array(weights).to_numpy(zero_copy_only=False))
+    np.add.at(sums, group, as_numpy(_one_array(weights)))
     kept = np.flatnonzero(sums)
     netted = table.take(pa.array(first[kept])).append_column(
         pa.field(WEIGHT, pa.int64(), nullable=False), pa.array(sums[kept], pa.int64())
@@ -71,7 +74,7 @@ def is_member(
     for column, values in zip(rows, others, strict=True):
         if _is_plain(column.type) and mask.any():
             found = pc.is_in(_canonical(_one_array(column)), _canonical(_one_array(values)))
-            mask &= found.to_numpy(zero_copy_only=False)
+            mask &= as_numpy(found)
     if len(rows) == 1 and _is_plain(rows[0].type):
         return mask
     likely = np.flatnonzero(mask)
@@ -85,6 +88,12 @@ def is_member(
     codes = row_codes(stacked, len(stacked[0]))
     mask[likely] = np.isin(codes[: len(likely)], codes[len(likely) :])
     return mask
+
+
+def as_numpy(array: pa.Array) -> npt.NDArray[Any]:
+    """Return a primitive array without NULLs as numpy."""
+    values: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    return values
 
 
 def _one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -126,7 +135,7 @@ def _value_codes(array: pa.Array) -> _Codes:
     if pa.types.is_nested(kind):
         raise TypeError(f"rows with a column of type {kind} cannot be compared")
     indices = _canonical(array).dictionary_encode().indices
-    return pc.fill_null(indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
+    return as_numpy(pc.fill_null(indices.cast(pa.int64()), -1))
 
 
 def _pair_codes(left: _Codes, right: _Codes) -> _Codes:
@@ -139,14 +148,14 @@ def _pair_codes(left: _Codes, right: _Codes) -> _Codes:
 
 def _dense(codes: _Codes) -> _Codes:
     indices = pa.array(codes).dictionary_encode().indices
-    return indices.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return as_numpy(indices.cast(pa.int64()))
 
 
 def _offsets(array: pa.Array) -> tuple[_Codes, _Codes]:
     """Return where each row's elements start and end in the array's values; NULL rows are empty."""
-    offsets = array.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
+    offsets = as_numpy(array.offsets).astype(np.int64)
     starts, ends = offsets[:-1], offsets[1:].copy()
-    missing = array.is_null().to_numpy(zero_copy_only=False)
+    missing = as_numpy(array.is_null())
     ends[missing] = starts[missing]
     return starts, ends
 

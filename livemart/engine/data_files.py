@@ -1,4 +1,4 @@
-"""Data files of a Delta table: Parquet with the statistics and partition values that the log needs."""
+"""Data files of a Delta table: Parquet, and the statistics and partition values the log needs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -23,6 +23,7 @@ from livemart.engine.bags import row_codes
 from livemart.engine.delta_log import Action
 
 PartitionValues = Mapping[str, str | None]
+_Part = tuple[PartitionValues, pa.Table]
 
 _STATISTICS_COLUMNS = 32
 _STRING_PREFIX = 32
@@ -82,16 +83,14 @@ def partition_value(text: str, kind: pa.DataType) -> pa.Scalar:
     return pa.scalar(text, pa.string()).cast(kind)
 
 
-def write_files(root: Path, parts: Sequence[tuple[PartitionValues, pa.Table]]) -> list[Action]:
+def write_files(root: Path, parts: Sequence[_Part]) -> list[Action]:
     """Write one Parquet file for each part and return their `add` actions, in order."""
-    return list(_WRITERS.map(lambda part: _write_data(root, *part), parts))
+    return _each(lambda part: _write_data(root, *part), parts)
 
 
-def write_change_files(
-    root: Path, parts: Sequence[tuple[PartitionValues, pa.Table]]
-) -> list[Action]:
-    """Write one change-feed file for each part (with `_change_type`), return their `cdc` actions."""
-    return list(_WRITERS.map(lambda part: _write_change(root, *part), parts))
+def write_change_files(root: Path, parts: Sequence[_Part]) -> list[Action]:
+    """Write one change-feed file for each part (with `_change_type`), return `cdc` actions."""
+    return _each(lambda part: _write_change(root, *part), parts)
 
 
 def read_change_file(root: Path, action: Action, schema: pa.Schema) -> pa.Table:
@@ -117,6 +116,12 @@ def read_change_file(root: Path, action: Action, schema: pa.Schema) -> pa.Table:
             value = none if text is None else partition_value(text, field.type)
             arrays.append(pa.chunked_array([pa.repeat(value, file.metadata.num_rows)]))
     return pa.table(arrays, schema=schema)
+
+
+def _each(write: Callable[[_Part], Action], parts: Sequence[_Part]) -> list[Action]:
+    if len(parts) <= 1:
+        return [write(part) for part in parts]
+    return list(_WRITERS.map(write, parts))
 
 
 def _write_data(root: Path, partition: PartitionValues, rows: pa.Table) -> Action:
@@ -148,7 +153,7 @@ def _write_change(root: Path, partition: PartitionValues, rows: pa.Table) -> Act
 
 
 def _new_path(partition: PartitionValues, prefix: str) -> str:
-    """Return a fresh path; its folders repeat the partition for people, readers take it from the log."""
+    """Return a fresh path; its folders name the partition for people, readers ask the log."""
     folders = ""
     texts = {name: text or "__HIVE_DEFAULT_PARTITION__" for name, text in partition.items()}
     if all(_SAFE_FOLDER.fullmatch(part) for pair in texts.items() for part in pair):
@@ -173,8 +178,8 @@ def _write_parquet(path: Path, rows: pa.Table) -> int:
 def _statistics(rows: pa.Table) -> dict[str, Any]:
     """Return the file statistics for the log.
 
-    Only types whose bounds every reader parses alike get minimum and maximum: a wrong bound would lose
-    rows. Timestamps are widened to whole milliseconds, long strings to a prefix above and below.
+    Only types whose bounds every reader parses alike get minimum and maximum: a wrong bound would
+    lose rows. Timestamps are widened to whole milliseconds, long strings to prefixes around them.
     """
     low: dict[str, Any] = {}
     high: dict[str, Any] = {}

@@ -1,7 +1,7 @@
 """Delta's log on a local disk: what each commit did, and one commit written by hand.
 
-deltalake writes a change of few rows by a MERGE that costs 100 to 600 ms and cannot compare maps; the
-small lane knows the files it rewrites, so it writes the commit itself (protocol: delta-io/delta,
+deltalake writes a change of few rows by a MERGE that costs 100 to 600 ms and cannot compare maps;
+the small lane knows the files it rewrites, so it writes the commit itself (delta-io/delta,
 PROTOCOL.md). A commit file appears by link(2), which fails if another writer took the version.
 """
 
@@ -27,8 +27,8 @@ class VersionTakenError(Exception):
 class LogEntry:
     """One commit. `transactions`: version by application id. `metadata`: parsed `userMetadata`.
 
-    `changes_data` is True if the commit adds or removes rows; `replaces_table` if it sets a new schema,
-    partitioning or table id.
+    `changes_data` is True if the commit adds or removes rows; `table_id` is set if it gives the
+    table a new schema, partitioning, property or id.
     """
 
     version: int
@@ -59,7 +59,7 @@ def read_entry(table: Path, version: int) -> LogEntry | None:
         if line:
             for kind, body in json.loads(line).items():
                 actions.setdefault(kind, []).append(body)
-    info = next(iter(actions.get("commitInfo", [])), {})
+    info: Action = next(iter(actions.get("commitInfo", [])), {})
     adds, removes = actions.get("add", []), actions.get("remove", [])
     metadata = next(iter(actions.get("metaData", [])), None)
     return LogEntry(

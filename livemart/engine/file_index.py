@@ -1,7 +1,8 @@
 """The files of one version of a Delta table: which of them can hold given rows, and reading them.
 
-deltalake's own dataset trusts the maximum of a timestamp column to the microsecond, but Spark writes it
-cut to milliseconds: a row of 23:59:59.999999 would be lost. Here such bounds are widened first.
+deltalake's own dataset trusts the maximum of a timestamp column to the microsecond, but Spark
+writes it cut to milliseconds: a row of 23:59:59.999999 would be lost. Here such bounds are
+widened first.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pds
@@ -20,6 +22,7 @@ import pyarrow.fs as pfs
 from deltalake import DeltaTable
 
 from livemart.engine.arrow_types import plain_schema
+from livemart.engine.bags import as_numpy, row_codes
 
 _FORMAT = pds.ParquetFileFormat(
     read_options=pds.ParquetReadOptions(coerce_int96_timestamp_unit="us"),
@@ -28,10 +31,12 @@ _FORMAT = pds.ParquetFileFormat(
 _MAX_COMPARISONS = 5_000_000
 _MILLISECOND = 1_000
 
+_Array = npt.NDArray[Any]
+
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file of the table: `path` as the log spells it, typed partition values, rows (None if unknown)."""
+    """A file: `path` as the log spells it, rows (None: unknown), typed partition values."""
 
     path: str
     size: int
@@ -62,7 +67,28 @@ class FileIndex:
             return None
         return int(pc.sum(counts).as_py() or 0)
 
-    def files(self, mask: np.ndarray | None = None) -> list[DataFile]:
+    @property
+    def rows_by_file(self) -> _Array:
+        """Rows of each file; -1 where its statistics do not say."""
+        return as_numpy(pc.fill_null(self._column("num_records"), -1))
+
+    @property
+    def partition_codes(self) -> _Array:
+        """A number for each file, the same for files of the same partition."""
+        values = [self._column(f"partition.{name}") for name in self.partition_columns]
+        return row_codes(values, len(self))
+
+    def highest(self, name: str) -> object:
+        """Return the greatest upper bound of a column; None if no file has a bound."""
+        bounds = self._bounds(name)
+        return None if bounds is None else pc.max(bounds[1]).as_py()
+
+    def text_bounds(self, name: str) -> tuple[pa.Array, pa.Array] | None:
+        """Return lowest and highest text of a string column, by file (NULL: unknown)."""
+        bounds = self._bounds(name)
+        return None if bounds is None else bounds[:2]
+
+    def files(self, mask: _Array | None = None) -> list[DataFile]:
         """Return the files, or those that a boolean mask selects."""
         positions = range(len(self)) if mask is None else np.flatnonzero(mask).tolist()
         paths, sizes = self._adds.column("path"), self._adds.column("size_bytes")
@@ -81,14 +107,14 @@ class FileIndex:
             for position in positions
         ]
 
-    def may_hold(self, rows: pa.Table) -> np.ndarray:
+    def may_hold(self, rows: pa.Table) -> _Array:
         """Return, for each file, whether it can hold a row equal to one of `rows` (boolean array).
 
         Args:
             rows: columns of the table, or some of them; at least one row.
         """
         files = np.ones(len(self), dtype=bool)
-        exact: list[tuple[np.ndarray, ...]] = []
+        exact: list[tuple[_Array, ...]] = []
         for name in rows.column_names:
             bounds = self._bounds(name)
             if bounds is None:
@@ -106,7 +132,7 @@ class FileIndex:
             if column.null_count:
                 overlaps |= can_be_null
             files &= overlaps
-            if _as_integers(column) is not None:
+            if _is_integral(column.type):
                 exact.append((column, low, high, can_be_null))
         positions = np.flatnonzero(files)
         if exact and 0 < len(positions) * rows.num_rows <= _MAX_COMPARISONS:
@@ -152,14 +178,14 @@ class FileIndex:
     def _column(self, name: str) -> pa.Array:
         return self._adds.column(name).combine_chunks()
 
-    def _bounds(self, name: str) -> tuple[pa.Array, pa.Array, np.ndarray] | None:
-        """Return lowest and highest value (NULL: unknown) and whether NULLs are possible, by file."""
+    def _bounds(self, name: str) -> tuple[pa.Array, pa.Array, _Array] | None:
+        """Return lowest and highest value (NULL: unknown) and if NULLs are possible, by file."""
         kind = self.schema.field(name).type
         if name in self.partition_columns:
             if not (_has_order(kind) or pa.types.is_decimal(kind)):
                 return None
             values = self._column(f"partition.{name}").cast(kind)
-            return values, values, values.is_null().to_numpy(zero_copy_only=False)
+            return values, values, as_numpy(values.is_null())
         if f"min.{name}" not in self._adds.column_names or not _has_order(kind):
             return None
         low, high = self._column(f"min.{name}"), self._column(f"max.{name}")
@@ -171,22 +197,22 @@ class FileIndex:
         if f"null_count.{name}" not in self._adds.column_names:
             return low, high, np.ones(len(self), dtype=bool)
         counts = pc.fill_null(self._column(f"null_count.{name}"), 1)
-        return low, high, pc.greater(counts, 0).to_numpy(zero_copy_only=False)
+        return low, high, as_numpy(pc.greater(counts, 0))
 
     def _holds_any(
-        self, exact: Sequence[tuple[Any, ...]], positions: np.ndarray, length: int
-    ) -> np.ndarray:
+        self, exact: Sequence[tuple[Any, ...]], positions: _Array, length: int
+    ) -> _Array:
         """Compare every file with every row on all integer-like columns at once."""
         held = np.ones((len(positions), length), dtype=bool)
         for column, low, high, can_be_null in exact:
             values = _as_integers(column)
-            missing = column.is_null().to_numpy(zero_copy_only=False)
+            missing = as_numpy(column.is_null())
             lows, highs = _as_integers(low), _as_integers(high)
-            unknown = pc.or_(low.is_null(), high.is_null()).to_numpy(zero_copy_only=False)[positions]
+            unknown = as_numpy(pc.or_(low.is_null(), high.is_null()))[positions]
             inside = (lows[positions, None] <= values) & (values <= highs[positions, None])
             inside |= unknown[:, None]
             held &= np.where(missing[None, :], can_be_null[positions, None], inside)
-        return held.any(axis=1)
+        return np.asarray(held.any(axis=1))
 
     def _fragments(self, filter: pds.Expression | None) -> list[pds.Fragment]:
         filesystem = self._filesystem()
@@ -220,7 +246,7 @@ def _partition_guarantee(partition: Mapping[str, pa.Scalar]) -> pds.Expression:
 
 def _has_order(kind: pa.DataType) -> bool:
     """Types whose bounds in the log are exact, or known to be widened."""
-    return (
+    return bool(
         pa.types.is_integer(kind)
         or pa.types.is_string(kind)
         or pa.types.is_date(kind)
@@ -228,14 +254,18 @@ def _has_order(kind: pa.DataType) -> bool:
     )
 
 
-def _true_or_null(array: pa.Array) -> np.ndarray:
-    return pc.fill_null(array, True).to_numpy(zero_copy_only=False)
+def _true_or_null(array: pa.Array) -> _Array:
+    return as_numpy(pc.fill_null(array, True))
 
 
-def _as_integers(column: pa.Array) -> np.ndarray | None:
+def _is_integral(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_date32(kind) or pa.types.is_timestamp(kind)
+    )
+
+
+def _as_integers(column: pa.Array) -> _Array:
     kind = column.type
     if pa.types.is_date32(kind):
         column = column.cast(pa.int32())
-    elif not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind)):
-        return None
-    return pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    return as_numpy(pc.fill_null(column.cast(pa.int64()), 0))

@@ -6,10 +6,11 @@ milliseconds (`small_lane`); `large_lane` does the same by Spark.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +25,14 @@ from deltalake.schema import Schema as DeltaSchema
 from livemart.engine.arrow_types import align, plain_schema, spark_schema
 from livemart.engine.bags import WEIGHT, net_rows
 from livemart.engine.data_files import read_change_file
-from livemart.engine.delta_log import LogEntry, VersionTakenError, read_entries, read_entry
+from livemart.engine.delta_log import (
+    Action,
+    LogEntry,
+    VersionTakenError,
+    log_path,
+    read_entries,
+    read_entry,
+)
 from livemart.engine.file_index import FileIndex
 from livemart.engine.session import TABLE_PROPERTIES
 from livemart.engine.small_lane import (
@@ -62,14 +70,30 @@ class TableChangedError(RefreshError):
     is_retriable = True
 
 
+# A commit file's path, inode and time: a table made anew in the same folder has others.
+_LogFile = tuple[str, int, int]
+
+
+@dataclass(slots=True)
+class _Handle:
+    """A table kept open at its newest version: a look costs two stat(2), not a log replay."""
+
+    lock: threading.RLock
+    table: DeltaTable | None = None
+    index: FileIndex | None = None
+    log_file: _LogFile | None = None
+
+
 class Warehouse:
     """Tables below one folder, `root/<schema>/<identifier>`. Safe to use from several threads."""
 
     def __init__(self, root: Path) -> None:
         self.root = Path(root)
         self._lock = threading.Lock()
-        self._indexes: OrderedDict[tuple[str, str, int], FileIndex] = OrderedDict()
-        self._changes: OrderedDict[tuple[str, str, int], pa.Table] = OrderedDict()
+        self._handles: dict[str, _Handle] = {}
+        self._indexes: OrderedDict[_LogFile, FileIndex] = OrderedDict()
+        self._changes: OrderedDict[_LogFile, pa.Table] = OrderedDict()
+        self._changes_bytes = 0
 
     def path(self, relation: str) -> Path:
         """Return the folder of `schema.identifier`."""
@@ -79,15 +103,15 @@ class Warehouse:
     def exists(self, relation: str) -> bool:
         """Return whether the folder holds a Delta table."""
         log = self.path(relation) / "_delta_log"
-        return log.is_dir() and DeltaTable.is_deltatable(str(self.path(relation)))
+        return log.is_dir() and bool(DeltaTable.is_deltatable(str(self.path(relation))))
 
     def version(self, relation: str) -> int:
         """Return the newest version. Raises RefreshError TABLE_MISSING."""
-        return int(self._open(relation).version())
+        return self._newest(relation).version
 
     def table_id(self, relation: str) -> str:
         """Return the id that a table keeps for life; a table made anew has another."""
-        return str(self._open(relation).metadata().id)
+        return self._newest(relation).table_id
 
     def arrow_schema(self, relation: str, version: int | None = None) -> pa.Schema:
         """Return the plain Arrow schema (timestamps in microseconds; with a zone: UTC)."""
@@ -95,14 +119,14 @@ class Warehouse:
 
     def partition_columns(self, relation: str) -> tuple[str, ...]:
         """Return the names of the partition columns."""
-        return self._index(relation, None).partition_columns
+        return self._newest(relation).partition_columns
 
     def row_count(self, relation: str, version: int | None = None) -> int:
         """Return the number of rows, from file statistics where every file has them."""
         index = self._index(relation, version)
         if index.row_count is not None:
             return index.row_count
-        return index.read(columns=index.schema.names[:1]).num_rows
+        return int(index.read(columns=index.schema.names[:1]).num_rows)
 
     def read(
         self,
@@ -129,27 +153,35 @@ class Warehouse:
         except FileNotFoundError as error:
             raise _version_gone(relation, index.version) from error
 
+    def files(self, relation: str, version: int | None = None) -> FileIndex:
+        """Return the files of one version and what their statistics say."""
+        return self._index(relation, version)
+
+    def highest(self, relation: str, column: str, version: int | None = None) -> object:
+        """Return an upper bound of a column from file statistics; None if no file has one."""
+        return self._index(relation, version).highest(column)
+
     def changes(self, relation: str, from_version: int, to_version: int) -> pa.Table:
         """Return the net change between two versions.
 
         Returns:
-            Columns of the table plus `_weight` (bigint, never 0); key: all columns; one row for each
-            row that is there more or less often.
+            Columns of the table plus `_weight` (bigint, never 0); key: all columns; one row for
+            each row that is there more or less often.
 
         Raises:
-            RefreshError: CDF_UNAVAILABLE, if files or log entries of the range are gone or the schema
-                changed in between.
+            RefreshError: CDF_UNAVAILABLE, if files or log entries of the range are gone, or the
+                schema changed in between.
         """
         schema = self.arrow_schema(relation, to_version)
         pieces: list[pa.Table] = []
-        table_id = self._index(relation, to_version).table_id
         for version in range(from_version + 1, to_version + 1):
+            log_file = _log_file(self.path(relation), version)
             with self._lock:
-                known = self._changes.get((relation, table_id, version))
+                known = None if log_file is None else self._changes.get(log_file)
             pieces.append(
                 known if known is not None else self._logged_changes(relation, version, schema)
             )
-        if len(pieces) == 1 and (from_version + 1 == to_version):
+        if len(pieces) == 1:
             return pieces[0]
         if not pieces:
             empty = schema.empty_table()
@@ -178,33 +210,28 @@ class Warehouse:
             partition_by: ignored for a table that exists.
 
         Raises:
-            RefreshError: TABLE_MISSING, SCHEMA_MISMATCH, TABLE_NOT_WRITABLE, or TABLE_CHANGED (retriable)
-                if somebody else committed meanwhile.
+            RefreshError: TABLE_MISSING, SCHEMA_MISMATCH, TABLE_NOT_WRITABLE, or TABLE_CHANGED
+                (retriable) if somebody else committed meanwhile.
         """
         started = time.perf_counter()
-        table = self._open(relation)
-        if self._carries(table, tag):
-            return Commit(int(table.version()), True, 0, _ms_since(started))
-        counts = {name: diff.column(name).cast(pa.int64()) for name in (OLD_COUNT, NEW_COUNT)}
-        moved = pc.not_equal(counts[OLD_COUNT], counts[NEW_COUNT])
-        schema = plain_schema(pa.schema(table.schema().to_arrow()))
-        rows = align(diff.drop_columns([OLD_COUNT, NEW_COUNT]), schema, relation)
-        for name, values in counts.items():
-            rows = rows.append_column(name, values)
-        rows = rows.filter(moved).combine_chunks()
-        if rows.num_rows == 0:
-            return Commit(int(table.version()), False, 0, _ms_since(started))
-        index = self._writable(relation, table)
-        try:
-            version = commit_diff(index, rows, key=key, tag=tag)
-        except VersionTakenError as error:
-            raise _table_changed(relation, index.version) from error
+        with self._handle(relation).lock:
+            index = self._newest(relation)
+            if self.is_tagged(relation, tag):
+                return Commit(index.version, True, 0, _ms_since(started))
+            rows = _changed_rows(diff, index.schema, relation)
+            if rows.num_rows == 0:
+                return Commit(index.version, False, 0, _ms_since(started))
+            self._require_writable(relation)
+            try:
+                version = commit_diff(index, rows, key=key, tag=tag)
+            except VersionTakenError as error:
+                raise _table_changed(relation, index.version) from error
+            self._checkpoint(relation, version)
         weights = pc.subtract(rows.column(NEW_COUNT), rows.column(OLD_COUNT))
-        change = rows.select(schema.names).append_column(
+        change = rows.select(index.schema.names).append_column(
             pa.field(WEIGHT, pa.int64(), nullable=False), weights
         )
-        self._remember(relation, index.table_id, version, change)
-        self._checkpoint(relation, version)
+        self._remember(relation, version, change)
         return Commit(version, False, rows.num_rows, _ms_since(started))
 
     def overwrite(
@@ -226,23 +253,22 @@ class Warehouse:
             partition_by: partition columns of a table that does not exist yet.
         """
         started = time.perf_counter()
-        if not self.exists(relation):
-            self.create(relation, plain_schema(table.schema), partition_by=partition_by)
-        current = self._open(relation)
-        if self._carries(current, tag):
-            return Commit(int(current.version()), True, 0, _ms_since(started))
-        index = self._writable(relation, current)
-        rows = align(table, index.schema, relation)
-        try:
-            version = commit_rows(index, rows, tag=tag)
-        except VersionTakenError as error:
-            raise _table_changed(relation, index.version) from error
-        self._checkpoint(relation, version)
+        with self._handle(relation).lock:
+            if not self.exists(relation):
+                self.create(relation, plain_schema(table.schema), partition_by=partition_by)
+            index = self._newest(relation)
+            if self.is_tagged(relation, tag):
+                return Commit(index.version, True, 0, _ms_since(started))
+            self._require_writable(relation)
+            rows = align(table, index.schema, relation)
+            try:
+                version = commit_rows(index, rows, tag=tag)
+            except VersionTakenError as error:
+                raise _table_changed(relation, index.version) from error
+            self._checkpoint(relation, version)
         return Commit(version, False, rows.num_rows, _ms_since(started))
 
-    def create(
-        self, relation: str, schema: pa.Schema, *, partition_by: Sequence[str] = ()
-    ) -> None:
+    def create(self, relation: str, schema: pa.Schema, *, partition_by: Sequence[str] = ()) -> None:
         """Create an empty table with the project's table properties; nothing if it exists."""
         path = self.path(relation)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -254,8 +280,13 @@ class Warehouse:
             configuration=dict(TABLE_PROPERTIES),
         )
 
+    def add_columns(self, relation: str, fields: Sequence[pa.Field]) -> None:
+        """Add nullable columns at the end of a table; existing rows hold NULL in them."""
+        added = pa.schema([field.with_nullable(True) for field in fields])
+        self._open(relation).alter.add_columns(list(DeltaSchema.from_arrow(added).fields))
+
     def metadata_of(self, relation: str, version: int) -> Mapping[str, str]:
-        """Return the metadata that a commit's tag carried; empty if it had none or its entry is gone."""
+        """Return the metadata of a commit's tag; empty if it had none or its entry is gone."""
         entry = read_entry(self.path(relation), version)
         return {} if entry is None else entry.metadata
 
@@ -272,8 +303,36 @@ class Warehouse:
         ]
 
     def is_tagged(self, relation: str, tag: Tag) -> bool:
-        """Return whether the table carries this batch (or a later one of the same application id)."""
-        return self._carries(self._open(relation), tag)
+        """Return whether the table carries this batch, or a later one of its application id."""
+        handle = self._handle(relation)
+        with handle.lock:
+            self._newest(relation)
+            assert handle.table is not None
+            newest = handle.table.transaction_version(tag.app_id)
+        return newest is not None and newest >= tag.version
+
+    def _handle(self, relation: str) -> _Handle:
+        with self._lock:
+            return self._handles.setdefault(relation, _Handle(threading.RLock()))
+
+    def _newest(self, relation: str) -> FileIndex:
+        """Return the newest version's files, from the open handle if that is still newest."""
+        root = self.path(relation)
+        handle = self._handle(relation)
+        with handle.lock:
+            if handle.index is not None and handle.table is not None:
+                version = handle.index.version
+                if _log_file(root, version) != handle.log_file:
+                    handle.table = None  # dropped, or made anew
+                elif _log_file(root, version + 1) is None:
+                    return handle.index
+                else:
+                    handle.table.update_incremental()
+            if handle.table is None:
+                handle.table = self._open(relation)
+            handle.index = FileIndex(handle.table, root)
+            handle.log_file = _log_file(root, handle.index.version)
+            return handle.index
 
     def _open(self, relation: str, version: int | None = None) -> DeltaTable:
         try:
@@ -288,54 +347,44 @@ class Warehouse:
             raise _version_gone(relation, version) from error
 
     def _index(self, relation: str, version: int | None) -> FileIndex:
-        table: DeltaTable | None = None
         if version is None:
-            table = self._open(relation)
-            version = int(table.version())
-        # A table dropped and made anew may reach the same version: its id tells them apart.
-        birth = self._birth(relation)
+            return self._newest(relation)
+        log_file = _log_file(self.path(relation), version)
         with self._lock:
-            known = self._indexes.get((relation, birth, version))
-            if known is not None:
-                self._indexes.move_to_end((relation, birth, version))
-                return known
-        table = table or self._open(relation, version)
-        index = FileIndex(table, self.path(relation))
+            if log_file is not None and log_file in self._indexes:
+                self._indexes.move_to_end(log_file)
+                return self._indexes[log_file]
+        newest = self._newest(relation)
+        if newest.version == version:
+            index = newest
+        else:
+            index = FileIndex(self._open(relation, version), self.path(relation))
         with self._lock:
-            self._indexes[relation, birth, version] = index
+            if log_file is not None:
+                self._indexes[log_file] = index
             while len(self._indexes) > _CACHED_INDEXES:
                 self._indexes.popitem(last=False)
         return index
 
-    def _birth(self, relation: str) -> str:
-        """Return what tells a folder's log from that of a table made anew in its place."""
-        try:
-            found = (self.path(relation) / "_delta_log").stat()
-        except FileNotFoundError:
-            return ""
-        return str(found.st_ino)
-
-    def _writable(self, relation: str, table: DeltaTable) -> FileIndex:
+    def _require_writable(self, relation: str) -> None:
+        table = self._handle(relation).table
+        assert table is not None
         if reason := unsupported_reason(table):
             raise RefreshError(
                 "TABLE_NOT_WRITABLE",
                 f"{relation}: {reason}",
                 hint="rebuild the model without it, or let Spark write it",
             )
-        return FileIndex(table, self.path(relation))
 
-    @staticmethod
-    def _carries(table: DeltaTable, tag: Tag) -> bool:
-        newest = table.transaction_version(tag.app_id)
-        return newest is not None and newest >= tag.version
-
-    def _remember(self, relation: str, table_id: str, version: int, change: pa.Table) -> None:
+    def _remember(self, relation: str, version: int, change: pa.Table) -> None:
+        log_file = _log_file(self.path(relation), version)
+        if log_file is None:
+            return
         with self._lock:
-            self._changes[relation, table_id, version] = change
-            total = sum(table.nbytes for table in self._changes.values())
-            while total > _CACHED_CHANGE_BYTES:
-                _, dropped = self._changes.popitem(last=False)
-                total -= dropped.nbytes
+            self._changes[log_file] = change
+            self._changes_bytes += change.nbytes
+            while self._changes_bytes > _CACHED_CHANGE_BYTES:
+                self._changes_bytes -= self._changes.popitem(last=False)[1].nbytes
 
     def _logged_changes(self, relation: str, version: int, schema: pa.Schema) -> pa.Table:
         """Read the net change of one commit from its change files, or from the files it swapped."""
@@ -353,7 +402,7 @@ class Warehouse:
                 added = pc.is_in(kinds, pa.array(["insert", "update_postimage"]))
                 signs.append(pc.if_else(added, 1, -1).combine_chunks())
                 pieces.append(rows.drop_columns(["_change_type"]))
-            swapped: Iterable[tuple[int, dict[str, object]]] = (
+            swapped: Sequence[tuple[int, Action]] = (
                 []
                 if entry.cdc
                 else [*((1, a) for a in entry.adds), *((-1, r) for r in entry.removes)]
@@ -378,11 +427,30 @@ class Warehouse:
             DeltaTable(str(self.path(relation)), version=version).create_checkpoint()
 
 
+def _changed_rows(diff: pa.Table, schema: pa.Schema, relation: str) -> pa.Table:
+    """Return the diff in the table's types, without rows whose multiplicity stays."""
+    counts = {name: diff.column(name).cast(pa.int64()) for name in (OLD_COUNT, NEW_COUNT)}
+    rows = align(diff.drop_columns([OLD_COUNT, NEW_COUNT]), schema, relation)
+    for name, values in counts.items():
+        rows = rows.append_column(name, values)
+    moved = pc.not_equal(counts[OLD_COUNT], counts[NEW_COUNT])
+    return rows.filter(moved).combine_chunks()
+
+
+def _log_file(root: Path, version: int) -> _LogFile | None:
+    path = str(log_path(root, version))
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return path, found.st_ino, found.st_mtime_ns
+
+
 def to_view(spark: SparkSession, name: str, table: pa.Table) -> None:
     """Hand an Arrow table to Spark as a temporary view, rows and types unchanged.
 
-    PySpark 4.2.0 drops in silence everything after the first empty record batch, so the table is made
-    one chunk a column first; no other code may call `createDataFrame` with Arrow.
+    PySpark 4.2.0 drops in silence everything after the first empty record batch, so the table is
+    made one chunk a column first; no other code may call `createDataFrame` with Arrow.
     """
     schema = plain_schema(table.schema)
     aligned = table.cast(schema) if table.schema != schema else table
@@ -402,7 +470,7 @@ def _version_gone(relation: str, version: int | None) -> RefreshError:
     return RefreshError(
         "VERSION_GONE",
         f"{relation}: version {version} can no longer be read",
-        hint="run build: the version is older than the table's retention, or its files were removed",
+        hint="run build: the version is older than the table's retention, or files were removed",
     )
 
 
