@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
-from sqlglot import exp
+from sqlglot import exp, parse_one
 
 from livemart.plan.relation import Expr
 
 CLOCK_COLUMN = "__clock__"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +73,7 @@ def _bound(left: Expr, right: Expr) -> list[ClockBound] | None:
         return None
     if on_left:
         left, right, on_right = right, left, on_left
-    others = [
-        node for node in right.find_all(exp.Column) if not is_clock_value(node)
-    ]
+    others = [node for node in right.find_all(exp.Column) if not is_clock_value(node)]
     if others:
         # time + interval >= clock is the same as time >= clock - interval, but the time's own side
         # may hold any expression already; a column beside the clock is what cannot be bounded.
@@ -83,3 +83,46 @@ def _bound(left: Expr, right: Expr) -> list[ClockBound] | None:
         return None
     occurrence, name = int(marker.meta["occurrence"]), str(marker.meta["name"])
     return [ClockBound(occurrence, name, left, right)]
+
+
+def evaluate(threshold: str, value: datetime) -> datetime | None:
+    """Return the value of a threshold for one value of the clock, None if it is not a simple one.
+
+    Simple: additions and subtractions of day-time intervals, and date_trunc to the hour or below.
+
+    >>> evaluate("__clock__ - INTERVAL '24' HOURS", datetime(2026, 1, 2, tzinfo=UTC))
+    datetime.datetime(2026, 1, 1, 0, 0, tzinfo=datetime.timezone.utc)
+    """
+    return _evaluate(parse_one(threshold, dialect="spark"), value)
+
+
+_TRUNCATED = {
+    "SECOND": 1_000_000,
+    "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000,
+    "DAY": 86_400_000_000,
+}
+
+
+def _evaluate(expr: Expr, value: datetime) -> datetime | None:
+    from livemart.plan.frames import micros_of
+
+    if isinstance(expr, exp.Paren):
+        return _evaluate(expr.this, value)
+    if is_clock_value(expr):
+        return value
+    if isinstance(expr, exp.Add | exp.Sub):
+        left, micros = _evaluate(expr.left, value), micros_of(expr.right)
+        if left is None or micros is None:
+            return None
+        shift = timedelta(microseconds=micros)
+        return left + shift if isinstance(expr, exp.Add) else left - shift
+    if isinstance(expr, exp.TimestampTrunc | exp.DateTrunc):
+        left = _evaluate(expr.this, value)
+        unit = expr.args.get("unit")
+        width = _TRUNCATED.get((unit.name if unit is not None else "").upper())
+        if left is None or width is None:
+            return None
+        micros = (left - _EPOCH) // timedelta(microseconds=1)
+        return _EPOCH + timedelta(microseconds=micros // width * width)
+    return None

@@ -1,4 +1,4 @@
-"""Flat SQL: a model's compiled text with every view inlined and every stored relation a placeholder.
+"""Flat SQL: a model's compiled text, views inlined and every stored relation a placeholder.
 
 The analyst's text is kept to the letter: only table names are replaced, at the offsets that the
 parser reports, so that Spark parses exactly what was written.
@@ -115,7 +115,9 @@ def _stored_tables(text: str) -> list[exp.Table]:
     tables = [
         table
         for table in tree.find_all(exp.Table)
-        if id(table) in named and id(table) not in cte_reads and isinstance(table.this, exp.Identifier)
+        if id(table) in named
+        and id(table) not in cte_reads
+        and isinstance(table.this, exp.Identifier)
     ]
     for column in tree.find_all(exp.Column):
         if column.args.get("db") is not None and any(

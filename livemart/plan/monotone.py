@@ -1,4 +1,4 @@
-"""Monotone functions of a time: which stored column a computed time moves with, and how far apart."""
+"""Monotone functions of a time: the stored column a computed time moves with, and how far off."""
 
 from __future__ import annotations
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.pushdown_projections import pushdown_projections
 from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.scope import traverse_scope
 
 from livemart.plan.determinism import require_deterministic
 from livemart.plan.flatten import Flat, flatten
@@ -22,6 +24,7 @@ from livemart.plan.scopes import Query, build_query, check_functions
 from livemart.plan.signed import Signed, signed_change
 
 Strategy = Literal["append", "signed", "region", "full", "view"]
+_SAFE_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _TOUCHED = re.compile(r"__touched_(\d+)__")
 
 
@@ -42,19 +45,31 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True)
+class Affected:
+    """SQL for the affected keys of one occurrence's touched rows.
+
+    `columns`: if the keys are plain columns or integers, their names or values, else None.
+    """
+
+    occurrence: int
+    query: str
+    columns: tuple[str | int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Region:
     """How an affected region is found and what is read to recompute it.
 
     `keys` are output columns; `time` is the output column of the intervals, with `before` and
-    `after` microseconds around each change. `affected` pairs an occurrence with SQL that returns
-    w0, w1, ... (the keys, then the time) for its touched rows.
+    `after` microseconds around each change. `affected`: SQL that
+    returns w0, w1, ... (the keys, then the time).
     """
 
     keys: tuple[str, ...]
     time: str | None
     before: int
     after: int
-    affected: tuple[tuple[int, str], ...]
+    affected: tuple[Affected, ...]
     restrictions: Mapping[int, tuple[Restriction, ...]]
 
 
@@ -74,7 +89,8 @@ class Plan:
     """How one model is refreshed.
 
     `unique_key`: output columns that the SQL itself proves unique; `parameters`: occurrences read
-    for one value (True: only compared with times); `slices`: see Slice.
+    for one value (True: only compared with times); `slices`: see Slice; `used`: stored columns that
+    the query needs, for the occurrences where fewer than all are enough.
     """
 
     strategy: Strategy
@@ -86,11 +102,13 @@ class Plan:
     region: Region | None = None
     slices: tuple[Slice, ...] = ()
     parameters: Mapping[int, bool] = field(default_factory=dict)
+    used: Mapping[int, frozenset[str]] = field(default_factory=dict)
     is_volatile: bool = False
+    fingerprint: str = ""
 
 
 def plan_query(text: str, inputs: Inputs) -> Plan:
-    """Return the plan of a SELECT that is stored as a table. Never raises: what has no rule is full."""
+    """Return the plan of a SELECT stored as a table. Never raises: what has no rule is full."""
     try:
         flat = flatten(text, inputs.views)
     except Unplannable as error:
@@ -103,17 +121,26 @@ def plan_query(text: str, inputs: Inputs) -> Plan:
     except (SqlglotError, RecursionError) as error:
         return Plan("full", (Reason("PARSE_UNSUPPORTED", _first_line(error), None),), flat)
     try:
-        query = _query(tree, flat, inputs)
-        return _plan(query, flat, inputs)
+        query, used = _query(tree, flat, inputs)
+        return replace(_plan(query, flat, inputs), used=used)
     except Unplannable as error:
         return Plan("full", (error.reason,), flat)
-    except (SqlglotError, RecursionError, KeyError, IndexError, AttributeError, ValueError) as error:
+    except (
+        SqlglotError,
+        RecursionError,
+        KeyError,
+        IndexError,
+        AttributeError,
+        ValueError,
+    ) as error:
         # A shape the parser or the analysis does not know is recomputed, never guessed.
         reason = Reason("PARSE_UNSUPPORTED", f"{type(error).__name__}: {_first_line(error)}", None)
         return Plan("full", (reason,), flat)
 
 
-def _query(tree: exp.Expression, flat: Flat, inputs: Inputs) -> Query:
+def _query(
+    tree: exp.Expression, flat: Flat, inputs: Inputs
+) -> tuple[Query, dict[int, frozenset[str]]]:
     check_functions(tree)
     by_name = {occurrence.placeholder.lower(): occurrence for occurrence in flat.occurrences}
     schema: dict[str, object] = {}
@@ -121,9 +148,7 @@ def _query(tree: exp.Expression, flat: Flat, inputs: Inputs) -> Query:
         if occurrence.relation not in inputs.columns:
             message = f"the columns of {occurrence.relation} are not known"
             raise Unplannable(Reason("INPUT_NOT_IN_DELTA", message, None))
-        schema[name] = {
-            known.lower(): "unknown" for known in inputs.columns[occurrence.relation]
-        }
+        schema[name] = {known.lower(): "unknown" for known in inputs.columns[occurrence.relation]}
     qualified = qualify(
         tree,
         schema=schema,
@@ -154,7 +179,30 @@ def _query(tree: exp.Expression, flat: Flat, inputs: Inputs) -> Query:
 
     if not isinstance(qualified, exp.Query):
         raise Unplannable(Reason("PARSE_UNSUPPORTED", "not a SELECT", None))
-    return build_query(qualified, scan_of, inputs.clocks.__contains__)
+    for identifier in qualified.find_all(exp.Identifier):
+        # One spelling per name: expressions are compared by their text.
+        if identifier.args.get("quoted") and _SAFE_NAME.fullmatch(identifier.name):
+            identifier.set("quoted", False)
+    used = _used_columns(qualified, {name: found.index for name, found in by_name.items()})
+    return build_query(qualified, scan_of, inputs.clocks.__contains__), used
+
+
+def _used_columns(
+    qualified: exp.Query, occurrences: Mapping[str, int]
+) -> dict[int, frozenset[str]]:
+    """Return the stored columns a query needs; none for set operations, which go by position."""
+    if any(isinstance(node, exp.SetOperation | exp.Lateral) for node in qualified.walk()):
+        return {}
+    pruned = pushdown_projections(qualified.copy())
+    used: dict[int, set[str]] = {}
+    for scope in traverse_scope(pruned):
+        for alias, source in scope.sources.items():
+            if isinstance(source, exp.Table) and source.name.lower() in occurrences:
+                names = used.setdefault(occurrences[source.name.lower()], set())
+                names |= {found.name for found in scope.source_columns(alias)}
+                if scope.stars:
+                    return {}
+    return {occurrence: frozenset(names) for occurrence, names in used.items()}
 
 
 def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:
@@ -192,9 +240,7 @@ def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:
         read = {occurrence.relation for occurrence in flat.occurrences}
         if read <= inputs.append_only and not signed.lookups:
             strategy = "append"
-    return Plan(
-        strategy, notes, flat, query.names, unique, signed, region, slices, parameters
-    )
+    return Plan(strategy, notes, flat, query.names, unique, signed, region, slices, parameters)
 
 
 def _slices(query: Query) -> tuple[tuple[Slice, ...], set[int]]:
@@ -263,7 +309,7 @@ def _region(query: Query) -> Region:
     for sql in top.affected(want):
         match = _TOUCHED.search(sql)
         assert match is not None
-        affected.append((int(match.group(1)), sql))
+        affected.append(Affected(int(match.group(1)), sql, _plain_columns(sql)))
     found: dict[int, list[Restriction]] = {}
     top.restrict(Want(tuple(keys), time), found)
     before, after = _margins(gates) if time is not None else (0, 0)
@@ -275,6 +321,24 @@ def _region(query: Query) -> Region:
         tuple(affected),
         {occurrence: tuple(items) for occurrence, items in found.items()},
     )
+
+
+_PLAIN = re.compile(r"select distinct (.+) from __touched_\d+__")
+_PLAIN_ITEM = re.compile(r"(?:`?([A-Za-z_][A-Za-z0-9_]*)`?|(-?\d+)) as w\d+")
+
+
+def _plain_columns(sql: str) -> tuple[str | int, ...] | None:
+    """Return the columns and integers of a select list that holds nothing else."""
+    whole = _PLAIN.fullmatch(sql)
+    if whole is None:
+        return None
+    found: list[str | int] = []
+    for item in whole.group(1).split(", "):
+        match = _PLAIN_ITEM.fullmatch(item)
+        if match is None:
+            return None
+        found.append(match.group(1) if match.group(1) else int(match.group(2)))
+    return tuple(found)
 
 
 def _varies(top: Relation, key: exp.Expression) -> bool:

@@ -91,7 +91,7 @@ class Relation(ABC):
 
     @abstractmethod
     def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
-        """Return `expr` over the columns of the stored relations it comes from, None if it cannot be."""
+        """Return `expr` over the columns of the stored relations it comes from, else None."""
 
     def unique_keys(self) -> list[frozenset[str]]:
         """Return sets of expressions (as SQL over this relation's columns), each set unique."""
@@ -113,7 +113,7 @@ class Relation(ABC):
 class Scan(Relation):
     """A mention of a stored relation. Its columns are bare names.
 
-    Touched rows are the view `touched_view`, all present rows `present_view`; the engine makes both.
+    Touched rows are the view `touched_view`, all present rows `present_view`: the engine's part.
     """
 
     def __init__(
@@ -238,7 +238,9 @@ def _composed(expr: Expr, texts: set[str]) -> bool:
     if isinstance(expr, exp.Column | exp.AggFunc | exp.Query | exp.Window | exp.Star):
         return False
     children = [child for child in expr.iter_expressions() if not isinstance(child, exp.DataType)]
-    return all(_composed(child, texts) for child in children if not isinstance(child, exp.Identifier))
+    return all(
+        _composed(child, texts) for child in children if not isinstance(child, exp.Identifier)
+    )
 
 
 def bare(expr: Expr) -> Expr:

@@ -259,9 +259,7 @@ class _Builder:
         rights = frozenset({qualifier})
         return Join(left, right, joined, equi_keys(condition, rights), rights)
 
-    def _clock_joined(
-        self, join: exp.Join, environment: _Environment
-    ) -> tuple[str, int] | None:
+    def _clock_joined(self, join: exp.Join, environment: _Environment) -> tuple[str, int] | None:
         """Return qualifier and occurrence if the joined item is the clock itself."""
         if join.args.get("on") is not None or (join.side or ""):
             return None
@@ -353,16 +351,12 @@ class _Builder:
                     )
                 )
             scan, name = value
-            self.parameters.setdefault(
-                scan.occurrence, Parameter(scan.occurrence, scan.relation)
-            )
+            self.parameters.setdefault(scan.occurrence, Parameter(scan.occurrence, scan.relation))
             if not is_condition:
                 self.parameters[scan.occurrence].compared_with_time = False
             subquery.replace(clock_value(scan.occurrence, name))
 
-    def _scalar(
-        self, select: exp.Select, environment: _Environment
-    ) -> tuple[Scan, str] | None:
+    def _scalar(self, select: exp.Select, environment: _Environment) -> tuple[Scan, str] | None:
         """Return scan and column of `select c from r` over a stored relation, unfiltered."""
         plain = {"expressions", "from_", "from", "kind"}
         if any(value for key, value in select.args.items() if key not in plain):
@@ -453,9 +447,7 @@ class _Builder:
             relation = Window(relation, group[0].keys, frame, ranked)
         return relation
 
-    def _window(
-        self, relation: Relation, window: exp.Window, named: Mapping[str, Expr]
-    ) -> Window:
+    def _window(self, relation: Relation, window: exp.Window, named: Mapping[str, Expr]) -> Window:
         spec: Expr = window
         if window.alias and window.alias in named:
             spec = named[window.alias]
@@ -560,7 +552,7 @@ def _aggregate_calls(expr: Expr) -> list[Expr]:
 
 
 def _window_struct(expr: Expr, tree: exp.Select) -> Expr:
-    """Replace `window.start`, the column Spark names after the grouping call, by the call's field."""
+    """Replace `window.start`, which Spark names after the grouping call, by the call's field."""
     group = tree.args.get("group")
     if group is None:
         return expr

@@ -1,10 +1,10 @@
 """Signed change: T' = T + Q(new images) - Q(old images), for linear SQL and additive aggregates.
 
 Every output row of a linear query comes from exactly one row of an *anchor*: a scan that no join
-looks up. Evaluating the query over the touched anchor rows, once as they were and once as they are,
-and subtracting gives the exact change: rows that were touched in vain cancel out. A scan on the
-other side of a join is a *lookup*: it is read whole, and a change to it touches the anchor rows that
-share its join key.
+looks up. Evaluating the query over the touched anchor rows, once as they were and once as they
+are, and subtracting gives the exact change: rows that were touched in vain cancel out. A scan on
+the other side of a join is a *lookup*: it is read whole, and a change to it touches the anchor rows
+that share its join key.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from livemart.plan.relation import (
     Renaming,
     Scan,
     bare,
-    composed_of,
     sql_of,
 )
 from livemart.plan.rules.gate import Aggregate, Gate
@@ -163,7 +162,7 @@ def _collect_lookups(join: Join, anchors: frozenset[int], lookups: list[Lookup])
             continue
         if not all(isinstance(bare(expr), exp.Column) for _, expr in (*right, *left)):
             continue
-        if not {scan.occurrence for scan, _ in left} == anchors:
+        if {scan.occurrence for scan, _ in left} != anchors:
             continue
         scan, expr = right[0]
         sites = tuple((site.occurrence, bare(over).name) for site, over in left)
@@ -235,7 +234,8 @@ def _stripped(expr: Expr) -> tuple[Expr, bool]:
     is_never_null = False
     while True:
         expr = bare(expr)
-        if isinstance(expr, exp.Cast) and not isinstance(expr, exp.TryCast):
+        # Without ANSI mode the parser reads CAST as TRY_CAST, a subclass of Cast.
+        if isinstance(expr, exp.Cast):
             if expr.to.this not in _EXACT_TYPES:
                 raise _NotSigned
             expr = expr.this

@@ -9,7 +9,11 @@ class Alias(Renaming):
     """Give the input's columns a qualifier: `name` becomes `qualifier.name`."""
 
     def __init__(
-        self, source: Relation, qualifier: str, names: tuple[str, ...], renamed: tuple[str, ...] = ()
+        self,
+        source: Relation,
+        qualifier: str,
+        names: tuple[str, ...],
+        renamed: tuple[str, ...] = (),
     ) -> None:
         super().__init__(source)
         self.qualifier = qualifier

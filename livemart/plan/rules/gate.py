@@ -57,9 +57,7 @@ class Gate(Relation):
 
     def restrict(self, want: Want, found: Restrictions) -> None:
         keys = tuple(
-            key
-            if key is not None and self.passes(key) and not _repeats_rows(key)
-            else None
+            key if key is not None and self.passes(key) and not _repeats_rows(key) else None
             for key in want.keys
         )
         time = want.time if want.time is not None and self._passes_time(want.time) else None
@@ -158,7 +156,9 @@ class Window(Gate):
         return self.source.trace(expr)
 
     def unique_keys(self) -> list[frozenset[str]]:
-        own = [frozenset({*(sql_of(key) for key in self.keys), sql_of(rank)}) for rank in self.ranked]
+        own = [
+            frozenset({*(sql_of(key) for key in self.keys), sql_of(rank)}) for rank in self.ranked
+        ]
         return [*own, *self.source.unique_keys()]
 
 

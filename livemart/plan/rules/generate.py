@@ -21,7 +21,13 @@ class Generate(Relation):
     """Add the columns that a generator makes from each row, as `qualifier.name`."""
 
     def __init__(
-        self, source: Relation, generator: Expr, qualifier: str, names: tuple[str, ...], *, outer: bool
+        self,
+        source: Relation,
+        generator: Expr,
+        qualifier: str,
+        names: tuple[str, ...],
+        *,
+        outer: bool,
     ) -> None:
         self.inputs = (source,)
         self.generator = generator

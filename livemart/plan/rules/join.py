@@ -74,7 +74,7 @@ class Join(Relation):
         return "left" if "left" in sides else "right"
 
     def _as_left(self, expr: Expr) -> Expr | None:
-        """Return `expr` over the left side, by the equality of the join keys where they must agree."""
+        """Return `expr` over the left side, by the equality of the join keys if need be."""
         if self.kind != "inner":
             return expr if self.side(expr) in ("left", "none") else None
         return self._translated(expr, "left")
@@ -182,7 +182,11 @@ class Join(Relation):
             )
             for expr in mapped
         ]
-        join = f"inner join {{present}} as p on {condition}" if condition else "cross join {present} as p"
+        join = (
+            f"inner join {{present}} as p on {condition}"
+            if condition
+            else "cross join {present} as p"
+        )
         return [
             f"select distinct {selected(outputs)} from ({changed_query}) as c "
             + join.format(present=f"({present_query})")
@@ -216,7 +220,11 @@ class Join(Relation):
             over_subquery(over_subquery(expr, places["left"], "l"), places["right"], "r")
             for expr in want
         ]
-        join = f"inner join ({{right}}) as r on {condition}" if condition else "cross join ({right}) as r"
+        join = (
+            f"inner join ({{right}}) as r on {condition}"
+            if condition
+            else "cross join ({right}) as r"
+        )
         return [
             f"select distinct {selected(outputs)} from ({left}) as l " + join.format(right=right)
             for left in self.left.rows(list(needed["left"].values()))

@@ -36,7 +36,7 @@ class Project(Renaming):
 
 
 class Filter(Renaming):
-    """Keep the rows that meet a condition; `bounds` are its comparisons of a time with the clock."""
+    """Keep the rows that meet a condition; `bounds`: its comparisons of a time with the clock."""
 
     def __init__(self, source: Relation, bounds: tuple[ClockBound, ...]) -> None:
         super().__init__(source)

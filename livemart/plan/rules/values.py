@@ -32,7 +32,9 @@ class Values(Relation):
         return []
 
     def rows(self, want: Sequence[Expr]) -> list[str]:
-        places = {sql_of(reference): reference.name for expr in want for reference in columns_of(expr)}
+        places = {
+            sql_of(reference): reference.name for expr in want for reference in columns_of(expr)
+        }
         inner = [over_subquery(expr, places, "v") for expr in want]
         return [f"select {selected(inner)} from ({self.query}) as v"]
 

@@ -1,0 +1,140 @@
+"""The views one model's refresh reads: slices of stored tables under names of their own.
+
+Small lane: a slice is read into Arrow and Spark sees it as a temporary view. Large lane: the view
+is a query on the Delta table at its pinned version. The SQL above them is the same.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from livemart.engine.arrow_types import spark_schema
+from livemart.engine.differences import quoted
+from livemart.engine.row_filter import EVERY_ROW, RowFilter
+from livemart.engine.tables import Warehouse, to_view
+from livemart.plan.planner import Plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# A whole table up to this many rows is read into memory; a larger one is read by Spark.
+SMALL_ROWS = 400_000
+
+
+class SharedViews:
+    """Whole small tables as views that stay from one batch to the next, by version."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[str, int], str] = {}
+        self._lock = threading.Lock()
+        # By fingerprint: whether the sums of an additive model are exact, asked of Spark once.
+        self.exact: dict[str, bool] = {}
+        # Plans on top of the columns that the tables have, and what they were made from.
+        self.plans: dict[str, Plan] = {}
+        self.plans_key: object = None
+
+    def get(self, spark: SparkSession, warehouse: Warehouse, relation: str, version: int) -> str:
+        """Return the view of a whole table at a version, made at most once."""
+        with self._lock:
+            name = self._names.get((relation, version))
+            if name is None:
+                name = f"__whole_{relation.replace('.', '__')}_{version}"
+                to_view(spark, name, warehouse.read(relation, version))
+                self._names[relation, version] = name
+            return name
+
+    def keep(self, spark: SparkSession, versions: dict[str, int]) -> None:
+        """Drop the views of versions that no later batch reads."""
+        with self._lock:
+            for relation, version in list(self._names):
+                if versions.get(relation) != version:
+                    spark.catalog.dropTempView(self._names.pop((relation, version)))
+
+
+class BatchViews:
+    """Views of one model in one batch; dropped together by `close`."""
+
+    def __init__(
+        self, spark: SparkSession, warehouse: Warehouse, prefix: str, shared: SharedViews
+    ) -> None:
+        self._spark = spark
+        self._warehouse = warehouse
+        self._prefix = prefix
+        self._shared = shared
+        self._names: list[str] = []
+
+    @property
+    def shared(self) -> SharedViews:
+        return self._shared
+
+    def of_rows(self, label: str, rows: pa.Table) -> str:
+        """Return the view of rows in memory."""
+        name = f"{self._prefix}_{label}"
+        to_view(self._spark, name, rows)
+        self._names.append(name)
+        return name
+
+    def padded(self, label: str, rows: pa.Table, schema: pa.Schema) -> str:
+        """Return a view of rows whose unread columns were left out; they are NULL in it."""
+        name = self.of_rows(label, rows)
+        if len(rows.column_names) == len(schema.names):
+            return name
+        present = set(rows.column_names)
+        fields = spark_schema(schema).fields
+        selected = ", ".join(
+            quoted(field.name)
+            if field.name in present
+            else f"cast(null as {field.dataType.simpleString()}) as {quoted(field.name)}"
+            for field in fields
+        )
+        return f"(select {selected} from {name})"
+
+    def whole(self, relation: str, version: int) -> str:
+        """Return a name or subquery that reads a whole table at a version."""
+        if self._warehouse.row_count(relation, version) <= SMALL_ROWS:
+            return self._shared.get(self._spark, self._warehouse, relation, version)
+        return self.stored(relation, version, EVERY_ROW)
+
+    def stored(self, relation: str, version: int, rows: RowFilter) -> str:
+        """Return a subquery on the Delta table itself, pruned by literals."""
+        path = str(self._warehouse.path(relation)).replace("`", "``")
+        where = "" if rows.is_whole else f" where {rows.sql()}"
+        return f"(select * from delta.`{path}` version as of {version}{where})"
+
+    def slice(
+        self,
+        label: str,
+        relation: str,
+        version: int,
+        rows: RowFilter,
+        columns: Iterable[str] | None = None,
+    ) -> str:
+        """Return the view of the rows that pass a filter."""
+        if rows.is_whole:
+            return self.whole(relation, version)
+        schema = self._warehouse.arrow_schema(relation, version)
+        return self.padded(label, self.read(relation, version, rows, columns), schema)
+
+    def read(
+        self,
+        relation: str,
+        version: int,
+        rows: RowFilter,
+        columns: Iterable[str] | None = None,
+    ) -> pa.Table:
+        """Return the rows that pass a filter; only some columns, if fewer are enough."""
+        names = None
+        if columns is not None:
+            wanted = {name.lower() for name in columns}
+            schema = self._warehouse.arrow_schema(relation, version)
+            names = [name for name in schema.names if name.lower() in wanted] or None
+        return self._warehouse.read(relation, version, columns=names, filter=rows.expression())
+
+    def close(self) -> None:
+        for name in self._names:
+            self._spark.catalog.dropTempView(name)
+        self._names.clear()

@@ -1,0 +1,76 @@
+"""Full refresh: the model's SQL over all rows; still only rows that really changed are written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from livemart.engine.batch_views import SMALL_ROWS
+from livemart.engine.context import BatchContext
+from livemart.engine.differences import counted_difference, quoted, typed_columns
+from livemart.engine.large_lane import LargeLane
+from livemart.engine.tables import Commit, Tag
+from livemart.plan.flatten import Occurrence
+from livemart.plan.planner import Plan
+from livemart.project.graph import Model
+
+if TYPE_CHECKING:
+    from livemart.engine.model_run import BatchInputs
+
+
+def refresh_full(
+    context: BatchContext,
+    model: Model,
+    plan: Plan,
+    inputs: BatchInputs,
+    tag: Tag,
+    lane: LargeLane,
+    *,
+    stored_version: int | None,
+) -> Commit:
+    """Recompute a model from all rows of its inputs; commit the difference, or replace the table.
+
+    The table is replaced if it does not exist, has other columns than the SQL yields now, or is too
+    large for the difference to be taken in memory.
+    """
+    query = full_query(context, model, plan, inputs)
+    warehouse = context.warehouse
+    if stored_version is not None and warehouse.exists(model.relation):
+        schema = warehouse.arrow_schema(model.relation, stored_version)
+        names = [name.lower() for name in context.spark.sql(query).columns]
+        is_same = sorted(names) == sorted(name.lower() for name in schema.names)
+        if is_same and warehouse.row_count(model.relation, stored_version) <= SMALL_ROWS:
+            change = _difference(context, model, query, schema, stored_version)
+            if change.num_rows <= SMALL_ROWS:
+                return warehouse.commit(model.relation, change, tag)
+    return lane.overwrite(model.relation, query, tag, partition_by=model.partition_by)
+
+
+def full_query(context: BatchContext, model: Model, plan: Plan, inputs: BatchInputs) -> str:
+    """Return the model's SQL over its inputs at this batch's versions."""
+    assert model.compiled_code is not None
+    if plan.flat is None:
+        # The text could not be taken apart: its names are the catalog's, at the newest version.
+        return model.compiled_code
+
+    def pinned(occurrence: Occurrence) -> str:
+        path = str(context.warehouse.path(occurrence.relation)).replace("`", "``")
+        version = inputs.new[occurrence.relation]
+        return f"(select * from delta.`{path}` version as of {version})"
+
+    return plan.flat.render(pinned)
+
+
+def _difference(
+    context: BatchContext, model: Model, query: str, schema: pa.Schema, version: int
+) -> pa.Table:
+    path = str(context.warehouse.path(model.relation)).replace("`", "``")
+    own = ", ".join(quoted(name) for name in schema.names)
+    part = f"select {typed_columns(schema, 'q')} from ({query}) as q"
+    stored = f"select {own} from delta.`{path}` version as of {version}"
+    sides = [(part, 0, 1), (stored, 1, 0)]
+    return context.spark.sql(counted_difference(schema, sides)).toArrow()
+
+
+__all__ = ["full_query", "refresh_full"]

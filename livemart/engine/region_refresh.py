@@ -1,0 +1,195 @@
+"""Region recompute: T' = (T minus rows in A) + the analyst's SQL, restricted to A."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from livemart.engine.differences import counted_difference, quoted, typed_columns
+from livemart.engine.model_run import FallBack, ModelRun, stored_field
+from livemart.engine.row_filter import instant, micros
+from livemart.plan.planner import Region
+from livemart.plan.reasons import Reason
+from livemart.plan.relation import Restriction, column
+
+_PRESENT = re.compile(r"__present_(\d+)__")
+_TOUCHED = re.compile(r"__touched_(\d+)__")
+# A larger region costs more to join with than a full recompute.
+_MOST_REGION_ROWS = 1_000_000
+_MOST_ISLANDS = 8
+_ALWAYS = 4_000_000_000_000_000_000
+
+
+def refresh_region(run: ModelRun) -> pa.Table | None:
+    """Recompute the affected region of a model.
+
+    Returns:
+        Columns of the model plus `_old_count` and `_new_count`; None if nothing is affected.
+
+    Raises:
+        FallBack: if the region is too large.
+    """
+    region = run.plan.region
+    assert region is not None
+    affected = affected_region(run, region)
+    if affected.num_rows == 0:
+        return None
+    names: dict[int, str] = {}
+    for occurrence, restrictions in region.restrictions.items():
+        if occurrence in run.plan.parameters:
+            continue
+        relation = run.relation_of(occurrence)
+        rows = run.filter_of(relation, restrictions, affected)
+        names[occurrence] = run.views.slice(
+            f"new_{occurrence}",
+            relation,
+            run.version_of(occurrence, "new"),
+            rows,
+            run.columns_of(occurrence),
+        )
+    area = run.views.of_rows("area", _as_timestamps(affected) if region.time else affected)
+    schema = run.stored_schema
+    stored = stored_slice(run, region, affected)
+    part = (
+        f"select {typed_columns(schema, 'q')} from ({run.render('new', names)}) as q"
+        f" {_semi_join(region, area, 'q')}"
+    )
+    own = ", ".join(f"t.{quoted(name)}" for name in schema.names)
+    kept = f"select {own} from {stored} as t {_semi_join(region, area, 't')}"
+    return run.context.spark.sql(counted_difference(schema, [(part, 0, 1), (kept, 1, 0)])).toArrow()
+
+
+def stored_slice(run: ModelRun, region: Region, affected: pa.Table) -> str:
+    """Return the view of the model's own rows that may lie in the region."""
+    restriction = Restriction(
+        tuple((index, column(name)) for index, name in enumerate(region.keys)),
+        None if region.time is None else column(region.time),
+    )
+    rows = run.filter_of(run.model.relation, [restriction], affected)
+    return run.views.slice("stored", run.model.relation, run.stored_version, rows)
+
+
+def affected_region(run: ModelRun, region: Region) -> pa.Table:
+    """Return the affected region of a batch.
+
+    Returns:
+        w0, w1, ... (the region's keys), distinct; with a time: also `low`, `high` (bigint,
+        microseconds, both ends included) and `has_null`, disjoint intervals per key.
+    """
+    width = len(region.keys) + (1 if region.time is not None else 0)
+    pieces: list[pa.Table] = []
+    queries: list[str] = []
+    touched: dict[int, pa.Table] = {}
+    views: dict[int, str] = {}
+    for item in region.affected:
+        if item.occurrence in run.plan.parameters:
+            continue
+        if item.occurrence not in touched:
+            touched[item.occurrence] = run.touched(item.occurrence)
+        rows = touched[item.occurrence]
+        if rows.num_rows == 0:
+            continue
+        if item.columns is not None:
+            pieces.append(_plain(rows, item.columns))
+            continue
+        if item.occurrence not in views:
+            views[item.occurrence] = run.views.of_rows(f"touched_{item.occurrence}", rows)
+        query = _TOUCHED.sub(lambda match: views[int(match.group(1))], item.query)
+        queries.append(_PRESENT.sub(lambda match: _present(run, int(match.group(1))), query))
+    if queries:
+        pieces.append(run.context.spark.sql(" union ".join(queries)).toArrow())
+    names = [f"w{index}" for index in range(width)]
+    if not pieces:
+        return pa.table({name: pa.array([], pa.null()) for name in names})
+    stacked = pa.concat_tables(
+        [piece.select(names) for piece in pieces], promote_options="permissive"
+    ).combine_chunks()
+    distinct = stacked.group_by(names, use_threads=False).aggregate([]).select(names)
+    if distinct.num_rows > _MOST_REGION_ROWS:
+        raise FallBack(Reason("COST_GATE", f"{distinct.num_rows} keys are affected", None))
+    if region.time is None:
+        return distinct.combine_chunks()
+    return _islands(distinct, len(region.keys), region.before, region.after)
+
+
+def _present(run: ModelRun, occurrence: int) -> str:
+    return run.views.whole(run.relation_of(occurrence), run.version_of(occurrence, "new"))
+
+
+def _plain(rows: pa.Table, columns: Iterable[str | int]) -> pa.Table:
+    arrays = []
+    for found in columns:
+        if isinstance(found, int):
+            arrays.append(
+                pa.chunked_array([pa.repeat(pa.scalar(found, pa.int32()), rows.num_rows)])
+            )
+        else:
+            arrays.append(rows.column(stored_field(rows.schema, found).name))
+    return pa.table(arrays, names=[f"w{index}" for index in range(len(arrays))])
+
+
+def _islands(points: pa.Table, keys: int, before: int, after: int) -> pa.Table:
+    """Merge the intervals [t - after, t + before] around each point, per key.
+
+    Source: gaps and islands; a key with many islands is covered by one hull, which only widens.
+    """
+    names = points.column_names
+    found: dict[tuple[object, ...], list[tuple[int, int]]] = {}
+    whole: set[tuple[object, ...]] = set()
+    columns = [points.column(name).to_pylist() for name in names]
+    for row in zip(*columns, strict=True):
+        key, time = row[:keys], row[keys]
+        at = micros(time)
+        if at is None:
+            # NULL times see each other in every frame: the key's whole partition is affected.
+            whole.add(key)
+        else:
+            found.setdefault(key, []).append((at - after, at + before))
+    rows: list[tuple[object, ...]] = [(*key, -_ALWAYS, _ALWAYS, True) for key in whole]
+    for key, intervals in found.items():
+        if key in whole:
+            continue
+        merged: list[list[int]] = []
+        for low, high in sorted(intervals):
+            if merged and low <= merged[-1][1]:
+                merged[-1][1] = max(merged[-1][1], high)
+            else:
+                merged.append([low, high])
+        if len(merged) > _MOST_ISLANDS:
+            merged = [[merged[0][0], merged[-1][1]]]
+        rows.extend((*key, low, high, False) for low, high in merged)
+    schema = pa.schema(
+        [
+            *(points.schema.field(name) for name in names[:keys]),
+            pa.field("low", pa.int64()),
+            pa.field("high", pa.int64()),
+            pa.field("has_null", pa.bool_()),
+        ]
+    )
+    arrays = list(zip(*rows, strict=True)) if rows else [[] for _ in schema]
+    return pa.table(
+        [pa.array(list(values), field.type) for values, field in zip(arrays, schema, strict=True)],
+        schema=schema,
+    )
+
+
+def _as_timestamps(affected: pa.Table) -> pa.Table:
+    """Return the region with its bounds as timestamps, for SQL."""
+    for name in ("low", "high"):
+        moments = [instant(value) for value in affected.column(name).to_pylist()]
+        place = affected.column_names.index(name)
+        affected = affected.set_column(place, name, pa.array(moments, pa.timestamp("us", tz="UTC")))
+    return affected
+
+
+def _semi_join(region: Region, area: str, qualifier: str) -> str:
+    conditions = [
+        f"a.w{index} <=> {qualifier}.{quoted(name)}" for index, name in enumerate(region.keys)
+    ]
+    if region.time is not None:
+        time = f"{qualifier}.{quoted(region.time)}"
+        conditions.append(f"({time} between a.low and a.high or (a.has_null and {time} is null))")
+    condition = " and ".join(conditions) or "true"
+    return f"left semi join (select /*+ broadcast(s) */ * from {area} as s) as a on {condition}"

@@ -1,0 +1,206 @@
+"""Row filters: which rows of a stored table a refresh reads, in one form for both lanes.
+
+A filter may always let more rows through than asked for; what is exact is decided in SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pds
+
+# More values than this cost more to compare than the rows they would leave out.
+_MOST_VALUES = 20_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The column holds one of these values (or NULL, if `has_null`)."""
+
+    column: str
+    values: pa.Array
+    has_null: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """The column lies in a closed interval (or is NULL, if `has_null`); bounds as Arrow scalars."""
+
+    column: str
+    low: pa.Scalar
+    high: pa.Scalar
+    has_null: bool
+
+
+Condition = Values | Between
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """Any of `alternatives`, each of which asks for all of its conditions. None at all: no row."""
+
+    alternatives: tuple[tuple[Condition, ...], ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """True if every row passes."""
+        return any(not conditions for conditions in self.alternatives)
+
+    def or_else(self, other: RowFilter) -> RowFilter:
+        return RowFilter(self.alternatives + other.alternatives)
+
+    def expression(self) -> pds.Expression | None:
+        """Return the filter for Arrow; None if every row passes."""
+        if self.is_whole:
+            return None
+        whole: pds.Expression | None = None
+        for conditions in self.alternatives:
+            part: pds.Expression | None = None
+            for condition in conditions:
+                one = _expression(condition)
+                part = one if part is None else part & one
+            assert part is not None
+            whole = part if whole is None else whole | part
+        return pc.scalar(False) if whole is None else whole
+
+    def sql(self) -> str:
+        """Return the filter as a Spark condition."""
+        if self.is_whole:
+            return "true"
+        parts = [
+            "(" + " and ".join(_sql(condition) for condition in conditions) + ")"
+            for conditions in self.alternatives
+        ]
+        return " or ".join(parts) if parts else "false"
+
+    def matches(self, table: pa.Table) -> pa.Array:
+        """Return, for each row of a table in memory, whether it passes (never NULL)."""
+        expression = self.expression()
+        if expression is None:
+            return pa.repeat(pa.scalar(True), table.num_rows)
+        if table.num_rows == 0:
+            return pa.array([], pa.bool_())
+        mask = pds.dataset(table).to_table(columns={"passes": expression}).column("passes")
+        return pc.fill_null(mask.combine_chunks(), False)
+
+
+NO_ROW = RowFilter(())
+EVERY_ROW = RowFilter(((),))
+
+
+def values_condition(
+    name: str, kind: pa.DataType, found: pa.ChunkedArray | pa.Array
+) -> Condition | None:
+    """Return the condition that a column holds one of the values found; None if it cannot be said.
+
+    Args:
+        name: stored column.
+        kind: its Arrow type.
+        found: values looked for, of the same or a comparable type.
+    """
+    array = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], kind)
+    if pa.types.is_nested(kind) or pa.types.is_floating(kind):
+        # NaN and -0.0 compare differently in Arrow and in SQL: such a key does not narrow.
+        return None
+    try:
+        array = array.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    has_null = array.null_count > 0
+    unique = pc.drop_null(pc.unique(array))
+    if len(unique) <= _MOST_VALUES:
+        return Values(name, unique, has_null)
+    bounds = pc.min_max(unique)
+    return Between(name, bounds["min"], bounds["max"], has_null)
+
+
+def time_condition(
+    name: str, kind: pa.DataType, low: int, high: int, *, has_null: bool
+) -> Condition | None:
+    """Return the condition that a time lies between two instants (microseconds since 1970, UTC)."""
+    low_scalar, high_scalar = _instant(low, kind), _instant(high, kind)
+    if low_scalar is None or high_scalar is None:
+        return None
+    return Between(name, low_scalar, high_scalar, has_null)
+
+
+def micros(value: object) -> int | None:
+    """Return microseconds since 1970 of a timestamp or date, None for anything else."""
+    if isinstance(value, datetime):
+        aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        return (aware - _EPOCH) // timedelta(microseconds=1)
+    if isinstance(value, date):
+        return (value - _EPOCH.date()).days * 86_400_000_000
+    return None
+
+
+def instant(value: int) -> datetime:
+    """Return the instant of microseconds since 1970, kept within the years 1 to 9999."""
+    bounded = max(-62_135_596_800_000_000, min(value, 253_402_300_799_999_999))
+    return _EPOCH + timedelta(microseconds=bounded)
+
+
+def _instant(value: int, kind: pa.DataType) -> pa.Scalar | None:
+    moment = instant(value)
+    if pa.types.is_timestamp(kind):
+        if kind.tz is None:
+            moment = moment.replace(tzinfo=None)
+        return pa.scalar(moment, kind)
+    if pa.types.is_date(kind):
+        return pa.scalar(moment.date(), kind)
+    return None
+
+
+def _expression(condition: Condition) -> pds.Expression:
+    field = pc.field(condition.column)
+    if isinstance(condition, Values):
+        if len(condition.values) == 1:
+            found = field == condition.values[0]
+        else:
+            found = field.isin(condition.values)
+        if len(condition.values) > 1:
+            # Statistics of files are compared with ranges, not with sets of values.
+            bounds = pc.min_max(condition.values)
+            found = found & (field >= bounds["min"]) & (field <= bounds["max"])
+        if len(condition.values) == 0:
+            found = pc.scalar(False)
+    else:
+        found = (field >= condition.low) & (field <= condition.high)
+    return found | field.is_null() if condition.has_null else found
+
+
+def _sql(condition: Condition) -> str:
+    name = "`" + condition.column.replace("`", "``") + "`"
+    if isinstance(condition, Values):
+        values: Sequence[object] = condition.values.to_pylist()
+        found = f"{name} in ({', '.join(map(literal, values))})" if values else "false"
+    else:
+        low, high = literal(condition.low.as_py()), literal(condition.high.as_py())
+        found = f"{name} between {low} and {high}"
+    return f"({found} or {name} is null)" if condition.has_null else found
+
+
+def literal(value: object) -> str:
+    """Return a Spark SQL literal of a string, number, boolean, date, timestamp or binary value."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime):
+        zone = "+00:00" if value.tzinfo is not None else ""
+        kind = "timestamp" if value.tzinfo is not None else "timestamp_ntz"
+        return f"{kind}'{value.strftime('%Y').zfill(4)}-{value:%m-%d %H:%M:%S.%f}{zone}'"
+    if isinstance(value, date):
+        return f"date'{value.isoformat()}'"
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    if isinstance(value, str):
+        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return str(value)

@@ -1,0 +1,256 @@
+"""Signed change: T' = T + Q(touched rows as they are) - Q(touched rows as they were)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_type
+
+from livemart.engine.additive import combined_groups
+from livemart.engine.bags import row_codes
+from livemart.engine.batch_views import SMALL_ROWS
+from livemart.engine.differences import contains_map, quoted, typed_columns
+from livemart.engine.model_run import ModelRun, Side, stored_field
+from livemart.engine.region_refresh import affected_region, stored_slice
+from livemart.engine.row_filter import (
+    EVERY_ROW,
+    NO_ROW,
+    RowFilter,
+    values_condition,
+)
+from livemart.engine.tables import NEW_COUNT, OLD_COUNT, WEIGHT
+from livemart.plan.signed import Lookup, Output, Signed
+
+_PRESENT = re.compile(r"__present_(\d+)__")
+
+
+class NotSigned(Exception):
+    """This batch's change cannot be added: the caller takes the next strategy."""
+
+
+def refresh_signed(run: ModelRun) -> pa.Table | None:
+    """Move a model by the signed change of its inputs.
+
+    Returns:
+        Columns of the model plus `_old_count` and `_new_count`; None if nothing changed.
+
+    Raises:
+        NotSigned: if a lookup changed that touches no known anchor rows, or if a sum may have
+            become NULL.
+        FallBack: as for the region.
+    """
+    signed = run.plan.signed
+    assert signed is not None
+    if signed.outputs is not None and not _is_exact(run, signed.outputs):
+        raise NotSigned
+    passing = {anchor: run.slice_filter(anchor) for anchor in signed.anchors}
+    for lookup in signed.lookups:
+        _touch_anchors(run, lookup, passing)
+    sides: list[tuple[str, int]] = []
+    for side, sign in (("new", 1), ("old", -1)):
+        names = _side(run, signed, passing, side)  # type: ignore[arg-type]
+        if names is not None:
+            sides.append((run.render(side, names), sign))  # type: ignore[arg-type]
+    if not sides:
+        return None
+    if signed.outputs is None:
+        return _rows(run, sides)
+    return _groups(run, signed, sides)
+
+
+def _is_exact(run: ModelRun, outputs: Sequence[Output]) -> bool:
+    """Return True if no sum is rounded: over integers or decimals, into a type that holds them."""
+    known = run.views.shared.exact
+    fingerprint = run.plan.fingerprint
+    if fingerprint not in known:
+        schema = run.stored_schema
+        known[fingerprint] = all(
+            _holds(stored_field(schema, output.name).type, _summed_type(run, output.argument_query))
+            for output in outputs
+            if output.argument_query is not None
+        )
+    return known[fingerprint]
+
+
+def _summed_type(run: ModelRun, query: str) -> pa.DataType:
+    def present(match: re.Match[str]) -> str:
+        occurrence = int(match.group(1))
+        version = run.version_of(occurrence, "new")
+        return run.views.stored(run.relation_of(occurrence), version, NO_ROW)
+
+    # Only analysed, never run.
+    frame = run.context.spark.sql(_PRESENT.sub(present, query))
+    return to_arrow_type(frame.schema.fields[0].dataType)
+
+
+def _holds(total: pa.DataType, summed: pa.DataType) -> bool:
+    if pa.types.is_integer(summed):
+        return pa.types.is_integer(total) or pa.types.is_decimal(total)
+    if pa.types.is_decimal(summed):
+        return pa.types.is_decimal(total) and total.scale >= summed.scale
+    return False
+
+
+def _touch_anchors(run: ModelRun, lookup: Lookup, passing: dict[int, RowFilter]) -> None:
+    """Add the anchor rows that share the join key of a changed lookup row."""
+    touched = run.touched(lookup.occurrence)
+    if touched.num_rows == 0:
+        return
+    if not lookup.keys:
+        raise NotSigned
+    name, sites = lookup.keys[0]
+    keys = touched.column(stored_field(touched.schema, name).name)
+    for anchor, own in sites:
+        relation = run.relation_of(anchor)
+        found = stored_field(run.warehouse.arrow_schema(relation), own)
+        condition = values_condition(found.name, found.type, keys)
+        passing[anchor] = passing[anchor].or_else(
+            EVERY_ROW if condition is None else RowFilter(((condition,),))
+        )
+
+
+def _side(
+    run: ModelRun, signed: Signed, passing: Mapping[int, RowFilter], side: Side
+) -> dict[int, str] | None:
+    """Return the views of one side; None if no anchor row is touched on it."""
+    names: dict[int, str] = {}
+    is_empty = True
+    for anchor in signed.anchors:
+        rows = _touched_rows(run, anchor, passing[anchor], side)
+        is_empty &= rows.num_rows == 0
+        schema = run.warehouse.arrow_schema(run.relation_of(anchor), run.version_of(anchor, side))
+        names[anchor] = run.views.padded(f"{side}_{anchor}", rows, schema)
+    if is_empty:
+        return None
+    for lookup in signed.lookups:
+        names[lookup.occurrence] = run.views.whole(
+            run.relation_of(lookup.occurrence), run.version_of(lookup.occurrence, side)
+        )
+    return names
+
+
+def _touched_rows(run: ModelRun, anchor: int, passing: RowFilter, side: Side) -> pa.Table:
+    """Return the touched rows of an anchor as of one side, each as often as it is there.
+
+    Rows that pass the filter are read from the table at that side's version; of the changed rows
+    only those that do not pass are added, so that none is counted twice.
+    """
+    columns = run.columns_of(anchor)
+    images = run.images(anchor)
+    weights = images.column(WEIGHT).combine_chunks().cast(pa.int64())
+    counts = weights if side == "new" else pc.negate(weights)
+    chosen = pc.greater(counts, 0)
+    if passing.alternatives:
+        chosen = pc.and_(chosen, pc.invert(passing.matches(images)))
+    picked = images.filter(chosen)
+    repeats = counts.filter(chosen)
+    names = [
+        name
+        for name in picked.column_names
+        if name != WEIGHT and (columns is None or name.lower() in columns)
+    ]
+    rows = picked.select(names)
+    if pc.max(repeats).as_py() not in (None, 1):
+        places = np.repeat(np.arange(rows.num_rows), repeats.to_numpy(zero_copy_only=False))
+        rows = rows.take(pa.array(places))
+    if passing.alternatives:
+        read = run.views.read(
+            run.relation_of(anchor), run.version_of(anchor, side), passing, columns
+        )
+        rows = pa.concat_tables([read.select(names), rows.cast(read.select(names).schema)])
+    return rows.combine_chunks()
+
+
+def _rows(run: ModelRun, sides: Sequence[tuple[str, int]]) -> pa.Table:
+    """Return the change of a linear query's rows."""
+    schema = run.stored_schema
+    names = [quoted(name) for name in schema.names]
+    stacked = " union all ".join(
+        f"select {typed_columns(schema, 'q')}, cast({sign} as bigint) as {WEIGHT}"
+        f" from ({query}) as q"
+        for query, sign in sides
+    )
+    if any(sign < 0 for _, sign in sides):
+        selected, groups = [], []
+        for found, name in zip(schema, names, strict=True):
+            if contains_map(found.type):
+                is_map = pa.types.is_map(found.type)
+                groups.append(f"array_sort(map_entries({name}))" if is_map else f"to_json({name})")
+                selected.append(f"any_value({name}) as {name}")
+            else:
+                groups.append(name)
+                selected.append(name)
+        stacked = (
+            f"select {', '.join(selected)}, sum({WEIGHT}) as {WEIGHT} from ({stacked})"
+            f" group by {', '.join(groups)} having sum({WEIGHT}) <> 0"
+        )
+    change = run.context.spark.sql(stacked).toArrow()
+    weights = change.column(WEIGHT).combine_chunks().cast(pa.int64())
+    rows = change.select(schema.names)
+    if change.num_rows and pc.min(weights).as_py() < 0:
+        old = _stored_counts(run, rows.filter(pc.less(weights, 0)))
+        # A row that only appears is counted from zero: adding copies needs no old count.
+        before = np.zeros(rows.num_rows, dtype=np.int64)
+        before[pc.less(weights, 0).to_numpy(zero_copy_only=False)] = old
+        after = before + weights.to_numpy(zero_copy_only=False)
+        if (after < 0).any():
+            raise NotSigned
+        old_counts, new_counts = pa.array(before), pa.array(after)
+    else:
+        old_counts, new_counts = pa.repeat(pa.scalar(0, pa.int64()), rows.num_rows), weights
+    return rows.append_column(OLD_COUNT, old_counts).append_column(NEW_COUNT, new_counts)
+
+
+def _stored_counts(run: ModelRun, rows: pa.Table) -> np.ndarray:
+    """Return how often each of some distinct rows is in the model's table."""
+    if run.plan.unique_key:
+        return np.ones(rows.num_rows, dtype=np.int64)
+    schema = run.stored_schema
+    conditions = []
+    for found in schema:
+        if found.name in rows.column_names and not pa.types.is_nested(found.type):
+            condition = values_condition(found.name, found.type, rows.column(found.name))
+            if condition is not None:
+                conditions.append(condition)
+    passing = RowFilter((tuple(conditions),))
+    stored = run.views.read(run.model.relation, run.stored_version, passing)
+    aligned = rows.select(schema.names).cast(stored.schema)
+    both = pa.concat_tables([aligned, stored]).combine_chunks()
+    codes = row_codes(both.columns, both.num_rows)
+    own, others = codes[: rows.num_rows], codes[rows.num_rows :]
+    order = np.sort(others)
+    counts: np.ndarray = np.searchsorted(order, own, "right") - np.searchsorted(order, own, "left")
+    return counts
+
+
+def _groups(run: ModelRun, signed: Signed, sides: Sequence[tuple[str, int]]) -> pa.Table | None:
+    """Return the change of an additive aggregate's groups."""
+    assert signed.outputs is not None
+    stored = _stored_groups(run)
+    query = combined_groups(run.stored_schema, signed.outputs, sides, stored)
+    change = run.context.spark.sql(query).toArrow()
+    doubtful = change.column("_doubtful")
+    if pc.any(doubtful).as_py():
+        raise NotSigned
+    return change.drop_columns(["_doubtful"])
+
+
+def _stored_groups(run: ModelRun) -> str:
+    """Return a view of the model's own rows that holds every group that may change."""
+    relation, version = run.model.relation, run.stored_version
+    if run.warehouse.row_count(relation, version) <= SMALL_ROWS:
+        return run.views.slice("stored", relation, version, EVERY_ROW)
+    region = run.plan.region
+    if region is None:
+        return run.views.stored(relation, version, EVERY_ROW)
+    affected = affected_region(run, region)
+    if affected.num_rows == 0:
+        return run.views.slice("stored", relation, version, NO_ROW)
+    return stored_slice(run, region, affected)
+
+
+__all__ = ["NotSigned", "refresh_signed"]

@@ -1,0 +1,134 @@
+"""The plans of a whole project: each model on top of what is known of the relations it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from hashlib import sha256
+
+from sqlglot import parse_one
+from sqlglot.errors import SqlglotError
+
+from livemart.errors import PlanError
+from livemart.plan.flatten import flatten
+from livemart.plan.planner import Inputs, Plan, plan_query
+from livemart.plan.reasons import Reason, Unplannable
+from livemart.project.graph import Model, Project
+
+LANDING_COLUMNS = ("_landed_at", "_batch_id", "_origin", "_rescued_data")
+
+ColumnsOf = Callable[[str], tuple[str, ...] | None]
+
+
+def plan_project(
+    project: Project, stored_columns: ColumnsOf = lambda relation: None
+) -> dict[str, Plan]:
+    """Return the plan of every model by unique id, in dependency order.
+
+    Args:
+        project: what the analyst wrote.
+        stored_columns: the columns of a table that exists, None otherwise; then the declared ones
+            and those that the SQL itself yields are used.
+    """
+    views = views_of(project)
+    columns: dict[str, tuple[str, ...]] = {}
+    unique: dict[str, tuple[tuple[str, ...], ...]] = {}
+    append_only: set[str] = set()
+    clocks: set[str] = set()
+    for source in project.sources.values():
+        known = stored_columns(source.relation)
+        declared = tuple(column.name for column in source.columns)
+        if source.is_clock:
+            clocks.add(source.relation)
+            declared = declared or ("as_of",)
+        elif source.stream is not None:
+            declared = (*declared, *LANDING_COLUMNS)
+            if source.stream.keys:
+                unique[source.relation] = (source.stream.keys,)
+            else:
+                append_only.add(source.relation)
+        if known or declared:
+            columns[source.relation] = known or declared
+    plans: dict[str, Plan] = {}
+    for unique_id, model in project.models.items():
+        known = stored_columns(model.relation) if model.is_stored else None
+        if model.compiled_code is None or model.language != "sql":
+            plan = Plan("full")
+        elif not model.is_stored:
+            plan = Plan("view")
+        else:
+            inputs = Inputs(columns, unique, views, frozenset(clocks), frozenset(append_only))
+            plan = _under_policy(model, plan_query(model.compiled_code, inputs))
+        names = known or plan.names or tuple(column.name for column in model.columns)
+        if names:
+            columns[model.relation] = names
+        keys = tuple(key for key in (plan.unique_key, model.primary_key) if key)
+        if keys:
+            unique[model.relation] = keys
+        if plan.strategy == "append":
+            append_only.add(model.relation)
+        plans[unique_id] = replace(plan, fingerprint=fingerprint(model, views))
+    return plans
+
+
+def views_of(project: Project) -> dict[str, str]:
+    """Return the SELECT text of every view, by `schema.identifier`."""
+    return {
+        model.relation: model.compiled_code
+        for model in project.models.values()
+        if model.materialized == "view" and model.compiled_code is not None
+    }
+
+
+def fingerprint(model: Model, views: Mapping[str, str]) -> str:
+    """Return the hash of the canonical SQL and of the settings that shape the table.
+
+    White space, comments and letter case of key words do not count; a view that is read does.
+    """
+    text = model.compiled_code or ""
+    try:
+        flat = flatten(text, views)
+        relations = ",".join(occurrence.relation for occurrence in flat.occurrences)
+        tree = parse_one(flat.text, dialect="spark")
+        for node in tree.walk():
+            node.comments = None
+        text = f"{tree.sql('spark', comments=False)}\n{relations}"
+    except (Unplannable, SqlglotError, RecursionError):
+        pass
+    settings = f"{model.materialized}\n{','.join(model.partition_by)}\n{model.relation}"
+    return sha256(f"{text}\n{settings}\n{_seed_hash(model)}".encode()).hexdigest()
+
+
+def require_policies(project: Project, plans: Mapping[str, Plan]) -> None:
+    """Refuse models whose policy forbids the full refresh that their SQL would need.
+
+    Raises:
+        PlanError: POLICY_NOT_MET, naming every such model with its reasons.
+    """
+    broken = []
+    for unique_id, plan in plans.items():
+        model = project.models[unique_id]
+        if model.policy in ("incremental", "strict") and plan.strategy == "full":
+            why = "; ".join(f"{reason.code}: {reason.message}" for reason in plan.reasons)
+            line = next((reason.line for reason in plan.reasons if reason.line), 1)
+            broken.append(f"{model.file}:{line}: refresh: {model.policy}, but {why}")
+    if broken:
+        raise PlanError(
+            "POLICY_NOT_MET",
+            "\n".join(broken),
+            hint="follow the reason's advice, or set the policy to auto",
+        )
+
+
+def _under_policy(model: Model, plan: Plan) -> Plan:
+    if model.policy != "full" or plan.strategy == "full":
+        return plan
+    reason = Reason("POLICY_FULL", "the model's policy is full", None)
+    return replace(plan, strategy="full", reasons=(reason,), signed=None, region=None)
+
+
+def _seed_hash(model: Model) -> str:
+    return str(model.config.get("checksum", "")) if model.materialized == "seed" else ""
+
+
+__all__ = ["LANDING_COLUMNS", "fingerprint", "plan_project", "require_policies", "views_of"]
