@@ -57,7 +57,7 @@ lint: env-unit ## Every check that needs no test
 	$(BIN)/lint-imports
 	$(BIN)/sqlfluff lint models tests/dbt examples
 	$(BIN)/yamllint --strict .
-	$(BIN)/codespell
+	git ls-files -z | xargs -0 $(BIN)/codespell
 
 format: env-unit ## Format Python
 	$(BIN)/ruff check --fix .
