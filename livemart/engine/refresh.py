@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from datetime import datetime
 
+import pyarrow as pa
+
 from livemart.engine.batch_views import BatchViews, SharedViews
 from livemart.engine.context import BatchContext
 from livemart.engine.failpoints import failpoint
@@ -182,7 +184,7 @@ class _Refresher:
         generation = rebuild.generation if rebuild else (before.generation if before else 0)
         tag = context.tag(model.relation, generation)
         if before is not None and model.materialized in ("seed", "snapshot"):
-            # Their rows come from files of the project or from dbt's history: only build loads them.
+            # Their rows come from files of the project or from dbt's history: build loads them.
             return _carried(before)
         reason: Reason | None = None
         strategy: str
@@ -202,14 +204,14 @@ class _Refresher:
             if not self._is_touched(model, plan):
                 return _carried(before)
             commit, strategy, reason = self._moved(model, plan, before, generation)
-        code = reason.code if reason is not None else None
+        why = reason.code if reason is not None else None
         if commit.rows_changed == 0 and not commit.skipped:
             return (
                 _carried(before, took_ms=_ms_since(started))
                 if before
-                else self._recorded(model, commit, strategy, code, generation, started)
+                else self._recorded(model, commit, strategy, why, generation, started)
             )
-        return self._recorded(model, commit, strategy, code, generation, started)
+        return self._recorded(model, commit, strategy, why, generation, started)
 
     def _is_touched(self, model: Model, plan: Plan) -> bool:
         if plan.is_volatile:
@@ -294,7 +296,7 @@ class _Refresher:
         )
         return commit, "full", reason
 
-    def _changed_rows(self, run: ModelRun):  # type: ignore[no-untyped-def]
+    def _changed_rows(self, run: ModelRun) -> tuple[pa.Table | None, str]:
         plan = run.plan
         missing = [
             occurrence.relation

@@ -168,7 +168,7 @@ def _islands(points: pa.Table, keys: int, before: int, after: int) -> pa.Table:
             pa.field("has_null", pa.bool_()),
         ]
     )
-    arrays = list(zip(*rows, strict=True)) if rows else [[] for _ in schema]
+    arrays: list[tuple[object, ...]] = list(zip(*rows, strict=True)) or [() for _ in schema]
     return pa.table(
         [pa.array(list(values), field.type) for values, field in zip(arrays, schema, strict=True)],
         schema=schema,

@@ -62,7 +62,9 @@ def session_settings(warehouse: Path, jars: tuple[Path, ...]) -> dict[str, str]:
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
     }
     for name, value in TABLE_PROPERTIES.items():
-        settings[f"spark.databricks.delta.properties.defaults.{name.removeprefix('delta.')}"] = value
+        settings[f"spark.databricks.delta.properties.defaults.{name.removeprefix('delta.')}"] = (
+            value
+        )
     return settings
 
 

@@ -89,9 +89,9 @@ def _summed_type(run: ModelRun, query: str) -> pa.DataType:
 
 def _holds(total: pa.DataType, summed: pa.DataType) -> bool:
     if pa.types.is_integer(summed):
-        return pa.types.is_integer(total) or pa.types.is_decimal(total)
+        return bool(pa.types.is_integer(total) or pa.types.is_decimal(total))
     if pa.types.is_decimal(summed):
-        return pa.types.is_decimal(total) and total.scale >= summed.scale
+        return bool(pa.types.is_decimal(total) and total.scale >= summed.scale)
     return False
 
 

@@ -83,7 +83,7 @@ def _of_scope(
 
 
 def _function_below(
-    projection: exp.Expression,
+    projection: exp.Expr,
     scope: Scope,
     found: Mapping[int, dict[str, str]],
     known: Mapping[str, Mapping[str, str]],

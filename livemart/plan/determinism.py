@@ -36,7 +36,7 @@ APPROXIMATE_AGGREGATES = frozenset(
 )  # fmt: skip
 
 
-def function_name(node: exp.Expression) -> str | None:
+def function_name(node: exp.Expr) -> str | None:
     """Return the lower-case SQL name of a function call, None for anything else."""
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower()
@@ -45,7 +45,7 @@ def function_name(node: exp.Expression) -> str | None:
     return None
 
 
-def is_volatile(node: exp.Expression) -> bool:
+def is_volatile(node: exp.Expr) -> bool:
     """Return True if this very call may differ between two runs over the same rows."""
     name = function_name(node)
     if name is None:
@@ -55,7 +55,7 @@ def is_volatile(node: exp.Expression) -> bool:
     return name in VOLATILE_FUNCTIONS
 
 
-def line_of(node: exp.Expression) -> int | None:
+def line_of(node: exp.Expr) -> int | None:
     """Return the line of the first token below a node that carries a position."""
     for part in node.walk():
         line = part.meta.get("line")
@@ -64,7 +64,7 @@ def line_of(node: exp.Expression) -> int | None:
     return None
 
 
-def require_deterministic(tree: exp.Expression) -> None:
+def require_deterministic(tree: exp.Expr) -> None:
     """Raise Unplannable if anything in the query is volatile or sampled."""
     for node in tree.walk():
         if is_volatile(node):
@@ -82,7 +82,7 @@ def require_deterministic(tree: exp.Expression) -> None:
             )
 
 
-def is_order_dependent(call: exp.Expression) -> bool:
+def is_order_dependent(call: exp.Expr) -> bool:
     """Return True for an aggregate whose answer depends on the order of its rows."""
     if isinstance(call, exp.WithinGroup):
         return False

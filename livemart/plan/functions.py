@@ -1,5 +1,6 @@
 """The names of Spark 4.2's built-in functions, as its own function registry lists them."""
 
+# ruff: noqa: SIM905
 from __future__ import annotations
 
 AGGREGATE_FUNCTIONS = frozenset(
@@ -18,7 +19,7 @@ AGGREGATE_FUNCTIONS = frozenset(
         "try_avg try_sum tuple_intersection_agg_double tuple_intersection_agg_integer "
         "tuple_sketch_agg_double tuple_sketch_agg_integer tuple_union_agg_double "
         "tuple_union_agg_integer var_pop var_samp variance "
-    ).split()  # noqa: SIM905 - one name per word is how the registry prints them
+    ).split()
 )
 
 BUILT_IN_FUNCTIONS = frozenset(
@@ -106,5 +107,5 @@ BUILT_IN_FUNCTIONS = frozenset(
         "weekofyear when width_bucket window window_time xpath xpath_boolean xpath_double "
         "xpath_float xpath_int xpath_long xpath_number xpath_short xpath_string xxhash64 year "
         "zeroifnull zip_with "
-    ).split()  # noqa: SIM905 - one name per word is how the registry prints them
+    ).split()
 )

@@ -138,9 +138,7 @@ def plan_query(text: str, inputs: Inputs) -> Plan:
         return Plan("full", (reason,), flat)
 
 
-def _query(
-    tree: exp.Expression, flat: Flat, inputs: Inputs
-) -> tuple[Query, dict[int, frozenset[str]]]:
+def _query(tree: exp.Expr, flat: Flat, inputs: Inputs) -> tuple[Query, dict[int, frozenset[str]]]:
     check_functions(tree)
     by_name = {occurrence.placeholder.lower(): occurrence for occurrence in flat.occurrences}
     schema: dict[str, object] = {}
@@ -341,7 +339,7 @@ def _plain_columns(sql: str) -> tuple[str | int, ...] | None:
     return tuple(found)
 
 
-def _varies(top: Relation, key: exp.Expression) -> bool:
+def _varies(top: Relation, key: exp.Expr) -> bool:
     """Return False for a column that is one constant."""
     relation: Relation = top
     expr = key

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-Expr = exp.Expression
+Expr = exp.Expr
 
 
 @dataclass(frozen=True, slots=True)

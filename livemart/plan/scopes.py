@@ -294,7 +294,7 @@ class _Builder:
         """Move a generator of the select list below it."""
         for name, expr in list(outputs.items()):
             call = bare(expr)
-            called = function_name(call)
+            called = function_name(call) or ""
             if called not in _GENERATORS:
                 if any(function_name(node) in _GENERATORS for node in expr.walk()):
                     raise _unsupported("a generator inside an expression", expr)

@@ -1,0 +1,145 @@
+"""`apply_as_deletes`: a SQL condition on a row, by Arrow where that is the same, else by Spark."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlglot
+from sqlglot import exp
+
+from livemart.engine.tables import to_view
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_POSITION = "_position"
+Mask = Callable[[pa.Table], Any]
+
+
+def holds(condition: str | None, rows: pa.Table, spark: SparkSession) -> np.ndarray:
+    """Return where a condition is true (boolean array); NULL is not true.
+
+    Args:
+        condition: SQL on the columns of `rows`; None holds nowhere.
+        rows: at least the columns that it names.
+        spark: asked only if Arrow has no such operation, or not Spark's.
+    """
+    if condition is None or not rows.num_rows:
+        return np.zeros(rows.num_rows, dtype=bool)
+    mask = compile_condition(condition, rows.schema)
+    if mask is not None:
+        return _to_numpy(mask(rows))
+    return _by_spark(condition, rows, spark)
+
+
+def compile_condition(condition: str, schema: pa.Schema) -> Mask | None:
+    """Return the condition as a function on tables, None if only Spark can say what it means.
+
+    Known: comparisons of string, integer and boolean columns with a literal of their type, IN,
+    IS NULL, AND, OR, NOT.
+    """
+    return _compile(sqlglot.parse_one(condition, dialect="spark"), schema)
+
+
+def _by_spark(condition: str, rows: pa.Table, spark: SparkSession) -> np.ndarray:
+    names = {
+        column.parts[0].name.lower()
+        for column in sqlglot.parse_one(condition, dialect="spark").find_all(exp.Column)
+    }
+    view = f"_livemart_rows_{uuid.uuid4().hex}"
+    used = rows.select([name for name in rows.column_names if name.lower() in names])
+    positions = pa.array(np.arange(rows.num_rows), pa.int64())
+    to_view(spark, view, used.append_column(_POSITION, positions))
+    try:
+        found = spark.sql(f"select {_POSITION} from {view} where {condition}").toArrow()
+    finally:
+        spark.catalog.dropTempView(view)
+    mask = np.zeros(rows.num_rows, dtype=bool)
+    mask[found.column(_POSITION).to_numpy()] = True
+    return mask
+
+
+def _compile(node: exp.Expression, schema: pa.Schema) -> Mask | None:
+    match node:
+        case exp.Paren():
+            return _compile(node.this, schema)
+        case exp.Not():
+            inner = _compile(node.this, schema)
+            return None if inner is None else lambda rows: pc.invert(inner(rows))
+        case exp.And() | exp.Or():
+            left, right = _compile(node.left, schema), _compile(node.right, schema)
+            if left is None or right is None:
+                return None
+            join = pc.and_kleene if isinstance(node, exp.And) else pc.or_kleene
+            return lambda rows: join(left(rows), right(rows))
+        case exp.EQ() | exp.NEQ():
+            return _comparison(node, schema)
+        case exp.In() if node.expressions and not node.args.get("query"):
+            return _membership(node, schema)
+        case exp.Is() if isinstance(node.expression, exp.Null):
+            name = _column(node.this, schema)
+            return None if name is None else lambda rows: pc.is_null(rows.column(name))
+        case exp.Column():
+            name = _column(node, schema)
+            if name is None or not pa.types.is_boolean(schema.field(name).type):
+                return None
+            return lambda rows: rows.column(name)
+        case _:
+            return None
+
+
+def _comparison(node: exp.Binary, schema: pa.Schema) -> Mask | None:
+    name = _column(node.left, schema)
+    value = None if name is None else _literal(node.right, schema.field(name).type)
+    if name is None or value is None:
+        return None
+    compare = pc.equal if isinstance(node, exp.EQ) else pc.not_equal
+    return lambda rows: compare(rows.column(name), value)
+
+
+def _membership(node: exp.In, schema: pa.Schema) -> Mask | None:
+    name = _column(node.this, schema)
+    if name is None:
+        return None
+    values = [_literal(each, schema.field(name).type) for each in node.expressions]
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return None
+    mask: Mask = lambda rows: pc.or_kleene(  # noqa: E731
+        pc.equal(rows.column(name), known[0]), pa.scalar(False)
+    )
+    for value in known[1:]:
+        mask = _either(mask, name, value)
+    return mask
+
+
+def _either(mask: Mask, name: str, value: pa.Scalar) -> Mask:
+    return lambda rows: pc.or_kleene(mask(rows), pc.equal(rows.column(name), value))
+
+
+def _column(node: exp.Expression, schema: pa.Schema) -> str | None:
+    if not isinstance(node, exp.Column) or len(node.parts) != 1:
+        return None
+    wanted = node.name.lower()
+    return next((name for name in schema.names if name.lower() == wanted), None)
+
+
+def _literal(node: exp.Expression, kind: pa.DataType) -> pa.Scalar | None:
+    if pa.types.is_string(kind) and isinstance(node, exp.Literal) and node.is_string:
+        # Spark reads escapes in a literal; texts without any mean the same to both.
+        return None if "\\" in node.this else pa.scalar(node.this, kind)
+    if pa.types.is_integer(kind) and isinstance(node, exp.Literal) and node.this.isdigit():
+        return pa.scalar(int(node.this), pa.int64())
+    if pa.types.is_boolean(kind) and isinstance(node, exp.Boolean):
+        return pa.scalar(bool(node.this), kind)
+    return None
+
+
+def _to_numpy(mask: Any) -> np.ndarray:
+    filled: np.ndarray = pc.fill_null(mask, False).to_numpy(zero_copy_only=False)
+    return filled

@@ -1,0 +1,63 @@
+"""The tables that landing writes: made before the first record, and kept in step with the YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from livemart.engine import dead_letters
+from livemart.engine.arrow_types import plain_schema
+from livemart.engine.records.schema import LANDING_FIELDS, RecordSchema
+from livemart.engine.tables import Warehouse
+from livemart.engine.upsert import deletes_relation, deletes_schema
+from livemart.errors import StateError
+from livemart.project.graph import SourceTable
+
+_ADDED_BY_LANDING = frozenset(field.name for field in LANDING_FIELDS)
+
+
+def create_tables(warehouse: Warehouse, sources: Sequence[SourceTable]) -> None:
+    """Create what is missing and add columns that were declared since.
+
+    Raises:
+        StateError: LANDED_COLUMN_CHANGED, if a column is declared with another type than it has.
+    """
+    for source in sources:
+        declared = RecordSchema.of(source).landed
+        if warehouse.exists(source.relation):
+            _widen(warehouse, source, declared)
+        else:
+            warehouse.create(source.relation, declared)
+        if source.stream is not None and source.stream.keys:
+            relation = deletes_relation(source)
+            if not warehouse.exists(relation):
+                warehouse.create(relation, deletes_schema(source, declared))
+        letters = dead_letters.relation_of(source.schema)
+        if not warehouse.exists(letters):
+            warehouse.create(letters, dead_letters.SCHEMA)
+
+
+def record_schema(warehouse: Warehouse, source: SourceTable) -> RecordSchema:
+    """Return the columns of a source's records: the declared ones, then those that drift brought."""
+    declared = {column.name for column in source.columns}
+    stored = warehouse.arrow_schema(source.relation).names
+    added = [name for name in stored if name not in declared and name not in _ADDED_BY_LANDING]
+    return RecordSchema.of(source, added)
+
+
+def _widen(warehouse: Warehouse, source: SourceTable, declared: pa.Schema) -> None:
+    stored = warehouse.arrow_schema(source.relation)
+    wanted = plain_schema(declared)
+    missing = [field for field in wanted if field.name not in stored.names]
+    for field in wanted:
+        if field.name in stored.names and stored.field(field.name).type != field.type:
+            raise StateError(
+                "LANDED_COLUMN_CHANGED",
+                f"{source.file}: {source.relation}: column {field.name} is declared as {field.type}, "
+                f"the landed table holds {stored.field(field.name).type}",
+                hint="declare the type it has, or a new column beside it; to land everything again, "
+                "remove the table and run `build --new-epoch`",
+            )
+    if missing:
+        warehouse.add_columns(source.relation, missing)

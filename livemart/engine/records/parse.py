@@ -1,0 +1,79 @@
+"""A file, or a part of one, to judged rows: the one function that both lanes call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from livemart.engine.records.csv_rows import Header, read_csv_rows, read_header, split_records
+from livemart.engine.records.json_lines import MalformedError, read_json_lines
+from livemart.engine.records.reader import Chunk, Group, Refused, judge, to_rows
+from livemart.engine.sources.files import Lines, Span, read_lines
+
+_RUN_RECORDS = 8_192
+
+
+def parse_file(group: Group, path: Path, name: str, span: Span | None = None) -> Iterator[pa.Table]:
+    """Yield the records of a file as tables of `group.judged`: good and refused ones.
+
+    Args:
+        group: format, columns and rules.
+        path: where the file is.
+        name: what `_origin` calls it.
+        span: the part to read; the whole file if None.
+    """
+    runs = read_lines(path, span or Span())
+    chunks = _csv_chunks(group, runs) if group.format == "csv" else _json_chunks(group, runs)
+    for chunk in chunks:
+        yield judge(group, name, chunk)
+
+
+def _json_chunks(group: Group, runs: Iterator[Lines]) -> Iterator[Chunk]:
+    for run in runs:
+        if run.problem:
+            yield _broken_end(group, run)
+            continue
+        lines = [(line, text) for line, raw in run.lines if (text := raw.strip())]
+        for start in range(0, len(lines), _RUN_RECORDS):
+            yield read_json_lines(group, lines[start : start + _RUN_RECORDS])
+
+
+def _csv_chunks(group: Group, runs: Iterator[Lines]) -> Iterator[Chunk]:
+    problems: list[Lines] = []
+
+    def lines() -> Iterator[tuple[int, bytes]]:
+        for run in runs:
+            if run.problem:
+                problems.append(run)
+            else:
+                yield from run.lines
+
+    records = split_records(lines())
+    header: Header | None = None
+    trouble: list[Refused] = []
+    if first := next(records, None):
+        try:
+            header = read_header(first[1])
+        except MalformedError as error:
+            trouble.append(Refused(first[0], "MALFORMED_RECORD", f"header: {error}", first[1]))
+    while run_of := list(zip(range(_RUN_RECORDS), records, strict=False)):
+        taken = [record for _, record in run_of]
+        if header is None:
+            trouble += [
+                Refused(line, "MALFORMED_RECORD", "the file's header is malformed", raw)
+                for line, raw in taken
+            ]
+        else:
+            yield read_csv_rows(group, header, taken)
+    if trouble:
+        yield Chunk(to_rows(group, [], []), [], [], trouble)
+    yield from (_broken_end(group, run) for run in problems)
+
+
+def _broken_end(group: Group, run: Lines) -> Chunk:
+    """What a file that ends too early leaves of its last record."""
+    line, raw = run.lines[-1]
+    refused = Refused(line, "MALFORMED_RECORD", run.problem or "", raw)
+    return Chunk(to_rows(group, [], []), [], [], [refused])

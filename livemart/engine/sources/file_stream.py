@@ -1,0 +1,230 @@
+"""One Structured Streaming query over all file sources and a tick, and which files each batch holds.
+
+The query only decides *which* files belong to a micro-batch. They are read from the checkpoint, where
+Spark wrote their names before the batch began: the frame that Spark hands to `foreachBatch` silently
+leaves out a file that has gone since.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import unquote, urlsplit
+
+from livemart.errors import StateError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+SLOTS_FILE = "livemart_sources.json"
+_GLOB = "*?[]{}\\"
+# Spark forgets files older than this beside newer ones: never, or a late file would be lost.
+_MAX_FILE_AGE = "36500d"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of a source one micro-batch takes; at most one of the two."""
+
+    max_files: int | None = None
+    max_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One file source of the query: a path pattern and the relations that read it.
+
+    Spark knows the sources of a checkpoint by their position alone, so a slot keeps its place for
+    ever. A relation that comes later gets a slot of its own and reads its files from the start; one
+    that is gone leaves an empty slot, which reads nothing.
+    """
+
+    path: str
+    relations: tuple[str, ...]
+
+
+def place_slots(checkpoint: Path, wanted: Mapping[str, str]) -> list[Slot]:
+    """Return the slots of a checkpoint, with new relations added at the end, and keep them.
+
+    Args:
+        checkpoint: folder of the query; it exists.
+        wanted: path pattern by relation.
+    """
+    path = checkpoint / SLOTS_FILE
+    kept: list[Slot] = []
+    if path.exists():
+        kept = [
+            Slot(each["path"], tuple(each["relations"]))
+            for each in json.loads(path.read_text(encoding="utf-8"))
+        ]
+    slots = [
+        Slot(
+            slot.path,
+            tuple(name for name in slot.relations if wanted.get(name) == slot.path),
+        )
+        for slot in kept
+    ]
+    placed = {name for slot in slots for name in slot.relations}
+    added: dict[str, list[str]] = {}
+    for relation, pattern in sorted(wanted.items()):
+        if relation not in placed:
+            added.setdefault(pattern, []).append(relation)
+    slots += [Slot(pattern, tuple(names)) for pattern, names in added.items()]
+    if slots != kept:
+        _widen_offsets(checkpoint, 1 + len(slots))
+        content = [{"path": slot.path, "relations": list(slot.relations)} for slot in slots]
+        _replace(path, json.dumps(content, indent=1))
+    return slots
+
+
+def start_stream(
+    spark: SparkSession,
+    landing: Path,
+    checkpoint: Path,
+    slots: Sequence[tuple[Slot, Limits]],
+    body: Callable[[int], None],
+    trigger: Literal["available_now"] | timedelta,
+) -> StreamingQuery:
+    """Start the query; `body` gets the id of each micro-batch.
+
+    The tick makes a micro-batch at every trigger, and once in an `available_now` run, even if no file
+    arrived.
+    """
+    from pyspark.sql import functions as sql
+
+    nothing = sql.lit(None).cast("string").alias("nothing")
+    tick = (
+        spark.readStream.format("rate-micro-batch")
+        .option("rowsPerBatch", 1)
+        .option("numPartitions", 1)
+        .option("startTimestamp", 0)
+        .load()
+        .select(nothing)
+    )
+    idle = checkpoint.parent / f"{checkpoint.name}.idle"
+    idle.mkdir(parents=True, exist_ok=True)
+    parts = [tick]
+    for slot, limits in slots:
+        reader = spark.readStream.format("text").option("maxFileAge", _MAX_FILE_AGE)
+        if limits.max_files is not None:
+            reader = reader.option("maxFilesPerTrigger", limits.max_files)
+        if limits.max_bytes is not None:
+            reader = reader.option("maxBytesPerTrigger", limits.max_bytes)
+        pattern = _spark_pattern(landing, slot.path) if slot.relations else f"{_plain(idle)}/*"
+        parts.append(reader.load(pattern).select(nothing))
+    union: DataFrame = reduce(lambda one, other: one.unionAll(other), parts)
+
+    def each(_: DataFrame, batch_id: int) -> None:
+        body(batch_id)
+
+    writer = union.writeStream.foreachBatch(each).option("checkpointLocation", str(checkpoint))
+    if trigger == "available_now":
+        return writer.trigger(availableNow=True).start()
+    milliseconds = max(1, trigger // timedelta(milliseconds=1))
+    return writer.trigger(processingTime=f"{milliseconds} milliseconds").start()
+
+
+def files_of_batch(
+    checkpoint: Path, batch_id: int, slots: Sequence[Slot]
+) -> dict[str, tuple[Path, ...]]:
+    """Return the files of a micro-batch by relation, as Spark planned them.
+
+    Raises:
+        StateError: CHECKPOINT_TORN, if the checkpoint does not name them.
+    """
+    ends = _offsets(checkpoint, batch_id, len(slots))
+    starts = _offsets(checkpoint, batch_id - 1, len(slots)) if batch_id else [-1] * len(slots)
+    files: dict[str, tuple[Path, ...]] = {}
+    for position, slot in enumerate(slots, 1):
+        log = checkpoint / "sources" / str(position)
+        steps = range(starts[position - 1] + 1, ends[position - 1] + 1)
+        paths = tuple(sorted({path for step in steps for path in _logged(log, step)}))
+        for relation in slot.relations if paths else ():
+            files[relation] = paths
+    return files
+
+
+def _offsets(checkpoint: Path, batch_id: int, count: int) -> list[int]:
+    """Return the last step of each slot's source log that a micro-batch includes; -1 for none."""
+    path = checkpoint / "offsets" / str(batch_id)
+    try:
+        _, _, _tick, *sources = path.read_text(encoding="utf-8").splitlines()
+        found = [-1 if text == "-" else int(json.loads(text)["logOffset"]) for text in sources]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise _torn(path, error) from error
+    return found + [-1] * (count - len(found))
+
+
+def _logged(log: Path, step: int) -> Iterator[Path]:
+    """Yield the files of one step; every tenth log file repeats all before it, which may be gone."""
+    path = log / str(step)
+    if not path.exists():
+        compacted = (int(each.stem) for each in log.glob("*.compact") if each.stem.isdigit())
+        path = log / f"{min((each for each in compacted if each >= step), default=step)}.compact"
+    try:
+        _, *entries = path.read_text(encoding="utf-8").splitlines()
+        for entry in map(json.loads, entries):
+            if entry["batchId"] == step:
+                yield Path(unquote(urlsplit(entry["path"]).path))
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise _torn(path, error) from error
+
+
+def _widen_offsets(checkpoint: Path, sources: int) -> None:
+    """Tell Spark that the sources added last have given nothing yet.
+
+    It refuses to start if a checkpoint names fewer sources than the query has. The last two
+    micro-batches are what it looks at.
+    """
+    folder = checkpoint / "offsets"
+    batches = sorted(int(path.name) for path in folder.glob("*") if path.name.isdigit())
+    for batch_id in batches[-2:]:
+        path = folder / str(batch_id)
+        lines = path.read_text(encoding="utf-8").splitlines()
+        missing = sources - (len(lines) - 2)
+        if missing > 0:
+            folder.joinpath(f".{batch_id}.crc").unlink(missing_ok=True)
+            _replace(path, "\n".join([*lines, *["-"] * missing]))
+
+
+def _replace(path: Path, text: str) -> None:
+    draft = path.with_name(f".{path.name}.new")
+    with draft.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.rename(path)
+
+
+def _spark_pattern(landing: Path, pattern: str) -> str:
+    fixed = pattern.split("/")[:-1]
+    folder = landing
+    for part in fixed:
+        if any(character in part for character in _GLOB):
+            break
+        folder = folder / part
+    folder.mkdir(parents=True, exist_ok=True)
+    # Without a wildcard Spark refuses to start before the file is there.
+    if not any(character in pattern for character in _GLOB):
+        pattern = f"{pattern[:-1]}[{pattern[-1]}]"
+    return f"{_plain(landing)}/{pattern}"
+
+
+def _plain(folder: Path) -> str:
+    """Return a folder's path with no character of it taken for a wildcard."""
+    return "".join(f"\\{each}" if each in _GLOB else each for each in str(folder))
+
+
+def _torn(path: Path, error: Any) -> StateError:
+    return StateError(
+        "CHECKPOINT_TORN",
+        f"{path}: {error}",
+        hint="put the checkpoint that belongs to this warehouse back, or start a new epoch",
+    )

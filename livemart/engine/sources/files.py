@@ -1,0 +1,183 @@
+"""Files below the landing folder: which a pattern reads, what identifies them, and their lines."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+_GZIP = b"\x1f\x8b"
+_BOM = b"\xef\xbb\xbf"
+_DIGEST_BYTES = 1 << 20
+_READ_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class FileIdentity:
+    """What a file was when it was first seen: size, modification time, digest of its first MiB.
+
+    `path` is relative to the landing folder.
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
+    digest: str
+
+    def is_same_content(self, other: FileIdentity) -> bool:
+        """A file put back from a copy has another time and the same content."""
+        return (self.size, self.digest) == (other.size, other.digest)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields by name."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of a file that can be read by itself: whole lines from byte `start` to `end`.
+
+    `end` is None for the rest of the file; `first_line` is the number of the first line, from 1.
+    """
+
+    start: int = 0
+    end: int | None = None
+    first_line: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """A run of whole lines with their numbers (from 1), without line ends.
+
+    `problem` says why the file ends with the last of them, if it does not end as it should.
+    """
+
+    lines: list[tuple[int, bytes]]
+    problem: str | None = None
+
+
+_WHOLE = Span()
+
+
+class LandingFolder:
+    """The folder that files are delivered to. Nothing outside it is ever read."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+
+    def locate(self, relative: str) -> Path | None:
+        """Return where a file is, None if its path or a link in it leads out of the folder."""
+        path = self.root / relative
+        parts = PurePosixPath(relative).parts
+        if not parts or parts[0] == "/" or ".." in parts:
+            return None
+        if not path.resolve().is_relative_to(self.root.resolve()):
+            return None
+        return path
+
+    def relative(self, path: Path) -> str:
+        """Return a path below the folder as it appears in `_origin` and manifests."""
+        return path.relative_to(self.root).as_posix()
+
+    def find(self, pattern: str) -> list[Path]:
+        """Return the files that a pattern reads, sorted by name."""
+        found = self.root.glob(pattern)
+        return sorted(path for path in found if path.is_file() and not self.is_hidden(path))
+
+    def is_hidden(self, path: Path) -> bool:
+        """Names that start with . or _ are still being written, or not meant for us."""
+        return any(part.startswith((".", "_")) for part in path.relative_to(self.root).parts)
+
+    def matches(self, path: Path, pattern: str) -> bool:
+        """Return whether a pattern reads the file."""
+        relative = PurePosixPath(self.relative(path))
+        return len(relative.parts) == len(PurePosixPath(pattern).parts) and relative.match(pattern)
+
+    def identify(self, path: Path) -> FileIdentity | None:
+        """Return what the file is now, None if it is gone."""
+        try:
+            with path.open("rb") as file:
+                found = os.fstat(file.fileno())
+                digest = hashlib.sha256(file.read(_DIGEST_BYTES)).hexdigest()
+        except FileNotFoundError:
+            return None
+        return FileIdentity(self.relative(path), found.st_size, found.st_mtime_ns, digest)
+
+
+def read_lines(path: Path, span: Span = _WHOLE, run_bytes: int = _READ_BYTES) -> Iterator[Lines]:
+    """Yield the file's lines in runs of about `run_bytes`; gzip is read as its content.
+
+    A byte order mark at the start is dropped. The last line needs no line end.
+    """
+    number, rest = span.first_line, b""
+    problem: str | None = None
+    is_first = span.start == 0
+    for block, trouble in _blocks(path, span, run_bytes):
+        problem = trouble
+        if is_first and block:
+            block, is_first = block.removeprefix(_BOM), False
+        *whole, rest = (rest + block).split(b"\n")
+        if whole:
+            yield Lines(list(enumerate(whole, number)))
+            number += len(whole)
+    if rest or problem:
+        yield Lines([(number, rest)], problem)
+
+
+def split_file(path: Path, span_bytes: int) -> list[Span]:
+    """Return spans of about `span_bytes` that together are the file; gzip stays whole."""
+    with path.open("rb") as file:
+        if file.read(len(_GZIP)) == _GZIP:
+            return [_WHOLE]
+        file.seek(0)
+        spans, start, position, line, lines = [], 0, 0, 1, 0
+        while block := file.read(_READ_BYTES):
+            cut = block.rfind(b"\n") + 1
+            if cut and position + cut - start >= span_bytes:
+                spans.append(Span(start, position + cut, line))
+                line += lines + block.count(b"\n")
+                start, lines = position + cut, 0
+            else:
+                lines += block.count(b"\n")
+            position += len(block)
+    return [*spans, Span(start, None, line)]
+
+
+def _blocks(path: Path, span: Span, size: int) -> Iterator[tuple[bytes, str | None]]:
+    with path.open("rb") as file:
+        head = file.read(len(_GZIP))
+        file.seek(span.start)
+        if head == _GZIP:
+            yield from _unzipped(file, size)
+            return
+        left = None if span.end is None else span.end - span.start
+        while block := file.read(size if left is None else min(size, left)):
+            left = None if left is None else left - len(block)
+            yield block, None
+
+
+def _unzipped(file: io.BufferedReader, size: int) -> Iterator[tuple[bytes, str | None]]:
+    """Yield the content of a gzip file of one or more members, as far as it can be read."""
+    member = zlib.decompressobj(wbits=31)
+    waiting = b""
+    while waiting or (waiting := file.read(size)):
+        try:
+            block = member.decompress(waiting, size)
+        except zlib.error as error:
+            yield b"", f"broken gzip: {error}"
+            return
+        waiting = member.unconsumed_tail
+        yield block, None
+        if member.eof:
+            waiting = member.unused_data or file.read(size)
+            # Padding after the last member is not content.
+            if not waiting.strip(b"\0"):
+                return
+            member = zlib.decompressobj(wbits=31)
+    if not member.eof:
+        yield member.flush(), "gzip content ends early"

@@ -1,0 +1,98 @@
+"""What a micro-batch reads, written down before anything of it is landed.
+
+Spark replays a micro-batch by the names of its files alone. The manifest also keeps what those files
+were, when they arrived, and the versions of the tables they met: so that a replay does exactly what
+the first attempt did, or says why it cannot.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from livemart.engine.sources.files import FileIdentity
+from livemart.errors import StateError
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One micro-batch: arrival time, table versions before it, files by relation.
+
+    A file's identity is None if it was already gone when the micro-batch was first seen.
+    """
+
+    batch_id: int
+    landed_at: datetime
+    versions: Mapping[str, int]
+    relations: Mapping[str, tuple[str, ...]]
+    files: Mapping[str, FileIdentity | None]
+
+
+class ManifestStore:
+    """Manifests of one epoch, `root/<epoch>/<batch_id>.json`."""
+
+    def __init__(self, root: Path, epoch: str) -> None:
+        self._folder = root / epoch
+
+    def read(self, batch_id: int) -> Manifest | None:
+        """Return the manifest of a micro-batch that was begun before, None if it is new.
+
+        Raises:
+            StateError: MANIFEST_TORN.
+        """
+        path = self._path(batch_id)
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            return Manifest(
+                batch_id,
+                datetime.fromisoformat(content["landed_at"]),
+                content["versions"],
+                {name: tuple(files) for name, files in content["relations"].items()},
+                {
+                    name: FileIdentity(**identity) if identity else None
+                    for name, identity in content["files"].items()
+                },
+            )
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError, KeyError) as error:
+            raise StateError(
+                "MANIFEST_TORN",
+                f"{path}: {error}",
+                hint="restore the file, or remove it if the batch has not landed anywhere yet",
+            ) from error
+
+    def write(self, manifest: Manifest) -> None:
+        """Keep a manifest; it is whole on disk when this returns."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        path = self._path(manifest.batch_id)
+        draft = path.with_name(f".{path.name}")
+        content = {
+            "landed_at": manifest.landed_at.isoformat(),
+            "versions": dict(manifest.versions),
+            "relations": {name: list(files) for name, files in manifest.relations.items()},
+            "files": {
+                name: identity.to_json() if identity else None
+                for name, identity in manifest.files.items()
+            },
+        }
+        with draft.open("w", encoding="utf-8") as file:
+            json.dump(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.rename(path)
+
+    def newest(self, count: int) -> list[Manifest]:
+        """Return the last manifests, oldest first."""
+        known = sorted(
+            int(path.stem) for path in self._folder.glob("*.json") if path.stem.isdigit()
+        )
+        found = (self.read(batch_id) for batch_id in known[-count:])
+        return [manifest for manifest in found if manifest is not None]
+
+    def _path(self, batch_id: int) -> Path:
+        return self._folder / f"{batch_id}.json"
