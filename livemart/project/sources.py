@@ -16,6 +16,7 @@ from typing import Any, get_args
 import yaml
 
 from livemart.errors import ConfigError
+from livemart.intervals import parse_interval
 from livemart.project.graph import Column, Policy, StreamSpec
 from livemart.project.types import TYPE_WORDS, TypeSyntaxError, parse_type
 
@@ -26,8 +27,6 @@ DRIFTS = ("rescue", "evolve", "fail")
 POLICIES: tuple[str, ...] = get_args(Policy)
 
 _KEYS = tuple(each.name for each in fields(StreamSpec))
-_UNITS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
-_INTERVAL = re.compile(r"(\d+)\s*([a-z]+)")
 # Keys and sequences need types whose values can be compared.
 _UNORDERED = ("array", "map", "struct", "binary")
 
@@ -133,31 +132,6 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """
     found = difflib.get_close_matches(word, list(known), n=1)
     return f", did you mean {found[0]}?" if found else ""
-
-
-def parse_interval(text: object) -> timedelta:
-    """Return the length of an interval such as `1 hour` or `1 day 12 hours`.
-
-    Raises:
-        ValueError: not an interval, or not longer than zero.
-
-    >>> parse_interval("48 hours")
-    datetime.timedelta(days=2)
-    """
-    words = str(text).strip().lower().removeprefix("interval ").replace(",", " ")
-    seconds, rest = 0, words
-    while rest.strip():
-        match = _INTERVAL.match(rest.strip())
-        if match is None:
-            raise ValueError(f"found {text!r}")
-        unit = match[2] if match[2] in _UNITS else match[2].removesuffix("s")
-        if unit not in _UNITS:
-            raise ValueError(f"found {text!r}{nearest(match[2], [*_UNITS])}")
-        seconds += int(match[1]) * _UNITS[unit]
-        rest = rest.strip()[match.end() :]
-    if not seconds:
-        raise ValueError(f"found {text!r}")
-    return timedelta(seconds=seconds)
 
 
 def source_lines(text: str, source: str, table: str) -> dict[tuple[str, ...], int]:
@@ -320,12 +294,12 @@ class _Reader:
         if value is None or str(value).lower() == "none":
             return None
         try:
-            return parse_interval(value)
+            return parse_interval(str(value))
         except ValueError as error:
             self._refuse(
                 "SOURCE_VALUE_INVALID",
                 ("meta", key),
-                str(error),
+                f"found {error}",
                 "write an interval such as `1 hour`, `90 minutes` or `7 days`, or none",
             )
             return default
