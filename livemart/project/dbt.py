@@ -283,9 +283,12 @@ def attached(connection: Connection, warehouse: Path | None) -> Iterator[None]:
 def attach(session: SessionFactory, warehouse: Path) -> None:
     """Let the dbt of this process work on `warehouse` through `session`, for good."""
     from dbt.adapters.spark import session as spark_session
+    from dbt_common.context import get_invocation_context
 
     _know_macros()
-    os.environ[_WAREHOUSE] = str(warehouse)
+    # dbt has copied the environment before it calls a plugin.
+    environment: Any = get_invocation_context().env
+    environment[_WAREHOUSE] = str(warehouse)
     module: Any = spark_session
     module.Connection = Connection(lambda parameters: SparkCursor(session, parameters))
 
