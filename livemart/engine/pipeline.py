@@ -241,25 +241,17 @@ class Pipeline:
     def _await(
         self, body: Callable[[LandedBatch], None], trigger: Literal["available_now"] | timedelta
     ) -> None:
-        failures: list[BaseException] = []
-
-        def guarded(batch: LandedBatch) -> None:
-            try:
-                body(batch)
-            except BaseException as error:
-                # Across the JVM only its text would arrive.
-                failures.append(error)
-                raise
-
-        query = self._landing().stream(self._runtime.checkpoint, guarded, trigger=trigger)
+        landing = self._landing()
+        query = landing.stream(self._runtime.checkpoint, body, trigger=trigger)
         try:
             while not query.awaitTermination(_POLL_SECONDS):
                 if self._stop.is_set():
                     self._end(query)
                     return
         except Exception as error:
-            if failures:
-                raise failures[0] from error
+            # Across the JVM only its text arrives.
+            if landing.failure is not None:
+                raise landing.failure from error
             raise
         finally:
             if query.isActive:
