@@ -9,7 +9,7 @@ import os
 import shutil
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -18,12 +18,12 @@ from typing import Literal, Protocol
 from livemart.engine.epoch import Recorded, open_checkpoint, read_epoch
 from livemart.engine.jars import delta_jars
 from livemart.engine.java import require_java
+from livemart.engine.lock import Holder, is_held, who_holds
 from livemart.errors import LivemartError
 from livemart.publish.snapshots import SnapshotLog
 
 Level = Literal["ok", "warning", "problem"]
 
-CONNECT_PORT = 15002
 _GIB = 1024**3
 _DISK_PROBLEM, _DISK_WARNING = 1 * _GIB, 5 * _GIB
 _PINNED = ("pyspark", "delta-spark", "deltalake", "dbt-core", "dbt-spark", "sqlglot")
@@ -59,10 +59,10 @@ class Places(Protocol):
     def jars(self) -> Path | None: ...
 
 
-def diagnose(places: Places, *, connect_port: int = CONNECT_PORT) -> list[Finding]:
+def diagnose(places: Places) -> list[Finding]:
     """Return a finding for everything looked at, in the order in which a run would meet it."""
     warehouse = places.warehouse
-    holder = find_lock_holder(warehouse / "_livemart" / "lock")
+    holder = who_holds(warehouse)
     checks: Sequence[Callable[[], Finding]] = (
         _check_python,
         lambda: _guarded("java", lambda: f"Java 17 at {require_java()}"),
@@ -70,8 +70,8 @@ def diagnose(places: Places, *, connect_port: int = CONNECT_PORT) -> list[Findin
         lambda: _guarded("jars", lambda: f"two jars in {delta_jars(places.jars)[0].parent}"),
         lambda: check_disk(warehouse),
         lambda: check_landing(places.landing),
-        lambda: check_lock(holder),
-        lambda: check_port(connect_port, has_runner=holder is not None),
+        lambda: check_lock(holder, is_locked=is_held(warehouse)),
+        lambda: check_loopback(holder),
         lambda: check_checkpoint(warehouse),
     )
     return [check() for check in checks]
@@ -137,29 +137,32 @@ def check_landing(landing: Path) -> Finding:
     return Finding("landing", "ok", str(landing))
 
 
-def check_lock(holder: int | None) -> Finding:
+def check_lock(holder: Holder | None, *, is_locked: bool) -> Finding:
     """Tell which process writes this warehouse."""
-    if holder is None:
+    if not is_locked:
         return Finding("lock", "ok", "no runner")
-    message = f"held by process {holder}{_command_of(holder)}"
-    hint = (
-        "one runner writes a warehouse: stop that one (Ctrl-C or SIGTERM) before you start another"
-    )
-    return Finding("lock", "warning", message, hint)
+    hint = "one runner writes a warehouse: stop it (Ctrl-C or SIGTERM) before you start another"
+    return Finding("lock", "warning", f"held by {holder or 'another process'}", hint)
 
 
-def check_port(port: int, *, has_runner: bool) -> Finding:
-    """Look whether the runner could offer Spark Connect to other terminals."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def check_loopback(holder: Holder | None) -> Finding:
+    """Look whether Spark can talk to itself, or a live runner's Spark Connect server answers."""
+    if holder is not None and holder.connect_port is not None:
+        address = ("127.0.0.1", holder.connect_port)
         try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            if has_runner:
-                return Finding("port", "ok", f"{port} in use, beside a live runner")
-            hint = "stop what listens there, or the next runner takes another port"
-            return Finding("port", "warning", f"127.0.0.1:{port} is in use", hint)
-    return Finding("port", "ok", f"127.0.0.1:{port} is free")
+            socket.create_connection(address, timeout=2).close()
+        except OSError as error:
+            hint = "dbt in another terminal cannot join: stop the runner and start it again"
+            message = f"Spark Connect at 127.0.0.1:{address[1]}: {error}"
+            return Finding("loopback", "warning", message, hint)
+        return Finding("loopback", "ok", f"Spark Connect answers at 127.0.0.1:{address[1]}")
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            socket.create_connection(server.getsockname(), timeout=2).close()
+    except OSError as error:
+        hint = "allow connections of this machine to itself: Spark's processes talk over 127.0.0.1"
+        return Finding("loopback", "problem", f"127.0.0.1: {error}", hint)
+    return Finding("loopback", "ok", "ports can be opened on 127.0.0.1")
 
 
 def check_checkpoint(warehouse: Path) -> Finding:
@@ -180,36 +183,6 @@ def check_checkpoint(warehouse: Path) -> Finding:
         hint = "see `status` for the tests that hold it; readers stay on the snapshot before"
         return Finding("checkpoint", "warning", f"{message}; the newest snapshot is held", hint)
     return Finding("checkpoint", "ok", message)
-
-
-def find_lock_holder(lock: Path, *, table: Path = Path("/proc/locks")) -> int | None:
-    """Return the process that holds `lock`, without touching the lock; None if nobody does.
-
-    Where the kernel does not list its locks (not Linux), nobody is found.
-    """
-    try:
-        inode = lock.stat().st_ino
-        lines = table.read_text(encoding="ascii").splitlines()
-    except OSError:
-        return None
-    return next((pid for pid, locked in _locks(lines) if locked == inode), None)
-
-
-def _locks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """`1: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF`; one that waits has `->` second."""
-    for line in lines:
-        words = line.split()
-        if len(words) >= 6 and words[1] != "->":
-            yield int(words[4]), int(words[5].rpartition(":")[2])
-
-
-def _command_of(pid: int) -> str:
-    try:
-        command = Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return ""
-    words = command.replace(b"\0", b" ").decode(errors="replace").split()
-    return f" ({' '.join(words)[:80]})" if words else ""
 
 
 def _check_python() -> Finding:

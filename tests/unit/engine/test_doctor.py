@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import pytest
 from livemart.engine import doctor
 from livemart.engine.doctor import Finding, diagnose, render_findings
 from livemart.engine.epoch import open_checkpoint
+from livemart.engine.lock import Holder, hold_warehouse
 
 GIB = 1024**3
 
@@ -33,7 +33,7 @@ def test_everything_is_looked_at_even_when_something_is_wrong(tmp_path: Path) ->
         "disk",
         "landing",
         "lock",
-        "port",
+        "loopback",
         "checkpoint",
     ]
 
@@ -67,48 +67,36 @@ def test_little_space_is_said_before_a_commit_fails(
     assert actual.level == expected
 
 
-def test_the_holder_of_the_lock_is_found_and_not_disturbed(tmp_path: Path) -> None:
-    lock = tmp_path / "lock"
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+def test_the_holder_of_the_lock_is_named(tmp_path: Path) -> None:
+    with hold_warehouse(tmp_path):
+        findings = {each.name: each for each in diagnose(Places(tmp_path, tmp_path))}
 
-        holder = doctor.find_lock_holder(lock)
-        finding = doctor.check_lock(holder)
-
-    assert holder == os.getpid()
-    assert finding.level == "warning"
-    assert f"process {os.getpid()} (" in finding.message
+    assert findings["lock"].level == "warning"
+    assert f"held by process {os.getpid()} (" in findings["lock"].message
 
 
 def test_a_lock_file_that_nobody_holds_is_free(tmp_path: Path) -> None:
-    lock = tmp_path / "lock"
-    lock.touch()
+    with hold_warehouse(tmp_path):
+        pass
 
-    assert doctor.find_lock_holder(lock) is None
-    assert doctor.find_lock_holder(tmp_path / "none") is None
-    assert doctor.check_lock(None).level == "ok"
+    findings = {each.name: each for each in diagnose(Places(tmp_path, tmp_path))}
 
-
-def test_a_process_that_waits_for_a_lock_does_not_hold_it(tmp_path: Path) -> None:
-    lock, table = tmp_path / "lock", tmp_path / "locks"
-    lock.touch()
-    inode = lock.stat().st_ino
-    table.write_text(f"1: -> FLOCK  ADVISORY  WRITE 7 fe:00:{inode} 0 EOF\n")
-
-    assert doctor.find_lock_holder(lock, table=table) is None
+    assert findings["lock"].level == "ok"
 
 
-def test_a_port_in_use_is_a_warning_unless_a_runner_lives() -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        port = other.getsockname()[1]
+def test_spark_connect_is_asked_for_an_answer() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        holder = Holder(1, "stream", "now", connect_port=server.getsockname()[1])
 
-        alone = doctor.check_port(port, has_runner=False)
-        beside = doctor.check_port(port, has_runner=True)
+        listening = doctor.check_loopback(holder)
+    gone = doctor.check_loopback(holder)
 
-    assert alone.level == "warning"
-    assert beside.level == "ok"
+    assert listening.level == "ok"
+    assert gone.level == "warning"
+
+
+def test_without_a_runner_loopback_itself_is_tried() -> None:
+    assert doctor.check_loopback(None).level == "ok"
 
 
 def test_a_missing_landing_folder_is_said(tmp_path: Path) -> None:
