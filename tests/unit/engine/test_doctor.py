@@ -13,6 +13,8 @@ from livemart.engine import doctor
 from livemart.engine.doctor import Finding, diagnose, render_findings
 from livemart.engine.epoch import open_checkpoint
 from livemart.engine.lock import Holder, hold_warehouse
+from livemart.publish.snapshots import SnapshotLog
+from tests.unit.observe.outcomes import make_snapshot
 
 GIB = 1024**3
 
@@ -121,6 +123,15 @@ def test_a_torn_epoch_is_a_problem_with_advice(tmp_path: Path) -> None:
     assert actual.is_problem
     assert actual.message.startswith("CHECKPOINT_TORN")
     assert actual.hint
+
+
+def test_a_log_without_its_checkpoint_is_a_problem_with_advice(tmp_path: Path) -> None:
+    SnapshotLog(tmp_path).append(make_snapshot())
+
+    actual = doctor.check_checkpoint(tmp_path)
+
+    assert actual.is_problem
+    assert actual.message.startswith("CHECKPOINT_LOST")
 
 
 def test_the_next_step_stands_below_what_is_not_well() -> None:
