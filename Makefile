@@ -6,6 +6,7 @@ PYTEST := $(BIN)/python -m pytest
 SPARK_PYTEST := $(PYTEST) -p no:xdist
 
 .DEFAULT_GOAL := help
+.NOTPARALLEL:
 .PHONY: help env env-unit demo demo-once test test-unit test-dbt test-integration test-equivalence \
 	test-faults test-nightly golden bench-refresh lint format lock clean
 
@@ -42,6 +43,7 @@ test-faults: env
 	$(SPARK_PYTEST) tests/faults
 
 test-nightly: export LIVEMART_NIGHTLY := 1
+test-nightly: export PYTEST_ADDOPTS := --timeout=14400
 test-nightly: test ## All tests with every count in full (hours)
 
 golden: env-unit ## Rewrite the golden files of the planner; review the diff

@@ -1,0 +1,56 @@
+"""Documentation names every command, every setting and the versions that are installed."""
+
+from __future__ import annotations
+
+import re
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from livemart.cli import cli
+from livemart.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[3]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def names_in_first_column(text: str) -> set[str]:
+    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+    return {name.split()[0] for row in rows for name in re.findall(r"`([^`]+)`", row)}
+
+
+def test_every_command_stands_in_the_readme() -> None:
+    expected = set(cli.commands)
+
+    actual = names_in_first_column(README)
+
+    assert actual == expected
+
+
+def test_every_setting_is_documented_and_no_other() -> None:
+    expected = set(Settings.model_fields)
+
+    actual = names_in_first_column((ROOT / "docs" / "settings.md").read_text(encoding="utf-8"))
+
+    assert actual == expected
+
+
+@pytest.mark.parametrize(
+    ("distribution", "digits"),
+    [("pyspark", 3), ("delta-spark", 3), ("deltalake", 2), ("dbt-core", 2), ("dbt-spark", 3)],
+)
+def test_the_version_table_is_what_is_installed(distribution: str, digits: int) -> None:
+    version = ".".join(metadata.version(distribution).split(".")[:digits])
+
+    assert version in README
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("docs/*.md")) + [ROOT / "README.md"])
+def test_links_between_documents_lead_somewhere(path: Path) -> None:
+    expected: list[str] = []
+
+    links = re.findall(r"\]\((?!http)([^)#]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8"))
+    actual = [link for link in links if not (path.parent / link).exists()]
+
+    assert actual == expected
