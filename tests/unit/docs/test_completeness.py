@@ -46,7 +46,7 @@ def test_the_version_table_is_what_is_installed(distribution: str, digits: int) 
     assert version in README
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob("docs/*.md")) + [ROOT / "README.md"])
+@pytest.mark.parametrize("path", [*sorted(ROOT.glob("docs/*.md")), ROOT / "README.md"])
 def test_links_between_documents_lead_somewhere(path: Path) -> None:
     expected: list[str] = []
 
