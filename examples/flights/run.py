@@ -11,10 +11,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent
-if str(PROJECT) not in sys.path:
-    sys.path.insert(0, str(PROJECT))
+ROOT = PROJECT.parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
 
-from deliver import CACHE, LAST_WEEK, Delivery, DeliveryError, fetch, week_ends_at  # noqa: E402
+from examples.flights.deliver import (  # noqa: E402
+    CACHE,
+    LAST_WEEK,
+    Delivery,
+    DeliveryError,
+    fetch,
+    week_ends_at,
+)
 
 
 class Run:
@@ -41,7 +49,7 @@ class Run:
         return self._step("verify", "verify", None)
 
     def _step(self, title: str, command: str, week: int | None) -> int:
-        arguments = [sys.executable, str(PROJECT.parents[1] / "runner.py"), command]
+        arguments = [sys.executable, str(ROOT / "runner.py"), command]
         arguments += ["--project-dir", str(PROJECT)]
         arguments += ["--warehouse", str(self._warehouse), "--landing", str(self._landing)]
         if week is not None:
