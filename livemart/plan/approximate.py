@@ -63,6 +63,7 @@ def _of_scope(
     query = scope.expression
     if isinstance(query, exp.SetOperation):
         left, right = query.left.unnest(), query.right.unnest()
+        assert isinstance(right, exp.Query)
         names = [name.lower() for name in query.named_selects]
         pairs = zip(names, right.named_selects, strict=False)
         flags = dict(found.get(id(left), {}))

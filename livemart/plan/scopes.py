@@ -149,7 +149,8 @@ class _Builder:
         outputs = self._outputs(tree)
         for expr in outputs.values():
             self._replace_scalar_subqueries(expr, environment, is_condition=False)
-        outputs = {name: _detached(expr) for name, expr in outputs.items()}
+            self._refuse_subqueries(expr)
+        outputs = {name: expr.copy() for name, expr in outputs.items()}
         relation, outputs = self._generated(relation, outputs)
         having = tree.args.get("having")
         conditions = [having.this] if having is not None else []
@@ -157,9 +158,14 @@ class _Builder:
             self._refuse_subqueries(condition)
         outputs = {name: _window_struct(expr, tree) for name, expr in outputs.items()}
         relation = self._aggregated(relation, tree, list(outputs.values()), conditions)
+        if conditions:
+            # Groups may come and go by the condition: what lies above is not additive any more.
+            relation = Filter(relation, ())
         qualify_ = tree.args.get("qualify")
         computed = [*outputs.values(), *([qualify_.this] if qualify_ is not None else [])]
         relation = self._windowed(relation, tree, computed)
+        if qualify_ is not None:
+            relation = Filter(relation, ())
         relation = Project(relation, outputs)
         if tree.args.get("distinct"):
             if tree.args["distinct"].args.get("on"):
@@ -257,7 +263,18 @@ class _Builder:
         else:
             joined = "inner" if condition is not None else "cross"
         rights = frozenset({qualifier})
-        return Join(left, right, joined, equi_keys(condition, rights), rights)
+        keys = equi_keys(condition, rights)
+        where = tree.args.get("where")
+        if joined == "cross" and where is not None:
+            # `from a, b where a.k = b.k`: the condition of the join stands in WHERE.
+            lefts = frozenset(_qualifiers(left))
+            keys = [
+                key
+                for key in equi_keys(where.this, rights)
+                if {found.table for found in columns_of(key.left)} <= lefts
+            ]
+            joined = "inner" if keys else "cross"
+        return Join(left, right, joined, keys, rights)
 
     def _clock_joined(self, join: exp.Join, environment: _Environment) -> tuple[str, int] | None:
         """Return qualifier and occurrence if the joined item is the clock itself."""
@@ -338,7 +355,7 @@ class _Builder:
         for subquery in list(expr.find_all(exp.Subquery)):
             if isinstance(subquery.parent, exp.Exists | exp.In | exp.From | exp.Join):
                 continue
-            if not isinstance(subquery.this, exp.Select) or subquery.find_ancestor(exp.Subquery):
+            if not isinstance(subquery.this, exp.Select) or _is_nested(subquery, expr):
                 continue
             value = self._scalar(subquery.this, environment)
             if value is None:
@@ -405,7 +422,11 @@ class _Builder:
                 )
         keys: list[Expr] = []
         if group is not None:
-            if any(group.args.get(kind) for kind in ("grouping_sets", "cube", "rollup", "totals")):
+            if any(
+                group.args.get(kind) for kind in ("grouping_sets", "cube", "rollup", "totals")
+            ) or any(
+                isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets) for node in group.walk()
+            ):
                 raise Unplannable(
                     Reason("GLOBAL_AGG", "grouping sets hold a total over all rows", line_of(group))
                 )
@@ -601,6 +622,16 @@ def _qualifiers(relation: Relation) -> list[str]:
     return [name for source in relation.inputs for name in _qualifiers(source)]
 
 
+def _is_nested(subquery: Expr, root: Expr) -> bool:
+    """Return True if another subquery stands between a subquery and the root."""
+    node = subquery.parent
+    while node is not None and node is not root:
+        if isinstance(node, exp.Subquery):
+            return True
+        node = node.parent
+    return False
+
+
 def _column_aliases(item: Expr) -> tuple[str, ...]:
     alias = item.args.get("alias")
     return tuple(name.name for name in alias.args.get("columns") or ()) if alias else ()
@@ -610,10 +641,6 @@ def _replace_columns(tree: exp.Select, qualifier: str, occurrence: int) -> None:
     for reference in list(tree.find_all(exp.Column)):
         if reference.table == qualifier:
             reference.replace(clock_value(occurrence, reference.name))
-
-
-def _detached(expr: Expr) -> Expr:
-    return expr.copy()
 
 
 def _unsupported(what: str, node: Expr) -> Unplannable:

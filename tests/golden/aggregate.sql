@@ -1,0 +1,67 @@
+# title: counts and decimal sums are additive
+select restaurant_id, count(*) as orders, sum(amount) as amount from bronze.orders group by 1;
+signed groups keys=(restaurant_id) unique=(restaurant_id);
+
+# title: without a count(*) an empty group cannot be told
+select restaurant_id, sum(amount) as amount from bronze.orders group by 1;
+region keys=(restaurant_id) unique=(restaurant_id);
+
+# title: a cast and a default are seen through
+select restaurant_id, count(*) as orders, cast(coalesce(sum(amount), 0) as decimal(18, 2)) as amount from bronze.orders group by 1;
+signed groups keys=(restaurant_id) unique=(restaurant_id);
+
+# title: min, max and avg are recomputed by key
+select restaurant_id, min(amount) as lowest, max(amount) as highest, avg(amount) as mean from bronze.orders group by 1;
+region keys=(restaurant_id) unique=(restaurant_id);
+
+# title: an exact distinct count is recomputed by key
+select restaurant_id, count(distinct customer_id) as customers from bronze.orders group by 1;
+region keys=(restaurant_id) unique=(restaurant_id);
+
+# title: a sketch is recomputed by key
+select restaurant_id, date_trunc('hour', ordered_at) as hour_started_at, hll_sketch_agg(customer_id) as sketch from bronze.orders group by 1, 2;
+region keys=(restaurant_id, hour_started_at) unique=(restaurant_id, hour_started_at);
+
+# title: panes by window()
+select restaurant_id, window(ordered_at, '5 minutes').start as pane_started_at, count(*) as orders from bronze.orders group by 1, 2;
+signed groups keys=(restaurant_id, pane_started_at) unique=(restaurant_id, pane_started_at);
+
+# title: window is also the name of a column
+select restaurant_id, window.start as pane_started_at, max(amount) as highest from bronze.orders group by restaurant_id, window(ordered_at, '5 minutes');
+region keys=(restaurant_id, pane_started_at);
+
+# title: having is recomputed by key
+select restaurant_id, count(*) as orders from bronze.orders group by 1 having count(*) > 2;
+region keys=(restaurant_id) unique=(restaurant_id);
+
+# title: GROUP BY ALL
+select restaurant_id, status, count(*) as orders from bronze.orders group by all;
+signed groups keys=(restaurant_id, status) unique=(restaurant_id, status);
+
+# title: an aggregate of an aggregate is confined by the common key
+select restaurant_id, max(n) as most from (select restaurant_id, customer_id, count(*) as n from bronze.orders group by 1, 2) as per_customer group by 1;
+region keys=(restaurant_id) unique=(restaurant_id);
+
+# title: a key that is not in the output is lost
+select count(*) as orders from bronze.orders group by restaurant_id;
+full reason=KEY_NOT_IN_OUTPUT;
+
+# title: no GROUP BY depends on every row
+select count(*) as orders from bronze.orders;
+full reason=GLOBAL_AGG;
+
+# title: grouping sets hold a grand total
+select restaurant_id, count(*) as orders from bronze.orders group by rollup(restaurant_id);
+full reason=GLOBAL_AGG;
+
+# title: collect_list depends on the order of rows
+select restaurant_id, collect_list(order_id) as ids from bronze.orders group by 1;
+full reason=NONDETERMINISTIC_AGG;
+
+# title: a session depends on its neighbours, within the key
+select restaurant_id, session_window(ordered_at, '10 minutes').start as started_at, count(*) as orders from bronze.orders group by restaurant_id, session_window(ordered_at, '10 minutes');
+region keys=(restaurant_id);
+
+# title: a session without another key is not confined
+select session_window(ordered_at, '10 minutes').start as started_at, count(*) as orders from bronze.orders group by session_window(ordered_at, '10 minutes');
+full reason=KEY_NOT_IN_OUTPUT;

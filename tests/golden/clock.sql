@@ -1,0 +1,27 @@
+# title: totals of a window against the clock
+select restaurant_id, count(*) as panes, sum(order_count) as orders from mart.order_panes where pane_started_at >= (select clock.as_of from livemart.clock as clock) - interval 24 hours and pane_started_at < (select clock.as_of from livemart.clock as clock) group by 1;
+signed groups keys=(restaurant_id) unique=(restaurant_id) slices=(pane_started_at);
+
+# title: the clock by a cross join
+select orders.restaurant_id, count(*) as n from bronze.orders as orders cross join livemart.clock as clock where orders.ordered_at between clock.as_of - interval 1 hour and clock.as_of group by 1;
+signed groups keys=(restaurant_id) unique=(restaurant_id) slices=(ordered_at);
+
+# title: whole hours
+select restaurant_id, count(*) as panes from mart.order_panes where pane_started_at >= date_trunc('hour', (select clock.as_of from livemart.clock as clock)) - interval 24 hours group by 1;
+signed groups keys=(restaurant_id) unique=(restaurant_id) slices=(pane_started_at);
+
+# title: a time made of a stored time
+select order_id from bronze.orders where date_trunc('hour', ordered_at) >= (select clock.as_of from livemart.clock as clock) - interval 24 hours;
+signed rows keys=(order_id) unique=(order_id) slices=(ordered_at);
+
+# title: a ranking within a window
+select restaurant_id, dish_id, rank() over (partition by restaurant_id order by sold desc) as place from (select orders.restaurant_id, orders.customer_id as dish_id, count(*) as sold from bronze.orders as orders where orders.ordered_at >= (select clock.as_of from livemart.clock as clock) - interval 24 hours group by 1, 2) as totals;
+region keys=(restaurant_id) unique=(restaurant_id, dish_id) slices=(ordered_at);
+
+# title: the clock in the output changes every row
+select restaurant_id, (select clock.as_of from livemart.clock as clock) as as_of from bronze.restaurants;
+full reason=SUBQUERY_NOT_INCREMENTALIZABLE;
+
+# title: a scalar subquery with an aggregate
+select order_id from bronze.orders where amount > (select avg(amount) from bronze.orders);
+full reason=SUBQUERY_NOT_INCREMENTALIZABLE;

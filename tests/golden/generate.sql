@@ -1,0 +1,19 @@
+# title: exploded elements are linear
+select orders.order_id, item.dish_id from bronze.orders as orders lateral view explode(orders.items) exploded as item;
+signed rows keys=(order_id);
+
+# title: explode in the select list
+select order_id, explode(items) as item from bronze.orders;
+signed rows keys=(order_id);
+
+# title: totals of exploded elements are additive
+select item.dish_id, count(*) as rows, sum(item.quantity) as sold from bronze.orders as orders lateral view explode(orders.items) exploded as item group by 1;
+signed groups unique=(dish_id);
+
+# title: a join on an exploded element finds its rows again
+select orders.order_id, dishes.dish_name, max(item.quantity) as most from bronze.orders as orders lateral view explode(orders.items) exploded as item inner join bronze.dishes as dishes on item.dish_id = dishes.dish_id group by 1, 2;
+region keys=(order_id) unique=(order_id, dish_name);
+
+# title: inline in a select list has no rule
+select order_id, inline(items) from bronze.orders;
+full reason=PARSE_UNSUPPORTED;

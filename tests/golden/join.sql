@@ -1,0 +1,51 @@
+# title: a fact with a dimension
+select orders.order_id, restaurants.restaurant_name from bronze.orders as orders inner join bronze.restaurants as restaurants on orders.restaurant_id = restaurants.restaurant_id;
+signed rows lookups=1/1 keys=(order_id) unique=(order_id);
+
+# title: a left join with a changing dimension
+select orders.order_id, restaurants.restaurant_name from bronze.orders as orders left join bronze.restaurants as restaurants on orders.restaurant_id = restaurants.restaurant_id;
+signed rows lookups=1/1 keys=(order_id) unique=(order_id);
+
+# title: totals over a join
+select restaurants.currency_code, count(*) as orders, sum(orders.amount) as amount from bronze.orders as orders inner join bronze.restaurants as restaurants on orders.restaurant_id = restaurants.restaurant_id group by 1;
+signed groups lookups=1/1 keys=(currency_code) unique=(currency_code);
+
+# title: a left join on an aggregate is confined by the key
+select restaurants.restaurant_id, totals.n from bronze.restaurants as restaurants left join (select restaurant_id, max(amount) as n from bronze.orders group by 1) as totals on restaurants.restaurant_id = totals.restaurant_id;
+region keys=(restaurant_id) unique=(restaurant_id);
+
+# title: a right join is a left join of the sides swapped
+select restaurants.restaurant_id, orders.order_id from bronze.orders as orders right join bronze.restaurants as restaurants on orders.restaurant_id = restaurants.restaurant_id;
+signed rows lookups=1/1 keys=(restaurant_id) unique=(restaurant_id, order_id);
+
+# title: a full outer join has no preserved side
+select orders.order_id, dishes.dish_id from bronze.orders as orders full outer join bronze.dishes as dishes on orders.order_id = dishes.dish_id;
+full reason=KEY_NOT_IN_OUTPUT;
+
+# title: a cross join with constants
+select restaurants.restaurant_id, hours.window_hours from bronze.restaurants as restaurants cross join (values (1), (24)) as hours(window_hours);
+signed rows keys=(restaurant_id);
+
+# title: a left anti join
+select dishes.dish_id from bronze.dishes as dishes left anti join bronze.restaurants as restaurants on dishes.restaurant_id = restaurants.restaurant_id;
+signed rows lookups=1/1 keys=(dish_id) unique=(dish_id);
+
+# title: a self join reads two occurrences
+select a.order_id, b.order_id as other_id from bronze.orders as a inner join bronze.orders as b on a.customer_id = b.customer_id and a.order_id < b.order_id;
+signed rows lookups=1/1 keys=(order_id) unique=(order_id, other_id);
+
+# title: NOT IN is aware of NULL
+select dish_id from bronze.dishes where restaurant_id not in (select restaurant_id from bronze.restaurants);
+full reason=NULL_AWARE_ANTI;
+
+# title: EXISTS is recomputed
+select dish_id from bronze.dishes as d where exists (select 1 from bronze.restaurants as r where r.restaurant_id = d.restaurant_id);
+full reason=SUBQUERY_NOT_INCREMENTALIZABLE;
+
+# title: a comma join with its condition in WHERE
+select orders.order_id, restaurants.restaurant_name from bronze.orders as orders, bronze.restaurants as restaurants where orders.restaurant_id = restaurants.restaurant_id and orders.amount > 3;
+signed rows lookups=1/1 keys=(order_id) unique=(order_id);
+
+# title: EXISTS in the select list
+select dish_id, exists (select 1 from bronze.restaurants as r where r.restaurant_id = d.restaurant_id) as known from bronze.dishes as d;
+full reason=SUBQUERY_NOT_INCREMENTALIZABLE;

@@ -1,0 +1,15 @@
+# title: branches of rows
+select order_id as id from bronze.orders union all select dish_id as id from bronze.dishes;
+signed rows keys=(id);
+
+# title: branches told apart by a constant hold different groups
+select restaurant_id, 1 as kind, count(*) as n from bronze.orders group by 1, 2 union all select restaurant_id, 2 as kind, count(*) as n from bronze.dishes group by 1, 2;
+signed groups keys=(restaurant_id, kind) unique=(restaurant_id, kind);
+
+# title: branches that may hold the same group are recomputed
+select restaurant_id, count(*) as n from bronze.orders group by 1 union all select restaurant_id, count(*) as n from bronze.dishes group by 1;
+region keys=(restaurant_id);
+
+# title: EXCEPT has no rule yet
+select restaurant_id from bronze.orders except select restaurant_id from bronze.dishes;
+full reason=PARSE_UNSUPPORTED;

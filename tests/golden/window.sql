@@ -1,0 +1,67 @@
+# title: a row number with a unique last sort column is local in its partition
+select restaurant_id, dish_id, row_number() over (partition by restaurant_id order by quantity_sold desc, dish_id asc) as dish_rank from mart.dish_totals;
+region keys=(restaurant_id) unique=(restaurant_id, dish_rank);
+
+# title: a row number that can tie is recomputed in full
+select restaurant_id, row_number() over (partition by restaurant_id order by quantity_sold desc) as dish_rank from mart.dish_totals;
+full reason=NONDETERMINISTIC_ORDER;
+
+# title: rank is the same under ties
+select restaurant_id, dish_id, rank() over (partition by restaurant_id order by quantity_sold desc) as dish_rank from mart.dish_totals;
+region keys=(restaurant_id) unique=(restaurant_id, dish_id);
+
+# title: a RANGE frame is local in time
+select restaurant_id, pane_started_at, sum(order_count) over (partition by restaurant_id order by pane_started_at range between interval 24 hours preceding and current row) as orders_24h from mart.order_panes;
+region keys=(restaurant_id) time=pane_started_at before=86400s after=0s unique=(restaurant_id, pane_started_at);
+
+# title: frames side by side widen by the widest
+select restaurant_id, pane_started_at, sum(order_count) over (partition by restaurant_id order by pane_started_at range between interval 1 hour preceding and interval 5 minutes following) as a, sum(order_count) over (partition by restaurant_id order by pane_started_at range between interval 168 hours preceding and current row) as b from mart.order_panes;
+region keys=(restaurant_id) time=pane_started_at before=604800s after=300s unique=(restaurant_id, pane_started_at);
+
+# title: a descending order swaps the margins
+select restaurant_id, pane_started_at, sum(order_count) over (partition by restaurant_id order by pane_started_at desc range between interval 1 hour preceding and current row) as a from mart.order_panes;
+region keys=(restaurant_id) time=pane_started_at before=0s after=3600s unique=(restaurant_id, pane_started_at);
+
+# title: an unbounded frame is local in the partition alone
+select restaurant_id, pane_started_at, sum(order_count) over (partition by restaurant_id order by pane_started_at) as running from mart.order_panes;
+region keys=(restaurant_id) unique=(restaurant_id, pane_started_at);
+
+# title: ROWS frames need a total order
+select restaurant_id, sum(amount) over (partition by restaurant_id order by ordered_at rows between 2 preceding and current row) as a from bronze.orders;
+full reason=NONDETERMINISTIC_ORDER;
+
+# title: lag over a total order
+select order_id, customer_id, lag(order_id) over (partition by customer_id order by ordered_at, order_id) as previous from bronze.orders;
+region keys=(customer_id) unique=(order_id);
+
+# title: two partitions share their common key
+select restaurant_id, order_id, count(*) over (partition by restaurant_id, status) as a, count(*) over (partition by restaurant_id) as b from bronze.orders;
+region keys=(restaurant_id) unique=(order_id);
+
+# title: two partitions without a common key are recomputed in full
+select order_id, restaurant_id, customer_id, count(*) over (partition by customer_id) as a, count(*) over (partition by restaurant_id) as b from bronze.orders;
+full reason=KEY_NOT_IN_OUTPUT;
+
+# title: no PARTITION BY
+select order_id, row_number() over (order by order_id) as place from bronze.orders;
+full reason=WINDOW_WITHOUT_PARTITION_BY;
+
+# title: a named window
+select restaurant_id, pane_started_at, sum(order_count) over w as a from mart.order_panes window w as (partition by restaurant_id order by pane_started_at range between interval 1 hour preceding and current row);
+region keys=(restaurant_id) time=pane_started_at before=3600s after=0s unique=(restaurant_id, pane_started_at);
+
+# title: the first of each key
+select order_id, customer_id from (select *, row_number() over (partition by customer_id order by ordered_at desc, order_id) as place from bronze.orders) as ranked where place = 1;
+region keys=(customer_id) unique=(order_id);
+
+# title: LIMIT
+select order_id from bronze.orders order by order_id limit 3;
+full reason=WINDOW_WITHOUT_PARTITION_BY;
+
+# title: LIMIT without an order
+select order_id from bronze.orders limit 3;
+full reason=LIMIT_WITHOUT_ORDER;
+
+# title: QUALIFY
+select order_id, customer_id from bronze.orders qualify row_number() over (partition by customer_id order by ordered_at, order_id) = 1;
+region keys=(customer_id) unique=(order_id);
