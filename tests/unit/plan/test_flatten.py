@@ -29,7 +29,7 @@ def test_views_are_inlined_under_their_own_name() -> None:
     flat = flatten("select stg.order_id from mart.stg", views)
 
     assert flat.render(lambda occurrence: "x") == (
-        "select stg.order_id from (\nwith o as (select * from x as `orders`) select * from o\n)"
+        "select stg.order_id from (\nwith o as (select * from x as `orders`) select * from o\n\n)"
         " as `stg`\n"
     )
 
