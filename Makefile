@@ -28,7 +28,7 @@ demo-once: env ## The same, ending by itself with the exit code of verify
 test: env test-unit test-dbt test-integration test-equivalence test-faults ## All tests, long ones as a sample (up to 45 min)
 
 test-unit: env-unit ## Tests without a JVM
-	$(PYTEST) tests/unit tests/golden -n 2 -q
+	$(PYTEST) tests/unit -n 2 -q
 
 test-dbt: env
 	$(SPARK_PYTEST) tests/dbt
@@ -47,7 +47,7 @@ test-nightly: export PYTEST_ADDOPTS := --timeout=14400
 test-nightly: test ## All tests with every count in full (hours)
 
 golden: env-unit ## Rewrite the golden files of the planner; review the diff
-	$(PYTEST) tests/golden --golden-update -q
+	@$(BIN)/python -m tests.unit.plan.golden
 
 bench-refresh: env ## Refresh at 1 M and 10 M orders against recompute and DuckDB (hours, 12 GB)
 	@$(BIN)/python -m bench.refresh

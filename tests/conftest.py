@@ -16,10 +16,6 @@ settings.register_profile("livemart", deadline=None, print_blob=True)
 settings.load_profile("livemart")
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--golden-update", action="store_true", help="rewrite the golden files")
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark each test with the tier of its folder; leave the nightly ones out by day."""
     root = Path(__file__).parent
@@ -37,9 +33,3 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def is_nightly() -> bool:
     """True if every count is to be run in full."""
     return IS_NIGHTLY
-
-
-@pytest.fixture(scope="session")
-def golden_update(request: pytest.FixtureRequest) -> bool:
-    """True if golden files are to be rewritten."""
-    return bool(request.config.getoption("--golden-update"))
