@@ -215,9 +215,11 @@ class Dbt:
             common += ["--target", self._target]
         if self._vars:
             common += ["--vars", json.dumps(self._vars, default=str)]
-        return dbtRunner(manifest=self._manifest, callbacks=[self._on_event]).invoke(
-            [*arguments, *common]
-        )
+        runner = dbtRunner(manifest=self._manifest, callbacks=[self._on_event])
+        try:
+            return runner.invoke([*arguments, *common])
+        finally:
+            _close_logs()
 
     def _on_event(self, event: Any) -> None:
         if self._progress is None or event.info.name not in ("NodeStart", "NodeFinished"):
@@ -378,6 +380,18 @@ def find_profiles(project_dir: Path, profiles_dir: Path | None) -> Path | None:
         if (folder / "profiles.yml").is_file():
             return folder.resolve()
     return None
+
+
+def _close_logs() -> None:
+    """Close the log file of an invocation, which dbt leaves to the garbage collector."""
+    from dbt_common.events.event_manager_client import cleanup_event_logger, get_event_manager
+
+    manager: Any = get_event_manager()
+    for logger in manager.loggers:
+        for handler in [*logger._python_logger.handlers]:
+            handler.close()
+            logger._python_logger.removeHandler(handler)
+    cleanup_event_logger()
 
 
 def _node_result(result: Any) -> NodeResult:

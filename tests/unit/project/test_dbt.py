@@ -1,0 +1,270 @@
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from livemart.errors import ConfigError, ConfigErrors
+from livemart.project.dbt import Dbt, find_profiles, load_project
+from livemart.project.graph import Column, DataTest, Project
+
+_JAFFLE = Path(__file__).parents[2] / "projects" / "jaffle"
+
+
+def _copied(folder: Path) -> Path:
+    shutil.copytree(_JAFFLE, folder, ignore=shutil.ignore_patterns("target"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def dbt(tmp_path_factory: pytest.TempPathFactory) -> Dbt:
+    return Dbt(_copied(tmp_path_factory.mktemp("projects") / "jaffle"))
+
+
+@pytest.fixture(scope="module")
+def project(dbt: Dbt) -> Project:
+    return dbt.load()
+
+
+@pytest.fixture
+def jaffle(tmp_path: Path) -> Path:
+    return _copied(tmp_path / "jaffle")
+
+
+def _code(project: Project, name: str) -> str:
+    code = project.models[f"model.jaffle.{name}"].compiled_code
+    assert code is not None
+    return code
+
+
+def test_models_come_after_what_they_read(project: Project) -> None:
+    order = list(project.models)
+
+    for position, unique_id in enumerate(order):
+        inputs = [name for name in project.models[unique_id].depends_on if name in order]
+        assert all(order.index(name) < position for name in inputs)
+
+
+def test_an_incremental_model_is_compiled_as_for_a_full_refresh(project: Project) -> None:
+    assert "max(ordered_at)" not in _code(project, "orders")
+    assert "max(order_date)" not in _code(project, "daily_orders")
+
+
+def test_an_ephemeral_model_is_compiled_by_itself_and_into_its_users(project: Project) -> None:
+    assert "sum(amount)" in _code(project, "order_payments")
+    assert "__dbt__cte__order_payments as (" in _code(project, "orders")
+
+
+def test_a_second_load_gives_the_same_project(dbt: Dbt, project: Project) -> None:
+    assert dbt.load() == project
+
+
+def test_custom_schemas_and_aliases_name_the_relation(project: Project) -> None:
+    expected = {
+        "model.jaffle.customers": "jaffle_analytics.dim_customers",
+        "model.jaffle.stg_orders": "jaffle_staging.stg_orders",
+        "seed.jaffle.raw_orders": "jaffle_raw.raw_orders",
+        "snapshot.jaffle.customer_history": "jaffle_history.customer_history",
+    }
+
+    actual = {unique_id: project.models[unique_id].relation for unique_id in expected}
+
+    assert actual == expected
+    assert project.target_schema == "jaffle"
+
+
+def test_keys_come_from_constraints_and_tests(project: Project) -> None:
+    keys = {model.name: model.primary_key for model in project.models.values()}
+
+    assert keys["customers"] == ("customer_id",)  # constraint
+    assert keys["orders"] == ("order_id",)  # unique and not_null
+    assert keys["raw_customers"] == ("id",)
+    assert keys["daily_orders"] == ("customer_id", "order_date")  # unique_combination_of_columns
+    assert keys["stg_customers"] == ()
+
+
+def test_columns_have_their_types_in_lower_case(project: Project) -> None:
+    orders = project.models["model.jaffle.orders"]
+    payments = project.models["seed.jaffle.raw_payments"]
+
+    assert orders.columns[0] == Column("order_id", "bigint")
+    assert payments.columns == (Column("rate", "decimal(18, 6)"),)
+
+
+def test_policies_partitions_and_contracts_are_read(project: Project) -> None:
+    customers = project.models["model.jaffle.customers"]
+
+    assert customers.policy == "full"
+    assert customers.is_contracted
+    assert project.models["model.jaffle.daily_orders"].partition_by == ("order_date",)
+
+
+def test_a_test_says_what_it_is_attached_to_and_when_it_fails(project: Project) -> None:
+    def found(start: str) -> DataTest:
+        return next(test for test in project.tests.values() if test.name.startswith(start))
+
+    accepted = found("accepted_values")
+    singular = found("no_negative_amount")
+
+    assert (accepted.kind, accepted.column_name, accepted.severity, accepted.warn_if) == (
+        "accepted_values",
+        "status",
+        "warn",
+        ">1",
+    )
+    assert accepted.attached_to == "model.jaffle.stg_orders"
+    assert (singular.kind, singular.attached_to, singular.severity) == (None, None, "warn")
+    assert "jaffle_analytics.orders" in singular.compiled_code
+
+
+def test_exposures_are_read(project: Project) -> None:
+    (exposure,) = project.exposures.values()
+
+    assert (exposure.name, exposure.depends_on) == ("owners_page", ("model.jaffle.customers",))
+
+
+def test_a_selection_names_models_seeds_and_snapshots(dbt: Dbt) -> None:
+    actual = dbt.selection(["+stg_orders"], ["tag:none"])
+
+    assert actual == {"model.jaffle.stg_orders", "seed.jaffle.raw_orders"}
+
+
+def test_vars_change_the_compiled_code(jaffle: Path) -> None:
+    project = load_project(jaffle, vars={"smallest_amount": 7})
+
+    assert "amount >= 7" in _code(project, "order_payments")
+
+
+def _break_two_models(jaffle: Path) -> None:
+    for name in ("stg_orders", "stg_customers"):
+        file = jaffle / "models" / "staging" / f"{name}.sql"
+        file.write_text(file.read_text() + "{% if execute %}{{ no_such_macro() }}{% endif %}")
+
+
+def _break_the_yaml(jaffle: Path) -> None:
+    (jaffle / "models" / "staging" / "schema.yml").write_text("version: 2\nmodels: [name: }")
+
+
+def _name_a_missing_model(jaffle: Path) -> None:
+    (jaffle / "models" / "marts" / "more.sql").write_text("select * from {{ ref('nowhere') }}")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (_break_two_models, ["stg_orders.sql", "stg_customers.sql", "no_such_macro"]),
+        (_break_the_yaml, ["staging/schema.yml", "line 2"]),
+        (_name_a_missing_model, ["more", "nowhere"]),
+    ],
+)
+def test_dbt_mistakes_are_reported_in_its_own_words(
+    jaffle: Path, spoil: Callable[[Path], None], words: list[str]
+) -> None:
+    spoil(jaffle)
+
+    with pytest.raises(ConfigError) as caught:
+        load_project(jaffle)
+
+    assert caught.value.code == "DBT_FAILED"
+    assert [word for word in words if word not in str(caught.value)] == []
+
+
+def test_mistakes_for_livemart_are_reported_together_with_their_lines(jaffle: Path) -> None:
+    (jaffle / "models" / "sources.yml").write_text(
+        "version: 2\n"
+        "sources:\n"
+        "  - name: raw\n"
+        "    tables:\n"
+        "      - name: events\n"
+        "        config:\n"
+        "          meta:\n"
+        "            livemart:\n"
+        "              path: events/*.jsonl\n"
+        "              keyz: [id]\n"
+        "        columns:\n"
+        "          - {name: id, data_type: bigint}\n"
+    )
+    customers = jaffle / "models" / "marts" / "customers.sql"
+    customers.write_text(customers.read_text().replace("'full'", "'fulll'"))
+
+    with pytest.raises(ConfigErrors) as caught:
+        load_project(jaffle)
+
+    codes = [error.code for error in caught.value.errors]
+    assert codes == ["SOURCE_KEY_UNKNOWN", "MODEL_POLICY_UNKNOWN"]
+    assert "models/sources.yml:10" in str(caught.value)
+    assert "did you mean full?" in str(caught.value)
+
+
+def test_a_source_that_says_how_it_arrives_is_a_stream_and_the_clock_is_none(jaffle: Path) -> None:
+    (jaffle / "models" / "sources.yml").write_text(
+        "version: 2\n"
+        "sources:\n"
+        "  - name: raw\n"
+        "    schema: Bronze\n"
+        "    tables:\n"
+        "      - name: events\n"
+        "        config: {meta: {livemart: {path: 'events/*.jsonl'}}}\n"
+        "        columns: [{name: id, data_type: BIGINT}]\n"
+        "      - name: by_hand\n"
+        "  - name: livemart\n"
+        "    tables: [{name: clock, columns: [{name: as_of, data_type: timestamp}]}]\n"
+    )
+
+    project = load_project(jaffle)
+
+    events = project.sources["source.jaffle.raw.events"]
+    assert events.stream is not None
+    assert (events.relation, events.stream.path) == ("bronze.events", "events/*.jsonl")
+    assert events.columns == (Column("id", "bigint"),)
+    assert project.sources["source.jaffle.raw.by_hand"].stream is None
+    assert project.clock is project.sources["source.jaffle.livemart.clock"]
+
+
+def test_a_model_that_asks_the_database_needs_spark(jaffle: Path) -> None:
+    (jaffle / "models" / "marts" / "more.sql").write_text(
+        "{% set found = run_query('select 1') %} select 1 as one"
+    )
+
+    with pytest.raises(ConfigError) as caught:
+        load_project(jaffle)
+
+    assert caught.value.code == "DBT_NEEDS_SPARK"
+
+
+def test_another_connection_method_is_refused(jaffle: Path) -> None:
+    profiles = jaffle / "profiles.yml"
+    profiles.write_text(profiles.read_text().replace("method: session", "method: odbc"))
+
+    with pytest.raises(ConfigError) as caught:
+        load_project(jaffle)
+
+    assert caught.value.code in ("PROFILE_NOT_SESSION", "DBT_FAILED")
+
+
+def test_profiles_are_looked_for_in_order(jaffle: Path, tmp_path: Path) -> None:
+    text = (jaffle / "profiles.yml").read_text()
+    given = tmp_path / "given"
+    given.mkdir()
+    (given / "profiles.yml").write_text(text)
+
+    assert find_profiles(jaffle, given) == given
+    assert find_profiles(jaffle, None) == jaffle
+    (jaffle / "profiles").mkdir()
+    (jaffle / "profiles" / "profiles.yml").write_text(text)
+    assert find_profiles(jaffle, None) == jaffle / "profiles"
+    for file in jaffle.rglob("profiles.yml"):
+        file.unlink()
+    assert find_profiles(jaffle, None) is None
+
+
+def test_a_folder_without_profiles_or_project_is_refused(jaffle: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as without_profiles:
+        find_profiles(jaffle, tmp_path)
+    with pytest.raises(ConfigError) as without_project:
+        Dbt(tmp_path)
+
+    assert without_profiles.value.code == "PROFILES_NOT_FOUND"
+    assert without_project.value.code == "DBT_PROJECT_NOT_FOUND"
