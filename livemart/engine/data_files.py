@@ -53,6 +53,16 @@ def split_partitions(
             yield values, data.take(pa.array(rows))
 
 
+def without_blank_partitions(table: pa.Table, partition_columns: Sequence[str]) -> pa.Table:
+    """Return the rows as Delta stores them: an empty string in a partition column is NULL."""
+    for name in partition_columns:
+        column = table.column(name)
+        if pa.types.is_string(column.type):
+            stored = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
+            table = table.set_column(table.schema.get_field_index(name), name, stored)
+    return table
+
+
 def partition_text(value: Any) -> str | None:
     """Return a partition value as the Delta log spells it; an empty string is NULL there."""
     match value:

@@ -24,7 +24,7 @@ from deltalake.schema import Schema as DeltaSchema
 
 from livemart.engine.arrow_types import align, plain_schema, spark_schema
 from livemart.engine.bags import WEIGHT, net_rows
-from livemart.engine.data_files import read_change_file
+from livemart.engine.data_files import read_change_file, without_blank_partitions
 from livemart.engine.delta_log import (
     Action,
     LogEntry,
@@ -218,7 +218,7 @@ class Warehouse:
             index = self._newest(relation)
             if self.is_tagged(relation, tag):
                 return Commit(index.version, True, 0, _ms_since(started))
-            rows = _changed_rows(diff, index.schema, relation)
+            rows = _changed_rows(diff, index, relation)
             if rows.num_rows == 0:
                 return Commit(index.version, False, 0, _ms_since(started))
             self._require_writable(relation)
@@ -261,6 +261,7 @@ class Warehouse:
                 return Commit(index.version, True, 0, _ms_since(started))
             self._require_writable(relation)
             rows = align(table, index.schema, relation)
+            rows = without_blank_partitions(rows, index.partition_columns)
             try:
                 version = commit_rows(index, rows, tag=tag)
             except VersionTakenError as error:
@@ -427,10 +428,11 @@ class Warehouse:
             DeltaTable(str(self.path(relation)), version=version).create_checkpoint()
 
 
-def _changed_rows(diff: pa.Table, schema: pa.Schema, relation: str) -> pa.Table:
+def _changed_rows(diff: pa.Table, index: FileIndex, relation: str) -> pa.Table:
     """Return the diff in the table's types, without rows whose multiplicity stays."""
     counts = {name: diff.column(name).cast(pa.int64()) for name in (OLD_COUNT, NEW_COUNT)}
-    rows = align(diff.drop_columns([OLD_COUNT, NEW_COUNT]), schema, relation)
+    rows = align(diff.drop_columns([OLD_COUNT, NEW_COUNT]), index.schema, relation)
+    rows = without_blank_partitions(rows, index.partition_columns)
     for name, values in counts.items():
         rows = rows.append_column(name, values)
     moved = pc.not_equal(counts[OLD_COUNT], counts[NEW_COUNT])
