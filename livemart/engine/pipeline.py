@@ -222,7 +222,7 @@ class Pipeline:
         for attempt in Retrying(
             retry=retry_if_exception(lambda error: is_retriable(error) and not self._stop.is_set()),
             stop=lambda _: self._failures_in_a_row >= attempts,
-            wait=wait_exponential_jitter(initial=0.2, max=30),
+            wait=wait_exponential_jitter(multiplier=0.2, max=30),
             sleep=self._rest,
             before_sleep=lambda state: self._watcher.retrying(
                 _failure_of(state), self._failures_in_a_row, attempts
