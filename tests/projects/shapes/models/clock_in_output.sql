@@ -1,0 +1,1 @@
+select sale_id, (select as_of from {{ source('livemart', 'clock') }}) as seen_at, timestampdiff(minute, sold_at, (select as_of from {{ source('livemart', 'clock') }})) as age_minutes from {{ source('raw', 'sales') }}

@@ -1,0 +1,1 @@
+select distinct shop_id, product_id from {{ source('raw', 'sales') }}

@@ -1,0 +1,3 @@
+select shop_id from {{ source('raw', 'visits') }}
+except all
+select shop_id from {{ source('raw', 'sales') }}

@@ -1,0 +1,3 @@
+select shop_id, customer_id from {{ source('raw', 'sales') }}
+except
+select shop_id, customer_id from {{ source('raw', 'visits') }}

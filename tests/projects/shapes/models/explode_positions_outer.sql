@@ -1,0 +1,3 @@
+select sale_id, position, tag
+from {{ source('raw', 'sales') }}
+lateral view outer posexplode(tags) exploded as position, tag

@@ -1,0 +1,1 @@
+select count(*) as visit_count from {{ source('raw', 'visits') }}

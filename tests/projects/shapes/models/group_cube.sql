@@ -1,0 +1,1 @@
+select shop_id, quantity, count(*) as sale_count from {{ source('raw', 'sales') }} group by cube (shop_id, quantity)

@@ -1,0 +1,3 @@
+select shop_id, count(*) as sale_count, count(amount) as amount_count, sum(amount) as amount
+from {{ source('raw', 'sales') }}
+group by shop_id

@@ -1,0 +1,3 @@
+select shop_id from {{ source('raw', 'sales') }}
+intersect
+select shop_id from {{ source('raw', 'shops') }}

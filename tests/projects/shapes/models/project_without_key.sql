@@ -1,0 +1,1 @@
+select shop_id, quantity, amount from {{ source('raw', 'sales') }}

@@ -1,0 +1,2 @@
+select sale_id, amount from {{ source('raw', 'sales') }}
+where amount > (select avg(list_price) from {{ source('raw', 'products') }})

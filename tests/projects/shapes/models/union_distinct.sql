@@ -1,0 +1,3 @@
+select shop_id, customer_id from {{ source('raw', 'sales') }}
+union
+select shop_id, customer_id from {{ source('raw', 'visits') }}
