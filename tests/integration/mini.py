@@ -1,4 +1,4 @@
-"""The project of `tests/projects/mini` with a warehouse and a landing folder of its own, step by step."""
+"""The project of `tests/projects/mini` with a warehouse and a landing folder of its own."""
 
 from __future__ import annotations
 

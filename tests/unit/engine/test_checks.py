@@ -1,0 +1,205 @@
+"""What the change set alone proves of a data test, and what it must leave to Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+from livemart.engine import checks
+from livemart.engine.checks import Versions, run_checks
+from livemart.errors import RefreshError
+from livemart.project.graph import DataTest, Model, Project
+
+RELATION = "mini.totals"
+TEST = "test.mini.t"
+
+
+class FakeWarehouse:
+    """One table at version 2, and its change since version 1."""
+
+    def __init__(self, rows: Sequence[dict[str, Any]], changed: Sequence[dict[str, Any]] | None):
+        schema = pa.schema([("k", pa.string()), ("n", pa.int64())])
+        self.rows = pa.Table.from_pylist(list(rows), schema)
+        weighted = schema.append(pa.field("_weight", pa.int64()))
+        self.changed = None if changed is None else pa.Table.from_pylist(list(changed), weighted)
+
+    def changes(self, relation: str, v0: int, v1: int) -> pa.Table:
+        if self.changed is None:
+            raise RefreshError("CDF_UNAVAILABLE", relation, hint="")
+        return self.changed
+
+    def read(
+        self, relation: str, version: int, *, columns: list[str], filter: ds.Expression
+    ) -> pa.Table:
+        return ds.dataset(self.rows).to_table(columns=columns, filter=filter)
+
+
+def project(kind: str, column: str | None = "k", **options: Any) -> Project:
+    model = Model(
+        unique_id="model.mini.totals",
+        name="totals",
+        schema="mini",
+        identifier="totals",
+        materialized="table",
+        language="sql",
+        compiled_code="select 1",
+        depends_on=(),
+        columns=(),
+        primary_key=(),
+        partition_by=(),
+        is_contracted=False,
+        policy="auto",
+        file="",
+    )
+    values: dict[str, Any] = {
+        "unique_id": TEST,
+        "name": "t",
+        "kind": kind,
+        "column_name": column,
+        "arguments": {},
+        "severity": "error",
+        "compiled_code": "select * from mini.totals where k is null",
+        "depends_on": (model.unique_id,),
+        "attached_to": model.unique_id,
+        "file": "",
+    }
+    test = DataTest(**(values | options))
+    return Project("mini", ".", "mini", {}, {model.unique_id: model}, {TEST: test}, {})
+
+
+def how(
+    found: Project,
+    warehouse: FakeWarehouse,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    before: int | None = 1,
+    previous: str = "pass",
+) -> str:
+    """Return how the test was decided; `full` stands for what goes to Spark."""
+
+    def in_full(*arguments: Any) -> dict[str, checks.TestResult]:
+        return {test.unique_id: checks.TestResult("pass", 0, "full") for test, _ in arguments[-1]}
+
+    monkeypatch.setattr(checks, "_run_in_full", in_full)
+    versions = Versions({} if before is None else {RELATION: before}, {RELATION: 2})
+    result = run_checks(None, warehouse, found, versions, {TEST: previous})  # type: ignore[arg-type]
+    return result[TEST].how
+
+
+def row(k: str | None, n: int | None = 1) -> dict[str, Any]:
+    return {"k": k, "n": n}
+
+
+def change(k: str | None, weight: int = 1, n: int | None = 1) -> dict[str, Any]:
+    return {"k": k, "n": n, "_weight": weight}
+
+
+def test_a_test_of_an_unchanged_table_keeps_its_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    warehouse = FakeWarehouse([], None)
+
+    assert (
+        how(project("not_null"), warehouse, monkeypatch, before=2, previous="fail") == "unchanged"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ([change("a")], "changes"),
+        ([change("a"), change(None)], "full"),
+        ([change(None, weight=-1)], "changes"),
+        ([], "changes"),
+    ],
+)
+def test_new_rows_without_null_prove_not_null(
+    monkeypatch: pytest.MonkeyPatch, changed: list[dict[str, Any]], expected: str
+) -> None:
+    assert how(project("not_null"), FakeWarehouse([], changed), monkeypatch) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "column", "expected"),
+    [
+        (["a", "b"], "k", "changes"),
+        (["b"], "k", "full"),
+        ([1, 2], "n", "changes"),
+        (["1"], "n", "full"),
+    ],
+)
+def test_known_values_prove_accepted_values(
+    monkeypatch: pytest.MonkeyPatch, values: list[object], column: str, expected: str
+) -> None:
+    found = project("accepted_values", column, arguments={"values": values})
+
+    assert how(found, FakeWarehouse([], [change("a")]), monkeypatch) == expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "changed", "expected"),
+    [
+        ([row("a"), row("b")], [change("a")], "changes"),
+        ([row("a"), row("a", 2)], [change("a")], "full"),
+        ([row("a"), row("b"), row("b", 2)], [change("a")], "changes"),
+        ([row("a")], [change("a", weight=2)], "full"),
+        ([row("a", 1), row("a", 2)], [change("a", n=1), change("a", n=2)], "full"),
+        ([row(None), row(None)], [change(None)], "changes"),
+        ([row("b")], [change("a", weight=-1)], "changes"),
+    ],
+)
+def test_changed_keys_that_occur_once_prove_unique(
+    monkeypatch: pytest.MonkeyPatch,
+    rows: list[dict[str, Any]],
+    changed: list[dict[str, Any]],
+    expected: str,
+) -> None:
+    assert how(project("unique"), FakeWarehouse(rows, changed), monkeypatch) == expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [([row("a", 1), row("a", 2)], "changes"), ([row("a", 1), row("a", 1)], "full")],
+)
+def test_changed_combinations_that_occur_once_prove_them_unique(
+    monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, Any]], expected: str
+) -> None:
+    found = project("unique_combination", None, arguments={"columns": ["K", "n"]})
+
+    assert how(found, FakeWarehouse(rows, [change("a")]), monkeypatch) == expected
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"compiled_code": "select * from (select * from mini.totals where n > 1) dbt_subquery"},
+        {"error_if": "> 10"},
+        {"compiled_code": "select * from mini.totals join mini.other on true"},
+        {"column_name": "upper(k)"},
+        {"kind": None},
+    ],
+)
+def test_what_is_not_plain_runs_in_full(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    found = project(**({"kind": "not_null"} | options))
+
+    assert how(found, FakeWarehouse([], [change("a")]), monkeypatch) == "full"
+
+
+def test_a_test_that_failed_runs_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    warehouse = FakeWarehouse([], [change("a")])
+
+    assert how(project("not_null"), warehouse, monkeypatch, previous="fail") == "full"
+
+
+def test_a_rebuilt_table_is_tested_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    warehouse = FakeWarehouse([], [change("a")])
+
+    assert how(project("not_null"), warehouse, monkeypatch, before=None) == "full"
+
+
+def test_without_a_change_feed_the_test_runs_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert how(project("not_null"), FakeWarehouse([], None), monkeypatch) == "full"
