@@ -8,16 +8,14 @@ import pyarrow as pa
 
 from livemart.engine import dead_letters
 from livemart.engine.arrow_types import plain_schema
-from livemart.engine.records.schema import LANDING_FIELDS, RecordSchema
-from livemart.engine.tables import Warehouse
+from livemart.engine.records.schema import LANDING_NAMES, RecordSchema
+from livemart.engine.tables import Tag, Warehouse
 from livemart.engine.upsert import deletes_relation, deletes_schema
 from livemart.errors import StateError
 from livemart.project.graph import SourceTable
 
-_ADDED_BY_LANDING = frozenset(field.name for field in LANDING_FIELDS)
 
-
-def create_tables(warehouse: Warehouse, sources: Sequence[SourceTable]) -> None:
+def create_tables(warehouse: Warehouse, sources: Sequence[SourceTable], epoch: str) -> None:
     """Create what is missing and add columns that were declared since.
 
     Raises:
@@ -26,7 +24,7 @@ def create_tables(warehouse: Warehouse, sources: Sequence[SourceTable]) -> None:
     for source in sources:
         declared = RecordSchema.of(source).landed
         if warehouse.exists(source.relation):
-            _widen(warehouse, source, declared)
+            _widen(warehouse, source, declared, epoch)
         else:
             warehouse.create(source.relation, declared)
         if source.stream is not None and source.stream.keys:
@@ -39,14 +37,19 @@ def create_tables(warehouse: Warehouse, sources: Sequence[SourceTable]) -> None:
 
 
 def record_schema(warehouse: Warehouse, source: SourceTable) -> RecordSchema:
-    """Return the columns of a source's records: the declared ones, then those that drift brought."""
+    """Return the columns of a source's records: declared ones, then those that drift brought."""
     declared = {column.name for column in source.columns}
     stored = warehouse.arrow_schema(source.relation).names
-    added = [name for name in stored if name not in declared and name not in _ADDED_BY_LANDING]
+    added = [name for name in stored if name not in declared and name not in LANDING_NAMES]
     return RecordSchema.of(source, added)
 
 
-def _widen(warehouse: Warehouse, source: SourceTable, declared: pa.Schema) -> None:
+def columns_tag(epoch: str, relation: str, batch_id: int = 0) -> Tag:
+    """Return the tag of a commit that adds columns, apart from that of the batch's rows."""
+    return Tag(f"{epoch}/{relation}/columns", batch_id, {})
+
+
+def _widen(warehouse: Warehouse, source: SourceTable, declared: pa.Schema, epoch: str) -> None:
     stored = warehouse.arrow_schema(source.relation)
     wanted = plain_schema(declared)
     missing = [field for field in wanted if field.name not in stored.names]
@@ -54,10 +57,10 @@ def _widen(warehouse: Warehouse, source: SourceTable, declared: pa.Schema) -> No
         if field.name in stored.names and stored.field(field.name).type != field.type:
             raise StateError(
                 "LANDED_COLUMN_CHANGED",
-                f"{source.file}: {source.relation}: column {field.name} is declared as {field.type}, "
-                f"the landed table holds {stored.field(field.name).type}",
+                f"{source.file}: {source.relation}: column {field.name} is declared as "
+                f"{field.type}, the landed table holds {stored.field(field.name).type}",
                 hint="declare the type it has, or a new column beside it; to land everything again, "
                 "remove the table and run `build --new-epoch`",
             )
     if missing:
-        warehouse.add_columns(source.relation, missing)
+        warehouse.add_columns(source.relation, missing, columns_tag(epoch, source.relation))

@@ -141,6 +141,18 @@ class LargeLane:
             diff.unpersist()
         return Commit(self._warehouse.version(relation), False, rows, _ms_since(started))
 
+    def append(self, relation: str, rows: DataFrame, tag: Tag) -> Commit:
+        """Add rows (columns of the table, in its types) in one commit, in the files they are in."""
+        started = time.perf_counter()
+        if self._warehouse.is_tagged(relation, tag):
+            return Commit(self._warehouse.version(relation), True, 0, _ms_since(started))
+        before = self._warehouse.row_count(relation)
+        with self._tagged(tag), _conflicts(relation):
+            rows.write.format("delta").mode("append").save(str(self._warehouse.path(relation)))
+        version = self._warehouse.version(relation)
+        added = self._warehouse.row_count(relation, version) - before
+        return Commit(version, False, added, _ms_since(started))
+
     def overwrite(
         self,
         relation: str,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pds
-from deltalake import DeltaTable
+from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.schema import Schema as DeltaSchema
 
@@ -281,10 +281,15 @@ class Warehouse:
             configuration=dict(TABLE_PROPERTIES),
         )
 
-    def add_columns(self, relation: str, fields: Sequence[pa.Field]) -> None:
+    def add_columns(self, relation: str, fields: Sequence[pa.Field], tag: Tag) -> None:
         """Add nullable columns at the end of a table; existing rows hold NULL in them."""
         added = pa.schema([field.with_nullable(True) for field in fields])
-        self._open(relation).alter.add_columns(list(DeltaSchema.from_arrow(added).fields))
+        self._open(relation).alter.add_columns(
+            list(DeltaSchema.from_arrow(added).fields),
+            commit_properties=CommitProperties(
+                app_transactions=[Transaction(tag.app_id, tag.version)]
+            ),
+        )
 
     def metadata_of(self, relation: str, version: int) -> Mapping[str, str]:
         """Return the metadata of a commit's tag; empty if it had none or its entry is gone."""

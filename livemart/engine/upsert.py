@@ -27,6 +27,8 @@ from livemart.engine.stored import find_stored
 from livemart.engine.tables import NEW_COUNT, OLD_COUNT, Warehouse
 from livemart.project.graph import SourceTable, StreamSpec
 
+MOVED_DETAIL = "{} differs from the key's, which is promised to be fixed"
+
 
 @dataclass(frozen=True, slots=True)
 class Counts:
@@ -92,7 +94,7 @@ def change_of(
         is_delete: evaluates `apply_as_deletes` on rows.
     """
     codes = judged.column(verdict("code", position))
-    schema = warehouse.arrow_schema(source.relation, version_of(source.relation))
+    schema = warehouse.arrow_schema(source.relation)
     rows = _stamped(judged.filter(codes.is_null()), stamp, schema)
     letters = dead_letters.from_judged(
         judged.filter(codes.is_valid()), position, source.relation, stamp.batch_id, stamp.landed_at
@@ -130,6 +132,7 @@ def _keyed(
     deletes = deletes_relation(source)
     version = version_of(source.relation)
     stored = find_stored(warehouse, source.relation, version, rows.select(keys), keys=keys)
+    stored = _widened(stored, rows.schema)
     remembered = find_stored(warehouse, deletes, version_of(deletes), rows.select(keys), keys=keys)
     mask = is_delete(rows)
     if spec.event_time_is_fixed and source.event_time is not None:
@@ -147,7 +150,18 @@ def _keyed(
     count = len(outcome.written) + len(outcome.deleting)
     counts = Counts(produced, count, rows.num_rows - count, letters.num_rows)
     noted = _remember(rows.take(pa.array(outcome.deleting)), remembered, keys)
-    return SourceChange(landed, noted, letters, counts, newest_time(source, written))
+    return SourceChange(landed, noted, letters, counts, newest_time(source, rows))
+
+
+def _widened(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return rows of an earlier version with the columns that were added since."""
+    columns = [
+        rows.column(field.name)
+        if field.name in rows.column_names
+        else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
 
 
 def _remember(deleting: pa.Table, remembered: pa.Table, keys: list[str]) -> pa.Table:
@@ -194,7 +208,7 @@ def _moved_letters(
     landing = [field.name for field in LANDING_FIELDS]
     texts = [canonical_text(row) for row in chosen.drop_columns(landing).to_pylist()]
     count = chosen.num_rows
-    detail = f"{source.event_time} differs from the key's, which is promised to be fixed"
+    detail = MOVED_DETAIL.format(source.event_time)
     return pa.table(
         [
             pa.array([source.relation] * count, pa.string()),

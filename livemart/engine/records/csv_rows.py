@@ -135,7 +135,7 @@ def _record(header: Header, nested: Sequence[str], raw: bytes) -> dict[str, Any]
 
 
 def _closing(opening: bytes, ahead: deque[Line], source: Iterator[Line]) -> int:
-    """Return how many more lines the quote opened in `opening` needs to close; 0 if it never does."""
+    """Return how many more lines the quote in `opening` needs to close; 0 if it never does."""
     size = len(opening)
     for count in range(1, _MAX_LINES):
         if len(ahead) < count:

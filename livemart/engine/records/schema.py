@@ -26,6 +26,8 @@ LANDING_FIELDS = (
     pa.field(RESCUED, RESCUED_TYPE),
 )
 
+LANDING_NAMES = frozenset(field.name for field in LANDING_FIELDS)
+
 _SCALARS = {
     "string": pa.string(),
     TEXT: pa.string(),

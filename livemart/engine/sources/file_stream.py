@@ -1,8 +1,8 @@
-"""One Structured Streaming query over all file sources and a tick, and which files each batch holds.
+"""One Structured Streaming query over all file sources and a tick, and each batch's files.
 
-The query only decides *which* files belong to a micro-batch. They are read from the checkpoint, where
-Spark wrote their names before the batch began: the frame that Spark hands to `foreachBatch` silently
-leaves out a file that has gone since.
+The query only decides *which* files belong to a micro-batch. Their names are taken from the
+checkpoint, where Spark wrote them before the batch began: the frame that it hands to `foreachBatch`
+silently leaves out a file that has gone since.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def start_stream(
 ) -> StreamingQuery:
     """Start the query; `body` gets the id of each micro-batch.
 
-    The tick makes a micro-batch at every trigger, and once in an `available_now` run, even if no file
-    arrived.
+    The tick makes a micro-batch at every trigger, and once in an `available_now` run, even if no
+    file arrived.
     """
     from pyspark.sql import functions as sql
 
@@ -125,7 +125,7 @@ def start_stream(
         body(batch_id)
 
     writer = union.writeStream.foreachBatch(each).option("checkpointLocation", str(checkpoint))
-    if trigger == "available_now":
+    if not isinstance(trigger, timedelta):
         return writer.trigger(availableNow=True).start()
     milliseconds = max(1, trigger // timedelta(milliseconds=1))
     return writer.trigger(processingTime=f"{milliseconds} milliseconds").start()
@@ -163,7 +163,7 @@ def _offsets(checkpoint: Path, batch_id: int, count: int) -> list[int]:
 
 
 def _logged(log: Path, step: int) -> Iterator[Path]:
-    """Yield the files of one step; every tenth log file repeats all before it, which may be gone."""
+    """Yield the files of one step; a compacted log file repeats all before it."""
     path = log / str(step)
     if not path.exists():
         compacted = (int(each.stem) for each in log.glob("*.compact") if each.stem.isdigit())

@@ -7,9 +7,8 @@ import io
 import os
 import zlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
@@ -32,10 +31,6 @@ class FileIdentity:
     def is_same_content(self, other: FileIdentity) -> bool:
         """A file put back from a copy has another time and the same content."""
         return (self.size, self.digest) == (other.size, other.digest)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields by name."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +78,14 @@ class LandingFolder:
     def relative(self, path: Path) -> str:
         """Return a path below the folder as it appears in `_origin` and manifests."""
         return path.relative_to(self.root).as_posix()
+
+    def is_touched(self, identity: FileIdentity) -> bool:
+        """Return whether a file that is still there may have been changed: a look at its times."""
+        try:
+            found = (self.root / identity.path).stat()
+        except OSError:
+            return False
+        return (found.st_size, found.st_mtime_ns) != (identity.size, identity.mtime_ns)
 
     def find(self, pattern: str) -> list[Path]:
         """Return the files that a pattern reads, sorted by name."""

@@ -1,8 +1,8 @@
 """What a micro-batch reads, written down before anything of it is landed.
 
-Spark replays a micro-batch by the names of its files alone. The manifest also keeps what those files
-were, when they arrived, and the versions of the tables they met: so that a replay does exactly what
-the first attempt did, or says why it cannot.
+Spark replays a micro-batch by the names of its files alone. The manifest also keeps what those
+files were, when they arrived, and the versions of the tables they met: so that a replay does
+exactly what the first attempt did, or says why it cannot.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -19,17 +19,26 @@ from livemart.errors import StateError
 
 
 @dataclass(frozen=True, slots=True)
+class Changed:
+    """A file that was changed after it was landed: what it is now, and who read it before."""
+
+    now: FileIdentity
+    relations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """One micro-batch: arrival time, table versions before it, files by relation.
 
-    A file's identity is None if it was already gone when the micro-batch was first seen.
+    `changed`: files of earlier micro-batches that have other content now, with what they are now.
     """
 
     batch_id: int
     landed_at: datetime
     versions: Mapping[str, int]
     relations: Mapping[str, tuple[str, ...]]
-    files: Mapping[str, FileIdentity | None]
+    files: Mapping[str, FileIdentity]
+    changed: Mapping[str, Changed] = field(default_factory=dict)
 
 
 class ManifestStore:
@@ -52,9 +61,10 @@ class ManifestStore:
                 datetime.fromisoformat(content["landed_at"]),
                 content["versions"],
                 {name: tuple(files) for name, files in content["relations"].items()},
+                {name: FileIdentity(**known) for name, known in content["files"].items()},
                 {
-                    name: FileIdentity(**identity) if identity else None
-                    for name, identity in content["files"].items()
+                    name: Changed(FileIdentity(**known["now"]), tuple(known["relations"]))
+                    for name, known in content["changed"].items()
                 },
             )
         except FileNotFoundError:
@@ -75,10 +85,8 @@ class ManifestStore:
             "landed_at": manifest.landed_at.isoformat(),
             "versions": dict(manifest.versions),
             "relations": {name: list(files) for name, files in manifest.relations.items()},
-            "files": {
-                name: identity.to_json() if identity else None
-                for name, identity in manifest.files.items()
-            },
+            "files": {name: asdict(identity) for name, identity in manifest.files.items()},
+            "changed": {name: asdict(changed) for name, changed in manifest.changed.items()},
         }
         with draft.open("w", encoding="utf-8") as file:
             json.dump(content, file)

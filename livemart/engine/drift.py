@@ -1,0 +1,77 @@
+"""Schema drift: what becomes of fields that a source does not declare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from livemart.engine.records.reader import verdict
+from livemart.engine.records.schema import ORIGIN, RESCUED, RESCUED_TYPE
+from livemart.errors import SourceError
+from livemart.project.graph import SourceTable
+from livemart.project.sources import IDENTIFIER, RESERVED_COLUMNS
+
+
+def new_columns(fields: Iterable[str], known: Sequence[str]) -> list[str]:
+    """Return which rescued fields can become columns, in order of name.
+
+    Fields of nested structs stay rescued, as do names that are no identifier or that Spark could
+    not tell from a known column.
+
+    >>> new_columns(["note", "items[0].note", "Status", "_landed_at"], ["order_id", "status"])
+    ['note']
+    """
+    taken = {name.lower() for name in (*known, *RESERVED_COLUMNS)}
+    found = []
+    for name in sorted(set(fields)):
+        if IDENTIFIER.fullmatch(name) and name.lower() not in taken:
+            found.append(name)
+            taken.add(name.lower())
+    return found
+
+
+def rescued_fields(rows: pa.Table) -> list[str]:
+    """Return the names of all rescued fields, once each."""
+    column = rows.column(RESCUED)
+    if column.null_count == len(column):
+        return []
+    names: set[str] = set()
+    for chunk in column.chunks:
+        names.update(pc.unique(pc.drop_null(chunk).keys).to_pylist())
+    return sorted(names)
+
+
+def adopt(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """Return the rows with rescued fields moved to string columns of their own."""
+    if not columns:
+        return rows
+    rescued = [dict(fields) if fields else {} for fields in rows.column(RESCUED).to_pylist()]
+    for name in columns:
+        values = [fields.pop(name, None) for fields in rescued]
+        rows = rows.append_column(name, pa.array(values, pa.string()))
+    left = pa.array([sorted(fields.items()) or None for fields in rescued], RESCUED_TYPE)
+    return rows.set_column(rows.schema.get_field_index(RESCUED), RESCUED, left)
+
+
+def refuse_drift(source: SourceTable, judged: pa.Table, position: int) -> None:
+    """Stop if a source with `schema_drift: fail` met a field that it does not declare.
+
+    Raises:
+        SourceError: SCHEMA_DRIFT.
+    """
+    codes = judged.column(verdict("code", position))
+    drifted = judged.filter(pc.fill_null(pc.equal(codes, "SCHEMA_DRIFT"), False))
+    if drifted.num_rows:
+        first = drifted.slice(0, 1).to_pylist()[0]
+        raise drift_error(source, first[ORIGIN], [name for name, _ in first[RESCUED]])
+
+
+def drift_error(source: SourceTable, origin: str, fields: Sequence[str]) -> SourceError:
+    """Return the error that names the first record with unknown fields."""
+    return SourceError(
+        "SCHEMA_DRIFT",
+        f"{source.relation}: {origin}: found fields {', '.join(fields)}",
+        hint="declare them under `columns`, or set schema_drift to rescue or evolve",
+    )
