@@ -178,7 +178,7 @@ class BatchRunner:
         failpoint("checks.before")
         now = _versions(runtime, snapshot.sources, snapshot.models)
         checks = run_checks(
-            runtime.spark, runtime.warehouse, runtime.project, Versions(before, now), previous
+            runtime.spark, runtime.warehouse, runtime.prover, Versions(before, now), previous
         )
         failpoint("checks.after")
         is_held = any(check.holds for check in checks.values())

@@ -38,14 +38,14 @@ def fix_as_of(
         version = warehouse.version(relation)
         own = context.tag(relation, 0)
         if warehouse.is_tagged(relation, own):
-            return read_clock(warehouse), version
+            return read_clock(warehouse, version, relation=relation), version
         if known == version and before is not None:
             wanted = _wanted(context.settings, before, newest_event_time, now)
             if wanted == before:
                 return before, version
-            return wanted, set_clock(warehouse, wanted, own)
     wanted = _wanted(context.settings, before, newest_event_time, now)
-    return wanted, set_clock(warehouse, wanted, context.tag(relation, 0))
+    version = set_clock(warehouse, wanted, context.tag(relation, 0), relation=relation)
+    return read_clock(warehouse, version, relation=relation), version
 
 
 def _wanted(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from livemart.engine.proofs import Prover
 from livemart.engine.tables import Warehouse
 from livemart.plan.planner import Plan
 from livemart.plan.project_plans import plan_project, require_policies
@@ -33,6 +34,7 @@ class Runtime:
     project: Project
     log: SnapshotLog
     plans: Mapping[str, Plan] = field(init=False)
+    prover: Prover = field(init=False)
 
     def __post_init__(self) -> None:
         self.plan()
@@ -40,6 +42,7 @@ class Runtime:
     def plan(self) -> None:
         """Plan all models, on the columns that the tables have by now."""
         self.plans = plan_project(self.project, self._stored_columns)
+        self.prover = Prover(self.project, self.plans)
 
     @property
     def checkpoint(self) -> Path:

@@ -10,8 +10,9 @@ import pyarrow.dataset as ds
 import pytest
 
 from livemart.engine import checks
-from livemart.engine.checks import Versions, run_checks
+from livemart.engine.checks import Prover, Versions, run_checks
 from livemart.errors import RefreshError
+from livemart.plan.planner import Plan
 from livemart.project.graph import DataTest, Model, Project
 
 RELATION = "mini.totals"
@@ -26,6 +27,12 @@ class FakeWarehouse:
         self.rows = pa.Table.from_pylist(list(rows), schema)
         weighted = schema.append(pa.field("_weight", pa.int64()))
         self.changed = None if changed is None else pa.Table.from_pylist(list(changed), weighted)
+
+    def exists(self, relation: str) -> bool:
+        return relation == RELATION
+
+    def arrow_schema(self, relation: str) -> pa.Schema:
+        return self.rows.schema
 
     def changes(self, relation: str, v0: int, v1: int) -> pa.Table:
         if self.changed is None:
@@ -62,7 +69,7 @@ def project(kind: str, column: str | None = "k", **options: Any) -> Project:
         "column_name": column,
         "arguments": {},
         "severity": "error",
-        "compiled_code": "select * from mini.totals where k is null",
+        "compiled_code": "select k from mini.totals group by k having count(*) > 1",
         "depends_on": (model.unique_id,),
         "attached_to": model.unique_id,
         "file": "",
@@ -78,16 +85,61 @@ def how(
     *,
     before: int | None = 1,
     previous: str = "pass",
+    plan: Plan | None = None,
 ) -> str:
     """Return how the test was decided; `full` stands for what goes to Spark."""
 
-    def in_full(*arguments: Any) -> dict[str, checks.TestResult]:
-        return {test.unique_id: checks.TestResult("pass", 0, "full") for test, _ in arguments[-1]}
+    def in_full(spark: object, statements: Any) -> dict[str, checks.TestResult]:
+        return {test.unique_id: checks.TestResult("pass", 0, "full") for test, _ in statements}
 
-    monkeypatch.setattr(checks, "_run_in_full", in_full)
+    monkeypatch.setattr(checks, "_ask_all", in_full)
+    monkeypatch.setattr(checks, "_statement", lambda *_: "")
+    prover = Prover(found, {"model.mini.totals": plan or Plan("full")})
     versions = Versions({} if before is None else {RELATION: before}, {RELATION: 2})
-    result = run_checks(None, warehouse, found, versions, {TEST: previous})  # type: ignore[arg-type]
+    result = run_checks(None, warehouse, prover, versions, {TEST: previous})  # type: ignore[arg-type]
     return result[TEST].how
+
+
+LINEAR = "select n from (select k, n + 1 as n from mini.totals where k <> 'x') where n < 0"
+
+
+@pytest.mark.parametrize("status", ["pass", "fail"])
+def test_a_linear_test_is_run_over_the_new_rows_first(
+    monkeypatch: pytest.MonkeyPatch, status: checks.Status
+) -> None:
+    found = project("not_negative", compiled_code=LINEAR)
+    asked: list[int] = []
+
+    def ask(spark: object, statements: Any) -> dict[str, checks.TestResult]:
+        asked.append(len(statements))
+        return {test.unique_id: checks.TestResult(status, 1, "full") for test, _ in statements}
+
+    monkeypatch.setattr(checks, "_ask_all", ask)
+    monkeypatch.setattr(checks, "_statement", lambda *_: "")
+    result = run_checks(
+        None,  # type: ignore[arg-type]
+        FakeWarehouse([], [change("a")]),  # type: ignore[arg-type]
+        Prover(found, {"model.mini.totals": Plan("full")}),
+        Versions({RELATION: 1}, {RELATION: 2}),
+        {TEST: "pass"},
+    )[TEST]
+
+    assert asked == ([1, 0] if status == "pass" else [1, 1])
+    assert (result.status, result.how) == (status, "changes" if status == "pass" else "full")
+
+
+def test_a_linear_test_without_new_rows_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = project("not_negative", compiled_code=LINEAR)
+
+    assert how(found, FakeWarehouse([], [change("a", weight=-1)]), monkeypatch) == "changes"
+
+
+def test_a_key_that_the_sql_makes_unique_is_not_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    warehouse = FakeWarehouse([], None)
+    plan = Plan("signed", unique_key=("k",))
+
+    assert how(project("unique"), warehouse, monkeypatch, plan=plan) == "changes"
+    assert how(project("unique", "n"), warehouse, monkeypatch, plan=plan) == "full"
 
 
 def row(k: str | None, n: int | None = 1) -> dict[str, Any]:
@@ -174,9 +226,9 @@ def test_changed_combinations_that_occur_once_prove_them_unique(
 @pytest.mark.parametrize(
     "options",
     [
-        {"compiled_code": "select * from (select * from mini.totals where n > 1) dbt_subquery"},
+        {"compiled_code": "select k from (select * from mini.totals) dbt_subquery group by k"},
         {"error_if": "> 10"},
-        {"compiled_code": "select * from mini.totals join mini.other on true"},
+        {"compiled_code": "select k from mini.totals join mini.other on true group by k"},
         {"column_name": "upper(k)"},
         {"kind": None},
     ],
