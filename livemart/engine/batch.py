@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from time import monotonic
 
 from livemart.engine.batch_views import SharedViews
+from livemart.engine.catalog import register
 from livemart.engine.checks import TestResult, Versions, run_checks
 from livemart.engine.context import BatchContext, Rebuild
 from livemart.engine.failpoints import failpoint
@@ -119,6 +120,8 @@ class BatchRunner:
             finished_at=started_at,
             landed=_landed(runtime, batch.counts),
         )
+        if any(rebuild.code == "NEW_MODEL" for rebuild in rebuilds.values()):
+            register(runtime.spark, runtime.settings.warehouse, runtime.project)
         return self._finish(snapshot, before, newest.tests, rebuilds)
 
     def build(self, batch: LandedBatch) -> Outcome:
@@ -131,6 +134,8 @@ class BatchRunner:
         runtime, newest = self.runtime, self.runtime.log.newest()
         context = self._context(batch.batch_id, {})
         as_of, sources = self._fix_sources(context, batch, newest)
+        # dbt finds tables in the catalog only, and some of these were made a moment ago.
+        register(runtime.spark, runtime.settings.warehouse, runtime.project)
         failpoint("build.before_dbt")
         results = runtime.dbt.build(data_tests=False)
         failpoint("build.after_dbt")
@@ -309,6 +314,13 @@ def _versions(
     return versions
 
 
+def _without_plan(message: str) -> str:
+    """Return what Spark found wrong, without the query plan that it shows below."""
+    lines = message.strip().splitlines()
+    ends = (n for n, line in enumerate(lines) if n and line.lstrip().startswith(("'", "+-", ":-")))
+    return "\n".join(lines[: next(ends, len(lines))])
+
+
 def _refuse_failures(runtime: Runtime, results: Mapping[str, NodeResult]) -> None:
     failed = [result for result in results.values() if result.status == "error"]
     if not failed:
@@ -316,7 +328,7 @@ def _refuse_failures(runtime: Runtime, results: Mapping[str, NodeResult]) -> Non
     lines = []
     for result in failed:
         model = runtime.project.models.get(result.unique_id)
-        lines.append(f"{model.file if model else result.name}: {result.message.strip()}")
+        lines.append(f"{model.file if model else result.name}: {_without_plan(result.message)}")
     raise RefreshError(
         "MODEL_FAILED",
         "\n".join(lines),
