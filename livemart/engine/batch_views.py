@@ -59,12 +59,20 @@ class BatchViews:
     """Views of one model in one batch; dropped together by `close`."""
 
     def __init__(
-        self, spark: SparkSession, warehouse: Warehouse, prefix: str, shared: SharedViews
+        self,
+        spark: SparkSession,
+        warehouse: Warehouse,
+        prefix: str,
+        shared: SharedViews,
+        *,
+        is_large: bool = False,
     ) -> None:
         self._spark = spark
         self._warehouse = warehouse
         self._prefix = prefix
         self._shared = shared
+        # The large lane: Spark reads stored tables itself.
+        self.is_large = is_large
         self._names: list[str] = []
 
     @property
@@ -95,7 +103,7 @@ class BatchViews:
 
     def whole(self, relation: str, version: int) -> str:
         """Return a name or subquery that reads a whole table at a version."""
-        if self._warehouse.row_count(relation, version) <= SMALL_ROWS:
+        if not self.is_large and self._warehouse.row_count(relation, version) <= SMALL_ROWS:
             return self._shared.get(self._spark, self._warehouse, relation, version)
         return self.stored(relation, version, EVERY_ROW)
 
@@ -116,6 +124,8 @@ class BatchViews:
         """Return the view of the rows that pass a filter."""
         if rows.is_whole:
             return self.whole(relation, version)
+        if self.is_large:
+            return self.stored(relation, version, rows.bounded())
         schema = self._warehouse.arrow_schema(relation, version)
         return self.padded(label, self.read(relation, version, rows, columns), schema)
 

@@ -17,15 +17,13 @@ from livemart.engine.large_lane import LargeLane
 from livemart.engine.model_run import BatchInputs, FallBack, ModelRun
 from livemart.engine.region_refresh import refresh_region
 from livemart.engine.signed_refresh import NotSigned, refresh_signed
-from livemart.engine.tables import Commit
+from livemart.engine.tables import Commit, Tag, to_view
 from livemart.errors import PlanError, RefreshError
 from livemart.plan.planner import Plan
 from livemart.plan.project_plans import plan_project
 from livemart.plan.reasons import Reason
 from livemart.project.graph import Model, Project
 from livemart.publish.snapshots import ModelState, Snapshot
-
-_THREADS = 2
 
 
 def refresh_models(
@@ -101,7 +99,9 @@ class _Refresher:
             if model.is_stored
         }
         running: dict[Future[ModelState], str] = {}
-        with ThreadPoolExecutor(_THREADS, thread_name_prefix="refresh") as pool:
+        with ThreadPoolExecutor(
+            self._context.settings.threads, thread_name_prefix="refresh"
+        ) as pool:
             try:
                 while waiting or running:
                     for unique_id in [
@@ -263,7 +263,13 @@ class _Refresher:
         context = self._context
         tag = context.tag(model.relation, generation)
         prefix = f"__{model.relation.replace('.', '__')}_{context.batch_id}"
-        views = BatchViews(context.spark, context.warehouse, prefix, self._shared)
+        views = BatchViews(
+            context.spark,
+            context.warehouse,
+            prefix,
+            self._shared,
+            is_large=self._takes_large_lane(plan),
+        )
         run = ModelRun(context, model, plan, self._inputs, views, before.version)
         reason: Reason | None = None
         try:
@@ -272,9 +278,7 @@ class _Refresher:
                     change, strategy = self._changed_rows(run)
                     if change is None:
                         return Commit(before.version, False, 0, 0), strategy, None
-                    key = plan.unique_key
-                    commit = context.warehouse.commit(model.relation, change, tag, key=key)
-                    return commit, strategy, None
+                    return self._commit(model, change, tag, plan.unique_key), strategy, None
                 except FallBack as fall:
                     reason = fall.reason
                 except RefreshError as error:
@@ -295,6 +299,39 @@ class _Refresher:
             context, model, plan, self._inputs, tag, self._lane, stored_version=before.version
         )
         return commit, "full", reason
+
+    def _takes_large_lane(self, plan: Plan) -> bool:
+        """Return True if Spark should read the slices of a model itself."""
+        settings = self._context.settings
+        if settings.lane != "auto" or plan.flat is None:
+            return settings.lane == "large"
+        try:
+            return any(
+                self._inputs.changes(relation).num_rows > settings.small_lane_rows
+                for relation in plan.flat.relations
+                if relation in self._inputs.old and self._inputs.has_changed(relation)
+            )
+        except RefreshError:
+            return False
+
+    def _commit(self, model: Model, change: pa.Table, tag: Tag, key: tuple[str, ...]) -> Commit:
+        """Commit a change set by the lane that fits its size and the table."""
+        settings, warehouse = self._context.settings, self._context.warehouse
+        is_small = settings.lane == "small" or (
+            settings.lane == "auto" and change.num_rows <= settings.small_lane_rows
+        )
+        if is_small:
+            try:
+                return warehouse.commit(model.relation, change, tag, key=key)
+            except RefreshError as error:
+                if error.code != "TABLE_NOT_WRITABLE":
+                    raise
+        name = f"__change_{model.relation.replace('.', '__')}"
+        to_view(self._context.spark, name, change)
+        try:
+            return self._lane.commit(model.relation, name, tag, key=key)
+        finally:
+            self._context.spark.catalog.dropTempView(name)
 
     def _changed_rows(self, run: ModelRun) -> tuple[pa.Table | None, str]:
         plan = run.plan

@@ -15,6 +15,7 @@ import pyarrow.dataset as pds
 
 # More values than this cost more to compare than the rows they would leave out.
 _MOST_VALUES = 20_000
+_MOST_LITERALS = 500
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -53,6 +54,15 @@ class RowFilter:
 
     def or_else(self, other: RowFilter) -> RowFilter:
         return RowFilter(self.alternatives + other.alternatives)
+
+    def bounded(self) -> RowFilter:
+        """Return a filter whose long lists of values are ranges: short enough to stand in SQL."""
+        return RowFilter(
+            tuple(
+                tuple(_as_range(condition) for condition in conditions)
+                for conditions in self.alternatives
+            )
+        )
 
     def expression(self) -> pds.Expression | None:
         """Return the filter for Arrow; None if every row passes."""
@@ -156,6 +166,13 @@ def _instant(value: int, kind: pa.DataType) -> pa.Scalar | None:
     if pa.types.is_date(kind):
         return pa.scalar(moment.date(), kind)
     return None
+
+
+def _as_range(condition: Condition) -> Condition:
+    if isinstance(condition, Between) or len(condition.values) <= _MOST_LITERALS:
+        return condition
+    bounds = pc.min_max(condition.values)
+    return Between(condition.column, bounds["min"], bounds["max"], condition.has_null)
 
 
 def _expression(condition: Condition) -> pds.Expression:

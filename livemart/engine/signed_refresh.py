@@ -120,10 +120,28 @@ def _side(
     names: dict[int, str] = {}
     is_empty = True
     for anchor in signed.anchors:
-        rows = _touched_rows(run, anchor, passing[anchor], side)
-        is_empty &= rows.num_rows == 0
-        schema = run.warehouse.arrow_schema(run.relation_of(anchor), run.version_of(anchor, side))
-        names[anchor] = run.views.padded(f"{side}_{anchor}", rows, schema)
+        relation, version = run.relation_of(anchor), run.version_of(anchor, side)
+        schema = run.warehouse.arrow_schema(relation, version)
+        filtered = passing[anchor].bounded() if run.views.is_large else passing[anchor]
+        rows = _changed_rows(run, anchor, filtered, side)
+        if not filtered.alternatives:
+            is_empty &= rows.num_rows == 0
+            names[anchor] = run.views.padded(f"{side}_{anchor}", rows, schema)
+        elif run.views.is_large:
+            # How many rows a slice holds is for Spark to see.
+            is_empty = False
+            listed = ", ".join(quoted(name) for name in rows.column_names)
+            changed = run.views.of_rows(f"{side}_{anchor}", rows)
+            stored = run.views.stored(relation, version, filtered)
+            names[anchor] = (
+                f"(select {listed} from {stored} union all select {listed} from {changed})"
+            )
+        else:
+            read = run.views.read(relation, version, filtered, run.columns_of(anchor))
+            read = read.select(rows.column_names)
+            both = pa.concat_tables([read, rows.cast(read.schema)]).combine_chunks()
+            is_empty &= both.num_rows == 0
+            names[anchor] = run.views.padded(f"{side}_{anchor}", both, schema)
     if is_empty:
         return None
     for lookup in signed.lookups:
@@ -133,13 +151,13 @@ def _side(
     return names
 
 
-def _touched_rows(run: ModelRun, anchor: int, passing: RowFilter, side: Side) -> pa.Table:
-    """Return the touched rows of an anchor as of one side, each as often as it is there.
+def _changed_rows(run: ModelRun, anchor: int, passing: RowFilter, side: Side) -> pa.Table:
+    """Return the changed rows of an anchor as of one side that do not pass the filter.
 
-    Rows that pass the filter are read from the table at that side's version; of the changed rows
-    only those that do not pass are added, so that none is counted twice.
+    Those that pass are read from the table at that side's version, so that none is counted twice.
+    Each row comes as often as it is there.
     """
-    columns = run.columns_of(anchor)
+    columns = None if run.views.is_large else run.columns_of(anchor)
     images = run.images(anchor)
     weights = images.column(WEIGHT).combine_chunks().cast(pa.int64())
     counts = weights if side == "new" else pc.negate(weights)
@@ -157,11 +175,6 @@ def _touched_rows(run: ModelRun, anchor: int, passing: RowFilter, side: Side) ->
     if pc.max(repeats).as_py() not in (None, 1):
         places = np.repeat(np.arange(rows.num_rows), repeats.to_numpy(zero_copy_only=False))
         rows = rows.take(pa.array(places))
-    if passing.alternatives:
-        read = run.views.read(
-            run.relation_of(anchor), run.version_of(anchor, side), passing, columns
-        )
-        rows = pa.concat_tables([read.select(names), rows.cast(read.select(names).schema)])
     return rows.combine_chunks()
 
 
