@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import os
 import signal
-from itertools import count
 
-_NAME, _, _NTH = os.environ.get("LIVEMART_FAILPOINT", "").partition(":")
-_ARMED: str | None = _NAME or None
-_PASSES = count(1)
+_armed: str | None = None
+_passes_left = 0
+
+
+def arm(spec: str) -> None:
+    """Arm one failpoint, `name` or `name:nth`; an empty text arms none."""
+    global _armed, _passes_left
+    name, _, nth = spec.partition(":")
+    _armed, _passes_left = name or None, int(nth or 1)
 
 
 def failpoint(name: str) -> None:
@@ -20,10 +25,15 @@ def failpoint(name: str) -> None:
 
     Names: `landing.before`, `landing.after_deletes`, `landing.after_table.<n>`, `landing.after`,
     `clock.before`, `clock.after`, `build.before_dbt`, `build.after_dbt`,
-    `refresh.before_model.<n>`, `refresh.after_model.<n>`, `checks.before`, `checks.after`,
-    `snapshot.before`, `snapshot.after`, `batch.end`; `<n>` counts from 1 within a batch.
+    `refresh.before_model.<name>`, `refresh.after_model.<name>`, `checks.before`, `checks.after`,
+    `snapshot.before`, `snapshot.after`, `batch.end`; `<n>` counts tables from 1.
     """
-    if _ARMED is None or name != _ARMED:
+    global _passes_left
+    if _armed is None or name != _armed:
         return
-    if next(_PASSES) == int(_NTH or 1):
+    _passes_left -= 1
+    if _passes_left == 0:
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+arm(os.environ.get("LIVEMART_FAILPOINT", ""))

@@ -1,0 +1,76 @@
+"""One process of the kill test: finishes what the one before left, takes new records, and is killed.
+
+Arguments: root folder, step, failpoint (or `none`). Ends with 0 only if nothing killed it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from livemart.engine.failpoints import arm
+from livemart.engine.jars import delta_jars
+from livemart.engine.lock import hold_warehouse
+from livemart.engine.pipeline import Pipeline
+from livemart.engine.runtime import load_runtime
+from livemart.engine.session import create_session
+from livemart.settings import load_settings
+from tests.integration.mini import NOON, PROJECT, Silent, sale, visit
+
+
+def records(step: int) -> dict[str, list[dict[str, Any]]]:
+    """Return what is delivered at a step: new, corrected and deleted sales, and visits."""
+    shop = "abc"[step % 3]
+    sales = [
+        sale(f"{step}-1", shop, f"{step}.25", minutes=step * 5),
+        sale(f"{step}-2", "a", "3.00", minutes=step * 5 - 1),
+    ]
+    if step:
+        # The sale before moves to another shop, the other one is deleted.
+        moved = sale(f"{step - 1}-1", "b", "9.00", minutes=step * 5 - 5, updated=step * 5)
+        gone = sale(f"{step - 1}-2", updated=step * 5, op="d")
+        sales += [moved, gone]
+    return {"sales": sales, "visits": [visit(shop, step * 5), visit("a", step * 5)]}
+
+
+def now(step: int) -> datetime:
+    """Return the wall clock at a step: each is in a pane of its own."""
+    return NOON + timedelta(minutes=5 * step + 1)
+
+
+def deliver(landing: Path, step: int) -> None:
+    for source, rows in records(step).items():
+        folder = landing / source
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = folder / f".{step}"
+        draft.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        draft.rename(folder / f"{step:04}.jsonl")
+
+
+def main(root: Path, step: int, failpoint: str) -> int:
+    flags = {
+        "project_dir": str(PROJECT),
+        "warehouse": str(root / "warehouse"),
+        "landing": str(root / "landing"),
+    }
+    settings = load_settings(flags, environ={})
+    (root / "landing").mkdir(exist_ok=True)
+    with hold_warehouse(settings.warehouse):
+        spark = create_session(settings.warehouse, delta_jars(), master="local[2]", memory="1g")
+        watcher = Silent()
+        runtime = load_runtime(settings, spark, watcher)
+        if step:
+            Pipeline(runtime, watcher, now=lambda: now(step - 1)).refresh()
+        deliver(root / "landing", step)
+        arm("" if failpoint == "none" else failpoint)
+        Pipeline(runtime, watcher, now=lambda: now(step)).refresh()
+        arm("")
+        spark.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]))

@@ -1,0 +1,120 @@
+"""kill -9 at named points: after a restart everything is as if nothing had happened."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from livemart.engine.tables import Warehouse
+from livemart.publish.snapshots import SnapshotLog
+from tests.faults.kill_driver import records
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD_POINTS = ("build.before_dbt", "build.after_dbt")
+POINTS = (
+    "landing.before",
+    "landing.after_deletes",
+    "landing.after_table.1",
+    "landing.after_table.2",
+    "landing.after",
+    "clock.before",
+    "clock.after",
+    "refresh.before_model.shop_totals",
+    "refresh.after_model.shop_totals",
+    "refresh.after_model.visit_counts",
+    "refresh.after_model.shop_ranks",
+    "checks.before",
+    "checks.after",
+    "snapshot.before",
+    "snapshot.after",
+    "batch.end",
+)
+SAMPLE = ("landing.after_table.1", "refresh.after_model.shop_totals", "snapshot.after")
+
+
+@pytest.mark.slow
+def test_kills_at_a_sample_of_the_points_leave_no_trace(tmp_path: Path) -> None:
+    kill_one_after_another(tmp_path, SAMPLE)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_kills_at_every_point_leave_no_trace(tmp_path: Path) -> None:
+    kill_one_after_another(tmp_path, (*BUILD_POINTS[:1], *POINTS))
+
+
+@pytest.mark.nightly
+def test_a_build_killed_after_dbt_leaves_no_trace(tmp_path: Path) -> None:
+    kill_one_after_another(tmp_path, BUILD_POINTS[1:])
+
+
+def kill_one_after_another(folder: Path, points: tuple[str, ...]) -> None:
+    """Kill one process at each point; each one first finishes what the last one left."""
+    steps = points if points[0].startswith("build.") else ("none", *points)
+    for step, point in enumerate(steps):
+        expected = 0 if point == "none" else -signal.SIGKILL
+        assert run_driver(folder, step, point) == expected, point
+    last = len(steps)
+    assert run_driver(folder, last, "none") == 0
+
+    log, warehouse = SnapshotLog(folder / "warehouse"), Warehouse(folder / "warehouse")
+    newest = log.newest()
+    assert newest is not None
+    assert newest.status == "published"
+    batches = [(row.epoch, row.batch_id) for row in log.rows(100)]
+    assert len(batches) == len(set(batches))
+    produced = sum(row.landed["bronze.sales"].produced for row in log.rows(100))
+    assert produced == sum(len(records(step)["sales"]) for step in range(last + 1))
+    rows = {
+        unique_id.rpartition(".")[2]: warehouse.read(
+            f"mini.{unique_id.rpartition('.')[2]}", state.version
+        ).to_pylist()
+        for unique_id, state in newest.models.items()
+    }
+    expected_totals, expected_visits = oracle(last)
+    totals = {
+        row["shop_id"]: (row["sale_count"], row["sales_amount"]) for row in rows["shop_totals"]
+    }
+    assert totals == expected_totals
+    assert {row["shop_id"]: row["visit_count"] for row in rows["visit_counts"]} == expected_visits
+    assert {row["shop_id"]: row["sales_amount"] for row in rows["shop_ranks"]} == {
+        shop: amount for shop, (_, amount) in expected_totals.items()
+    }
+
+
+def run_driver(folder: Path, step: int, point: str) -> int:
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    answer = subprocess.run(
+        [sys.executable, "-m", "tests.faults.kill_driver", str(folder), str(step), point],
+        cwd=ROOT,
+        env=environ,
+        capture_output=True,
+        text=True,
+    )
+    if answer.returncode not in (0, -signal.SIGKILL):
+        print(answer.stderr[-4000:])
+    return answer.returncode
+
+
+def oracle(last: int) -> tuple[dict[str, tuple[int, Decimal]], dict[str, int]]:
+    """Return totals by shop and visits by shop, from the delivered records alone."""
+    newest: dict[str, dict[str, Any]] = {}
+    visits: Counter[str] = Counter()
+    for step in range(last + 1):
+        for record in records(step)["sales"]:
+            newest[record["sale_id"]] = record
+        visits.update(record["shop_id"] for record in records(step)["visits"])
+    totals: dict[str, tuple[int, Decimal]] = {}
+    for record in newest.values():
+        if record["op"] != "d":
+            count, amount = totals.get(record["shop_id"], (0, Decimal(0)))
+            totals[record["shop_id"]] = (count + 1, amount + Decimal(record["amount"]))
+    return totals, dict(visits)
