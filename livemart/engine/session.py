@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from livemart.errors import ConfigError
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # Deletion vectors and clustering are off because the small-change committer refuses such tables.
-# Time travel ends at the retention of deleted files even without VACUUM, so both are set on each table.
+# Time travel ends at the retention of deleted files even without VACUUM: so both are set.
 TABLE_PROPERTIES: Mapping[str, str] = {
     "delta.enableChangeDataFeed": "true",
     "delta.enableDeletionVectors": "false",
@@ -99,9 +101,40 @@ def create_session(
 
     # Else each failing statement is also printed, as JSON with a Java stack.
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
+    if not os.environ.get("LIVEMART_SPARK_LOG"):
+        _start_quiet_jvm(warehouse / "_livemart" / "spark.log")
     builder = SparkSession.builder.appName("livemart")
     for name, value in settings.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF" if not os.environ.get("LIVEMART_SPARK_LOG") else "WARN")
     return session
+
+
+def _start_quiet_jvm(log: Path) -> None:
+    """Start the JVM with its greetings in a file: what goes wrong later arrives as an exception.
+
+    Raises:
+        ConfigError: SPARK_NOT_STARTED.
+    """
+    from pyspark import SparkContext, java_gateway
+    from pyspark.errors import PySparkRuntimeError
+
+    if SparkContext._gateway is not None:
+        return
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as output:
+        begin = output.tell()
+        try:
+            gateway = java_gateway.launch_gateway(  # type: ignore[no-untyped-call]
+                popen_kwargs={"stderr": output}
+            )
+        except PySparkRuntimeError as error:
+            said = log.read_bytes()[begin:].decode(errors="replace").splitlines()
+            raise ConfigError(
+                "SPARK_NOT_STARTED",
+                f"the JVM ended: {' '.join(said[-3:]) or error}",
+                hint=f"see {log}; often `memory` is more than the machine has; `livemart doctor` "
+                "looks at Java and the jars",
+            ) from error
+    SparkContext._ensure_initialized(gateway=gateway)
