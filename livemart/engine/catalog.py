@@ -23,7 +23,8 @@ def register(spark: SparkSession, warehouse: Path, project: Project | None = Non
     Returns:
         The relations (`schema.identifier`) that were not registered before, tables first.
     """
-    views = _kept_views(warehouse) if project is None else _project_views(project)
+    kept = _kept_views(warehouse)
+    views = kept if project is None else _project_views(project)
     known = _known(spark)
     tables = [relation for relation in stored_tables(warehouse) if relation not in views]
     schemas = {relation.partition(".")[0] for relation in (*tables, *views)}
@@ -34,56 +35,54 @@ def register(spark: SparkSession, warehouse: Path, project: Project | None = Non
     for schema in sorted(schemas - known.keys()):
         location = literal(str(warehouse / schema))
         spark.sql(f"create database if not exists {quoted(schema)} location {location}")
-    added: list[str] = []
-    for relation in tables:
-        if not _is_in(known, relation):
-            location = literal(str(warehouse.joinpath(*relation.split(".", 1))))
-            spark.sql(
-                f"create table if not exists {name_of(relation)} using delta location {location}"
-            )
-            added.append(relation)
-    added += _register_views(spark, views, known)
+    added = [relation for relation in tables if not _is_in(known, relation)]
+    for relation in added:
+        location = literal(str(warehouse.joinpath(*relation.split(".", 1))))
+        spark.sql(f"create table if not exists {name_of(relation)} using delta location {location}")
+    added += _register_views(
+        spark,
+        {
+            relation: sql
+            for relation, sql in views.items()
+            if not _is_in(known, relation) or kept.get(relation) != sql
+        },
+    )
     if project is not None:
-        save_views(spark, warehouse)
+        _keep_views(warehouse, views)
     return added
 
 
 def save_views(spark: SparkSession, warehouse: Path) -> None:
-    """Keep the SQL of the views in the catalog, for a `register` that knows no project.
+    """Keep the SQL of the views as the catalog has them, for a `register` that knows no project.
 
     Needs a session with its own JVM, not one of Spark Connect.
     """
     jvm_session: Any = spark._jsparkSession
     catalog = jvm_session.sessionState().catalog().externalCatalog()
-    views: dict[str, str] = {}
+    views = _kept_views(warehouse)
     for schema, names in sorted(_known(spark).items()):
         for name in sorted(names):
-            table = catalog.getTable(schema, name)
-            if table.viewText().isDefined():
-                views[f"{schema}.{name}"] = table.viewText().get()
-    path = _views_file(warehouse)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".new")
-    draft.write_text(json.dumps(views, indent=1))
-    draft.replace(path)
+            text = catalog.getTable(schema, name).viewText()
+            views.pop(f"{schema}.{name}", None)
+            if text.isDefined():
+                views[f"{schema}.{name}"] = text.get()
+    _keep_views(warehouse, views)
 
 
-def _register_views(
-    spark: SparkSession, views: Mapping[str, str], known: Mapping[str, set[str]]
-) -> list[str]:
-    """Make the views that are missing, in rounds, as one may read another.
+def _register_views(spark: SparkSession, views: Mapping[str, str]) -> list[str]:
+    """Make `views`, in rounds, as one may read another.
 
     A view whose inputs do not exist yet is left to the build that makes them.
     """
     from pyspark.errors import AnalysisException
 
     added: list[str] = []
-    waiting = {relation: sql for relation, sql in views.items() if not _is_in(known, relation)}
+    waiting = dict(views)
     while waiting:
         made = []
         for relation, sql in waiting.items():
             try:
-                spark.sql(f"create view if not exists {name_of(relation)} as {sql}")
+                spark.sql(f"create or replace view {name_of(relation)} as {sql}")
             except AnalysisException:
                 continue
             made.append(relation)
@@ -147,6 +146,14 @@ def _kept_views(warehouse: Path) -> dict[str, str]:
         return dict(json.loads(_views_file(warehouse).read_text()))
     except FileNotFoundError:
         return {}
+
+
+def _keep_views(warehouse: Path, views: Mapping[str, str]) -> None:
+    path = _views_file(warehouse)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".new")
+    draft.write_text(json.dumps(views, indent=1))
+    draft.replace(path)
 
 
 def _views_file(warehouse: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -81,13 +82,19 @@ def load_runtime(settings: Settings, spark: SparkSession, narrator: Narrator) ->
     """
     from livemart.engine.catalog import register
 
+    @cache
+    def session() -> SparkSession:
+        # A model may ask for the columns of a table while it is compiled.
+        register(spark, settings.warehouse)
+        return spark
+
     dbt = Dbt(
         settings.project_dir,
         settings.profiles_dir,
         target=settings.target,
         vars=settings.vars,
         warehouse=settings.warehouse,
-        session=lambda: spark,
+        session=session,
         progress=lambda node: narrator.node_changed(node.unique_id, node.status),
     )
     narrator.step("reading the project")

@@ -217,9 +217,13 @@ class Dbt:
             common += ["--vars", json.dumps(self._vars, default=str)]
         runner = dbtRunner(manifest=self._manifest, callbacks=[self._on_event])
         try:
-            return runner.invoke([*arguments, *common])
+            result = runner.invoke([*arguments, *common])
         finally:
             _close_logs()
+        if result.exception is not None and not isinstance(result.exception, Exception):
+            # A signal is not a result.
+            raise result.exception
+        return result
 
     def _on_event(self, event: Any) -> None:
         if self._progress is None or event.info.name not in ("NodeStart", "NodeFinished"):
