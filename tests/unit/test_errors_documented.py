@@ -57,7 +57,7 @@ def _modules() -> Iterator[Path]:
 def _codes_of(path: Path) -> Iterator[str]:
     """The first argument of `*Error(...)`; in scripts, what a message begins with."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and _name(node.func).endswith("Error") and node.args:
+        if isinstance(node, ast.Call) and _makes_errors(node.func, path) and node.args:
             first = node.args[0]
             # A code may be chosen among two at the place where it is raised.
             for part in ast.walk(first) if isinstance(first, ast.IfExp) else [first]:
@@ -67,6 +67,12 @@ def _codes_of(path: Path) -> Iterator[str]:
             opening, colon, _ = node.value.partition(":")
             if colon and path.parent.name == "scripts" and CODE.fullmatch(opening):
                 yield opening
+
+
+def _makes_errors(function: ast.expr, path: Path) -> bool:
+    """A source's mistakes are collected by a method that adds file and line."""
+    name = _name(function)
+    return name.endswith("Error") or (name == "_refuse" and path.name == "sources.py")
 
 
 def _name(function: ast.expr) -> str:
