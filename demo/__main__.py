@@ -1,0 +1,136 @@
+"""`python -m demo`: 15 days of a market, its answers from a batch build, live, then verified."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from livemart.errors import LivemartError
+from livemart.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from livemart.engine.runtime import Runtime
+
+_PROJECT = Path(__file__).resolve().parents[1]
+_LIVE_STEPS = 6
+_PANE = timedelta(minutes=5)
+_EVERY = timedelta(seconds=2)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--once", is_flag=True, help="End after verify, with its exit code.")
+@click.option("--folder", default="artifacts/demo", show_default=True, help="Emptied at the start.")
+@click.option("--seed", default=7, show_default=True, help="Another seed, another market.")
+@click.option("--restaurants", default=40, show_default=True, type=click.IntRange(1))
+@click.option("--orders-per-day", default=2_000, show_default=True, type=click.IntRange(1))
+def main(once: bool, folder: str, seed: int, restaurants: int, orders_per_day: int) -> None:
+    """Show a restaurant's three answers staying right while orders arrive."""
+    place = Path(folder).absolute()
+    try:
+        settings = load_settings(
+            {
+                "project_dir": _PROJECT,
+                "warehouse": place / "warehouse",
+                "landing": place / "landing",
+                "clock": "event_time",
+            }
+        )
+        sys.exit(_run(settings, once, seed, restaurants, orders_per_day))
+    except LivemartError as error:
+        click.echo(str(error), err=True)
+        sys.exit(error.exit_code)
+
+
+def _run(settings: Settings, once: bool, seed: int, restaurants: int, orders_per_day: int) -> int:
+    from demo.market import Market
+    from demo.tour import Tour
+    from livemart.engine.interrupts import Interrupted, Interrupts
+    from livemart.engine.pipeline import Pipeline
+    from livemart.engine.runtime import open_runtime
+    from livemart.observe.logs import configure_logs
+    from livemart.observe.progress import open_watcher
+
+    configure_logs(settings.log_format, debug=settings.debug)
+    _empty(settings)
+    # Six panes lie between history and the wall clock: the live ones are delivered in fast motion.
+    start = _start_of_pane(datetime.now(UTC)) - _LIVE_STEPS * _PANE
+    market = Market(seed, restaurants=restaurants, orders_per_day=orders_per_day)
+    history = market.history(settings.landing, start)
+    click.echo(f"history: {history.records:,} records in {len(history.files)} files")
+
+    with open_watcher(settings.log_format) as watcher:
+        tour = Tour(
+            watcher,
+            market,
+            settings,
+            start=start,
+            steps=_LIVE_STEPS,
+            now=lambda: datetime.now(UTC),
+        )
+        interrupts = Interrupts(settings.stop_timeout, tour.enough.set)
+        try:
+            with interrupts, open_runtime(settings, tour, has_guests=not once) as runtime:
+                interrupts.install(patient=True)
+                pipeline = Pipeline(runtime, tour, stop=tour.enough, abandon=interrupts.abandon)
+                tour.is_building = True
+                pipeline.build()
+                tour.go_live()
+                pipeline.stream(_EVERY)
+                code = 0 if interrupts.stop.is_set() else _verify(runtime)
+                if not (once or interrupts.stop.is_set()):
+                    click.echo("\norders keep coming; Ctrl-C ends the demo")
+                    tour.go_live()
+                    if interrupts.stop.is_set():
+                        tour.enough.set()
+                    pipeline.stream(_EVERY)
+        except (Exception, Interrupted):
+            if interrupts.exit_code is None:
+                raise
+        # Ctrl-C is how the endless demo ends; it cuts the short one off.
+        stopped = interrupts.exit_code
+    if stopped is None:
+        return code
+    return stopped if once else 0
+
+
+def _verify(runtime: Runtime) -> int:
+    """Recompute every model from the landed records; 1 if one differs."""
+    from livemart.engine.verify import render_comparison, verify_models
+
+    snapshot = runtime.log.newest_published()
+    assert snapshot is not None
+    click.echo("\nverify: every model recomputed from the landed records")
+    code = 0
+    for comparison in verify_models(runtime.spark, runtime.warehouse, runtime.project, snapshot):
+        click.echo(f"   {render_comparison(comparison)}")
+        code = code if comparison.is_equal else 1
+    click.echo("the stream equals the batch" if code == 0 else "the stream DIFFERS from the batch")
+    return code
+
+
+def _empty(settings: Settings) -> None:
+    """Remove what an earlier demo left, unless it still runs."""
+    from livemart.engine.lock import hold_warehouse
+
+    with hold_warehouse(settings.warehouse):
+        shutil.rmtree(settings.landing, ignore_errors=True)
+        for path in settings.warehouse.iterdir():
+            if path.name != "_livemart":
+                shutil.rmtree(path)
+        for path in (settings.warehouse / "_livemart").iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+
+
+def _start_of_pane(instant: datetime) -> datetime:
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    return epoch + (instant - epoch) // _PANE * _PANE
+
+
+if __name__ == "__main__":
+    main()
