@@ -45,7 +45,7 @@ def record_schema(warehouse: Warehouse, source: SourceTable) -> RecordSchema:
 
 
 def columns_tag(epoch: str, relation: str, batch_id: int = 0) -> Tag:
-    """Return the tag of a commit that adds columns, apart from that of the batch's rows."""
+    """Return the tag of a commit that adds columns, apart from that of the rows."""
     return Tag(f"{epoch}/{relation}/columns", batch_id, {})
 
 
@@ -59,7 +59,7 @@ def _widen(warehouse: Warehouse, source: SourceTable, declared: pa.Schema, epoch
                 "LANDED_COLUMN_CHANGED",
                 f"{source.file}: {source.relation}: column {field.name} is declared as "
                 f"{field.type}, the landed table holds {stored.field(field.name).type}",
-                hint="declare the type it has, or a new column beside it; to land everything again, "
+                hint="declare the type it has, or a new column beside it; to land all again, "
                 "remove the table and run `build --new-epoch`",
             )
     if missing:

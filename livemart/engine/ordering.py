@@ -53,7 +53,7 @@ class Outcome:
 
 def decide(versions: Versions) -> Outcome:
     """Return what the arrived versions change."""
-    names = [*versions.keys, *versions.sequence_by]
+    names = list(dict.fromkeys([*versions.keys, *versions.sequence_by]))
     sizes = [len(versions.stored), len(versions.remembered), len(versions.arrived)]
     every = pa.concat_tables(
         [part.select(names) for part in (versions.stored, versions.remembered, versions.arrived)]
