@@ -54,7 +54,7 @@ class SourceTable:
 
     @property
     def relation(self) -> str:
-        """`schema.identifier` in lower case: the table's name in the catalog and its warehouse path."""
+        """`schema.identifier` in lower case: name in the catalog and path in the warehouse."""
         return f"{self.schema}.{self.identifier}".lower()
 
 
@@ -85,7 +85,7 @@ class Model:
 
     @property
     def relation(self) -> str:
-        """`schema.identifier` in lower case: the table's name in the catalog and its warehouse path."""
+        """`schema.identifier` in lower case: name in the catalog and path in the warehouse."""
         return f"{self.schema}.{self.identifier}".lower()
 
     @property
@@ -96,7 +96,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class DataTest:
-    """A dbt data test. `attached_to` is the tested node; `kind` the generic test's name, or None."""
+    """A dbt data test. `attached_to` is the tested node; `kind` the name of a generic test."""
 
     unique_id: str
     name: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -157,8 +158,10 @@ def _model(
     if isinstance(partition_by, str):
         partition_by = (partition_by,)
     columns = _columns(node)
+    facts = config.to_dict(omit_none=True)
     if _kind(node) == "seed":
         columns = _with_types(columns, config.get("column_types") or {})
+        facts["checksum"] = _seed_checksum(node, root)
     model = Model(
         unique_id=node.unique_id,
         name=node.name,
@@ -175,7 +178,7 @@ def _model(
         policy=policy,
         file=node.original_file_path,
         event_time=config.get("event_time"),
-        config=config.to_dict(omit_none=True),
+        config=facts,
     )
     return model, errors
 
@@ -247,6 +250,15 @@ def _columns(node: Any) -> tuple[Column, ...]:
         Column(name, column.data_type.lower() if column.data_type else None)
         for name, column in node.columns.items()
     )
+
+
+def _seed_checksum(node: Any, root: Path) -> str:
+    """Return the hash of a seed's rows; dbt's own of a large file is only its path."""
+    try:
+        with (Path(node.root_path or root) / node.original_file_path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return str(node.checksum.checksum)
 
 
 def _with_types(columns: tuple[Column, ...], types: Mapping[str, str]) -> tuple[Column, ...]:

@@ -131,6 +131,20 @@ def test_a_selection_names_models_seeds_and_snapshots(dbt: Dbt) -> None:
     assert actual == {"model.jaffle.stg_orders", "seed.jaffle.raw_orders"}
 
 
+def test_other_rows_of_a_seed_are_another_checksum(jaffle: Path, project: Project) -> None:
+    with (jaffle / "seeds" / "raw_orders.csv").open("a") as file:
+        file.write("5,1,2026-01-04 00:00:00.000000,placed,13\n")
+
+    changed = load_project(jaffle).models
+
+    differing = {
+        unique_id
+        for unique_id, model in project.models.items()
+        if model.config.get("checksum") != changed[unique_id].config.get("checksum")
+    }
+    assert differing == {"seed.jaffle.raw_orders"}
+
+
 def test_vars_change_the_compiled_code(jaffle: Path) -> None:
     project = load_project(jaffle, vars={"smallest_amount": 7})
 
