@@ -22,6 +22,7 @@ from livemart.engine.instant import fix_as_of
 from livemart.engine.landing import Counts, LandedBatch
 from livemart.engine.refresh import refresh_models
 from livemart.engine.runtime import Runtime
+from livemart.engine.tables import TableChangedError
 from livemart.errors import RefreshError
 from livemart.project.dbt import NodeResult
 from livemart.publish.snapshots import Landed, ModelState, Snapshot
@@ -70,15 +71,8 @@ class BatchRunner:
         if newest.epoch == self.epoch and newest.batch_id >= batch.batch_id:
             return Outcome(batch.batch_id, None)
         check_landed(newest, runtime.landed_relations, runtime.warehouse, self.epoch)
-        rebuilds = find_rebuilds(
-            newest,
-            runtime.project,
-            runtime.fingerprints,
-            runtime.warehouse,
-            epoch=self.epoch,
-            batch_id=batch.batch_id,
-        )
-        for unique_id in self.selected - set(rebuilds):
+        rebuilds = self._find_rebuilds(newest, batch.batch_id)
+        for unique_id in self.selected & newest.models.keys() - rebuilds.keys():
             state = newest.models[unique_id]
             rebuilds[unique_id] = Rebuild("SELECTED", "named by --select", state.generation + 1)
         context = self._context(batch.batch_id, rebuilds)
@@ -103,6 +97,7 @@ class BatchRunner:
             runtime.plans,
             self._shared,
         )
+        self._refuse_writes_between(newest, batch.batch_id, rebuilds)
         before = _versions(runtime, newest.sources, newest.models)
         for unique_id in rebuilds:
             before.pop(runtime.project.models[unique_id].relation, None)
@@ -123,6 +118,36 @@ class BatchRunner:
         if any(rebuild.code == "NEW_MODEL" for rebuild in rebuilds.values()):
             register(runtime.spark, runtime.settings.warehouse, runtime.project)
         return self._finish(snapshot, before, newest.tests, rebuilds)
+
+    def _find_rebuilds(self, newest: Snapshot, batch_id: int) -> dict[str, Rebuild]:
+        runtime = self.runtime
+        return find_rebuilds(
+            newest,
+            runtime.project,
+            runtime.fingerprints,
+            runtime.warehouse,
+            epoch=self.epoch,
+            batch_id=batch_id,
+        )
+
+    def _refuse_writes_between(
+        self, newest: Snapshot, batch_id: int, rebuilds: Mapping[str, Rebuild]
+    ) -> None:
+        """Replay the batch if somebody wrote to a model while it was refreshed.
+
+        Once the row names a later version, nobody would look at that commit again.
+
+        Raises:
+            TableChangedError: TABLE_CHANGED.
+        """
+        for unique_id, found in self._find_rebuilds(newest, batch_id).items():
+            known = rebuilds.get(unique_id)
+            if known is None or known.generation < found.generation:
+                raise TableChangedError(
+                    "TABLE_CHANGED",
+                    f"{found.message}, while batch {batch_id} was refreshed",
+                    hint="nothing to do: the batch is run again and rebuilds the model",
+                )
 
     def build(self, batch: LandedBatch) -> Outcome:
         """Run the whole project through dbt on the landed tables and append one snapshot row.
@@ -207,6 +232,10 @@ class BatchRunner:
             self.epoch,
             batch_id,
             rebuilds,
+            {
+                runtime.project.models[unique_id].relation: fingerprint
+                for unique_id, fingerprint in runtime.fingerprints.items()
+            },
             report=self.report,
         )
 

@@ -31,6 +31,7 @@ class BatchContext:
     """Session, tables and identity of the micro-batch `batch_id` of `epoch`.
 
     `rebuilds`: by unique id, the models to recompute in full whatever their plan allows.
+    `fingerprints`: of the models' SQL, by relation; kept with each commit.
     `done`: models that are at this batch already (seeds that dbt loaded again).
     `report` is called with a model's unique id and a word when its refresh starts and ends.
     """
@@ -41,10 +42,13 @@ class BatchContext:
     epoch: str
     batch_id: int
     rebuilds: Mapping[str, Rebuild] = field(default_factory=dict)
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
     done: Mapping[str, ModelState] = field(default_factory=dict)
     report: Callable[[str, str], None] = lambda unique_id, word: None
 
     def tag(self, relation: str, generation: int) -> Tag:
         """Return the transaction id under which `relation` is committed in this batch, once."""
         metadata = {"batch_id": str(self.batch_id), "relation": relation}
+        if fingerprint := self.fingerprints.get(relation):
+            metadata["fingerprint"] = fingerprint
         return Tag(f"{self.epoch}/{relation}/{generation}", self.batch_id, metadata)

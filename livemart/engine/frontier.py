@@ -39,54 +39,94 @@ def find_rebuilds(
 ) -> dict[str, Rebuild]:
     """Return the stored models of `project` that cannot be refreshed from `newest`, by unique id.
 
-    Commits of the batch being replayed are not from outside, nor are those that change no data.
+    Commits that change no data are not from outside, nor are those of the batch being replayed, as
+    long as the model is still what it was when they were made.
     """
     rebuilds: dict[str, Rebuild] = {}
     for unique_id, model in project.models.items():
-        if not model.is_stored:
-            continue
-        state = newest.models.get(unique_id) if newest else None
-        if state is None:
-            rebuilds[unique_id] = Rebuild("NEW_MODEL", f"{model.name} is not in the log yet", 0)
-        elif state.fingerprint != fingerprints[unique_id]:
-            rebuilds[unique_id] = Rebuild(
-                "FINGERPRINT_CHANGED",
-                f"the SQL of {model.name} is not that of snapshot {newest.snapshot_id}"
-                if newest
-                else "",
-                state.generation + 1,
+        if model.is_stored:
+            state = newest.models.get(unique_id) if newest else None
+            found = _find_rebuild(
+                model.relation, state, fingerprints[unique_id], tables, epoch, batch_id
             )
-        elif found := _changed_outside(model.relation, state, tables, epoch, batch_id):
-            rebuilds[unique_id] = found
+            if found is not None:
+                rebuilds[unique_id] = found
     return rebuilds
 
 
-def _changed_outside(
-    relation: str, state: ModelState, tables: Tables, epoch: str, batch_id: int
+def _find_rebuild(
+    relation: str,
+    state: ModelState | None,
+    fingerprint: str,
+    tables: Tables,
+    epoch: str,
+    batch_id: int,
 ) -> Rebuild | None:
+    code = message = ""
+    if state is None:
+        code, message = "NEW_MODEL", f"{relation} is not in the log yet"
+    elif state.fingerprint != fingerprint:
+        code, message = "FINGERPRINT_CHANGED", f"the SQL of {relation} is not that of the log"
+    generation = state.generation if state else -1
     if not tables.exists(relation):
-        return Rebuild("CHANGED_OUTSIDE", f"{relation} is missing", state.generation + 1)
+        return Rebuild(
+            code or "CHANGED_OUTSIDE", message or f"{relation} is missing", generation + 1
+        )
     version = tables.version(relation)
-    if tables.table_id(relation) != state.table_id:
-        message = f"{relation} is another table than the one of the log"
-        return Rebuild("CHANGED_OUTSIDE", message, state.generation + 1)
-    if version == state.version:
+    is_same_table = (
+        state is not None
+        and tables.table_id(relation) == state.table_id
+        and version >= state.version
+    )
+    # Of a table that the log does not name, the last commit tells whether we made it.
+    since = version - 1 if state is None else state.version if is_same_table else -1
+    commits = tables.data_changed_between(relation, since, version)
+    if not commits:
+        if not code and not is_same_table:
+            code, message = _explain(relation, state, (), (), is_same_table)
+        return Rebuild(code, message, generation + 1) if code else None
+    prefix = f"{epoch}/{relation}/"
+    made = [_generation_of(commit, prefix, batch_id) for commit in commits]
+    last = commits[-1]
+    is_current = last is not None and last.metadata.get("fingerprint") == fingerprint
+    if not code and is_same_table and is_current and set(made) == {generation}:
         return None
-    if version < state.version:
-        message = f"{relation} is at version {version}, the log names {state.version}"
-        return Rebuild("CHANGED_OUTSIDE", message, state.generation + 1)
+    if not code:
+        code, message = _explain(relation, state, commits, made, is_same_table)
+    if is_current and made[-1] is not None and made[-1] > generation:
+        # An earlier attempt at this batch has rebuilt it already.
+        return Rebuild(code, message, made[-1])
+    # Never a generation that carries this batch already: Delta would skip the rebuild.
+    return Rebuild(code, message, 1 + max(generation, *(each or 0 for each in made)))
+
+
+def _explain(
+    relation: str,
+    state: ModelState | None,
+    commits: Sequence[LogEntry | None],
+    made: Sequence[int | None],
+    is_same_table: bool,
+) -> tuple[str, str]:
+    if not is_same_table:
+        known = state.version if state else "none"
+        return "CHANGED_OUTSIDE", f"{relation} is not the table of the log (version {known})"
     foreign = [
-        commit
-        for commit in tables.data_changed_between(relation, state.version, version)
-        if commit is None or not _is_ours(commit, f"{epoch}/{relation}/", batch_id)
+        str(commit.version) if commit else "unknown"
+        for commit, generation in zip(commits, made, strict=True)
+        if generation is None
     ]
     if not foreign:
-        return None
-    versions = ", ".join(str(commit.version) if commit else "unknown" for commit in foreign)
-    message = f"{relation} was written by somebody else (version {versions})"
-    # One generation per foreign commit: a change after a first rebuild of this batch is not
-    # mistaken for that rebuild, a plain replay of it is.
-    return Rebuild("CHANGED_OUTSIDE", message, state.generation + len(foreign))
+        return "SELECTED", f"an earlier attempt at this batch rebuilt {relation}"
+    versions = ", ".join(foreign)
+    return "CHANGED_OUTSIDE", f"{relation} was written by somebody else (version {versions})"
+
+
+def _generation_of(commit: LogEntry | None, prefix: str, batch_id: int) -> int | None:
+    """Return the generation that a commit of this batch was made for, None for any other commit."""
+    for app_id, version in (commit.transactions if commit else {}).items():
+        if app_id.startswith(prefix) and version == batch_id:
+            return int(app_id.removeprefix(prefix))
+    return None
 
 
 def check_landed(
@@ -148,8 +188,5 @@ def _lost(message: str) -> StateError:
     )
 
 
-def _is_ours(commit: LogEntry, prefix: str, batch_id: int | None = None) -> bool:
-    return any(
-        app_id.startswith(prefix) and (batch_id is None or version == batch_id)
-        for app_id, version in commit.transactions.items()
-    )
+def _is_ours(commit: LogEntry, prefix: str) -> bool:
+    return any(app_id.startswith(prefix) for app_id in commit.transactions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import pytest
@@ -47,7 +47,8 @@ class FakeTables:
 
 def commit(version: int, **transactions: int) -> LogEntry:
     tags = {name.replace("__", "/").replace("_dot_", "."): n for name, n in transactions.items()}
-    return LogEntry(version, "WRITE", 0, tags, {}, True, None, (), (), ())
+    metadata = {"fingerprint": "print"} if tags else {}
+    return LogEntry(version, "WRITE", 0, tags, metadata, True, None, (), (), ())
 
 
 def snapshot(**changes: object) -> Snapshot:
@@ -125,10 +126,40 @@ def test_a_commit_without_our_tag_is_from_outside() -> None:
     assert rebuild_of(Table(6, commits=[commit(6)])) == ("CHANGED_OUTSIDE", 3)
 
 
-def test_each_commit_from_outside_is_another_generation() -> None:
+def test_a_rebuild_that_an_earlier_attempt_finished_is_found_again() -> None:
+    table = Table(7, commits=[commit(6), commit(7, e__mini_dot_totals__3=4)])
+
+    assert rebuild_of(table) == ("CHANGED_OUTSIDE", 3)
+
+
+def test_a_commit_from_outside_after_that_is_another_generation() -> None:
     table = Table(8, commits=[commit(6), commit(7, e__mini_dot_totals__3=4), commit(8)])
 
     assert rebuild_of(table) == ("CHANGED_OUTSIDE", 4)
+
+
+def test_sql_that_changed_between_two_attempts_is_another_generation() -> None:
+    table = Table(6, commits=[commit(6, e__mini_dot_totals__3=4)])
+
+    assert rebuild_of(table, mark="other") == ("FINGERPRINT_CHANGED", 4)
+
+
+def test_sql_that_changed_back_between_two_attempts_is_rebuilt() -> None:
+    stale = commit(6, e__mini_dot_totals__3=4)
+    table = Table(6, commits=[replace(stale, metadata={"fingerprint": "other"})])
+
+    assert rebuild_of(table) == ("SELECTED", 4)
+
+
+def test_a_selected_model_that_an_earlier_attempt_rebuilt_is_not_moved_again() -> None:
+    assert rebuild_of(Table(6, commits=[commit(6, e__mini_dot_totals__3=4)])) == ("SELECTED", 3)
+
+
+def test_a_new_model_that_an_earlier_attempt_built_keeps_its_generation() -> None:
+    built = Table(0, commits=[commit(0, e__mini_dot_totals__0=4)])
+
+    assert rebuild_of(built, snapshot(models={})) == ("NEW_MODEL", 0)
+    assert rebuild_of(built, snapshot(models={}), mark="other") == ("NEW_MODEL", 1)
 
 
 def test_a_commit_of_the_batch_being_replayed_is_not_from_outside() -> None:
