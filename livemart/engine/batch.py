@@ -16,16 +16,16 @@ from livemart.engine.batch_views import SharedViews
 from livemart.engine.catalog import register
 from livemart.engine.checks import TestResult, Versions, run_checks
 from livemart.engine.context import BatchContext, Rebuild
+from livemart.engine.dbt_failures import refuse_failures
 from livemart.engine.failpoints import failpoint
 from livemart.engine.frontier import check_landed, find_rebuilds
 from livemart.engine.instant import fix_as_of
-from livemart.engine.landing import Counts, LandedBatch
+from livemart.engine.landed_counts import count_landed
+from livemart.engine.landing import LandedBatch
 from livemart.engine.refresh import refresh_models
 from livemart.engine.runtime import Runtime
 from livemart.engine.tables import TableChangedError
-from livemart.errors import RefreshError
-from livemart.project.dbt import NodeResult
-from livemart.publish.snapshots import Landed, ModelState, Snapshot
+from livemart.publish.snapshots import ModelState, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class BatchRunner:
             status="published",
             started_at=started_at,
             finished_at=started_at,
-            landed=_landed(runtime, batch.counts),
+            landed=count_landed(runtime.warehouse, runtime.landed_relations, batch.counts),
         )
         if any(rebuild.code == "NEW_MODEL" for rebuild in rebuilds.values()):
             register(runtime.spark, runtime.settings.warehouse, runtime.project)
@@ -164,7 +164,7 @@ class BatchRunner:
         failpoint("build.before_dbt")
         results = runtime.dbt.build(data_tests=False)
         failpoint("build.after_dbt")
-        _refuse_failures(runtime, results)
+        refuse_failures(runtime.project, results)
         models: dict[str, ModelState] = {}
         for unique_id, model in runtime.project.models.items():
             if not model.is_stored or unique_id not in results:
@@ -192,7 +192,7 @@ class BatchRunner:
             status="published",
             started_at=started_at,
             finished_at=started_at,
-            landed=_landed(runtime, batch.counts),
+            landed=count_landed(runtime.warehouse, runtime.landed_relations, batch.counts),
         )
         return self._finish(snapshot, {}, {}, {})
 
@@ -273,7 +273,7 @@ class BatchRunner:
         results = runtime.dbt.build(
             select=[model.name for model in seeds.values()], data_tests=False
         )
-        _refuse_failures(runtime, results)
+        refuse_failures(runtime.project, results)
         return {
             unique_id: ModelState(
                 version=runtime.warehouse.version(model.relation),
@@ -289,45 +289,6 @@ class BatchRunner:
         }
 
 
-def merge(batches: list[LandedBatch]) -> LandedBatch:
-    """Return the landed batches of one pass as one: the last id and versions, all counts."""
-    counts: dict[str, Counts] = {}
-    for batch in batches:
-        for relation, found in batch.counts.items():
-            counts[relation] = _add(counts[relation], found) if relation in counts else found
-    times = [batch.newest_event_time for batch in batches if batch.newest_event_time is not None]
-    return replace(
-        batches[-1],
-        counts=counts,
-        newest_event_time=max(times, default=None),
-        has_records=any(batch.has_records for batch in batches),
-    )
-
-
-def _add(one: Counts, other: Counts) -> Counts:
-    return Counts(
-        produced=one.produced + other.produced,
-        landed=one.landed + other.landed,
-        superseded=one.superseded + other.superseded,
-        dead_letters=one.dead_letters + other.dead_letters,
-    )
-
-
-def _landed(runtime: Runtime, counts: Mapping[str, Counts]) -> dict[str, Landed]:
-    """Return what the log keeps of each landed table, without records as well."""
-    landed: dict[str, Landed] = {}
-    for relation in runtime.landed_relations:
-        found = counts.get(relation, Counts(0, 0, 0, 0))
-        landed[relation] = Landed(
-            produced=found.produced,
-            landed=found.landed,
-            superseded=found.superseded,
-            dead_letters=found.dead_letters,
-            table_id=runtime.warehouse.table_id(relation),
-        )
-    return landed
-
-
 def _stored(runtime: Runtime) -> set[str]:
     return {unique_id for unique_id, model in runtime.project.models.items() if model.is_stored}
 
@@ -341,25 +302,3 @@ def _versions(
         if model := runtime.project.models.get(unique_id):
             versions[model.relation] = state.version
     return versions
-
-
-def _without_plan(message: str) -> str:
-    """Return what Spark found wrong, without the query plan that it shows below."""
-    lines = message.strip().splitlines()
-    ends = (n for n, line in enumerate(lines) if n and line.lstrip().startswith(("'", "+-", ":-")))
-    return "\n".join(lines[: next(ends, len(lines))])
-
-
-def _refuse_failures(runtime: Runtime, results: Mapping[str, NodeResult]) -> None:
-    failed = [result for result in results.values() if result.status == "error"]
-    if not failed:
-        return
-    lines = []
-    for result in failed:
-        model = runtime.project.models.get(result.unique_id)
-        lines.append(f"{model.file if model else result.name}: {_without_plan(result.message)}")
-    raise RefreshError(
-        "MODEL_FAILED",
-        "\n".join(lines),
-        hint="mend the model and run the command again; readers keep the last published snapshot",
-    )

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential_jitter
 
-from livemart.engine.batch import BatchRunner, Outcome, merge
+from livemart.engine.batch import BatchRunner, Outcome
 from livemart.engine.epoch import Epoch, Recorded, open_checkpoint
 from livemart.engine.failpoints import failpoint
 from livemart.engine.frontier import check_landed
+from livemart.engine.landed_counts import merge_batches
 from livemart.engine.landing import LandedBatch, Landing
 from livemart.engine.runtime import Runtime
 from livemart.engine.tables import Tag
@@ -192,7 +193,7 @@ class Pipeline:
         self._drive(collect, "available_now")
         self._refuse_if_stopped()
         by_id = {batch.batch_id: batch for batch in batches}
-        return merge([by_id[batch_id] for batch_id in sorted(by_id)])
+        return merge_batches([by_id[batch_id] for batch_id in sorted(by_id)])
 
     def _run(
         self, runner: BatchRunner, trigger: Literal["available_now"] | timedelta, done: Pass
