@@ -31,10 +31,10 @@ test-unit: env-unit ## Tests without a JVM
 	$(PYTEST) tests/unit -n 2 -q
 
 test-dbt: env
-	$(SPARK_PYTEST) tests/dbt
+	$(SPARK_PYTEST) tests/integration -m dbt
 
 test-integration: env
-	$(SPARK_PYTEST) tests/integration
+	$(SPARK_PYTEST) tests/integration -m "not dbt"
 
 test-equivalence: env
 	$(SPARK_PYTEST) tests/equivalence
