@@ -59,6 +59,8 @@
   {%- if value is none -%}
     null
   {%- else -%}
-    '{{ value | string | replace('\\', '\\\\') | replace("'", "\\'") }}'
+    {#- A decimal's own text may be 1E+2, which no integer type reads. -#}
+    {%- set text = '{:f}'.format(value) if value is number and value is not boolean and value is not integer else value | string -%}
+    '{{ text | replace('\\', '\\\\') | replace("'", "\\'") }}'
   {%- endif -%}
 {%- endmacro %}
