@@ -109,7 +109,8 @@ def who_holds(warehouse: Path) -> Holder | None:
 
 def _file_lock(warehouse: Path) -> FileLock:
     (warehouse / _STATE).mkdir(parents=True, exist_ok=True)
-    return FileLock(warehouse / _STATE / "lock")
+    # Taken by whichever thread of dbt comes first, and given back at the end of the process.
+    return FileLock(warehouse / _STATE / "lock", thread_local=False)
 
 
 def _holder_file(warehouse: Path) -> Path:
