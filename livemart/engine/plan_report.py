@@ -45,7 +45,12 @@ def render_plans(report: Mapping[str, Any]) -> str:
             details.append(f"keys ({', '.join(model['keys'])})")
         if model["time"]:
             details.append(f"time {model['time']['column']}")
-            details.append(f"margins -{model['time']['before']} +{model['time']['after']}")
+            reaches = [
+                f"{model['time'][side]} {side} a change"
+                for side in ("before", "after")
+                if model["time"][side] != "0s"
+            ]
+            details += [f"reaches {' and '.join(reaches)}"] if reaches else []
         if model["windows"]:
             details.append(f"windows against the clock over {', '.join(model['windows'])}")
         lines.append(f"{line}  {', '.join(details)}".rstrip())
@@ -72,8 +77,9 @@ def _describe(model: Model, plan: Plan) -> dict[str, Any]:
     if region is not None and region.time is not None:
         time = {
             "column": region.time,
-            "before": _interval(region.before),
-            "after": _interval(region.after),
+            # A change at t touches [t - region.after, t + region.before].
+            "before": _interval(region.after),
+            "after": _interval(region.before),
         }
     return {
         "name": model.name,

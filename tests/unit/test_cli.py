@@ -99,3 +99,10 @@ def test_an_unexpected_error_is_told_in_the_same_shape(monkeypatch: pytest.Monke
 
     assert answer.exit_code == 1
     assert answer.stderr.startswith("UNEXPECTED: RuntimeError: out of luck\n  next: ")
+
+
+def test_verify_of_an_empty_warehouse_says_what_to_do() -> None:
+    answer = CliRunner().invoke(cli, ["verify"])
+
+    assert answer.exit_code == 2
+    assert answer.stderr.startswith("NOTHING_PUBLISHED: ")
