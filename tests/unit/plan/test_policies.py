@@ -1,0 +1,50 @@
+"""A policy is kept at plan time: the error names each model, its line and the reason."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from livemart.errors import PlanError
+from livemart.plan.planner import Plan
+from livemart.plan.project_plans import require_policies
+from livemart.plan.reasons import Reason
+from livemart.project.graph import Model, Policy, Project
+
+FULL = Plan("full", (Reason("GLOBAL_AGG", "count(*) over all rows", 3),))
+
+
+def make_project(policy: Policy) -> Project:
+    model = Model(
+        unique_id="model.shop.totals",
+        name="totals",
+        schema="shop",
+        identifier="totals",
+        materialized="table",
+        language="sql",
+        compiled_code="select count(*) as n from shop.sales",
+        depends_on=(),
+        columns=(),
+        primary_key=(),
+        partition_by=(),
+        is_contracted=False,
+        policy=policy,
+        file="models/totals.sql",
+    )
+    return Project("shop", ".", "shop", {}, {model.unique_id: model}, {}, {})
+
+
+@pytest.mark.parametrize("policy", ["incremental", "strict"])
+def test_a_model_that_must_be_incremental_and_cannot_is_an_error(policy: str) -> None:
+    project = make_project(cast(Policy, policy))
+
+    with pytest.raises(PlanError, match=r"models/totals\.sql:3: .*GLOBAL_AGG") as caught:
+        require_policies(project, {"model.shop.totals": FULL})
+
+    assert caught.value.code == "POLICY_NOT_MET"
+
+
+@pytest.mark.parametrize("policy", ["auto", "full"])
+def test_other_models_may_be_recomputed_in_full(policy: str) -> None:
+    require_policies(make_project(cast(Policy, policy)), {"model.shop.totals": FULL})
