@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -28,8 +28,10 @@ _Part = tuple[PartitionValues, pa.Table]
 _STATISTICS_COLUMNS = 32
 _STRING_PREFIX = 32
 _SAFE_FOLDER = re.compile(r"[A-Za-z0-9_.+-]+")
-# One pool for the process: Parquet is encoded on one core a file.
-_WRITERS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="data-files")
+# One pool for the process: Parquet is read and written on one core a file.
+_POOL = ThreadPoolExecutor(max_workers=4, thread_name_prefix="data-files")
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 
 def split_partitions(
@@ -95,12 +97,12 @@ def partition_value(text: str, kind: pa.DataType) -> pa.Scalar:
 
 def write_files(root: Path, parts: Sequence[_Part]) -> list[Action]:
     """Write one Parquet file for each part and return their `add` actions, in order."""
-    return _each(lambda part: _write_data(root, *part), parts)
+    return each(lambda part: _write_data(root, *part), parts)
 
 
 def write_change_files(root: Path, parts: Sequence[_Part]) -> list[Action]:
     """Write one change-feed file for each part (with `_change_type`), return `cdc` actions."""
-    return _each(lambda part: _write_change(root, *part), parts)
+    return each(lambda part: _write_change(root, *part), parts)
 
 
 def read_change_file(root: Path, action: Action, schema: pa.Schema) -> pa.Table:
@@ -128,10 +130,11 @@ def read_change_file(root: Path, action: Action, schema: pa.Schema) -> pa.Table:
     return pa.table(arrays, schema=schema)
 
 
-def _each(write: Callable[[_Part], Action], parts: Sequence[_Part]) -> list[Action]:
-    if len(parts) <= 1:
-        return [write(part) for part in parts]
-    return list(_WRITERS.map(write, parts))
+def each(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+    """Return `work` of each item, in order, several at a time."""
+    if len(items) <= 1:
+        return [work(item) for item in items]
+    return list(_POOL.map(work, items))
 
 
 def _write_data(root: Path, partition: PartitionValues, rows: pa.Table) -> Action:
@@ -173,16 +176,24 @@ def _new_path(partition: PartitionValues, prefix: str) -> str:
 
 def _write_parquet(path: Path, rows: pa.Table) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
+    # Numbers and times are sorted or random here, never repetitive enough for a dictionary.
+    packed = [f.name for f in rows.schema if _is_packed(f.type) and "." not in f.name]
     pq.write_table(
         rows,
         path,
         compression="snappy",
+        use_dictionary=[name for name in rows.column_names if name not in packed],
+        column_encoding=dict.fromkeys(packed, "DELTA_BINARY_PACKED"),
         coerce_timestamps="us",
         version="2.6",
         write_statistics=True,
         store_schema=False,
     )
     return path.stat().st_size
+
+
+def _is_packed(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_int64(kind) or pa.types.is_timestamp(kind))
 
 
 def _statistics(rows: pa.Table) -> dict[str, Any]:

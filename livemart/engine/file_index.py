@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pds
 import pyarrow.fs as pfs
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from livemart.engine.arrow_types import plain_schema
@@ -154,23 +155,22 @@ class FileIndex:
         names = list(columns) if columns is not None else self.schema.names
         return dataset.to_table(columns=names, filter=filter).combine_chunks()
 
-    def read_files(self, files: Sequence[DataFile], columns: Sequence[str]) -> list[pa.Table]:
-        """Return the rows of each file, in file order."""
-        return [
-            pds.FileSystemDataset(
-                [
-                    _FORMAT.make_fragment(
-                        unquote(file.path), self._filesystem(), _partition_guarantee(file.partition)
-                    )
-                ],
-                self.schema,
-                _FORMAT,
-                self._filesystem(),
-            )
-            .to_table(columns=list(columns))
-            .combine_chunks()
-            for file in files
+    def read_file(self, file: DataFile, columns: Sequence[str]) -> pa.Table:
+        """Return the rows of one file, in its order, one chunk a column."""
+        source = pq.ParquetFile(
+            self.root / unquote(file.path), coerce_int96_timestamp_unit="us", pre_buffer=True
+        )
+        present = set(source.schema_arrow.names) - set(file.partition)
+        data = source.read([name for name in columns if name in present], use_threads=False)
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        rows = source.metadata.num_rows
+        arrays = [
+            _as_type(data.column(field.name), field.type)
+            if field.name in present
+            else pa.repeat(file.partition.get(field.name, pa.scalar(None, field.type)), rows)
+            for field in schema
         ]
+        return pa.table(arrays, schema=schema).combine_chunks()
 
     def _filesystem(self) -> pfs.FileSystem:
         return pfs.SubTreeFileSystem(str(self.root), pfs.LocalFileSystem())
@@ -234,6 +234,10 @@ class FileIndex:
                     guarantee &= inside | column.is_null() if can_be_null[position] else inside
             fragments.append(_FORMAT.make_fragment(unquote(file.path), filesystem, guarantee))
         return fragments
+
+
+def _as_type(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    return column if column.type == kind else column.cast(kind)
 
 
 def _partition_guarantee(partition: Mapping[str, pa.Scalar]) -> pds.Expression:

@@ -19,6 +19,8 @@ from deltalake import DeltaTable
 
 from livemart.engine.bags import is_member
 from livemart.engine.data_files import (
+    PartitionValues,
+    each,
     partition_text,
     split_partitions,
     write_change_files,
@@ -26,17 +28,11 @@ from livemart.engine.data_files import (
 )
 from livemart.engine.delta_log import Action, write_entry
 from livemart.engine.file_index import DataFile, FileIndex
+from livemart.engine.file_layout import ROWS_PER_FILE, crowded, lay_out, order_column
 
 OLD_COUNT = "_old_count"
 NEW_COUNT = "_new_count"
 
-# A rewrite costs about 0.4 ms per 1,000 rows of each file it touches.
-_ROWS_PER_FILE = 100_000
-# Files of like size (within a factor of 8) are merged when a partition has 16 of them: every row is
-# then rewritten a few times in its life, and no partition has more than about 80 files.
-_SMALL_FILE_ROWS = 32_768
-_TIER_FACTOR = 8
-_FILES_PER_TIER = 16
 _FEATURES = {"appendOnly", "invariants", "changeDataFeed", "timestampNtz"}
 _MAX_WRITER_VERSION = 4
 
@@ -95,8 +91,9 @@ def commit_diff(files: FileIndex, diff: pa.Table, *, key: Sequence[str], tag: Ta
     added = rows.take(pa.array(copies)).combine_chunks()
 
     touched = _find(files, gone.select(list(key) or files.schema.names)) if gone.num_rows else []
-    merged = _small_files(files, added, {piece.file.path for piece in touched})
-    actions, removed = _rewrite(files, [*touched, *merged], added)
+    touched += _crowded_files(files, added, {piece.file.path for piece in touched})
+    order_by = order_column(files.schema, key)
+    actions, removed = _rewrite(files, touched, added, order_by)
     write_entry(
         files.root,
         files.version + 1,
@@ -113,7 +110,15 @@ def commit_diff(files: FileIndex, diff: pa.Table, *, key: Sequence[str], tag: Ta
 def commit_rows(files: FileIndex, rows: pa.Table, *, tag: Tag) -> int:
     """Replace all rows of a table in one commit; its schema stays. Return the new version."""
     removes = [_remove(file) for file in files.files()]
-    written = write_files(files.root, _parts(rows, files.partition_columns))
+    order_by = order_column(files.schema, ())
+    written = write_files(
+        files.root,
+        [
+            (values, file)
+            for values, part in split_partitions(rows, files.partition_columns)
+            for file in lay_out([], part, order_by)
+        ],
+    )
     write_entry(
         files.root,
         files.version + 1,
@@ -139,32 +144,27 @@ class _Touched:
 def _find(files: FileIndex, wanted: pa.Table) -> list[_Touched]:
     """Find the files that hold a wanted row; read whole only those."""
     candidates = files.files(files.may_hold(wanted))
-    identities = files.read_files(candidates, wanted.column_names)
-    hits = [
-        (file, gone)
-        for file, present in zip(candidates, identities, strict=True)
-        if (gone := is_member(present.columns, wanted.columns)).any()
-    ]
-    whole = files.read_files([file for file, _ in hits], files.schema.names)
-    return [_Touched(file, rows, gone) for (file, gone), rows in zip(hits, whole, strict=True)]
+
+    def look(file: DataFile) -> _Touched | None:
+        # A usual file is read whole at once: opening it twice costs more than its other columns.
+        is_usual = file.rows is not None and file.rows <= 2 * ROWS_PER_FILE
+        names = files.schema.names if is_usual else wanted.column_names
+        rows = files.read_file(file, names)
+        gone = is_member(rows.select(wanted.column_names).columns, wanted.columns)
+        if not gone.any():
+            return None
+        return _Touched(file, rows if is_usual else files.read_file(file, files.schema.names), gone)
+
+    return [found for found in each(look, candidates) if found is not None]
 
 
-def _small_files(files: FileIndex, added: pa.Table, taken: Set[str]) -> list[_Touched]:
+def _crowded_files(files: FileIndex, added: pa.Table, taken: Set[str]) -> list[_Touched]:
     """Return small files beside which new rows land, where they have become too many."""
-    rows = files.rows_by_file
-    small = (rows >= 0) & (rows < _SMALL_FILE_ROWS)
-    if added.num_rows == 0 or np.count_nonzero(small) < _FILES_PER_TIER:
-        return []
-    if files.partition_columns:
-        small &= files.may_hold(added.select(files.partition_columns))
-    positions = np.flatnonzero(small)
-    tiers = (np.log(rows[positions] + 1) / np.log(_TIER_FACTOR)).astype(np.int64)
-    groups = files.partition_codes[positions] * 64 + tiers
-    _, group, counts = np.unique(groups, return_inverse=True, return_counts=True)
-    mask = np.zeros(len(files), dtype=bool)
-    mask[positions[counts[group] >= _FILES_PER_TIER]] = True
-    chosen = [file for file in files.files(mask) if file.path not in taken]
-    whole = files.read_files(chosen, files.schema.names)
+    mask = crowded(files.rows_by_file, files.partition_codes)
+    if mask.any() and files.partition_columns and added.num_rows:
+        mask &= files.may_hold(added.select(files.partition_columns))
+    chosen = [file for file in files.files(mask) if file.path not in taken] if mask.any() else []
+    whole = each(lambda file: files.read_file(file, files.schema.names), chosen)
     return [
         _Touched(file, table, np.zeros(table.num_rows, dtype=bool))
         for file, table in zip(chosen, whole, strict=True)
@@ -172,38 +172,49 @@ def _small_files(files: FileIndex, added: pa.Table, taken: Set[str]) -> list[_To
 
 
 def _rewrite(
-    files: FileIndex, touched: Sequence[_Touched], added: pa.Table
+    files: FileIndex, touched: Sequence[_Touched], added: pa.Table, order_by: str | None
 ) -> tuple[list[Action], int]:
     """Write what stays and what is new; return the commit's file actions and the rows removed."""
     partitions = files.partition_columns
+    parts = _parts(added, [(p.file, p.rows.filter(pa.array(~p.gone))) for p in touched], partitions)
+    adds = write_files(
+        files.root,
+        [(values, rows) for values, kept, new in parts for rows in lay_out(kept, new, order_by)],
+    )
     if not touched:
-        return write_files(files.root, _parts(added, partitions)), 0
-    kept = [piece.rows.filter(pa.array(~piece.gone)) for piece in touched]
+        return adds, 0
     gone = pa.concat_tables([piece.rows.filter(pa.array(piece.gone)) for piece in touched])
-    merged = pa.concat_tables([*kept, added])
     changed = pa.concat_tables(
         [_with_change_type(gone, "delete"), _with_change_type(added, "insert")]
     )
-    adds = write_files(files.root, _parts(merged, partitions))
     cdc = write_change_files(files.root, list(split_partitions(changed, partitions)))
     return [*(_remove(piece.file) for piece in touched), *adds, *cdc], gone.num_rows
+
+
+def _parts(
+    added: pa.Table,
+    kept: Sequence[tuple[DataFile, pa.Table]],
+    partition_columns: Sequence[str],
+) -> list[tuple[PartitionValues, list[pa.Table], pa.Table]]:
+    """Bring together, by partition, what stays of each file and what is new."""
+    found: dict[tuple[str | None, ...], tuple[PartitionValues, list[pa.Table], pa.Table]] = {}
+    for values, rows in split_partitions(added, partition_columns):
+        found[tuple(values.values())] = (values, [], rows)
+    nothing = added.slice(0, 0).drop_columns(list(partition_columns))
+    for file, rows in kept:
+        values = _partition_texts(file)
+        part = found.setdefault(tuple(values.values()), (values, [], nothing))
+        part[1].append(rows.drop_columns(list(partition_columns)))
+    return list(found.values())
+
+
+def _partition_texts(file: DataFile) -> PartitionValues:
+    return {name: partition_text(value.as_py()) for name, value in file.partition.items()}
 
 
 def _with_change_type(rows: pa.Table, change: str) -> pa.Table:
     kinds = pa.repeat(pa.scalar(change), rows.num_rows)
     return rows.append_column("_change_type", kinds)
-
-
-def _parts(
-    rows: pa.Table, partition_columns: Sequence[str]
-) -> list[tuple[Mapping[str, str | None], pa.Table]]:
-    """Cut rows into files: by partition, then evenly, order kept, at most `_ROWS_PER_FILE` each."""
-    parts = []
-    for values, part in split_partitions(rows, partition_columns):
-        pieces = -(-part.num_rows // _ROWS_PER_FILE)
-        size = -(-part.num_rows // pieces)
-        parts += [(values, part.slice(start, size)) for start in range(0, part.num_rows, size)]
-    return parts
 
 
 def _remove(file: DataFile) -> Action:
@@ -213,9 +224,7 @@ def _remove(file: DataFile) -> Action:
             "deletionTimestamp": int(time.time() * 1000),
             "dataChange": True,
             "extendedFileMetadata": True,
-            "partitionValues": {
-                name: partition_text(value.as_py()) for name, value in file.partition.items()
-            },
+            "partitionValues": dict(_partition_texts(file)),
             "size": file.size,
         }
     }
