@@ -16,6 +16,7 @@ from livemart.engine.full_refresh import refresh_full
 from livemart.engine.large_lane import LargeLane
 from livemart.engine.model_run import BatchInputs, FallBack, ModelRun
 from livemart.engine.region_refresh import refresh_region
+from livemart.engine.running_refresh import NotRunning, refresh_running
 from livemart.engine.signed_refresh import NotSigned, refresh_signed
 from livemart.engine.tables import Commit, Tag, to_view
 from livemart.errors import PlanError, RefreshError
@@ -352,6 +353,11 @@ class _Refresher:
             try:
                 return refresh_signed(run), plan.strategy
             except NotSigned:
+                run.views.close()
+        if plan.running is not None and not run.views.is_large:
+            try:
+                return refresh_running(run), "region"
+            except NotRunning:
                 run.views.close()
         if plan.region is None:
             raise FallBack(

@@ -20,6 +20,7 @@ from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.relation import Relation, Restriction, Scan, Want, column, is_constant, sql_of
 from livemart.plan.rules.gate import Gate, Window
 from livemart.plan.rules.project import Filter, Project
+from livemart.plan.running import Running, running_totals
 from livemart.plan.scopes import Query, build_query, check_functions
 from livemart.plan.signed import Signed, signed_change
 
@@ -100,6 +101,7 @@ class Plan:
     unique_key: tuple[str, ...] = ()
     signed: Signed | None = None
     region: Region | None = None
+    running: Running | None = None
     slices: tuple[Slice, ...] = ()
     parameters: Mapping[int, bool] = field(default_factory=dict)
     used: Mapping[int, frozenset[str]] = field(default_factory=dict)
@@ -238,7 +240,18 @@ def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:
         read = {occurrence.relation for occurrence in flat.occurrences}
         if read <= inputs.append_only and not signed.lookups:
             strategy = "append"
-    return Plan(strategy, notes, flat, query.names, unique, signed, region, slices, parameters)
+    return Plan(
+        strategy,
+        notes,
+        flat,
+        query.names,
+        unique,
+        signed,
+        region,
+        running_totals(query) if not parameters else None,
+        slices,
+        parameters,
+    )
 
 
 def _slices(query: Query) -> tuple[tuple[Slice, ...], set[int]]:
