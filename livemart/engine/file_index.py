@@ -32,7 +32,12 @@ _FORMAT = pds.ParquetFileFormat(
 _MAX_COMPARISONS = 5_000_000
 _MILLISECOND = 1_000
 
+_KNOWN_PER_FILE = 4
+
 _Array = npt.NDArray[Any]
+_Bounds = tuple[pa.Array, pa.Array, _Array]
+# By path and the columns whose bounds the fragment carries.
+Fragments = dict[tuple[str, tuple[str, ...]], pds.Fragment]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +53,18 @@ class DataFile:
 class FileIndex:
     """The files of one pinned version. Immutable."""
 
-    def __init__(self, table: DeltaTable, root: Path) -> None:
+    def __init__(self, table: DeltaTable, root: Path, known: Fragments | None = None) -> None:
+        """Read the file list of an open table.
+
+        Args:
+            table: opened at some version.
+            root: its folder.
+            known: fragments of earlier versions; files never change, so they are used again.
+        """
         self.root = root
+        self._known: Fragments = known if known is not None else {}
+        self._filesystem = pfs.SubTreeFileSystem(str(root), pfs.LocalFileSystem())
+        self._bounds_by_name: dict[str, _Bounds | None] = {}
         self.version: int = table.version()
         self.schema = plain_schema(pa.schema(table.schema().to_arrow()))
         metadata = table.metadata()
@@ -150,7 +165,7 @@ class FileIndex:
             filter: rows to keep; also prunes files by partition and statistics.
         """
         dataset = pds.FileSystemDataset(
-            self._fragments(filter), self.schema, _FORMAT, self._filesystem()
+            self._fragments(filter), self.schema, _FORMAT, self._filesystem
         )
         names = list(columns) if columns is not None else self.schema.names
         return dataset.to_table(columns=names, filter=filter).combine_chunks()
@@ -172,14 +187,16 @@ class FileIndex:
         ]
         return pa.table(arrays, schema=schema).combine_chunks()
 
-    def _filesystem(self) -> pfs.FileSystem:
-        return pfs.SubTreeFileSystem(str(self.root), pfs.LocalFileSystem())
-
     def _column(self, name: str) -> pa.Array:
         return self._adds.column(name).combine_chunks()
 
-    def _bounds(self, name: str) -> tuple[pa.Array, pa.Array, _Array] | None:
+    def _bounds(self, name: str) -> _Bounds | None:
         """Return lowest and highest value (NULL: unknown) and if NULLs are possible, by file."""
+        if name not in self._bounds_by_name:
+            self._bounds_by_name[name] = self._find_bounds(name)
+        return self._bounds_by_name[name]
+
+    def _find_bounds(self, name: str) -> _Bounds | None:
         kind = self.schema.field(name).type
         if name in self.partition_columns:
             if not (_has_order(kind) or pa.types.is_decimal(kind)):
@@ -215,25 +232,34 @@ class FileIndex:
         return np.asarray(held.any(axis=1))
 
     def _fragments(self, filter: pds.Expression | None) -> list[pds.Fragment]:
-        filesystem = self._filesystem()
         text = "" if filter is None else str(filter)
-        guarded = [
-            (name, *bounds)
-            for name in self.schema.names
-            if name in text
-            and name not in self.partition_columns
-            and (bounds := self._bounds(name)) is not None
-        ]
-        fragments = []
-        for position, file in enumerate(self.files()):
-            guarantee = _partition_guarantee(file.partition)
-            for name, low, high, can_be_null in guarded:
-                if low[position].is_valid and high[position].is_valid:
-                    column = pds.field(name)
-                    inside = (column >= low[position]) & (column <= high[position])
-                    guarantee &= inside | column.is_null() if can_be_null[position] else inside
-            fragments.append(_FORMAT.make_fragment(unquote(file.path), filesystem, guarantee))
+        names = tuple(name for name in self.schema.names if name in text)
+        paths = self._adds.column("path").to_pylist()
+        # Readers of other versions share what is known and may drop from it meanwhile.
+        fragments = [self._known.get((path, names)) for path in paths]
+        missing = np.array([fragment is None for fragment in fragments], dtype=bool)
+        for position, file in zip(np.flatnonzero(missing), self.files(missing), strict=True):
+            guarantee = self._guarantee(int(position), file, names)
+            fragment = _FORMAT.make_fragment(unquote(file.path), self._filesystem, guarantee)
+            fragments[position] = self._known[file.path, names] = fragment
+        if len(self._known) > _KNOWN_PER_FILE * len(paths) + _KNOWN_PER_FILE:
+            present = set(paths)
+            for known in [known for known in list(self._known) if known[0] not in present]:
+                self._known.pop(known, None)
         return fragments
+
+    def _guarantee(self, position: int, file: DataFile, names: Sequence[str]) -> pds.Expression:
+        """Return what holds for every row of a file, as far as the named columns go."""
+        guarantee = _partition_guarantee(file.partition)
+        for name in names:
+            if name in self.partition_columns or (bounds := self._bounds(name)) is None:
+                continue
+            low, high, can_be_null = bounds
+            if low[position].is_valid and high[position].is_valid:
+                column = pds.field(name)
+                inside = (column >= low[position]) & (column <= high[position])
+                guarantee &= inside | column.is_null() if can_be_null[position] else inside
+        return guarantee
 
 
 def _as_type(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

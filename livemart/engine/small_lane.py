@@ -62,7 +62,9 @@ def unsupported_reason(table: DeltaTable) -> str | None:
     configuration = table.metadata().configuration
     if any(name.startswith("delta.constraints.") for name in configuration):
         return "check constraints"
-    if '"delta.' in table.schema().to_json().replace('"delta.columnMapping', '"'):
+    if configuration.get("delta.appendOnly") == "true":
+        return "delta.appendOnly"
+    if any(name.startswith("delta.") for field in table.schema().fields for name in field.metadata):
         return "generated or identity columns"
     return None
 

@@ -11,7 +11,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +33,7 @@ from livemart.engine.delta_log import (
     read_entries,
     read_entry,
 )
-from livemart.engine.file_index import FileIndex
+from livemart.engine.file_index import FileIndex, Fragments
 from livemart.engine.session import TABLE_PROPERTIES
 from livemart.engine.small_lane import (
     NEW_COUNT,
@@ -81,6 +81,7 @@ class _Handle:
     lock: threading.RLock
     table: DeltaTable | None = None
     index: FileIndex | None = None
+    fragments: Fragments = field(default_factory=dict)
     log_file: _LogFile | None = None
 
 
@@ -172,6 +173,8 @@ class Warehouse:
             RefreshError: CDF_UNAVAILABLE, if files or log entries of the range are gone, or the
                 schema changed in between.
         """
+        if from_version > to_version:
+            raise _changes_gone(relation, from_version, f"the table is at version {to_version}")
         schema = self.arrow_schema(relation, to_version)
         pieces: list[pa.Table] = []
         for version in range(from_version + 1, to_version + 1):
@@ -336,7 +339,7 @@ class Warehouse:
                     handle.table.update_incremental()
             if handle.table is None:
                 handle.table = self._open(relation)
-            handle.index = FileIndex(handle.table, root)
+            handle.index = FileIndex(handle.table, root, handle.fragments)
             handle.log_file = _log_file(root, handle.index.version)
             return handle.index
 
@@ -364,7 +367,8 @@ class Warehouse:
         if newest.version == version:
             index = newest
         else:
-            index = FileIndex(self._open(relation, version), self.path(relation))
+            fragments = self._handle(relation).fragments
+            index = FileIndex(self._open(relation, version), self.path(relation), fragments)
         with self._lock:
             if log_file is not None:
                 self._indexes[log_file] = index
