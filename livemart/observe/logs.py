@@ -77,9 +77,11 @@ class LogWatcher:
         self._log.info("step_began", step=text)
 
     def node_changed(self, unique_id: str, status: str | None) -> None:
-        """Dbt began a node (`status` is None) or ended it."""
-        if status is not None:
-            self._log.info("node_built", node=unique_id, status=status)
+        """Dbt began a node (`status` is None) or ended it; of interest if it failed."""
+        if status in ("success", "pass", "skipped"):
+            self._log.debug("node_ended", node=unique_id, status=status)
+        elif status is not None:
+            self._log.warning("node_ended", node=unique_id, status=status)
 
     def batch_began(self, batch_id: int) -> None:
         """A micro-batch is landed and its models come next."""

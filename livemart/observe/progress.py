@@ -100,8 +100,10 @@ class TerminalWatcher:
         self._title = text
 
     def node_changed(self, unique_id: str, status: str | None) -> None:
-        """Show that dbt began a node (`status` is None) or ended it."""
+        """Show that dbt began a node (`status` is None) or ended it; tests only while they run."""
         self.model_changed(unique_id, "running" if status is None else status)
+        if status is not None and "test" in unique_id.partition(".")[0]:
+            self._lines.pop(unique_id.rpartition(".")[2], None)
 
     def batch_began(self, batch_id: int) -> None:
         """Begin a new table."""
@@ -144,7 +146,8 @@ class TerminalWatcher:
 
     def _render(self) -> Group:
         table = Table.grid(padding=(0, 2))
-        for name, line in self._lines.items():
+        # A copy: models end in threads of their own while this is drawn.
+        for name, line in list(self._lines.items()):
             end = self._clock() if line.ended_at is None else line.ended_at
             style = _STYLES.get(line.word, "cyan" if line.ended_at is None else "green")
             table.add_row(f"  {name}", Text(line.word, style=style), f"{end - line.began_at:.1f} s")

@@ -110,6 +110,7 @@ def test_the_course_of_a_start_is_told(capsys: pytest.CaptureFixture[str]) -> No
     watcher.step("starting Spark")
     watcher.node_changed("model.livemart.panes", None)
     watcher.node_changed("model.livemart.panes", "success")
+    watcher.node_changed("model.livemart.top_dishes", "error")
 
-    actual = [event["event"] for event in events_of(capsys)]
-    assert actual == ["step_began", "node_built"]
+    actual = [(event["event"], event.get("node")) for event in events_of(capsys)]
+    assert actual == [("step_began", None), ("node_ended", "model.livemart.top_dishes")]

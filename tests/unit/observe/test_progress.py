@@ -90,6 +90,18 @@ def test_the_live_table_shows_each_model_with_its_word_and_time() -> None:
     assert lines[2] == ["top_dishes", "refreshing", "1.5", "s"]
 
 
+def test_tests_are_shown_only_while_they_run() -> None:
+    console = Console(file=io.StringIO(), record=True, width=80)
+    watcher = TerminalWatcher(console, clock=lambda: 1.0)
+    for node in ("model.livemart.panes", "test.livemart.unique_panes.1a", "unit_test.livemart.tie"):
+        watcher.node_changed(node, None)
+        watcher.node_changed(node, "success")
+
+    console.print(watcher._render())
+
+    assert [line.split()[0] for line in console.export_text().splitlines()[1:]] == ["panes"]
+
+
 def test_a_retry_says_why_in_one_line() -> None:
     console = Console(file=io.StringIO(), record=True, width=200)
 
