@@ -103,7 +103,7 @@ class TerminalWatcher:
         """Show that dbt began a node (`status` is None) or ended it; tests only while they run."""
         self.model_changed(unique_id, "running" if status is None else status)
         if status is not None and "test" in unique_id.partition(".")[0]:
-            self._lines.pop(unique_id.rpartition(".")[2], None)
+            self._lines.pop(_name_of(unique_id), None)
 
     def batch_began(self, batch_id: int) -> None:
         """Begin a new table."""
@@ -112,7 +112,7 @@ class TerminalWatcher:
 
     def model_changed(self, unique_id: str, word: str) -> None:
         """Show the word beside the model, with the time since its refresh began."""
-        name, now = unique_id.rpartition(".")[2], self._clock()
+        name, now = _name_of(unique_id), self._clock()
         line = self._lines.get(name)
         if line is None or word in RUNNING:
             line = self._lines[name] = _Line(word, now)
@@ -128,7 +128,7 @@ class TerminalWatcher:
         style = "red" if outcome.snapshot.status == "held" else ""
         self._console.print(Text(describe_snapshot(outcome.snapshot), style=style))
         for unique_id, rebuild in outcome.rebuilds.items():
-            name = unique_id.rpartition(".")[2]
+            name = _name_of(unique_id)
             self._console.print(
                 Text(f"  {name} rebuilt: {rebuild.code}, {rebuild.message}", style="yellow")
             )
@@ -180,3 +180,9 @@ def describe_snapshot(snapshot: Snapshot) -> str:
     took = (snapshot.finished_at - snapshot.started_at).total_seconds()
     parts.append(f"{took:.1f} s")
     return " | ".join(parts)
+
+
+def _name_of(unique_id: str) -> str:
+    """`model.livemart.panes` is `panes`; the hash behind a test's name is left out."""
+    kind, _, name = unique_id.split(".", 2) if unique_id.count(".") > 1 else ("", "", unique_id)
+    return name.rpartition(".")[0] or name if kind == "test" else name
