@@ -48,7 +48,7 @@ def find_stored(
     files = index.files(mask)
     found: list[pa.Table] = []
     for file, hits in _files_with_keys(warehouse, relation, version, files, wanted, keys):
-        rows = index.read_files([file], names)[0]
+        rows = index.read_file(file, names)
         found.append(rows.take(pa.array(hits)))
     if not found:
         return _empty(index.schema, names)
@@ -67,7 +67,7 @@ def _files_with_keys(
     looked_for = [wanted.column(name) for name in keys]
     found = []
     for file in files:
-        stored = index.read_files([file], list(keys))[0]
+        stored = index.read_file(file, list(keys))
         if not stored.num_rows:
             continue
         hits = np.flatnonzero(is_member([stored.column(name) for name in keys], looked_for))
