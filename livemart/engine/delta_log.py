@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 Action = Mapping[str, Any]
+# A commit file's path, inode and time.
+LogFile = tuple[str, int, int]
 
 
 class VersionTakenError(Exception):
@@ -46,6 +48,16 @@ class LogEntry:
 def log_path(table: Path, version: int) -> Path:
     """Return the path of a commit's JSON file."""
     return table / "_delta_log" / f"{version:020d}.json"
+
+
+def log_file(table: Path, version: int) -> LogFile | None:
+    """Return what tells a commit from one of a table made anew in its place; None if it is gone."""
+    path = str(log_path(table, version))
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return path, found.st_ino, found.st_mtime_ns
 
 
 def read_entry(table: Path, version: int) -> LogEntry | None:
