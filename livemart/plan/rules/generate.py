@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sqlglot import exp
+
 from livemart.plan.relation import (
     Expr,
     Relation,
@@ -64,6 +66,13 @@ class Generate(Relation):
 
     def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
         return None if self._reads_generated(expr) else self.inputs[0].trace(expr)
+
+    def unique_keys(self) -> list[frozenset[str]]:
+        """A row's elements are told apart by their position, where posexplode gives it."""
+        if not isinstance(self.generator, exp.Posexplode):
+            return []
+        position = sql_of(column(self.names[0], self.qualifier))
+        return [key | {position} for key in self.inputs[0].unique_keys()]
 
     def _reads_generated(self, expr: Expr) -> bool:
         return any(reference.table == self.qualifier for reference in columns_of(expr))
