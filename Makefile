@@ -7,6 +7,10 @@ SPARK_PYTEST := $(PYTEST) -p no:xdist
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
+# Test processes are short: the JVM's first compiler alone starts them in half the time.
+test test-dbt test-integration test-equivalence test-faults test-nightly: \
+	export LIVEMART_JVM_OPTIONS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+
 .PHONY: help env env-unit demo demo-once test test-unit test-dbt test-integration test-equivalence \
 	test-faults test-nightly golden bench-refresh lint format lock clean
 

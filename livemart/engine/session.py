@@ -92,7 +92,10 @@ def create_session(
     for name in ("spark.driver.extraClassPath", "spark.driver.extraJavaOptions"):
         value = settings.pop(name)
         if name.endswith("JavaOptions"):
-            value += f" -Dlog4j2.configurationFile=file:{log4j} -XX:+UseG1GC"
+            value += f" -Dlog4j2.configurationFile=file:{log4j}"
+            # A process that lives for minutes is quicker with the first compiler alone
+            # ("-XX:TieredStopAtLevel=1"); a stream is not, so it is not the default.
+            value += " " + os.environ.get("LIVEMART_JVM_OPTIONS", "")
         arguments.append(f'--conf "{name}={value}"')
     os.environ["PYSPARK_SUBMIT_ARGS"] = " ".join([*arguments, "pyspark-shell"])
 
