@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 
 __all__ = ["NEW_COUNT", "OLD_COUNT", "WEIGHT", "Commit", "Tag", "Warehouse", "to_view"]
 
+# Entries past the log retention go with a checkpoint, but listing them costs, so not with each.
+_CLEAN_LOG_EVERY = 100
+
 
 @dataclass(frozen=True, slots=True)
 class Commit:
@@ -287,7 +290,10 @@ class Warehouse:
 
     def _checkpoint(self, relation: str, version: int) -> None:
         if version % int(TABLE_PROPERTIES["delta.checkpointInterval"]) == 0:
-            DeltaTable(str(self.path(relation)), version=version).create_checkpoint()
+            table = self._tables.newest_table(relation)
+            table.create_checkpoint()
+            if version % _CLEAN_LOG_EVERY == 0:
+                table.cleanup_metadata()
 
 
 def _changed_rows(diff: pa.Table, index: FileIndex, relation: str) -> pa.Table:
