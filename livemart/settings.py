@@ -16,7 +16,6 @@ import yaml
 from pydantic import BeforeValidator, Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
-    InitSettingsSource,
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
