@@ -1,3 +1,3 @@
 {% macro as_of() -%}
-(select clock.as_of from {{ source('livemart', 'clock') }} as clock)
+    (select clock.as_of from {{ source('livemart', 'clock') }} as clock)
 {%- endmacro %}

@@ -1,7 +1,4 @@
-{# Hours, not days: a day-time interval adds local days (SPARK-34761). #}
+{# Hours, not days: an interval of days follows the local calendar (SPARK-34761). #}
 {% macro window_start(hours) -%}
-(
-    select clock.as_of - interval {{ hours }} hours
-    from {{ source('livemart', 'clock') }} as clock
-)
+    {{ as_of() }} - interval '{{ hours }}' hour
 {%- endmacro %}
