@@ -24,8 +24,9 @@ from livemart.errors import PublishError
 
 _PROPERTIES = {
     "delta.checkpointInterval": "10",
-    "delta.logRetentionDuration": "interval 30 days",
-    "delta.deletedFileRetentionDuration": "interval 30 days",
+    # Nobody reads an older version of the log: short, or checkpoints drag removed files along.
+    "delta.logRetentionDuration": "interval 7 days",
+    "delta.deletedFileRetentionDuration": "interval 1 days",
 }
 # A snapshot is a file of one row until then; ten thousand files would take a second to list.
 _COMPACT_EVERY = 64
