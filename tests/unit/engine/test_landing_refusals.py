@@ -1,0 +1,123 @@
+"""What landing refuses to go on from: lost or other files, drift, a retyped column, a torn note."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from livemart.engine.landing import Landing
+from livemart.engine.sources.manifest import ManifestStore
+from livemart.engine.tables import Warehouse
+from livemart.errors import SourceError, StateError
+from livemart.project.graph import Column, SourceTable, StreamSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NO_SPARK = cast("SparkSession", None)
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SALES = SourceTable(
+    unique_id="source.mini.shop.sales",
+    source_name="shop",
+    name="sales",
+    schema="bronze",
+    identifier="sales",
+    columns=(Column("sale_id", "string"), Column("amount", "int")),
+    event_time=None,
+    loaded_at_field=None,
+    stream=StreamSpec("json", "sales/*.jsonl"),
+    file="models/_sources.yml",
+)
+
+
+class Place:
+    """A warehouse and a landing folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.warehouse, self.landing = root / "warehouse", root / "landing"
+        (self.landing / "sales").mkdir(parents=True)
+
+    def deliver(self, name: str, *records: dict[str, object]) -> Path:
+        path = self.landing / "sales" / name
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+        return path
+
+    def land(self, batch_id: int, *files: Path, source: SourceTable = SALES) -> None:
+        tables = Warehouse(self.warehouse)
+        landing = Landing(NO_SPARK, tables, self.landing, [source], now=lambda: NOON)
+        landing.create_tables()
+        landing.land_files(batch_id, {source.relation: list(files)})
+
+    def forget(self, relation: str) -> None:
+        """Leave the batch's manifest and take its rows away: a crash before they were landed."""
+        folder = self.warehouse / relation.replace(".", "/")
+        for path in sorted(folder.rglob("*"), reverse=True):
+            path.unlink() if path.is_file() else path.rmdir()
+        folder.rmdir()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_a_file_that_changed_before_its_replay_is_noticed(place: Place) -> None:
+    path = place.deliver("1.jsonl", {"sale_id": "a", "amount": 1})
+    place.land(0, path)
+    place.forget("bronze.sales")
+    place.deliver("1.jsonl", {"sale_id": "b", "amount": 22})
+
+    with pytest.raises(SourceError, match=r"sales/1\.jsonl") as caught:
+        place.land(0, path)
+
+    assert caught.value.code == "SOURCE_FILE_CHANGED"
+
+
+def test_a_file_that_is_gone_before_its_replay_is_noticed(place: Place) -> None:
+    path = place.deliver("1.jsonl", {"sale_id": "a", "amount": 1})
+    place.land(0, path)
+    place.forget("bronze.sales")
+    path.unlink()
+
+    with pytest.raises(SourceError, match="is gone now") as caught:
+        place.land(0, path)
+
+    assert caught.value.code == "SOURCE_FILE_CHANGED"
+
+
+def test_a_source_that_may_not_drift_stops_before_it_lands_anything(place: Place) -> None:
+    strict = replace(SALES, stream=StreamSpec("json", "sales/*.jsonl", schema_drift="fail"))
+    path = place.deliver("1.jsonl", {"sale_id": "a", "amount": 1, "tip": 2})
+
+    with pytest.raises(SourceError, match="found fields tip") as caught:
+        place.land(0, path, source=strict)
+
+    assert caught.value.code == "SCHEMA_DRIFT"
+    warehouse = Warehouse(place.warehouse)
+    assert warehouse.row_count("bronze.sales", warehouse.version("bronze.sales")) == 0
+
+
+def test_a_column_declared_with_another_type_is_refused(place: Place) -> None:
+    place.land(0, place.deliver("1.jsonl", {"sale_id": "a", "amount": 1}))
+    retyped = replace(SALES, columns=(Column("sale_id", "string"), Column("amount", "string")))
+
+    with pytest.raises(StateError, match="column amount is declared as") as caught:
+        place.land(1, place.deliver("2.jsonl", {"sale_id": "b"}), source=retyped)
+
+    assert caught.value.code == "LANDED_COLUMN_CHANGED"
+
+
+def test_a_torn_manifest_is_an_error_with_its_path(tmp_path: Path) -> None:
+    folder = tmp_path / "epoch"
+    folder.mkdir()
+    (folder / "3.json").write_text('{"landed_at": ')
+
+    with pytest.raises(StateError, match=r"3\.json") as caught:
+        ManifestStore(tmp_path, "epoch").read(3)
+
+    assert caught.value.code == "MANIFEST_TORN"
