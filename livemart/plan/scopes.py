@@ -30,6 +30,17 @@ from livemart.plan.rules.project import Filter, Project
 from livemart.plan.rules.union import Union
 from livemart.plan.rules.values import Values
 
+# What a scalar subquery may do with its column and still be a value moved by a constant.
+_MOVED = (
+    exp.Column,
+    exp.Identifier,
+    exp.Add,
+    exp.Sub,
+    exp.Interval,
+    exp.Literal,
+    exp.Var,
+    exp.Paren,
+)
 _GENERATORS = {
     "explode": False,
     "explode_outer": True,
@@ -357,8 +368,8 @@ class _Builder:
                 continue
             if not isinstance(subquery.this, exp.Select) or _is_nested(subquery, expr):
                 continue
-            value = self._scalar(subquery.this, environment)
-            if value is None:
+            found = self._scalar(subquery.this, environment)
+            if found is None:
                 raise Unplannable(
                     Reason(
                         "SUBQUERY_NOT_INCREMENTALIZABLE",
@@ -367,14 +378,18 @@ class _Builder:
                         "join the value, or compute it in a model of its own",
                     )
                 )
-            scan, name = value
+            scan, value = found
             self.parameters.setdefault(scan.occurrence, Parameter(scan.occurrence, scan.relation))
             if not is_condition:
                 self.parameters[scan.occurrence].compared_with_time = False
-            subquery.replace(clock_value(scan.occurrence, name))
+            subquery.replace(value)
 
-    def _scalar(self, select: exp.Select, environment: _Environment) -> tuple[Scan, str] | None:
-        """Return scan and column of `select c from r` over a stored relation, unfiltered."""
+    def _scalar(self, select: exp.Select, environment: _Environment) -> tuple[Scan, Expr] | None:
+        """Return scan and value of `select c from r` over a stored relation, unfiltered.
+
+        The value may be moved by a constant (`select c - interval 1 hour from r`); in it the
+        column is a marker.
+        """
         plain = {"expressions", "from_", "from", "kind"}
         if any(value for key, value in select.args.items() if key not in plain):
             return None
@@ -382,14 +397,19 @@ class _Builder:
         if len(select.expressions) != 1 or from_ is None:
             return None
         projected = bare(select.expressions[0])
-        if not isinstance(projected, exp.Column):
+        columns = list(projected.find_all(exp.Column))
+        if len(columns) != 1 or not all(isinstance(node, _MOVED) for node in projected.walk()):
             return None
         relation = self._source(from_.this, environment)
         scan = _only_scan(relation)
-        sites = relation.trace(projected) if scan is not None else None
+        sites = relation.trace(columns[0]) if scan is not None else None
         if scan is None or not sites or not isinstance(sites[0][1], exp.Column):
             return None
-        return scan, sites[0][1].name
+        marker = clock_value(scan.occurrence, sites[0][1].name)
+        if projected is columns[0]:
+            return scan, marker
+        columns[0].replace(marker)
+        return scan, exp.Paren(this=projected)
 
     def _refuse_subqueries(self, condition: Expr) -> None:
         for node in condition.walk():
