@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import pytest
+
+from livemart.project.graph import DataTest
+from livemart.project.manifest import primary_key
+
+
+def _node(*columns: str, key: Sequence[str] = (), column_key: str | None = None) -> Any:
+    constraint = SimpleNamespace(type="primary_key", columns=list(key))
+    return SimpleNamespace(
+        constraints=[constraint] if key else [],
+        columns={
+            name: SimpleNamespace(
+                constraints=[SimpleNamespace(type="primary_key")] if name == column_key else []
+            )
+            for name in columns
+        },
+    )
+
+
+def _test(
+    kind: str,
+    column: str | None = None,
+    *,
+    severity: Literal["error", "warn"] = "error",
+    error_if: str = "!= 0",
+    **arguments: object,
+) -> DataTest:
+    return DataTest(
+        unique_id=f"test.{kind}.{column}",
+        name=kind,
+        kind=kind,
+        column_name=column,
+        arguments=arguments,
+        severity=severity,
+        compiled_code="",
+        depends_on=(),
+        attached_to="model.a",
+        file="",
+        error_if=error_if,
+    )
+
+
+def test_a_declared_key_comes_before_tested_ones() -> None:
+    tests = [_test("unique", "b"), _test("not_null", "b")]
+
+    assert primary_key(_node("a", "b", key=["a"]), tests) == ("a",)
+    assert primary_key(_node("a", "b", column_key="a"), tests) == ("a",)
+
+
+def test_of_two_keys_the_first_column_is_taken() -> None:
+    tests = [_test(kind, column) for column in ("`B`", "a") for kind in ("unique", "not_null")]
+
+    assert primary_key(_node("a", "b"), tests) == ("a",)
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        [_test("unique", "a")],
+        [_test("not_null", "a")],
+        [_test("unique", "a", severity="warn"), _test("not_null", "a")],
+        [_test("unique", "a"), _test("not_null", "a", severity="warn")],
+        [_test("unique", "a", error_if="> 10"), _test("not_null", "a")],
+        [_test("accepted_values", "a", values=["x"])],
+    ],
+)
+def test_what_is_not_proven_is_no_key(tests: list[DataTest]) -> None:
+    assert primary_key(_node("a"), tests) == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "argument"),
+    [
+        ("unique_combination_of_columns", "combination_of_columns"),
+        ("unique_combination", "columns"),
+    ],
+)
+def test_the_shortest_tested_combination_is_a_key(kind: str, argument: str) -> None:
+    tests = [
+        _test(kind, **{argument: ["a", "b", "c"]}),
+        _test(kind, **{argument: ["A", "`b`"]}),
+    ]
+
+    assert primary_key(_node("a", "b", "c"), tests) == ("a", "b")
