@@ -2,6 +2,10 @@
 select restaurant_id, count(*) as panes, sum(order_count) as orders from mart.order_panes where pane_started_at >= (select clock.as_of from livemart.clock as clock) - interval 24 hours and pane_started_at < (select clock.as_of from livemart.clock as clock) group by 1;
 signed groups keys=(restaurant_id) unique=(restaurant_id) slices=(pane_started_at);
 
+# title: the clock moved inside its subquery
+select restaurant_id, count(*) as panes from mart.order_panes where pane_started_at >= (select clock.as_of - interval 24 hours from livemart.clock as clock) group by 1;
+signed groups keys=(restaurant_id) unique=(restaurant_id) slices=(pane_started_at);
+
 # title: the clock by a cross join
 select orders.restaurant_id, count(*) as n from bronze.orders as orders cross join livemart.clock as clock where orders.ordered_at between clock.as_of - interval 1 hour and clock.as_of group by 1;
 signed groups keys=(restaurant_id) unique=(restaurant_id) slices=(ordered_at);
