@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, Literal
 
@@ -29,14 +29,14 @@ def _test(
     *,
     severity: Literal["error", "warn"] = "error",
     error_if: str = "!= 0",
-    **arguments: object,
+    arguments: Mapping[str, object] | None = None,
 ) -> DataTest:
     return DataTest(
         unique_id=f"test.{kind}.{column}",
         name=kind,
         kind=kind,
         column_name=column,
-        arguments=arguments,
+        arguments=arguments or {},
         severity=severity,
         compiled_code="",
         depends_on=(),
@@ -67,7 +67,7 @@ def test_of_two_keys_the_first_column_is_taken() -> None:
         [_test("unique", "a", severity="warn"), _test("not_null", "a")],
         [_test("unique", "a"), _test("not_null", "a", severity="warn")],
         [_test("unique", "a", error_if="> 10"), _test("not_null", "a")],
-        [_test("accepted_values", "a", values=["x"])],
+        [_test("accepted_values", "a", arguments={"values": ["x"]})],
     ],
 )
 def test_what_is_not_proven_is_no_key(tests: list[DataTest]) -> None:
@@ -83,8 +83,8 @@ def test_what_is_not_proven_is_no_key(tests: list[DataTest]) -> None:
 )
 def test_the_shortest_tested_combination_is_a_key(kind: str, argument: str) -> None:
     tests = [
-        _test(kind, **{argument: ["a", "b", "c"]}),
-        _test(kind, **{argument: ["A", "`b`"]}),
+        _test(kind, arguments={argument: ["a", "b", "c"]}),
+        _test(kind, arguments={argument: ["A", "`b`"]}),
     ]
 
     assert primary_key(_node("a", "b", "c"), tests) == ("a", "b")
