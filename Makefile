@@ -35,7 +35,7 @@ test-unit: env-unit ## Tests without a JVM
 	$(PYTEST) tests/unit -n 2 -q
 
 test-dbt: env
-	$(SPARK_PYTEST) tests/integration -m dbt
+	$(SPARK_PYTEST) tests/dbt tests/integration -m dbt
 
 test-integration: env
 	$(SPARK_PYTEST) tests/integration -m "not dbt"

@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     root = Path(__file__).parent
     for item in items:
         tier = item.path.relative_to(root).parts[0] if item.path.is_relative_to(root) else ""
-        # dbt's own commands are slow, and dbt reads the folder tests/dbt: so they go by name.
+        # dbt's own commands are slow, and dbt reads the folder tests/dbt: so some go by name.
         if tier == "integration" and item.path.name.startswith("test_dbt_"):
             tier = "dbt"
         if tier in _TIERS:
