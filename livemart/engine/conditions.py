@@ -43,6 +43,9 @@ def compile_condition(condition: str, schema: pa.Schema) -> Mask | None:
     Known: comparisons of string, integer and boolean columns with a literal of their type, IN,
     IS NULL, AND, OR, NOT.
     """
+    # Escapes in literals are read by Spark alone.
+    if "\\" in condition:
+        return None
     return _compile(sqlglot.parse_one(condition, dialect="spark"), schema)
 
 
@@ -64,7 +67,7 @@ def _by_spark(condition: str, rows: pa.Table, spark: SparkSession) -> np.ndarray
     return mask
 
 
-def _compile(node: exp.Expression, schema: pa.Schema) -> Mask | None:
+def _compile(node: exp.Expr, schema: pa.Schema) -> Mask | None:
     match node:
         case exp.Paren():
             return _compile(node.this, schema)
@@ -122,17 +125,16 @@ def _either(mask: Mask, name: str, value: pa.Scalar) -> Mask:
     return lambda rows: pc.or_kleene(mask(rows), pc.equal(rows.column(name), value))
 
 
-def _column(node: exp.Expression, schema: pa.Schema) -> str | None:
+def _column(node: exp.Expr, schema: pa.Schema) -> str | None:
     if not isinstance(node, exp.Column) or len(node.parts) != 1:
         return None
     wanted = node.name.lower()
     return next((name for name in schema.names if name.lower() == wanted), None)
 
 
-def _literal(node: exp.Expression, kind: pa.DataType) -> pa.Scalar | None:
+def _literal(node: exp.Expr, kind: pa.DataType) -> pa.Scalar | None:
     if pa.types.is_string(kind) and isinstance(node, exp.Literal) and node.is_string:
-        # Spark reads escapes in a literal; texts without any mean the same to both.
-        return None if "\\" in node.this else pa.scalar(node.this, kind)
+        return pa.scalar(node.this, kind)
     if pa.types.is_integer(kind) and isinstance(node, exp.Literal) and node.this.isdigit():
         return pa.scalar(int(node.this), pa.int64())
     if pa.types.is_boolean(kind) and isinstance(node, exp.Boolean):

@@ -128,7 +128,8 @@ def _break_ties(
             greatest[int(key[position])] = (text, position)
     for code, (_, position) in greatest.items():
         top_of[code] = position
-    return top_of[key[best]]
+    chosen: np.ndarray = top_of[key[best]]
+    return chosen
 
 
 def _rows_at(versions: Versions, positions: np.ndarray, sizes: Sequence[int]) -> pa.Table:
@@ -158,7 +159,8 @@ def _ranks(column: pa.ChunkedArray) -> np.ndarray:
         array = pc.add(array, pa.scalar(0.0, kind))  # -0.0 and 0.0 are the same number
     unique = pc.unique(array)
     ordered = unique.take(pc.sort_indices(unique))
-    return pc.index_in(array, ordered).to_numpy(zero_copy_only=False).astype(np.int64)
+    ranks: np.ndarray = pc.index_in(array, ordered).to_numpy(zero_copy_only=False)
+    return ranks.astype(np.int64)
 
 
 def _plain(value: object) -> object:

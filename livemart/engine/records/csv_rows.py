@@ -51,13 +51,15 @@ def read_csv_rows(group: Group, header: Header, records: Sequence[Line]) -> Chun
         records: number of the first line and content, as `split_records` gives them.
     """
     nested = [name for name, kind in group.schema.columns if kind.name in _NESTED]
-    known = set(group.schema.names)
-    strangers = [name for name in header if name not in known]
+    strangers = [name for name in header if name not in group.known_names]
     values, rescued, lines, raws = [], [], [], []
     refused: list[Refused] = []
     for line, raw in records:
         try:
             record = _record(header, nested, raw)
+            for name in strangers:
+                if record[name] is None:
+                    del record[name]
             converted, unknown = convert_fields(group, record)
         except MisfitError as error:
             refused.append(Refused(line, error.code, str(error), raw))
@@ -65,7 +67,6 @@ def read_csv_rows(group: Group, header: Header, records: Sequence[Line]) -> Chun
             code = "RECORD_TOO_LARGE" if len(raw) > MAX_RECORD_BYTES else "MALFORMED_RECORD"
             refused.append(Refused(line, code, str(error), raw))
         else:
-            unknown |= {name: record[name] for name in strangers if record[name] is not None}
             values.append(converted)
             rescued.append(unknown)
             lines.append(line)

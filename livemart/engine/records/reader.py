@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.engine.records.schema import ORIGIN, RESCUED, RESCUED_TYPE, RecordSchema
-from livemart.engine.records.values import Convert, MisfitError, Rescued, converter
+from livemart.engine.records.values import Convert, MisfitError, Rescued, compact, converter
 
 # A record beyond this is refused before it is parsed; of a refused one this much is kept.
 MAX_RECORD_BYTES = 1 << 20
@@ -62,6 +62,11 @@ class Group:
         return [(name, converter(kind)) for name, kind in self.schema.columns]
 
     @cached_property
+    def known_names(self) -> frozenset[str]:
+        """Names of the declared columns."""
+        return frozenset(self.schema.names)
+
+    @cached_property
     def judged(self) -> pa.Schema:
         """Schema of `judge`: columns, origin, rescued data, refused records raw, verdicts."""
         verdicts = [
@@ -105,7 +110,7 @@ def convert_fields(group: Group, record: dict[str, Any]) -> tuple[list[Any], Res
     Raises:
         MisfitError: a value does not fit its type.
     """
-    rescued: Rescued = {}
+    rescued: Rescued = {name: compact(record[name]) for name in record.keys() - group.known_names}
     values = [convert(record.get(name), name, rescued) for name, convert in group.converters]
     return values, rescued
 

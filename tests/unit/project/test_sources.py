@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from livemart.project.graph import Column, StreamSpec
+from livemart.project.sources import (
+    Where,
+    model_lines,
+    parse_model_policy,
+    parse_source_spec,
+    source_lines,
+)
+
+COLUMNS = (
+    Column("order_id", "string"),
+    Column("ordered_at", "timestamp"),
+    Column("updated_at", "timestamp"),
+    Column("op", "string"),
+    Column("items", "array<struct<dish_id:bigint>>"),
+)
+YAML = """
+sources:
+  - name: ordering
+    tables:
+      - name: dishes
+      - name: orders
+        config:
+          event_time: orderd_at
+          meta:
+            livemart:
+              path: orders/*.jsonl
+              kays: [order_id]
+        columns:
+          - {name: order_id, data_type: string}
+          - {name: _origin, data_type: string}
+"""
+
+
+def test_defaults_are_filled_in() -> None:
+    expected = StreamSpec(format="json", path="orders/*.jsonl")
+
+    actual, mistakes = parse_source_spec({"path": "orders/*.jsonl"}, COLUMNS, "m.yml: orders")
+
+    assert (actual, mistakes) == (expected, [])
+
+
+def test_every_key_is_read() -> None:
+    meta = {
+        "format": "csv",
+        "path": "orders/*.csv",
+        "keys": ["order_id"],
+        "sequence_by": "updated_at",
+        "apply_as_deletes": "op = 'd'",
+        "event_time_is_fixed": True,
+        "schema_drift": "evolve",
+        "max_future": "90 minutes",
+        "max_age": "48 hours",
+        "max_files_per_trigger": 10,
+    }
+    expected = StreamSpec(
+        format="csv",
+        path="orders/*.csv",
+        keys=("order_id",),
+        sequence_by=("updated_at",),
+        apply_as_deletes="op = 'd'",
+        event_time_is_fixed=True,
+        schema_drift="evolve",
+        max_future=timedelta(minutes=90),
+        max_age=timedelta(hours=48),
+        max_files_per_trigger=10,
+    )
+
+    actual, mistakes = parse_source_spec(meta, COLUMNS, "m.yml: orders", event_time="ordered_at")
+
+    assert (actual, mistakes) == (expected, [])
+
+
+@pytest.mark.parametrize(
+    ("meta", "codes", "words"),
+    [
+        ({"pth": "x"}, ["SOURCE_KEY_UNKNOWN", "SOURCE_VALUE_INVALID"], "did you mean path?"),
+        ({"path": "x", "format": "jsno"}, ["SOURCE_VALUE_INVALID"], "did you mean json?"),
+        ({"path": "/etc/x"}, ["SOURCE_VALUE_INVALID"], "'/etc/x'"),
+        ({"path": "a/../b"}, ["SOURCE_VALUE_INVALID"], "'a/../b'"),
+        ({"path": "_a/*.csv"}, ["SOURCE_VALUE_INVALID"], "'_a/*.csv'"),
+        ({"path": "x", "keys": ["order_id"]}, ["SOURCE_KEYS_INCOMPLETE"], "without sequence_by"),
+        ({"path": "x", "sequence_by": ["updated_at"]}, ["SOURCE_KEYS_INCOMPLETE"], "without keys"),
+        (
+            {"path": "x", "keys": ["items"], "sequence_by": ["op"]},
+            ["SOURCE_COLUMN_INVALID"],
+            "type",
+        ),
+        (
+            {"path": "x", "keys": ["orderid"], "sequence_by": ["op"]},
+            ["SOURCE_COLUMN_UNKNOWN"],
+            "did you mean order_id?",
+        ),
+        (
+            {"path": "x", "max_files_per_trigger": 1, "max_bytes_per_trigger": 1},
+            ["SOURCE_LIMITS_CONFLICT"],
+            "max_files_per_trigger",
+        ),
+        ({"path": "x", "max_files_per_trigger": 0}, ["SOURCE_VALUE_INVALID"], "found 0"),
+        ({"path": "x", "max_future": "2 daze"}, ["SOURCE_VALUE_INVALID"], "2 daze"),
+        ({"path": "x", "event_time_is_fixed": "yes"}, ["SOURCE_VALUE_INVALID"] * 2, "'yes'"),
+        (
+            {
+                "path": "x",
+                "keys": "order_id",
+                "sequence_by": "op",
+                "apply_as_deletes": "itms = 'd'",
+            },
+            ["SOURCE_COLUMN_UNKNOWN"],
+            "did you mean items?",
+        ),
+        (
+            {"path": "x", "keys": "order_id", "sequence_by": "op", "apply_as_deletes": "op = ("},
+            ["SOURCE_VALUE_INVALID"],
+            "op = (",
+        ),
+        ("orders", ["SOURCE_NOT_A_MAPPING"], "'orders'"),
+    ],
+)
+def test_a_mistake_names_the_word_and_the_nearest_valid_one(
+    meta: Any, codes: list[str], words: str
+) -> None:
+    spec, mistakes = parse_source_spec(meta, COLUMNS, "m.yml: source ordering.orders")
+    actual = [
+        mistake.code for mistake in mistakes if "event_time_is_fixed without" not in str(mistake)
+    ]
+
+    assert spec is None
+    assert actual == codes
+    assert words in "\n".join(map(str, mistakes))
+
+
+@pytest.mark.parametrize(
+    ("column", "code"),
+    [
+        (Column("_Landed_At", "timestamp"), "SOURCE_COLUMN_RESERVED"),
+        (Column("order id", "string"), "SOURCE_COLUMN_INVALID"),
+        (Column("Order_ID", "string"), "SOURCE_COLUMN_INVALID"),
+        (Column("note", None), "SOURCE_COLUMN_INVALID"),
+        (Column("note", "strng"), "SOURCE_COLUMN_INVALID"),
+    ],
+)
+def test_columns_are_checked(column: Column, code: str) -> None:
+    _, mistakes = parse_source_spec({"path": "x"}, (*COLUMNS, column), "m.yml: orders")
+    actual = [mistake.code for mistake in mistakes]
+
+    assert actual == [code]
+
+
+def test_all_mistakes_are_reported_at_once_each_with_its_line() -> None:
+    columns = (Column("order_id", "string"), Column("_origin", "string"))
+    where = Where(
+        "models/s.yml", "source ordering.orders", source_lines(YAML, "ordering", "orders")
+    )
+    meta = {"path": "orders/*.jsonl", "kays": ["order_id"]}
+    expected = [
+        ("SOURCE_KEY_UNKNOWN", "models/s.yml:12: source ordering.orders: meta.livemart.kays"),
+        ("SOURCE_COLUMN_RESERVED", "models/s.yml:15: source ordering.orders: columns._origin"),
+        ("SOURCE_COLUMN_UNKNOWN", "models/s.yml:8: source ordering.orders: event_time"),
+    ]
+
+    _, mistakes = parse_source_spec(meta, columns, where, event_time="orderd_at")
+    actual = [(mistake.code, mistake.message.rpartition(": found")[0]) for mistake in mistakes]
+
+    assert actual == expected
+
+
+def test_a_model_takes_only_a_refresh_policy() -> None:
+    where = Where("m.yml", "model totals", model_lines("models:\n  - name: totals\n", "totals"))
+
+    policy, mistakes = parse_model_policy({"refresh": "increment", "refesh": 1}, where)
+    actual = [str(mistake) for mistake in mistakes]
+
+    assert policy == "auto"
+    assert "MODEL_KEY_UNKNOWN" in actual[0] and "did you mean refresh?" in actual[0]
+    assert "MODEL_POLICY_UNKNOWN" in actual[1] and "did you mean incremental?" in actual[1]
+    assert parse_model_policy(None, where) == ("auto", [])
+    assert parse_model_policy({"refresh": "strict"}, where) == ("strict", [])
+    assert parse_model_policy("strict", where)[1][0].code == "MODEL_NOT_A_MAPPING"
