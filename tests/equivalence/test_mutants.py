@@ -1,0 +1,194 @@
+"""Mistakes that a refresh could make, planted one at a time: the suite must see each of them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from livemart.engine import model_run, region_refresh, running_refresh, signed_refresh
+from livemart.engine.row_filter import NO_ROW
+from livemart.engine.tables import NEW_COUNT, WEIGHT, Warehouse
+from livemart.plan.rules.join import Join
+from tests.equivalence.mart_history import MartBatch, mart_history
+from tests.equivalence.project_run import ProjectRun
+
+PROJECT = Path(__file__).resolve().parents[2]
+Mutant = Callable[[pytest.MonkeyPatch], None]
+
+
+def post_images_only(patch: pytest.MonkeyPatch) -> None:
+    """Old images are forgotten: what a row was is never taken away."""
+    real = model_run.ModelRun.images
+
+    def images(self: model_run.ModelRun, occurrence: int) -> pa.Table:
+        found = real(self, occurrence)
+        return found.filter(pc.greater(found.column(WEIGHT), 0))
+
+    patch.setattr(model_run.ModelRun, "images", images)
+
+
+def no_frame_margin(patch: pytest.MonkeyPatch) -> None:
+    """A change is thought to touch its own row of a RANGE frame alone."""
+    _recompute_running_totals(patch)
+    real = region_refresh._islands
+
+    def islands(points: pa.Table, keys: int, before: int, after: int) -> pa.Table:
+        return real(points, keys, 0, 0)
+
+    patch.setattr(region_refresh, "_islands", islands)
+
+
+def no_rekey(patch: pytest.MonkeyPatch) -> None:
+    """Changes on the other side of a join are not traced to the rows they touch."""
+    _no_signed_change(patch)
+    patch.setattr(Join, "_rekeyed", lambda self, want, changed: [])
+    patch.setattr(Join, "_affected_by_right", lambda self, want: [])
+
+
+def equals_instead_of_null_safe(patch: pytest.MonkeyPatch) -> None:
+    """Keys that are NULL find nothing."""
+    _no_signed_change(patch)
+    real = region_refresh._semi_join
+    patch.setattr(
+        region_refresh, "_semi_join", lambda *arguments: real(*arguments).replace("<=>", "=")
+    )
+
+
+def no_tombstones(patch: pytest.MonkeyPatch) -> None:
+    """Rows whose group became empty stay."""
+    for module, name in (
+        (region_refresh, "refresh_region"),
+        (signed_refresh, "refresh_signed"),
+        (running_refresh, "refresh_running"),
+    ):
+        real = getattr(module, name)
+
+        def kept(run: model_run.ModelRun, real: Any = real) -> pa.Table | None:
+            found = real(run)
+            if found is None:
+                return None
+            keys = run.plan.unique_key
+            coming = found.filter(pc.greater(found.column(NEW_COUNT), 0)).select(list(keys))
+            listed = {tuple(row.values()) for row in coming.to_pylist()}
+            mask = [
+                row[NEW_COUNT] > 0 or not keys or tuple(row[key] for key in keys) in listed
+                for row in found.to_pylist()
+            ]
+            return found.filter(pa.array(mask, pa.bool_()))
+
+        patch.setattr(f"livemart.engine.refresh.{name}", kept)
+
+
+def no_expiry(patch: pytest.MonkeyPatch) -> None:
+    """Windows against the clock never let a row go."""
+    patch.setattr(model_run.ModelRun, "slice_filter", lambda self, occurrence: NO_ROW)
+
+
+def double_replay(patch: pytest.MonkeyPatch) -> None:
+    """A signed change is applied twice."""
+    real = Warehouse.changes
+
+    def changes(self: Warehouse, relation: str, from_version: int, to_version: int) -> pa.Table:
+        found = real(self, relation, from_version, to_version)
+        doubled = pc.multiply(found.column(WEIGHT), 2)
+        return found.set_column(found.column_names.index(WEIGHT), WEIGHT, doubled)
+
+    patch.setattr(Warehouse, "changes", changes)
+
+
+def no_carried_total(patch: pytest.MonkeyPatch) -> None:
+    """Running totals begin anew at each change."""
+    real = running_refresh._starts
+
+    def starts(*arguments: Any) -> Any:
+        start, kept = real(*arguments)
+        place = start.column_names.index("_s0")
+        nothing = pc.subtract(start.column("_s0"), start.column("_s0"))
+        return start.set_column(place, "_s0", nothing), kept
+
+    patch.setattr(running_refresh, "_starts", starts)
+
+
+def _no_signed_change(patch: pytest.MonkeyPatch) -> None:
+    def refuse(run: model_run.ModelRun) -> pa.Table | None:
+        raise signed_refresh.NotSigned
+
+    patch.setattr("livemart.engine.refresh.refresh_signed", refuse)
+
+
+def _recompute_running_totals(patch: pytest.MonkeyPatch) -> None:
+    def refuse(run: model_run.ModelRun) -> pa.Table | None:
+        raise running_refresh.NotRunning
+
+    patch.setattr("livemart.engine.refresh.refresh_running", refuse)
+
+
+MUTANTS: tuple[Mutant, ...] = (
+    post_images_only,
+    no_frame_margin,
+    no_rekey,
+    equals_instead_of_null_safe,
+    no_tombstones,
+    no_expiry,
+    double_replay,
+    no_carried_total,
+)
+
+
+@pytest.fixture(scope="module")
+def history() -> list[MartBatch]:
+    return list(mart_history(seed=5, trials=20, batches=3))
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, history: list[MartBatch]) -> ProjectRun:
+    """The mart after its first batch; each mutant goes on from a copy of it."""
+    run = ProjectRun(PROJECT, tmp_path_factory.mktemp("mutants") / "run")
+    run.deliver(history[0].records)
+    run.build(history[0].now)
+    shutil.copytree(run.folder, run.folder.with_name("built"))
+    return run
+
+
+@pytest.fixture
+def restored(built: ProjectRun) -> ProjectRun:
+    for name in ("warehouse", "landing"):
+        shutil.rmtree(built.folder / name)
+        shutil.copytree(built.folder.with_name("built") / name, built.folder / name)
+    built.forget()
+    return built
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_without_a_mutant_the_histories_are_equal(
+    restored: ProjectRun, history: list[MartBatch]
+) -> None:
+    assert _differing(restored, history) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
+def test_a_mutant_is_caught(
+    restored: ProjectRun,
+    history: list[MartBatch],
+    monkeypatch: pytest.MonkeyPatch,
+    mutant: Mutant,
+) -> None:
+    mutant(monkeypatch)
+
+    assert _differing(restored, history) != []
+
+
+def _differing(run: ProjectRun, history: list[MartBatch]) -> list[str]:
+    for batch in history[1:]:
+        run.deliver(batch.records)
+        run.refresh(batch.now)
+    return run.differing()
