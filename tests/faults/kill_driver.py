@@ -1,4 +1,4 @@
-"""One process of the kill test: finishes what the one before left, takes new records, and is killed.
+"""One process of the kill test: finishes what the last one left, takes new records, is killed.
 
 Arguments: root folder, step, failpoint (or `none`). Ends with 0 only if nothing killed it.
 """

@@ -14,14 +14,18 @@ def approximate(sql: str, **upstream: dict[str, str]) -> dict[str, str]:
 
 
 def test_a_sketch_is_approximate_and_its_neighbours_are_not() -> None:
-    sql = "select shop_id, hll_sketch_agg(customer_id, 12) as sketch, sum(amount) as s from m.orders group by 1"
+    sql = (
+        "select shop_id, hll_sketch_agg(customer_id, 12) as sketch, sum(amount) as s"
+        " from m.orders group by 1"
+    )
 
     assert approximate(sql) == {"sketch": "hll_sketch_agg"}
 
 
 def test_what_is_computed_from_an_approximate_column_is_approximate() -> None:
     sql = (
-        "with a as (select shop_id, approx_percentile(amount, 0.5) as median from m.orders group by 1),"
+        "with a as (select shop_id, approx_percentile(amount, 0.5) as median"
+        " from m.orders group by 1),"
         " b as (select * from a) select shop_id, round(b.median, 2) as rounded from b"
     )
 
@@ -29,7 +33,10 @@ def test_what_is_computed_from_an_approximate_column_is_approximate() -> None:
 
 
 def test_an_approximate_column_of_another_model_is_inherited() -> None:
-    sql = "select shop_id, hll_sketch_estimate(hll_union_agg(sketch)) as customers from m.sketches group by 1"
+    sql = (
+        "select shop_id, hll_sketch_estimate(hll_union_agg(sketch)) as customers"
+        " from m.sketches group by 1"
+    )
 
     assert "customers" in approximate(sql)
     assert approximate(
@@ -38,12 +45,18 @@ def test_an_approximate_column_of_another_model_is_inherited() -> None:
 
 
 def test_one_branch_of_a_union_is_enough() -> None:
-    sql = "select shop_id, 1 as n from m.orders union all select shop_id, approx_percentile(amount, 0.5) from m.orders"
+    sql = (
+        "select shop_id, 1 as n from m.orders"
+        " union all select shop_id, approx_percentile(amount, 0.5) from m.orders"
+    )
 
     assert list(approximate(sql)) == ["n"]
 
 
 def test_exact_functions_are_exact() -> None:
-    sql = "select approx_count_distinct(customer_id) as a, avg(amount) as b, count(*) as c from m.orders"
+    sql = (
+        "select approx_count_distinct(customer_id) as a, avg(amount) as b, count(*) as c"
+        " from m.orders"
+    )
 
     assert approximate(sql) == {}
