@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 
 from livemart.engine.arrow_types import plain_schema, spark_schema
-from livemart.engine.dead_letters import as_added
 from livemart.engine.large_lane import LargeLane
 from livemart.engine.ordering import Versions, decide
 from livemart.engine.records.reader import RECORD, SIZE, Group, verdict
@@ -48,10 +47,11 @@ _LOSERS = pa.schema([pa.field(_KIND, pa.int32()), pa.field(ORIGIN, pa.string())]
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """How many of a group's records there are, how many a source takes, and their newest time."""
+    """How many records there are, how many a source takes and as deletes, and their newest time."""
 
     produced: int
     good: int
+    deletes: int
     newest_event_time: datetime | None
 
 
@@ -125,15 +125,30 @@ class BulkLanding:
     def take(self) -> Taken:
         """Count the records; called first."""
         time = self._source.event_time
-        newest = f"max(timestamp({_quote(time)}))" if time else "cast(null as timestamp)"
-        arrived = f"{self._code} is null"
-        total, good = self._staged.selectExpr("count(*)", f"count_if({arrived})").collect()[0]
         if self._spec.event_time_is_fixed and time is not None:
             self._moved = self._find_moved(time)
-            good -= self._moved.count()
-        (moment,) = self.arrived().selectExpr(newest).collect()[0]
+        newest = f"max(timestamp({_quote(time)}))" if time else "cast(null as timestamp)"
+        figures = ("count(*)", f"count_if({self._is_delete})", newest)
+        if self._moved is None:
+            arrived = f"filter (where {self._code} is null)"
+            refused, good, deletes, moment = self._staged.selectExpr(
+                f"count({self._code})",
+                *(f"{each} {arrived}" for each in figures[:1]),
+                f"count_if({self._code} is null and ({self._is_delete}))",
+                f"{newest} {arrived}" if time else newest,
+            ).collect()[0]
+        else:
+            (total,) = self._staged.selectExpr("count(*)").collect()[0]
+            good, deletes, moment = self.arrived().selectExpr(*figures).collect()[0]
+            refused = total - good
         # Spark hands out local wall-clock times of this process.
-        return Taken(total, good, moment.astimezone(UTC) if moment is not None else None)
+        instant = moment.astimezone(UTC) if moment is not None else None
+        return Taken(refused + good, good, deletes, instant)
+
+    @property
+    def _is_delete(self) -> str:
+        condition = self._spec.apply_as_deletes
+        return f"coalesce(({condition}), false)" if condition else "false"
 
     def letters(self) -> DataFrame:
         """Return refused records in the schema of dead letters."""
@@ -187,17 +202,12 @@ class BulkLanding:
             *map(_quote, self._schema.names)
         )
 
-    def deletes(self) -> pa.Table | None:
-        """Return the change set of remembered deletes; None for a source without keys."""
+    def deletes(self) -> pa.Table:
+        """Return the change set of remembered deletes, for a source whose records hold some."""
         from pyspark.sql import functions as sql
 
-        if not self._spec.keys:
-            return None
         relation = deletes_relation(self._source)
         names = self._warehouse.arrow_schema(relation).names
-        condition = self._spec.apply_as_deletes
-        if condition is None:
-            return _no_change(self._warehouse.arrow_schema(relation))
         keys = list(self._spec.keys)
         versions = self._versions_of_keys()
         concerned = versions.where(f"{_IS_DELETE} and {_KIND} = {_ARRIVED}").select(*keys)
@@ -253,10 +263,8 @@ class BulkLanding:
         """Return arrived, stored and remembered versions, marked with kind and `_is_delete`."""
         from pyspark.sql import functions as sql
 
-        condition = self._spec.apply_as_deletes
-        is_delete = f"coalesce(({condition}), false)" if condition else "false"
         arrived = self.arrived().selectExpr(
-            "*", f"{_ARRIVED} as {_KIND}", f"{is_delete} as {_IS_DELETE}"
+            "*", f"{_ARRIVED} as {_KIND}", f"{self._is_delete} as {_IS_DELETE}"
         )
         keys = list(self._spec.keys)
         for relation, kind in (
@@ -396,10 +404,6 @@ def _counts(old: int, new: int) -> list[Column]:
         sql.lit(old).cast("bigint").alias(OLD_COUNT),
         sql.lit(new).cast("bigint").alias(NEW_COUNT),
     ]
-
-
-def _no_change(schema: pa.Schema) -> pa.Table:
-    return as_added(schema.empty_table())
 
 
 def _quote(name: str) -> str:

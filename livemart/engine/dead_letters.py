@@ -1,8 +1,7 @@
-"""Dead letters: rejected records with reason, origin and content, one table for each source schema."""
+"""Dead letters: rejected records with reason, origin and content, one table a source schema."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 
 import pyarrow as pa
@@ -70,11 +69,6 @@ def of_file(
         "landed_at": landed_at,
     }
     return pa.Table.from_pylist([row], schema=SCHEMA)
-
-
-def to_diff(letters: Sequence[pa.Table]) -> pa.Table:
-    """Return dead letters as a change set of their table: every one is added once."""
-    return as_added(pa.concat_tables(letters) if letters else SCHEMA.empty_table())
 
 
 def as_added(rows: pa.Table) -> pa.Table:

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from livemart.engine import dead_letters
-from livemart.engine.bulk import BulkLanding, Taken, stage
+from livemart.engine.bulk import BulkLanding, Taken, plain_table, stage
 from livemart.engine.conditions import holds
 from livemart.engine.drift import adopt, drift_error, new_columns, refuse_drift, rescued_fields
 from livemart.engine.failpoints import failpoint
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 _GENERATION = 0
 # Gzip files of records are about this much larger than they look.
 _GZIP_FACTOR = 8
+# More dead letters than this are written by Spark.
+_MAX_LETTERS = 100_000
 _UNKNOWN = -1
 
 
@@ -209,7 +212,9 @@ class MicroBatch:
             self._stamp,
             self._manifest.versions,
         )
-        self._bulk[source.relation] = _BulkChange(landing, landing.take(), landing.deletes())
+        taken = landing.take()
+        deletes = landing.deletes() if taken.deletes else None
+        self._bulk[source.relation] = _BulkChange(landing, taken, deletes)
 
     def _evolve(self, source: SourceTable, fields: Sequence[str]) -> None:
         relation = source.relation
@@ -275,31 +280,35 @@ class MicroBatch:
 
     def _commit_letters(self) -> None:
         """One commit for each schema: a replay finds all of a batch's dead letters, or none."""
-        schemas = sorted({name.split(".", 1)[0] for name in (*self._small, *self._bulk)})
-        for schema in schemas:
+        names = sorted({*self._small, *self._bulk})
+        for schema in sorted({name.split(".", 1)[0] for name in names}):
             relation = dead_letters.relation_of(schema)
-            small = [
-                change.letters
-                for name, change in sorted(self._small.items())
-                if name.split(".", 1)[0] == schema and change.letters.num_rows
-            ]
-            bulk = [
+            own = [name for name in names if name.split(".", 1)[0] == schema]
+            small = [self._small[name].letters for name in own if name in self._small]
+            large = [
                 change.landing.letters()
-                for name, change in sorted(self._bulk.items())
-                if name.split(".", 1)[0] == schema and change.taken.produced > change.taken.good
+                for name in own
+                if (change := self._bulk.get(name)) and change.taken.produced > change.taken.good
             ]
+            refused = sum(
+                self._bulk[name].taken.produced - self._bulk[name].taken.good
+                for name in own
+                if name in self._bulk
+            )
             tag = self._tag(relation)
-            if bulk:
-                for frame in bulk[1:]:
-                    bulk[0] = bulk[0].unionByName(frame)
-                if small:
-                    extra = self._spark.createDataFrame(
-                        pa.concat_tables(small).to_pylist(), bulk[0].schema
-                    )
-                    bulk[0] = bulk[0].unionByName(extra)
-                LargeLane(self._spark, self._warehouse).append(relation, bulk[0], tag)
-            elif small:
-                self._warehouse.commit(relation, dead_letters.to_diff(small), tag)
+            if refused > _MAX_LETTERS:
+                frames = [*large, *self._as_frames(small, large[0])]
+                every = reduce(lambda one, other: one.unionByName(other), frames)
+                LargeLane(self._spark, self._warehouse).append(relation, every, tag)
+                continue
+            small += [plain_table(frame.toArrow()) for frame in large]
+            if any(letters.num_rows for letters in small):
+                letters = pa.concat_tables([each.cast(dead_letters.SCHEMA) for each in small])
+                self._warehouse.commit(relation, dead_letters.as_added(letters), tag)
+
+    def _as_frames(self, tables: Sequence[pa.Table], like: DataFrame) -> list[DataFrame]:
+        rows = [row for table in tables for row in table.to_pylist()]
+        return [self._spark.createDataFrame(rows, like.schema)] if rows else []
 
     def _commit_deletes(self) -> None:
         changes: dict[str, pa.Table | None] = {

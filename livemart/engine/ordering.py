@@ -43,7 +43,7 @@ class Outcome:
     """Positions (in `arrived` and `stored`) of what changes.
 
     `written`: arrived rows that become the row of their key; `deleting`: arrived deletes to
-    remember; `removed`: stored rows that are replaced or deleted. All other arrivals are superseded.
+    remember; `removed`: stored rows that are replaced or deleted. All else is superseded.
     """
 
     written: np.ndarray
@@ -65,7 +65,7 @@ def decide(versions: Versions) -> Outcome:
     key = row_codes([every.column(name) for name in versions.keys], len(every))
     ranks = [_ranks(every.column(name)) for name in versions.sequence_by]
 
-    # Last of its key in this order: the greatest; what is stored or remembered before a repeat of it.
+    # Last of its key in this order: the greatest; what is known already beats a repeat of it.
     order = np.lexsort((-np.arange(len(key)), is_delete, *reversed(ranks), key))
     last = np.flatnonzero(np.append(np.diff(key[order]) != 0, True)) if len(order) else order
     best = order[last]
@@ -100,7 +100,7 @@ def _break_ties(
     ranks: Sequence[np.ndarray],
     sizes: Sequence[int],
 ) -> np.ndarray:
-    """Among rows of one key and sequence take the greatest text; a repeat of the first changes nothing."""
+    """Among rows of one key and sequence take the greatest text; repeats change nothing."""
     if len(best) == len(key):
         return best
     top_of = np.full(int(key.max()) + 1, -1)
@@ -133,7 +133,7 @@ def _break_ties(
 
 
 def _rows_at(versions: Versions, positions: np.ndarray, sizes: Sequence[int]) -> pa.Table:
-    """Return stored and arrived rows by their position among all versions (no remembered deletes)."""
+    """Return stored and arrived rows by their position among all versions."""
     stored = positions[positions < sizes[0]]
     arrived = positions[positions >= sizes[0] + sizes[1]] - sizes[0] - sizes[1]
     columns = list(versions.columns)

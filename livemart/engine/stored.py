@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.engine.bags import is_member
-from livemart.engine.file_index import DataFile
+from livemart.engine.file_index import DataFile, FileIndex
 from livemart.engine.tables import Warehouse
 
 _MAX_BLOCK = 4_000_000
@@ -76,13 +76,13 @@ def _files_with_keys(
     return found
 
 
-def _holds_a_key(index: object, positions: np.ndarray, wanted: pa.Table) -> np.ndarray:
-    """Return, for each file, whether one wanted value of each string column lies within its bounds."""
+def _holds_a_key(index: FileIndex, positions: np.ndarray, wanted: pa.Table) -> np.ndarray:
+    """Return, for each file, whether its text bounds hold a wanted value, column by column."""
     held = np.ones(len(positions), dtype=bool)
     for name in wanted.column_names:
         if not pa.types.is_string(wanted.schema.field(name).type):
             continue
-        bounds = index.text_bounds(name)  # type: ignore[attr-defined]
+        bounds = index.text_bounds(name)
         if bounds is None:
             continue
         low, high = (bound.take(pa.array(positions)) for bound in bounds)

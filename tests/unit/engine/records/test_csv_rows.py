@@ -3,7 +3,7 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 
-from .rows import codes, good, group_of, read
+from tests.unit.engine.records.rows import codes, good, group_of, read
 
 COLUMNS = {"id": "string", "quantity": "int", "price": "decimal(6,2)", "tags": "array<string>"}
 

@@ -13,8 +13,7 @@ import pytest
 
 from livemart.engine.records import json_lines
 from livemart.engine.records.reader import KEPT_RECORD_BYTES, MAX_RECORD_BYTES, Rules
-
-from .rows import NOON, codes, good, group_of, read
+from tests.unit.engine.records.rows import NOON, codes, good, group_of, read
 
 KINDS = {
     "text": "string",

@@ -1,0 +1,353 @@
+"""Landing small batches: order, repeats, replays, drift and faults; no JVM is needed for it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from livemart.engine import landing_batch
+from livemart.errors import SourceError, StateError
+from tests.deliveries import COLUMNS, NOON, Shop, lines, order, source
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return Shop(None, tmp_path)
+
+
+def test_tables_are_there_before_the_first_record(shop: Shop) -> None:
+    expected = [*COLUMNS, "_landed_at", "_batch_id", "_origin", "_rescued_data"]
+
+    actual = shop.warehouse.arrow_schema("bronze.orders").names
+
+    assert actual == expected
+    assert shop.rows("_deletes_orders", "order_id") == []
+    assert shop.rows("_dead_letters", "code") == []
+
+
+def test_one_file_feeds_a_keyed_and_an_append_only_source(shop: Shop) -> None:
+    records = [
+        order("a", 1),
+        order("a", 2, status="delivered"),
+        order("b", 1),
+        order("b", 3, op="d"),
+    ]
+    path = shop.deliver("orders/1.jsonl", [*lines(records), "{broken"])
+
+    batch = shop.land(0, path)
+
+    assert shop.rows("orders", "order_id", "status", "_origin") == [
+        ("a", "delivered", "orders/1.jsonl:2")
+    ]
+    assert len(shop.rows("order_events", "order_id")) == 4
+    assert shop.rows("_deletes_orders", "order_id", "_origin") == [("b", "orders/1.jsonl:4")]
+    assert shop.rows("_dead_letters", "source", "origin", "code", "record", "batch_id") == [
+        (name, "orders/1.jsonl:5", "MALFORMED_RECORD", "{broken", 0)
+        for name in ("bronze.order_events", "bronze.orders")
+    ]
+    counts = batch.counts["bronze.orders"]
+    assert (counts.produced, counts.landed, counts.superseded, counts.dead_letters) == (5, 2, 2, 1)
+    assert (batch.newest_event_time, batch.landed_at, batch.has_records) == (NOON, NOON, True)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_and_batches_of_arrival_never_matter(tmp_path: Path, seed: int) -> None:
+    source_of_chance = random.Random(seed)
+    records = [
+        order(
+            f"o{source_of_chance.randrange(30)}",
+            source_of_chance.randrange(5),
+            status=source_of_chance.choice(["placed", "delivered", "cancelled"]),
+            op=source_of_chance.choice(["c", "c", "c", "d"]),
+        )
+        for _ in range(150)
+    ]
+    once = _landed(tmp_path / "once", [records])
+    expected = (once.rows("orders", *COLUMNS), len(once.rows("order_events", "order_id")))
+
+    shuffled = source_of_chance.sample(records, len(records))
+    cuts = sorted(source_of_chance.sample(range(1, 150), 5))
+    pieces = [shuffled[start:end] for start, end in zip([0, *cuts], [*cuts, 150], strict=True)]
+    split = _landed(tmp_path / "split", pieces)
+    actual = (split.rows("orders", *COLUMNS), len(split.rows("order_events", "order_id")))
+
+    assert actual == expected
+
+
+def test_new_keys_are_appended_and_a_repeat_writes_nothing(shop: Shop) -> None:
+    first = shop.deliver("orders/1.jsonl", lines(order(f"a{number}") for number in range(50)))
+    second = shop.deliver("orders/2.jsonl", lines(order(f"b{number}") for number in range(50)))
+    again = shop.deliver("orders/3.jsonl", first.read_bytes())
+
+    before = shop.land(0, first).versions["bronze.orders"]
+    after = shop.land(1, second).versions["bronze.orders"]
+    repeat = shop.land(2, again)
+
+    entries = shop.warehouse.data_changed_between("bronze.orders", before, after)
+    assert [entry and len(entry.removes) for entry in entries] == [0]
+    assert repeat.versions["bronze.orders"] == after
+    assert repeat.counts["bronze.orders"].superseded == 50
+    assert repeat.counts["bronze.order_events"].landed == 50
+
+
+def test_a_correction_replaces_the_row_and_a_newer_version_brings_a_key_back(shop: Shop) -> None:
+    steps = [
+        [order("a", 1), order("b", 1)],
+        [order("a", 3, op="d"), order("b", 2, status="delivered")],
+        [order("a", 2, status="late")],
+        [order("a", 4, status="back")],
+        [order("a", 3, op="d"), order("never seen", 9, op="d")],
+        [order("never seen", 8)],
+    ]
+    for batch_id, records in enumerate(steps):
+        shop.land(batch_id, shop.deliver(f"orders/{batch_id}.jsonl", lines(records)))
+
+    actual = shop.rows("orders", "order_id", "status")
+
+    assert actual == [("a", "back"), ("b", "delivered")]
+
+
+@pytest.mark.parametrize("dies_before", ["deletes", "orders", "order_events", "nothing"])
+def test_a_replay_after_a_crash_changes_nothing_twice(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, dies_before: str
+) -> None:
+    shop.land(0, shop.deliver("orders/0.jsonl", lines([order("a", 1), order("b", 1)])))
+    records = [order("a", 2, op="d"), order("b", 2), order("c", 1), order("c", 1)]
+    path = shop.deliver("orders/1.jsonl", [*lines(records), "{broken"])
+    commit = shop.warehouse.commit
+
+    def crash(relation: str, *args: Any, **named: Any) -> Any:
+        if relation.endswith(f"_{dies_before}_orders" if dies_before == "deletes" else dies_before):
+            raise KeyboardInterrupt
+        return commit(relation, *args, **named)
+
+    monkeypatch.setattr(shop.warehouse, "commit", crash)
+    try:
+        first = shop.land(1, path)
+    except KeyboardInterrupt:
+        first = None
+    monkeypatch.setattr(shop.warehouse, "commit", commit)
+    shop.restart()
+    shop.now = NOON.replace(hour=18)
+    replay = shop.land(1, path)
+    again = shop.land(1, path)
+
+    assert shop.rows("orders", "order_id") == [("b",), ("c",)]
+    assert len(shop.rows("order_events", "order_id")) == 6
+    assert shop.rows("_deletes_orders", "order_id") == [("a",)]
+    assert len(shop.rows("_dead_letters", "code")) == 2
+    assert replay == again
+    assert first is None or first == replay
+    assert replay.landed_at == NOON
+    counts = replay.counts["bronze.orders"]
+    assert (counts.produced, counts.landed, counts.superseded, counts.dead_letters) == (5, 3, 1, 1)
+
+
+def test_a_file_that_vanished_before_its_replay_stops_landing(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = shop.deliver("orders/1.jsonl", lines([order("a")]))
+    _crash_before_landing(shop, monkeypatch, path)
+    content = path.read_bytes()
+
+    path.unlink()
+    with pytest.raises(SourceError, match=r"SOURCE_FILE_CHANGED: orders/1.jsonl"):
+        shop.land(0, path)
+    path.write_bytes(content[:-10])
+    with pytest.raises(SourceError, match=r"SOURCE_FILE_CHANGED: orders/1.jsonl"):
+        shop.land(0, path)
+    path.write_bytes(content)
+    shop.land(0, path)
+
+    assert shop.rows("orders", "order_id") == [("a",)]
+
+
+def test_records_that_are_given_up_become_a_dead_letter(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = shop.deliver("orders/1.jsonl", lines([order("a")]))
+    _crash_before_landing(shop, monkeypatch, path)
+
+    path.write_bytes(b"")
+    counts = shop.land(0, path).counts["bronze.orders"]
+
+    assert (counts.produced, counts.dead_letters) == (1, 1)
+    assert (
+        shop.rows("_dead_letters", "code", "origin")
+        == [("SOURCE_FILE_CHANGED", "orders/1.jsonl")] * 2
+    )
+
+
+def test_a_file_changed_after_it_was_landed_is_noticed_once(shop: Shop) -> None:
+    path = shop.deliver("orders/1.jsonl", lines([order("a")]))
+    shop.land(0, path)
+
+    path.write_text("\n".join(lines([order("a"), order("b")])))
+    noticed = shop.land(1)
+    shop.restart()
+    quiet = shop.land(2)
+
+    assert noticed.counts["bronze.orders"].dead_letters == 1
+    assert quiet.counts["bronze.orders"].dead_letters == 0
+    assert shop.rows("_dead_letters", "code", "batch_id") == [("SOURCE_FILE_CHANGED", 1)] * 2
+    assert shop.rows("orders", "order_id") == [("a",)]
+
+
+def test_hidden_files_are_not_read_and_a_link_out_of_the_folder_is_refused(shop: Shop) -> None:
+    secret = shop.root / "secret.jsonl"
+    secret.write_text("\n".join(lines([order("secret")])))
+    hidden = shop.deliver("orders/_1.jsonl", lines([order("hidden")]))
+    link = shop.folder / "orders" / "link.jsonl"
+    os.symlink(secret, link)
+
+    batch = shop.land(0, hidden, link)
+
+    assert batch.counts["bronze.orders"].dead_letters == 1
+    assert shop.rows("orders", "order_id") == []
+
+
+def test_csv_and_gzip_land_as_json_does(tmp_path: Path) -> None:
+    columns = {"order_id": "string", "updated_at": "timestamp", "price": "decimal(6,2)"}
+    sources = [
+        source("csv", columns, format="csv", path="csv/*.csv", keys=("order_id",)),
+        source("json", columns, path="json/*.gz", keys=("order_id",)),
+    ]
+    shop = Shop(None, tmp_path, sources)
+    rows = [(f"o{n % 7}", f"2026-03-01T12:00:{n:02d}Z", f"{n}.10") for n in range(40)]
+    text = "\n".join(["order_id,updated_at,price", *(",".join(row) for row in rows)])
+    records = [dict(zip(columns, row, strict=True)) for row in rows]
+
+    shop.land(
+        0,
+        shop.deliver("csv/a.csv", gzip.compress(text.encode())),
+        shop.deliver("json/a.gz", gzip.compress("\n".join(lines(records)).encode())),
+    )
+
+    assert len(shop.rows("csv", "order_id")) == 7
+    assert shop.rows("csv", *columns) == shop.rows("json", *columns)
+
+
+def test_drift_is_rescued_or_evolves_the_table_or_stops(tmp_path: Path) -> None:
+    columns = {"order_id": "string", "updated_at": "timestamp"}
+    sources = [
+        source("rescuing", columns, keys=("order_id",), path="ok/*"),
+        source("evolving", columns, keys=("order_id",), path="ok/*", schema_drift="evolve"),
+        source("failing", columns, path="strict/*", schema_drift="fail"),
+    ]
+    shop = Shop(None, tmp_path, sources)
+    record = {"order_id": "a", "updated_at": "2026-03-01T12:00:00Z"}
+    drifted = order("a", 1) | {"tip": 1.5, "_batch_id": 9, "who": {"x": [1]}}
+    drifted = {name: drifted[name] for name in (*columns, "tip", "_batch_id", "who")}
+    later = record | {"order_id": "b", "tip": "2"}
+
+    for batch_id, each in enumerate([record, drifted, later]):
+        for _ in range(2):
+            shop.land(batch_id, shop.deliver(f"ok/{batch_id}", lines([each])))
+
+    assert shop.rows("rescuing", "order_id", "_rescued_data") == [
+        ("a", [("_batch_id", "9"), ("tip", "1.5"), ("who", '{"x":[1]}')]),
+        ("b", [("tip", "2")]),
+    ]
+    assert shop.rows("evolving", "order_id", "tip", "who", "_rescued_data") == [
+        ("a", "1.5", '{"x":[1]}', [("_batch_id", "9")]),
+        ("b", "2", None, None),
+    ]
+    with pytest.raises(SourceError, match=r"SCHEMA_DRIFT: bronze.failing: strict/1:1"):
+        shop.land(3, shop.deliver("strict/1", lines([drifted])))
+
+
+def test_a_fixed_event_time_that_moves_is_a_dead_letter(tmp_path: Path) -> None:
+    fixed = source("orders", keys=("order_id",), event_time_is_fixed=True, max_future=None)
+    shop = Shop(None, tmp_path, [fixed])
+    moved = "2026-03-02T12:00:00Z"
+    first = [order("a", 1), order("b", 2, ordered_at=moved), order("b", 1)]
+    second = [order("a", 2, ordered_at=moved), order("a", 3, status="delivered")]
+
+    shop.land(0, shop.deliver("orders/0.jsonl", lines(first)))
+    batch = shop.land(1, shop.deliver("orders/1.jsonl", lines(second)))
+
+    assert shop.rows("orders", "order_id", "status", "ordered_at") == [
+        ("a", "delivered", NOON),
+        ("b", "placed", NOON),
+    ]
+    assert batch.counts["bronze.orders"].dead_letters == 1
+    assert shop.rows("_dead_letters", "code", "origin") == [
+        ("EVENT_TIME_MOVED", "orders/0.jsonl:2"),
+        ("EVENT_TIME_MOVED", "orders/1.jsonl:1"),
+    ]
+
+
+def test_a_column_declared_later_is_added_and_another_type_is_refused(shop: Shop) -> None:
+    shop.land(0, shop.deliver("orders/0.jsonl", lines([order("a")])))
+
+    shop.sources = [source("orders", COLUMNS | {"note": "string"}, keys=("order_id",))]
+    shop.restart()
+    shop.land(1, shop.deliver("orders/1.jsonl", lines([order("a", 1, note="hot"), order("b")])))
+    shop.sources = [source("orders", COLUMNS | {"status": "int"}, keys=("order_id",))]
+
+    assert shop.rows("orders", "order_id", "note") == [("a", "hot"), ("b", None)]
+    with pytest.raises(StateError, match="LANDED_COLUMN_CHANGED"):
+        shop.restart()
+
+
+def test_a_thousand_fuzzed_records_are_all_accounted_for(shop: Shop) -> None:
+    chance = random.Random(20260301)
+    good = lines(order(f"o{chance.randrange(400)}", chance.randrange(9)) for _ in range(600))
+    broken = [_fuzz(chance, json.dumps(order(f"x{number}")).encode()) for number in range(400)]
+    every = [*(line.encode() for line in good), *broken]
+    chance.shuffle(every)
+    path = shop.deliver("orders/1.jsonl", b"\n".join(every))
+
+    batch = shop.land(0, path)
+    after = shop.land(1, shop.deliver("orders/2.jsonl", lines([order("after")])))
+
+    for name, counts in batch.counts.items():
+        total = counts.landed + counts.superseded + counts.dead_letters
+        assert (counts.produced, total) == (1_000, 1_000), name
+    letters = len(shop.rows("_dead_letters", "code"))
+    assert letters == sum(counts.dead_letters for counts in batch.counts.values()) > 300
+    assert after.counts["bronze.orders"].landed == 1
+
+
+def _fuzz(chance: random.Random, raw: bytes) -> bytes:
+    fragments = [
+        b"\xff\xfe",
+        b"\x00",
+        b"{",
+        b'"',
+        b"null",
+        b"NaN",
+        b"1e999",
+        b"\\u0000",
+        b"[" * 200,
+    ]
+    mutated = bytearray(raw)
+    for _ in range(chance.randint(1, 4)):
+        place = chance.randrange(len(mutated))
+        mutated[place : place + chance.randint(0, 9)] = chance.choice(fragments)
+    return bytes(mutated).replace(b"\n", b" ").strip() or b"?"
+
+
+def _landed(root: Path, batches: list[list[dict[str, Any]]]) -> Shop:
+    root.mkdir()
+    shop = Shop(None, root)
+    for batch_id, records in enumerate(batches):
+        shop.land(batch_id, shop.deliver(f"orders/{batch_id}.jsonl", lines(records)))
+    return shop
+
+
+def _crash_before_landing(shop: Shop, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    def crash(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(landing_batch, "parse_file", crash)
+        with pytest.raises(KeyboardInterrupt):
+            shop.land(0, path)
+    shop.restart()
