@@ -81,6 +81,9 @@ def partition_text(value: Any) -> str | None:
             return format(value, "f")
         case bytes():
             return value.decode("utf-8")
+        case float():
+            names = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+            return names.get(str(value), str(value))
         case _:
             return str(value)
 

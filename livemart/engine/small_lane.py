@@ -37,6 +37,13 @@ _FEATURES = {"appendOnly", "invariants", "changeDataFeed", "timestampNtz"}
 _MAX_WRITER_VERSION = 4
 
 
+class StoredRowsError(Exception):
+    """The table does not hold the rows that a change set takes away; nothing was written."""
+
+    def __init__(self, expected: int, found: int) -> None:
+        super().__init__(f"{expected} rows to remove, {found} found")
+
+
 @dataclass(frozen=True, slots=True)
 class Tag:
     """Who commits: a version not above the last one of its application id is skipped.
@@ -83,6 +90,7 @@ def commit_diff(files: FileIndex, diff: pa.Table, *, key: Sequence[str], tag: Ta
         The new version.
 
     Raises:
+        StoredRowsError: the table does not hold the rows to remove, or its key is not unique.
         VersionTakenError: another writer committed in between; nothing was changed.
     """
     rows = diff.select(files.schema.names)
@@ -93,6 +101,9 @@ def commit_diff(files: FileIndex, diff: pa.Table, *, key: Sequence[str], tag: Ta
     added = rows.take(pa.array(copies)).combine_chunks()
 
     touched = _find(files, gone.select(list(key) or files.schema.names)) if gone.num_rows else []
+    expected, found = int(np.maximum(old_counts, 0).sum()), sum(int(t.gone.sum()) for t in touched)
+    if found != expected:
+        raise StoredRowsError(expected, found)
     touched += _crowded_files(files, added, {piece.file.path for piece in touched})
     order_by = order_column(files.schema, key)
     actions, removed = _rewrite(files, touched, added, order_by)

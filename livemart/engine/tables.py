@@ -34,6 +34,7 @@ from livemart.engine.session import TABLE_PROPERTIES
 from livemart.engine.small_lane import (
     NEW_COUNT,
     OLD_COUNT,
+    StoredRowsError,
     Tag,
     commit_diff,
     commit_rows,
@@ -176,8 +177,9 @@ class Warehouse:
             partition_by: ignored for a table that exists.
 
         Raises:
-            RefreshError: TABLE_MISSING, SCHEMA_MISMATCH, TABLE_NOT_WRITABLE, or TABLE_CHANGED
-                (retriable) if somebody else committed meanwhile.
+            RefreshError: TABLE_MISSING, SCHEMA_MISMATCH, TABLE_NOT_WRITABLE, STORED_ROWS_DIFFER if
+                the rows to remove are not there, or TABLE_CHANGED (retriable) if somebody else
+                committed meanwhile.
         """
         started = time.perf_counter()
         with self._tables.lock(relation):
@@ -192,6 +194,12 @@ class Warehouse:
                 version = commit_diff(index, rows, key=key, tag=tag)
             except VersionTakenError as error:
                 raise _table_changed(relation, index.version) from error
+            except StoredRowsError as error:
+                raise RefreshError(
+                    "STORED_ROWS_DIFFER",
+                    f"{relation}: version {index.version}: {error}",
+                    hint="check that the model's key is unique, then run build",
+                ) from error
             self._checkpoint(relation, version)
         weights = pc.subtract(rows.column(NEW_COUNT), rows.column(OLD_COUNT))
         change = rows.select(index.schema.names).append_column(

@@ -205,6 +205,23 @@ def test_null_in_a_column_that_forbids_it_is_refused(warehouse: Warehouse) -> No
         warehouse.overwrite(RELATION, pa.table({"id": pa.array([None], pa.int64())}), tag(1))
 
 
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [((3, "c", 1, 0), ()), ((3, "c", 1, 0), ("id",)), ((1, "a", 1, 0), ("id",))],
+)
+def test_rows_that_are_not_as_the_change_set_has_them_are_not_touched(
+    warehouse: Warehouse, change: tuple[int, str, int, int], key: tuple[str, ...]
+) -> None:
+    """A key that is not unique would lose its other row, a row not found would be doubled."""
+    warehouse.create(RELATION, SMALL)
+    warehouse.commit(RELATION, diff((1, "a", 0, 1), (1, "b", 0, 1)), tag(1))
+
+    with pytest.raises(RefreshError, match="STORED_ROWS_DIFFER"):
+        warehouse.commit(RELATION, diff(change), tag(2), key=key)
+
+    assert warehouse.version(RELATION) == 1
+
+
 def test_a_table_with_features_beyond_the_small_lane_is_refused(warehouse: Warehouse) -> None:
     warehouse.create(RELATION, SMALL)
     DeltaTable(str(warehouse.path(RELATION))).alter.add_constraint({"positive": "id > 0"})
