@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 # A key's later versions rewrite the file that holds it, so files are small.
-ROWS_PER_FILE = 50_000
+ROWS_PER_FILE = 20_000
 _SPAN_BYTES = 24 << 20
 _TIES_AT_ONCE = 400_000
 _KIND, _IS_DELETE, _RANK = "_kind", "_is_delete", "_rank"

@@ -244,10 +244,10 @@ class Landing:
         """Return landed files that hold something else now: nobody will read it."""
         found = {}
         for name, watched in (self._watched or {}).items():
-            path = self._folder.locate(name)
-            if path is None or not self._folder.is_touched(watched.now):
+            if not self._folder.is_touched(watched.now):
                 continue
-            now = self._folder.identify(path)
+            path = self._folder.locate(name)
+            now = self._folder.identify(path) if path else None
             if now is not None and not now.is_same_content(watched.now):
                 found[name] = Changed(now, watched.relations)
         return found

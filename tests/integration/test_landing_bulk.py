@@ -1,0 +1,91 @@
+"""Bulk landing by Spark gives the rows, deletes, dead letters and counts of small batches."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from livemart.engine.landing_batch import Limit
+from tests.deliveries import COLUMNS, EVENTS, ORDERS, Shop, lines, order, source
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DRIFTING = source(
+    "drifting", keys=("order_id",), schema_drift="evolve", event_time_is_fixed=True, max_age=None
+)
+
+
+def test_bulk_and_small_batches_land_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    sources = [ORDERS, EVENTS, DRIFTING]
+    small, bulk = (
+        _shop(spark, tmp_path / lane, sources, Limit.of(lane)) for lane in ("small", "large")
+    )
+    for batch_id in range(2):
+        content = _records(random.Random(batch_id))
+        landed = [
+            shop.land(batch_id, shop.deliver(f"orders/{batch_id}.jsonl", content))
+            for shop in (small, bulk)
+        ]
+        again = bulk.land(batch_id, bulk.folder / f"orders/{batch_id}.jsonl")
+
+        assert landed[1].counts == landed[0].counts
+        assert landed[1].newest_event_time == landed[0].newest_event_time
+        assert again == landed[1]
+
+    for name, columns in {
+        "orders": [*COLUMNS, "_landed_at", "_batch_id", "_rescued_data"],
+        "order_events": [*COLUMNS, "_origin"],
+        "drifting": [*COLUMNS, "tip", "_rescued_data"],
+        "_deletes_orders": ["order_id", "updated_at", "_batch_id"],
+        "_dead_letters": ["source", "origin", "code", "batch_id"],
+    }.items():
+        assert bulk.rows(name, *columns) == small.rows(name, *columns), name
+    assert not (bulk.warehouse.root / "_livemart" / "staging").exists()
+
+
+def test_files_of_a_first_load_are_ranged_by_key(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("livemart.engine.bulk.ROWS_PER_FILE", 100)
+    shop = _shop(spark, tmp_path / "shop", [ORDERS], Limit.of("large"))
+    numbers = random.Random(1).sample(range(10_000, 90_000), 1_000)
+
+    shop.land(0, shop.deliver("orders/0.jsonl", lines(order(f"o{n}") for n in numbers)))
+    bounds = shop.warehouse.files("bronze.orders").text_bounds("order_id")
+
+    assert bounds is not None
+    ranges = sorted(zip(bounds[0].to_pylist(), bounds[1].to_pylist(), strict=True))
+    assert len(ranges) >= 5
+    assert all(one[1] < other[0] for one, other in pairwise(ranges))
+
+
+def _shop(spark: SparkSession, root: Path, sources: list[Any], limit: Limit) -> Shop:
+    root.mkdir()
+    return Shop(spark, root, sources, limit=limit)
+
+
+def _records(chance: random.Random) -> list[str]:
+    """Many versions of few keys, ties of all kinds, repeats, deletes, drift, broken lines."""
+    records = []
+    for _ in range(1_500):
+        record = order(
+            f"o{chance.randrange(500)}",
+            chance.randrange(6),
+            status=chance.choice(["placed", "delivered", "cancelled"]),
+            op=chance.choice(["c", "c", "c", "d"]),
+        )
+        if chance.random() < 0.1:
+            record["tip"] = chance.randrange(3)
+        if chance.random() < 0.02:
+            record["ordered_at"] = chance.choice(["2026-02-28T00:00:00Z", "2027-01-01", None])
+        if chance.random() < 0.02:
+            record[chance.choice(list(record))] = None
+        records.append(record)
+    content = lines(records)
+    content[::97] = ["{broken"] * len(content[::97])
+    return content + content[:200]
