@@ -245,7 +245,8 @@ class Pipeline:
         landing = self._landing()
         query = landing.stream(self._runtime.checkpoint, body, trigger=trigger)
         try:
-            while not query.awaitTermination(_POLL_SECONDS):
+            # Seconds may be a fraction, whatever its annotation says.
+            while not query.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type]
                 if self._stop.is_set():
                     self._end(query)
                     return

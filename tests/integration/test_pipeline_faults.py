@@ -12,6 +12,7 @@ import pytest
 
 from livemart.engine import batch as batch_module
 from livemart.engine.lock import hold_warehouse
+from livemart.engine.refresh import refresh_models as real_refresh
 from livemart.engine.tables import TableChangedError
 from livemart.errors import StateError
 from tests.integration.mini import Mini, reasons, sale, visit
@@ -153,7 +154,7 @@ def test_a_transient_fault_replays_the_batch(mini: Mini, monkeypatch: pytest.Mon
         if next(fails):
             raise TableChangedError("TABLE_CHANGED", "written meanwhile", hint="")
         monkeypatch.undo()
-        return batch_module.refresh_models(*arguments)  # type: ignore[arg-type]
+        return real_refresh(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(batch_module, "refresh_models", refresh_models)
     mini.deliver("sales", sale("3", "c"))
