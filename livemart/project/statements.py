@@ -9,7 +9,8 @@ which is what a full refresh means, and any other statement asks the caller for 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -28,6 +29,20 @@ class SparkNeeded(Exception):
     def __init__(self, sql: str) -> None:
         excerpt = " ".join(sql.split())[:200]
         super().__init__(f"the project asks the database while it is compiled: {excerpt}")
+
+
+class StatementFailed(Exception):
+    """A statement that Spark refused. dbt-spark reads the message, PySpark's own errors hide it."""
+
+
+@contextmanager
+def _told_to_dbt() -> Iterator[None]:
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        raise StatementFailed(str(error)) from error
 
 
 class Cursor(Protocol):
@@ -67,16 +82,19 @@ class SparkCursor:
             if spark.conf.get(name, None) != value:
                 spark.conf.set(name, value)
         self._rows = None
-        self._frame = spark.sql(_ENDS_WITH_SEMICOLON.sub("", sql))
+        with _told_to_dbt():
+            self._frame = spark.sql(_ENDS_WITH_SEMICOLON.sub("", sql))
 
     def fetchall(self) -> Sequence[Sequence[Any]] | None:
         if self._rows is None and self._frame is not None:
-            self._rows = self._frame.collect()
+            with _told_to_dbt():
+                self._rows = self._frame.collect()
         return self._rows
 
     def fetchone(self) -> Sequence[Any] | None:
         if self._rows is None and self._frame is not None:
-            self._rows = list(self._frame.take(1))
+            with _told_to_dbt():
+                self._rows = list(self._frame.take(1))
         return self._rows.pop(0) if self._rows else None
 
     def close(self) -> None:
