@@ -53,8 +53,8 @@ test-nightly: test ## All tests with every count in full (hours)
 golden: env-unit ## Rewrite the golden files of the planner; review the diff
 	@$(BIN)/python -m tests.unit.plan.golden
 
-bench-refresh: env ## Refresh at 1 M and 10 M orders against recompute and DuckDB (hours, 12 GB)
-	@$(BIN)/python -m bench.refresh
+bench-refresh: env ## Refresh at 1 M and 10 M orders against recompute and DuckDB (hours, 12 GB; ARGS="--help")
+	@$(BIN)/python -m bench.refresh $(ARGS)
 
 lint: env-unit ## Every check that needs no test
 	$(BIN)/ruff check .

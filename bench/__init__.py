@@ -1,0 +1,1 @@
+"""Benchmarks: what the figures of the README are measured with."""

@@ -1,0 +1,313 @@
+"""The engine's side: a landed history, the first build, a warm stream of batches, a recompute."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Event
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pds
+
+from bench.history import END, History
+from bench.live import Batch
+from livemart.engine.batch import Outcome
+from livemart.engine.checks import run_checks
+from livemart.engine.comparison import compare
+from livemart.engine.landed_tables import create_tables
+from livemart.engine.pipeline import Pipeline
+from livemart.engine.records.schema import RESCUED_TYPE, RecordSchema
+from livemart.engine.runtime import Runtime, open_runtime
+from livemart.engine.tables import NEW_COUNT, OLD_COUNT, Commit, Tag, Warehouse
+from livemart.plan.flatten import flatten
+from livemart.plan.project_plans import views_of
+from livemart.settings import load_settings
+
+PROJECT = Path(__file__).resolve().parents[1]
+ANSWERS = ("restaurant_order_metrics", "restaurant_top_dishes", "restaurant_sales_trend")
+# An idle stream looks for the next batch this often.
+_EVERY = timedelta(milliseconds=500)
+_TREND = (
+    "restaurant_id", "pane_started_at", "order_count", "sales_amount",
+    "order_count_1h", "sales_amount_1h", "order_count_24h", "sales_amount_24h",
+    "order_count_168h", "sales_amount_168h",
+)  # fmt: skip
+
+Rows = frozenset[tuple[Any, ...]]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One refreshed batch.
+
+    `landing_s`: from the first look at its files; `refresh_s`: from then on to the snapshot row,
+    `checks_s` of it in the project's tests; `models_ms` and `commits_ms` by model name.
+    """
+
+    as_of: datetime
+    landing_s: float
+    refresh_s: float
+    checks_s: float
+    models_ms: Mapping[str, float]
+    commits_ms: Mapping[str, float]
+
+
+class Stopwatch(Warehouse):
+    """A warehouse that remembers how long its commits took."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.took_ms: dict[str, float] = {}
+
+    def commit(
+        self,
+        relation: str,
+        diff: pa.Table,
+        tag: Tag,
+        *,
+        key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+    ) -> Commit:
+        """Commit, and remember how long it took."""
+        started = time.perf_counter()
+        done = super().commit(relation, diff, tag, key=key, partition_by=partition_by)
+        self.took_ms[relation] = (time.perf_counter() - started) * 1000
+        return done
+
+
+@dataclass
+class Mart:
+    """The mart over one history. The wall clock is that of the batch under way."""
+
+    runtime: Runtime
+    say: Say
+    now: datetime = END - timedelta(seconds=1)
+    rounds: list[Round] = field(default_factory=list)
+    _batches: list[Batch] = field(default_factory=list)
+    _stop: Event = field(default_factory=Event)
+    _checks_s: float = 0
+    _looked_at: float | None = None
+    _began: float = 0
+
+    def fill(self, history: History) -> None:
+        """Land a history without files: 100,000 orders a commit, in the order of their time."""
+        # Its own: what it remembers of ten million rows goes with it.
+        warehouse = Warehouse(self.runtime.settings.warehouse)
+        sources = {
+            source.name: source
+            for source in self.runtime.project.sources.values()
+            if source.stream is not None
+        }
+        create_tables(warehouse, list(sources.values()), "history")
+
+        def land(name: str, rows: pa.Table, number: int) -> None:
+            source, count = sources[name], rows.num_rows
+            lines = pa.array(np.arange(count)).cast(pa.string())
+            rows = (
+                rows.append_column("_landed_at", rows.column("updated_at"))
+                .append_column("_batch_id", pa.array(np.zeros(count, np.int64)))
+                .append_column(
+                    "_origin",
+                    pc.binary_join_element_wise(f"history/{name}-{number:05}.jsonl", lines, ":"),
+                )
+                .append_column("_rescued_data", pa.nulls(count, RESCUED_TYPE))
+                .select(RecordSchema.of(source).landed.names)
+                .append_column(OLD_COUNT, pa.array(np.zeros(count, np.int64)))
+                .append_column(NEW_COUNT, pa.array(np.ones(count, np.int64)))
+            )
+            tag = Tag(f"history/{source.relation}/0", number, {})
+            warehouse.commit(source.relation, rows, tag)
+
+        land("restaurants", history.restaurants(), 0)
+        land("dishes", history.dishes(), 0)
+        for number, chunk in enumerate(history.chunks()):
+            land("orders", chunk, number)
+            land("order_events", chunk, number)
+
+    def build(self) -> tuple[float, float]:
+        """Build all models with dbt; return seconds without the tests, and those of the tests."""
+        started = time.perf_counter()
+        with self._timed_checks():
+            Pipeline(self.runtime, self, now=lambda: self.now).build()
+        return time.perf_counter() - started - self._checks_s, self._checks_s
+
+    def refresh(self, batches: Sequence[Batch]) -> list[Round]:
+        """Stream the batches one by one through landing and refresh, in one warm process."""
+        # From here on each commit is timed; nothing was read through the old one that counts.
+        self.runtime.warehouse = Stopwatch(self.runtime.settings.warehouse)
+        self._batches = list(batches)
+        self._deliver()
+        with self._timed_checks():
+            pipeline = Pipeline(self.runtime, self, now=self._look, stop=self._stop)
+            pipeline.stream(_EVERY)
+        return self.rounds
+
+    def recompute(self, scratch: Path) -> tuple[float, bool]:
+        """Compute every model anew from the landed tables; compare the answers with the stored.
+
+        Returns:
+            Seconds until every model was written as a Delta table below `scratch`, and whether
+            the answers are equal.
+        """
+        spark, project = self.runtime.spark, self.runtime.project
+        warehouse, views, places = self.runtime.warehouse, views_of(project), dict[str, Path]()
+        seconds, is_equal = 0.0, True
+        for model in project.models.values():
+            if not model.is_stored or model.materialized in ("seed", "snapshot"):
+                continue
+            assert model.compiled_code is not None
+            flat = flatten(model.compiled_code, views)
+            path = scratch / model.relation
+            started = time.perf_counter()
+            text = flat.render(
+                lambda mention: (
+                    f"delta.`{places.get(mention.relation, warehouse.path(mention.relation))}`"
+                )
+            )
+            writer = spark.sql(text).write.format("delta").mode("overwrite")
+            writer.partitionBy(*model.partition_by).save(str(path))
+            took = time.perf_counter() - started
+            seconds += took
+            places[model.relation] = path
+            self.say(f"recomputed {model.name} in {took:.1f} s")
+            if model.name in ANSWERS:
+                stored = spark.read.format("delta").load(str(warehouse.path(model.relation)))
+                found = compare(stored, spark.read.format("delta").load(str(path)), {})
+                if not found.is_equal:
+                    is_equal = False
+                    self.say(f"{model.name} differs from its recomputation: {found}")
+        return seconds, is_equal
+
+    def answers(self, since: datetime) -> dict[str, Rows]:
+        """Return the rows of the three answers as tuples; of the trend, panes from `since` on."""
+        wanted: dict[str, tuple[list[str] | None, pds.Expression | None]] = {
+            ANSWERS[0]: (None, None),
+            ANSWERS[1]: (None, None),
+            ANSWERS[2]: (list(_TREND), pds.field("pane_started_at") >= pa.scalar(since)),
+        }
+        relations = {model.name: model.relation for model in self.runtime.project.models.values()}
+        return {
+            name: as_rows(
+                self.runtime.warehouse.read(relations[name], columns=columns, filter=kept)
+            )
+            for name, (columns, kept) in wanted.items()
+        }
+
+    def batch_began(self, batch_id: int) -> None:
+        """Note that landing is over."""
+        self._began = time.perf_counter()
+        self._checks_s = 0
+
+    def model_changed(self, unique_id: str, word: str) -> None:
+        """Say what dbt or the refresh does; only the build takes long enough."""
+
+    def batch_ended(self, outcome: Outcome) -> None:
+        """Note the figures of a batch, and deliver the next one."""
+        ended, snapshot = time.perf_counter(), outcome.snapshot
+        if snapshot is None or snapshot.kind == "build":
+            return
+        assert self._looked_at is not None and snapshot.as_of is not None
+        models = self.runtime.project.models
+        watch = self.runtime.warehouse
+        assert isinstance(watch, Stopwatch)
+        names = {model.relation: model.name for model in models.values()}
+        self.rounds.append(
+            Round(
+                snapshot.as_of,
+                self._began - self._looked_at,
+                ended - self._began,
+                self._checks_s,
+                {models[each].name: state.took_ms for each, state in snapshot.models.items()},
+                {names[each]: ms for each, ms in watch.took_ms.items() if each in names},
+            )
+        )
+        watch.took_ms.clear()
+        self.say(
+            f"batch {len(self.rounds)}: landed in {self._began - self._looked_at:.2f} s, "
+            f"refreshed in {ended - self._began:.2f} s, tests {self._checks_s:.2f} s of it"
+        )
+        if len(self.rounds) < len(self._batches):
+            self._deliver()
+        else:
+            self._stop.set()
+
+    def retrying(self, error: BaseException, attempt: int, attempts: int) -> None:
+        """Say that a batch is run again: its figures are worth nothing."""
+        self.say(f"batch is run again ({attempt} of {attempts}): {error}")
+
+    def _deliver(self) -> None:
+        number = len(self.rounds)
+        self.now, self._looked_at = self._batches[number].now, None
+        self._batches[number].deliver(self.runtime.settings.landing, number)
+
+    def _look(self) -> datetime:
+        """Landing asks for the time when it begins with a batch."""
+        if self._looked_at is None:
+            self._looked_at = time.perf_counter()
+        return self.now
+
+    @contextmanager
+    def _timed_checks(self) -> Iterator[None]:
+        def timed(*arguments: Any) -> Any:
+            started = time.perf_counter()
+            try:
+                return run_checks(*arguments)
+            finally:
+                self._checks_s = time.perf_counter() - started
+
+        with mock.patch("livemart.engine.batch.run_checks", timed):
+            yield
+
+
+@dataclass(frozen=True, slots=True)
+class Narration:
+    """Tells what goes on before the first batch."""
+
+    say: Say
+
+    def step(self, text: str) -> None:
+        """Say what is begun."""
+        self.say(text)
+
+    def node_changed(self, unique_id: str, status: str | None) -> None:
+        """Say which model dbt has built."""
+        if status is not None:
+            self.say(f"{unique_id} {status}")
+
+
+@contextmanager
+def open_mart(folder: Path, say: Say) -> Iterator[Mart]:
+    """Open the mart of this repository with a warehouse and a landing folder below `folder`."""
+    for name in ("warehouse", "landing"):
+        (folder / name).mkdir(parents=True)
+    settings = load_settings(
+        {
+            "project_dir": str(PROJECT),
+            "warehouse": str(folder / "warehouse"),
+            "landing": str(folder / "landing"),
+        },
+        environ={},
+    )
+    with open_runtime(settings, Narration(say)) as runtime:
+        yield Mart(runtime, say)
+
+
+def as_rows(table: pa.Table) -> Rows:
+    """Return rows as tuples, times in UTC without a zone."""
+    columns = [
+        [
+            value.astimezone(UTC).replace(tzinfo=None) if isinstance(value, datetime) else value
+            for value in column.to_pylist()
+        ]
+        for column in table.columns
+    ]
+    return frozenset(zip(*columns, strict=True))
