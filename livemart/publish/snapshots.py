@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, cast
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -214,7 +215,8 @@ def _read(table: DeltaTable, condition: pds.Expression | None, limit: int) -> li
     if files.num_rows == 0:
         return []
     highest = pc.max(files.column("max.snapshot_id")).as_py()
-    root = pfs.SubTreeFileSystem(table.table_uri.removeprefix("file://"), pfs.LocalFileSystem())
+    folder = unquote(table.table_uri.removeprefix("file://"))
+    root = pfs.SubTreeFileSystem(folder, pfs.LocalFileSystem())
     span = max(limit, _SPAN)
     while True:
         dataset = table.to_pyarrow_dataset(

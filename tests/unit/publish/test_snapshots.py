@@ -38,6 +38,15 @@ def test_a_row_without_anything_optional_is_read_as_it_was_written(tmp_path: Pat
     assert SnapshotLog(tmp_path).newest() == bare
 
 
+def test_a_warehouse_may_have_any_name(tmp_path: Path) -> None:
+    warehouse = tmp_path / "joe's 100% ware house"
+    snapshot = make_snapshot(1)
+
+    SnapshotLog(warehouse).append(snapshot)
+
+    assert SnapshotLog(warehouse).newest() == snapshot
+
+
 def test_an_epoch_and_batch_has_one_row(tmp_path: Path) -> None:
     log = SnapshotLog(tmp_path)
 
