@@ -26,6 +26,13 @@ from livemart.plan.reasons import Reason
 from livemart.project.graph import Model, Project
 from livemart.publish.snapshots import ModelState, Snapshot
 
+# Errors that a full refresh mends, with the reason that the snapshot row then names.
+_RECOMPUTED = {
+    "CDF_UNAVAILABLE": "CDF_UNAVAILABLE",
+    "VERSION_GONE": "CDF_UNAVAILABLE",
+    "STORED_ROWS_DIFFER": "CHANGED_OUTSIDE",
+}
+
 
 def refresh_models(
     context: BatchContext,
@@ -283,9 +290,9 @@ class _Refresher:
                 except FallBack as fall:
                     reason = fall.reason
                 except RefreshError as error:
-                    if error.code not in ("CDF_UNAVAILABLE", "VERSION_GONE"):
+                    if error.code not in _RECOMPUTED:
                         raise
-                    reason = Reason("CDF_UNAVAILABLE", error.message, None)
+                    reason = Reason(_RECOMPUTED[error.code], error.message, None)
         finally:
             views.close()
         if model.policy == "strict" and reason is not None:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 TABLE_PROPERTIES: Mapping[str, str] = {
     "delta.enableChangeDataFeed": "true",
     "delta.enableDeletionVectors": "false",
-    "delta.deletedFileRetentionDuration": "interval 30 days",
-    "delta.logRetentionDuration": "interval 30 days",
+    "delta.deletedFileRetentionDuration": "interval 7 days",
+    "delta.logRetentionDuration": "interval 7 days",
     "delta.checkpointInterval": "10",
 }
 

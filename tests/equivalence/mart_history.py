@@ -132,7 +132,7 @@ def _items(trial: _Trial) -> list[Record] | None:
         {
             "dish_id": f"{trial.name}-d{rng.choice('12345')}",
             "quantity": rng.randint(1, 3),
-            "unit_price": rng.choice(["5.00", "5.00", "7.50", "0.10"]),
+            "unit_price": rng.choice([5.0, 5.0, 7.5, 0.1]),
         }
         for _ in range(rng.randint(0, 3))
     ]

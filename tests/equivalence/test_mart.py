@@ -47,6 +47,8 @@ def test_refreshed_histories_equal_batch_and_oracle(
         (run.refresh if number else run.build)(batch.now)
 
         _assert_answers(run, market, f"seed {seed}, batch {number}")
+        reasons = {name: state.reason for name, state in run.newest.models.items()}
+        assert number == 0 or not any(reasons.values()), reasons
 
     assert run.differing() == [], f"seed {seed}"
 
