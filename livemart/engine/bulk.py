@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +28,7 @@ from livemart.engine.records.schema import (
     ORIGIN,
     RESCUED,
 )
+from livemart.engine.records.worker import SPANS, ParseSpans
 from livemart.engine.sources.files import Span, split_file
 from livemart.engine.tables import NEW_COUNT, OLD_COUNT, Tag, Warehouse, to_view
 from livemart.engine.upsert import MOVED_DETAIL, Stamp, deletes_relation
@@ -72,27 +73,10 @@ def stage(
         for name, path in files
         for span in ([Span()] if group.format == "csv" else split_file(path, _SPAN_BYTES))
     ]
-    schema = "name string, path string, start bigint, end bigint, first_line bigint"
-    tasks = spark.createDataFrame(spans, schema).repartition(max(1, len(spans)))
-    parsed = tasks.mapInArrow(_Parse(group), spark_schema(group.judged))
+    tasks = spark.createDataFrame(spans, SPANS).repartition(max(1, len(spans)))
+    parsed = tasks.mapInArrow(ParseSpans(group), spark_schema(group.judged))
     parsed.write.mode("overwrite").parquet(str(folder))
     return spark.read.parquet(str(folder))
-
-
-class _Parse:
-    """The function that a worker runs on its share of spans."""
-
-    def __init__(self, group: Group) -> None:
-        self._group = group
-
-    def __call__(self, spans: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from livemart.engine.records.parse import parse_file
-
-        for batch in spans:
-            for row in batch.to_pylist():
-                span = Span(row["start"], row["end"], row["first_line"])
-                for table in parse_file(self._group, Path(row["path"]), row["name"], span):
-                    yield from table.to_batches()
 
 
 class BulkLanding:
