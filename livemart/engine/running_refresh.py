@@ -265,7 +265,7 @@ def _part(run: ModelRun, running: Running, rows: pa.Table, start: pa.Table) -> p
     for total in running.totals:
         values = _column(part, total.name)
         if total.argument is not None and (
-            values.null_count or pc.any(pc.equal(values, pa.scalar(0, values.type))).as_py()
+            values.null_count or pc.any(pc.equal(values.cast(pa.float64()), 0.0)).as_py()
         ):
             # Zero, or nothing but NULL in the frame: the carried total does not tell.
             raise NotRunning
