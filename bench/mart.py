@@ -280,7 +280,7 @@ class Narration:
 
     def node_changed(self, unique_id: str, status: str | None) -> None:
         """Say which model dbt has built."""
-        if status is not None:
+        if status is not None and unique_id.startswith("model."):
             self.say(f"{unique_id} {status}")
 
 
