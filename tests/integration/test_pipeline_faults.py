@@ -32,7 +32,7 @@ def mini(spark: SparkSession, tmp_path: Path) -> Mini:
     return mini
 
 
-class Power(BaseException):
+class PowerError(Exception):
     """A cut."""
 
 
@@ -42,7 +42,7 @@ def cut(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     def fail(found: str) -> None:
         if found == name:
             monkeypatch.undo()
-            raise Power(name)
+            raise PowerError(name)
 
     monkeypatch.setattr(batch_module, "failpoint", fail)
 
@@ -56,7 +56,7 @@ def test_a_replayed_batch_changes_nothing(
     mini.deliver("sales", sale("3", "b", "1.00"), sale("1", "b", "4.00", updated=1))
     mini.deliver("visits", visit("b"), visit("b"))
     cut(monkeypatch, place)
-    with pytest.raises(BaseException, match=place.replace(".", r"\.")):
+    with pytest.raises(PowerError, match=place.replace(".", r"\.")):
         mini.refresh()
     mini.restart()
 
