@@ -90,9 +90,10 @@ class ProjectRun:
 
     def differing(self) -> list[str]:
         """Return the models that differ from a recomputation out of the landed tables."""
-        return [str(found) for found in self._compared() if not found.is_equal]
+        return [str(found) for found in self.compared() if not found.is_equal]
 
-    def _compared(self) -> Iterator[Comparison]:
+    def compared(self) -> Iterator[Comparison]:
+        """Yield each model's comparison with a recomputation, in dependency order."""
         runtime = self.runtime
         yield from verify_models(self.spark, runtime.warehouse, runtime.project, self.newest)
 
