@@ -335,12 +335,16 @@ class BulkLanding:
         )
 
     def _find_moved(self, time: str) -> DataFrame:
-        """Return arrived rows that give their key another event time than it has."""
+        """Return arrived rows that give their key another event time than it has.
+
+        As in small batches: the stored time, or the earliest one of the lowest sequence, none last.
+        """
         from pyspark.sql import Window
         from pyspark.sql import functions as sql
 
-        order = [sql.col(_KIND), *(sql.col(_quote(name)) for name in self._spec.sequence_by)]
-        window = Window.partitionBy(*map(_quote, self._spec.keys)).orderBy(*order, ORIGIN)
+        sequence = [sql.col(_quote(name)) for name in self._spec.sequence_by]
+        order = [sql.col(_KIND), *sequence, sql.col(_quote(time)).asc_nulls_last()]
+        window = Window.partitionBy(*map(_quote, self._spec.keys)).orderBy(*order)
         rows = self._versions_of_keys().where(f"not {_IS_DELETE}")
         first = rows.withColumn(_RANK, sql.first(sql.col(_quote(time))).over(window))
         moved = first.where(f"{_KIND} = {_ARRIVED} and not ({_RANK} <=> {_quote(time)})")

@@ -180,16 +180,18 @@ def _moved(
     """Return which rows give their key another event time than it has.
 
     A key's time is the stored one; for a key that is not stored, that of its lowest sequence in the
-    batch. Deletes need no time.
+    batch: the earliest of several, none last, so that order never matters. Deletes need no time.
     """
     names = list(dict.fromkeys([*spec.keys, event_time, *spec.sequence_by]))
     every = pa.concat_tables([stored.select(names), rows.select(names)]).combine_chunks()
     split = stored.num_rows
     codes = row_codes([every.column(name) for name in spec.keys], len(every))
     times = row_codes([every.column(event_time)], len(every))
-    order = [(name, "ascending") for name in spec.sequence_by]
+    order = list(dict.fromkeys([*spec.sequence_by, event_time]))
     is_row = np.concatenate([np.ones(split, bool), ~is_delete])
-    by_sequence = pc.sort_indices(every.select(list(spec.sequence_by)), sort_keys=order).to_numpy()
+    by_sequence = pc.sort_indices(
+        every.select(order), sort_keys=[(name, "ascending") for name in order]
+    ).to_numpy()
     stored_first = np.concatenate(
         [by_sequence[by_sequence < split], by_sequence[by_sequence >= split]]
     )

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import random
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -281,6 +282,41 @@ def test_a_fixed_event_time_that_moves_is_a_dead_letter(tmp_path: Path) -> None:
         ("EVENT_TIME_MOVED", "orders/0.jsonl:2"),
         ("EVENT_TIME_MOVED", "orders/1.jsonl:1"),
     ]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_of_several_first_event_times_the_earliest_is_the_keys(tmp_path: Path, seed: int) -> None:
+    """Neither line nor text of `_origin` (`:10` is before `:2`) decides between equal sequences."""
+    fixed = source("orders", keys=("order_id",), event_time_is_fixed=True)
+    shop = Shop(None, tmp_path, [fixed])
+    earlier = "2026-02-28T00:00:00+00:00"
+    records = [
+        order("o64", 0),
+        order("o64", 0, ordered_at=earlier),
+        order("o64", 3),
+        order("o278", 3, ordered_at=None),
+        order("o278", 3),
+        order("o278", 4, ordered_at=None),
+        *(order(f"o{number}", 0, ordered_at=None) for number in range(6)),
+    ]
+    random.Random(seed).shuffle(records)
+
+    batch = shop.land(0, shop.deliver("orders/0.jsonl", lines(records)))
+
+    letters = [json.loads(record) for (record,) in shop.rows("_dead_letters", "record")]
+    assert sorted((each["order_id"], each.get("ordered_at", "")) for each in letters) == [
+        ("o278", ""),
+        ("o278", ""),
+        ("o64", "2026-03-01T12:00:00.000000+00:00"),
+        ("o64", "2026-03-01T12:00:00.000000+00:00"),
+    ]
+    assert dict(shop.rows("orders", "order_id", "ordered_at")) == {
+        **{f"o{number}": None for number in range(6)},
+        "o64": NOON - timedelta(hours=36),
+        "o278": NOON,
+    }
+    counts = batch.counts["bronze.orders"]
+    assert (counts.produced, counts.landed, counts.superseded, counts.dead_letters) == (12, 8, 0, 4)
 
 
 def test_a_column_declared_later_is_added_and_another_type_is_refused(shop: Shop) -> None:
