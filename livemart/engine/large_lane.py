@@ -52,7 +52,14 @@ class LargeLane:
         Raises:
             RefreshError: CDF_UNAVAILABLE, if the change feed of the range cannot be read.
         """
-        schema = self._schema(relation, to_version)
+        try:
+            schema = self._schema(relation, to_version)
+        except RefreshError as error:
+            raise RefreshError(
+                "CDF_UNAVAILABLE",
+                f"{relation}: version {to_version} cannot be read: {error.message}",
+                hint=error.hint,
+            ) from error
         if from_version == to_version:
             empty = self._spark.createDataFrame([], schema.add("_weight", "bigint", False))
             empty.createOrReplaceTempView(name)
