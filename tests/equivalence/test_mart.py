@@ -27,7 +27,7 @@ PROJECT = Path(__file__).resolve().parents[2]
     ("lane", "seed", "trials", "batches"),
     [
         pytest.param("small", 1, 20, 5, id="small lane, 20 histories"),
-        pytest.param("large", 2, 20, 3, id="large lane, 20 histories"),
+        pytest.param("large", 2, 20, 3, id="large lane, 20 histories", marks=pytest.mark.nightly),
         *(
             pytest.param(
                 lane, seed, 20, 10, id=f"{lane} lane, seed {seed}", marks=pytest.mark.nightly
@@ -53,6 +53,7 @@ def test_refreshed_histories_equal_batch_and_oracle(
     assert run.differing() == [], f"seed {seed}"
 
 
+@pytest.mark.nightly
 def test_a_pass_with_nothing_new_commits_nothing(tmp_path: Path) -> None:
     run = ProjectRun(PROJECT, tmp_path / "run")
     first, second, *_ = mart_history(3, 2, 2)

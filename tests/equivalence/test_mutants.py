@@ -19,6 +19,7 @@ from tests.equivalence.mart_history import MartBatch, mart_history
 from tests.equivalence.project_run import ProjectRun
 
 PROJECT = Path(__file__).resolve().parents[2]
+pytestmark = [pytest.mark.nightly, pytest.mark.slow, pytest.mark.timeout(1800)]
 Mutant = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -143,7 +144,7 @@ MUTANTS: tuple[Mutant, ...] = (
 
 @pytest.fixture(scope="module")
 def history() -> list[MartBatch]:
-    return list(mart_history(seed=5, trials=20, batches=3))
+    return list(mart_history(seed=6, trials=20, batches=3))
 
 
 @pytest.fixture(scope="module")
@@ -165,16 +166,12 @@ def restored(built: ProjectRun) -> ProjectRun:
     return built
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_without_a_mutant_the_histories_are_equal(
     restored: ProjectRun, history: list[MartBatch]
 ) -> None:
     assert _first_difference(restored, history) is None
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
 def test_a_mutant_is_caught(
     restored: ProjectRun,
