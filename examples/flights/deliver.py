@@ -63,7 +63,7 @@ class Report:
 
 
 def week_ends_at(week: int) -> datetime:
-    """Return the end of week 1, 2, ... 53: the `--as-of` at which all its reports are in."""
+    """Return the end of week 1, 2, ... 53: the `as_of` at which all its reports are in."""
     return FIRST_WEEK_STARTS_AT + WEEK * week
 
 

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent
@@ -53,7 +54,9 @@ class Run:
         arguments += ["--project-dir", str(PROJECT)]
         arguments += ["--warehouse", str(self._warehouse), "--landing", str(self._landing)]
         if week is not None:
-            arguments += ["--as-of", f"{week_ends_at(week):%Y-%m-%dT%H:%M:%SZ}"]
+            # The week's last instant: `as_of` is the end of the pane that holds it.
+            last = week_ends_at(week) - timedelta(microseconds=1)
+            arguments += ["--as-of", last.isoformat()]
         _say(title)
         started = time.monotonic()
         code = subprocess.run(arguments, check=False).returncode
