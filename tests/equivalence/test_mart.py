@@ -53,7 +53,6 @@ def test_refreshed_histories_equal_batch_and_oracle(
     assert run.differing() == [], f"seed {seed}"
 
 
-@pytest.mark.nightly
 def test_a_pass_with_nothing_new_commits_nothing(tmp_path: Path) -> None:
     run = ProjectRun(PROJECT, tmp_path / "run")
     first, second, *_ = mart_history(3, 2, 2)
