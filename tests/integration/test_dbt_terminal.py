@@ -157,7 +157,6 @@ def stream(terminal: _Terminal) -> Iterator[subprocess.Popen[str]]:
                 process.wait()
 
 
-@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("terminal", [PROJECT], indirect=True)
 def test_a_dbt_build_beside_the_stream_succeeds_and_never_stops_it(
