@@ -35,31 +35,35 @@ def counted_difference(schema: pa.Schema, sides: Sequence[tuple[str, int, int]])
     Returns:
         The columns plus `_old_count` and `_new_count` (bigint); one row per distinct changed row.
     """
-    names = [quoted(name) for name in schema.names]
     stacked = " union all ".join(
         f"select *, cast({old} as bigint) as {OLD_COUNT}, cast({new} as bigint) as {NEW_COUNT}"
         f" from ({query})"
         for query, old, new in sides
     )
-    groups, selected = [], []
-    for field, name in zip(schema, names, strict=True):
-        if contains_map(field.type):
-            # Maps cannot be grouped: their sorted entries can, and stand for them.
-            comparable = (
-                f"array_sort(map_entries({name}))"
-                if pa.types.is_map(field.type)
-                else f"to_json({name})"
-            )
-            groups.append(comparable)
-            selected.append(f"any_value({name}) as {name}")
-        else:
-            groups.append(name)
-            selected.append(name)
+    selected, groups = grouped_columns(schema)
     return (
         f"select {', '.join(selected)}, sum({OLD_COUNT}) as {OLD_COUNT},"
         f" sum({NEW_COUNT}) as {NEW_COUNT} from ({stacked})"
         f" group by {', '.join(groups)} having sum({OLD_COUNT}) <> sum({NEW_COUNT})"
     )
+
+
+def grouped_columns(schema: pa.Schema) -> tuple[list[str], list[str]]:
+    """Return select list and GROUP BY keys that gather equal rows of a table.
+
+    Maps cannot be grouped: their sorted entries can, and stand for them.
+    """
+    selected, groups = [], []
+    for field in schema:
+        name = quoted(field.name)
+        if not contains_map(field.type):
+            selected.append(name)
+            groups.append(name)
+            continue
+        is_map = pa.types.is_map(field.type)
+        groups.append(f"array_sort(map_entries({name}))" if is_map else f"to_json({name})")
+        selected.append(f"any_value({name}) as {name}")
+    return selected, groups
 
 
 def contains_map(kind: pa.DataType) -> bool:

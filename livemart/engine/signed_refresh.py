@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from livemart.engine.additive import combined_groups
 from livemart.engine.bags import row_codes
 from livemart.engine.batch_views import SMALL_ROWS
-from livemart.engine.differences import contains_map, quoted, typed_columns
+from livemart.engine.differences import grouped_columns, quoted, typed_columns
 from livemart.engine.model_run import ModelRun, Side, stored_field
 from livemart.engine.region_refresh import affected_region, stored_slice
 from livemart.engine.row_filter import (
@@ -181,22 +181,13 @@ def _changed_rows(run: ModelRun, anchor: int, passing: RowFilter, side: Side) ->
 def _rows(run: ModelRun, sides: Sequence[tuple[str, int]]) -> pa.Table:
     """Return the change of a linear query's rows."""
     schema = run.stored_schema
-    names = [quoted(name) for name in schema.names]
     stacked = " union all ".join(
         f"select {typed_columns(schema, 'q')}, cast({sign} as bigint) as {WEIGHT}"
         f" from ({query}) as q"
         for query, sign in sides
     )
     if any(sign < 0 for _, sign in sides):
-        selected, groups = [], []
-        for found, name in zip(schema, names, strict=True):
-            if contains_map(found.type):
-                is_map = pa.types.is_map(found.type)
-                groups.append(f"array_sort(map_entries({name}))" if is_map else f"to_json({name})")
-                selected.append(f"any_value({name}) as {name}")
-            else:
-                groups.append(name)
-                selected.append(name)
+        selected, groups = grouped_columns(schema)
         stacked = (
             f"select {', '.join(selected)}, sum({WEIGHT}) as {WEIGHT} from ({stacked})"
             f" group by {', '.join(groups)} having sum({WEIGHT}) <> 0"
