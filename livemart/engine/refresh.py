@@ -179,17 +179,19 @@ class _Refresher:
 
     def _parents(self, model: Model) -> frozenset[str]:
         """Return the stored models that a model reads, through views."""
+        return frozenset(self._read_tables(model) & self._project.models.keys())
+
+    def _read_tables(self, model: Model) -> frozenset[str]:
+        """Return the stored models and the sources that a model reads, through views."""
         found: set[str] = set()
         stack = list(model.depends_on)
         while stack:
             unique_id = stack.pop()
             parent = self._project.models.get(unique_id)
-            if parent is None:
-                continue
-            if parent.is_stored:
-                found.add(unique_id)
-            else:
+            if parent is not None and not parent.is_stored:
                 stack.extend(parent.depends_on)
+            elif parent is not None or unique_id in self._project.sources:
+                found.add(unique_id)
         return frozenset(found)
 
     def _replanned(self, plans: Mapping[str, Plan]) -> Mapping[str, Plan]:
@@ -270,10 +272,10 @@ class _Refresher:
         if plan.is_volatile:
             return True
         if plan.flat is None:
+            project = self._project
             parents = [
-                parent.relation
-                for unique_id in self._all_parents(model)
-                if (parent := self._node(unique_id)) is not None
+                (project.models.get(unique_id) or project.sources[unique_id]).relation
+                for unique_id in self._read_tables(model)
             ]
             return any(self._has_changed(relation) for relation in parents)
         return any(self._has_changed(relation) for relation in plan.flat.relations)
@@ -290,24 +292,6 @@ class _Refresher:
             if error.code not in ("CDF_UNAVAILABLE", "TABLE_MISSING", "VERSION_GONE"):
                 raise
             return True
-
-    def _all_parents(self, model: Model) -> set[str]:
-        found: set[str] = set()
-        stack = list(model.depends_on)
-        while stack:
-            unique_id = stack.pop()
-            if unique_id not in found:
-                found.add(unique_id)
-                parent = self._project.models.get(unique_id)
-                if parent is not None and not parent.is_stored:
-                    stack.extend(parent.depends_on)
-        return found
-
-    def _node(self, unique_id: str) -> Model | None:
-        model = self._project.models.get(unique_id)
-        if model is not None:
-            return model if model.is_stored else None
-        return self._project.sources.get(unique_id)  # type: ignore[return-value]
 
     def _moved(
         self, model: Model, plan: Plan, before: ModelState, generation: int
