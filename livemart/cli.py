@@ -51,6 +51,13 @@ _RUNNING = (
     click.option("--as-of", metavar="TIME", help="The snapshot's now, instead of the clock (UTC)."),
     click.option("--clock", metavar="wall|event_time", help="What moves as_of. [default: wall]"),
 )
+_STORE = (
+    click.option(
+        "--store",
+        metavar="URL",
+        help="Serving store: sqlite:///file.db, postgresql://..., or none. [default: in warehouse]",
+    ),
+)
 _json_or_text = click.option(
     "--output", type=click.Choice(["text", "json"]), default="text", help="Form of the answer."
 )
@@ -72,7 +79,7 @@ def cli() -> None:
 
 
 @cli.command()
-@_with(_PROJECT, _PLACES, _RUNNING, _SELECTION, _OUTPUT)
+@_with(_PROJECT, _PLACES, _STORE, _RUNNING, _SELECTION, _OUTPUT)
 @click.option(
     "--new-epoch",
     is_flag=True,
@@ -96,7 +103,7 @@ def build(new_epoch: bool, **flags: Any) -> None:
 
 
 @cli.command()
-@_with(_PROJECT, _PLACES, _RUNNING, _OUTPUT)
+@_with(_PROJECT, _PLACES, _STORE, _RUNNING, _OUTPUT)
 def refresh(**flags: Any) -> None:
     """Land what waits, refresh every model, publish, and exit (for cron and schedulers)."""
     with _run(flags) as (_, pipeline, _interrupts):
@@ -104,7 +111,7 @@ def refresh(**flags: Any) -> None:
 
 
 @cli.command()
-@_with(_PROJECT, _PLACES, _RUNNING, _OUTPUT)
+@_with(_PROJECT, _PLACES, _STORE, _RUNNING, _OUTPUT)
 @click.option("--every", metavar="INTERVAL", help="Time between two refreshes. [default: 5m]")
 def stream(**flags: Any) -> None:
     """Refresh continuously, until Ctrl-C."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -57,6 +58,24 @@ def _read_words(value: object) -> object:
     return tuple(value.split()) if isinstance(value, str) else value
 
 
+def _read_store(value: object) -> object:
+    """`postgresql://` alone would ask SQLAlchemy for another driver than the one installed."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if text.lower() == "none":
+        return "none"
+    if not _STORE.fullmatch(text):
+        raise ValueError(
+            "write sqlite:///path/to/file.db, postgresql://user@host/database, or none"
+        )
+    return text.replace("postgresql://", "postgresql+psycopg://", 1)
+
+
+_STORE = re.compile(r"sqlite:///.+|postgresql(\+psycopg)?://.+")
+_SQLITE = "sqlite:///"
+_PASSWORD = re.compile(r"(://[^:/@\s]*):[^@\s]*@")
+
 Interval = Annotated[timedelta, BeforeValidator(_read_interval)]
 Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_read_words)]
 
@@ -88,8 +107,26 @@ class Settings(BaseSettings):
     threads: Annotated[int, Field(ge=1, le=64)] = 2
     attempts: Annotated[int, Field(ge=1, le=100)] = 3
     stop_timeout: Interval = timedelta(seconds=60)
+    # May hold a password: never shown by repr.
+    store: Annotated[str | None, BeforeValidator(_read_store)] = Field(default=None, repr=False)
+    change_retention: Interval = timedelta(hours=24)
+    tenant_column: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] = "restaurant_id"
+    host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65_535)] = 8000
+    public_url: Annotated[str | None, Field(pattern=r"^https?://[^/\s]+$")] = None
+    error_base_url: Annotated[str, Field(pattern=r"^https?://\S+$")] = (
+        "https://livemart.example/errors#"
+    )
+    session_hours: Annotated[int, Field(ge=1, le=24 * 365)] = 12
     log_format: Literal["text", "json"] = "text"
     debug: bool = False
+
+    @property
+    def store_url(self) -> str | None:
+        """Where the serving store is, as SQLAlchemy writes it; None if nothing is served."""
+        if self.store == "none":
+            return None
+        return self.store or f"sqlite:///{self.warehouse / '_livemart' / 'serving.db'}"
 
     @classmethod
     def settings_customise_sources(
@@ -207,6 +244,10 @@ def _make_absolute(values: dict[str, object], start: Path) -> None:
     for name in _PATHS:
         if values.get(name) is not None:
             values[name] = Path(os.path.normpath(start / str(values[name])))
+    store = values.get("store")
+    if isinstance(store, str) and store.startswith(_SQLITE) and len(store) > len(_SQLITE):
+        path = os.path.normpath(start / store.removeprefix(_SQLITE))
+        values["store"] = f"{_SQLITE}{path}"
 
 
 def _explain(detail: Mapping[str, Any], origins: Mapping[str, str]) -> ConfigError:
@@ -221,7 +262,7 @@ def _explain(detail: Mapping[str, Any], origins: Mapping[str, str]) -> ConfigErr
             hint=f"use one of {', '.join(words)}",
         )
     reason = str(detail["msg"]).removeprefix("Value error, ")
-    message = f"{where}: found {detail['input']!r}"
+    message = _PASSWORD.sub(r"\1:***@", f"{where}: found {detail['input']!r}")
     expected = str(detail.get("ctx", {}).get("expected", ""))
     close = nearest(
         str(detail["input"]), expected.replace("'", "").replace(" or ", ", ").split(", ")

@@ -92,3 +92,47 @@ def test_a_file_that_is_no_yaml_is_a_mistake(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigErrors, match="WRONG_SETTING"):
         load_settings({}, environ={}, directory=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("none", None),
+        ("sqlite:///served.db", "sqlite:////start/served.db"),
+        ("sqlite:////var/served.db", "sqlite:////var/served.db"),
+        ("postgresql://joe@db/sales", "postgresql+psycopg://joe@db/sales"),
+        ("postgresql+psycopg://joe@db/sales", "postgresql+psycopg://joe@db/sales"),
+    ],
+)
+def test_a_store_is_a_file_a_database_or_none(given: str, expected: str | None) -> None:
+    found = load_settings({"store": given}, environ={}, directory=Path("/start"))
+
+    assert found.store_url == expected
+
+
+def test_the_store_lies_in_the_warehouse_by_default(tmp_path: Path) -> None:
+    found = load_settings({"warehouse": "wh"}, environ={}, directory=tmp_path)
+
+    assert found.store_url == f"sqlite:///{tmp_path}/wh/_livemart/serving.db"
+
+
+def test_a_password_is_not_shown(tmp_path: Path) -> None:
+    url = "mysql://joe:s3cret@db/sales"
+
+    with pytest.raises(ConfigErrors) as raised:
+        load_settings({"store": url}, environ={}, directory=tmp_path)
+    settings = load_settings(
+        {"store": "postgresql://joe:s3cret@db/sales"}, environ={}, directory=tmp_path
+    )
+
+    assert "mysql://joe:***@db/sales" in str(raised.value)
+    assert "s3cret" not in str(raised.value) + repr(settings)
+
+
+def test_settings_of_serving_are_checked_like_all_others(tmp_path: Path) -> None:
+    flags = {"port": "70000", "tenant_column": "a; drop", "public_url": "sales", "session_hours": 0}
+
+    with pytest.raises(ConfigErrors) as raised:
+        load_settings(flags, environ={}, directory=tmp_path)
+
+    assert [error.code for error in raised.value.errors] == ["WRONG_SETTING"] * len(flags)
