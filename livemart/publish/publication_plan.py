@@ -1,0 +1,159 @@
+"""What a publication has to do, worked out before the store is locked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from livemart.errors import LivemartError
+from livemart.publish.served import ServedModel, ServedSpec
+from livemart.publish.served_rows import WEIGHT
+from livemart.publish.snapshots import ModelState, Snapshot
+from livemart.publish.store import StoredModel, StoreState
+from livemart.publish.values import kind_of
+
+# Net change of a relation between two versions, or all rows of the second if the first is None.
+ReadChange = Callable[[str, int | None, int], pa.Table]
+
+# Other types are no ids; a model with such a column is for administrators alone.
+_TENANT_KINDS = frozenset({"string", "int", "bigint"})
+_TIME_KINDS = frozenset({"timestamp", "date"})
+
+
+@dataclass(frozen=True, slots=True)
+class ModelWrite:
+    """A model to be written: `change` onto `stored`, or all `rows` anew if that is None."""
+
+    spec: ServedSpec
+    state: ModelState
+    stored: StoredModel | None
+    change: pa.Table | None
+    rows: pa.Table | None
+
+
+def base_of(state: StoreState, snapshot: Snapshot, *, is_start: bool) -> StoreState | None:
+    """Return what of the store can be built upon; None if it is further than the snapshot.
+
+    A store of another log, or of one that was set back, has nothing to build upon: `published` is
+    None then. Models whose table is gone are left out.
+    """
+    nothing = replace(state, published=None, models={})
+    if state.published is None:
+        return nothing
+    is_ahead = state.published.snapshot_id > snapshot.snapshot_id
+    if state.published.epoch == snapshot.epoch and is_ahead:
+        return nothing if is_start else None
+    if state.published.epoch != snapshot.epoch and (
+        is_ahead or state.published.snapshot_id == snapshot.snapshot_id
+    ):
+        return nothing
+    whole = {
+        name: stored
+        for name, stored in state.models.items()
+        if stored.layout.table_name in state.table_names
+    }
+    return replace(state, models=whole)
+
+
+def is_published(base: StoreState, snapshot: Snapshot) -> bool:
+    """Return whether readers of this store see the snapshot already."""
+    return base.published is not None and (base.published.snapshot_id, base.published.epoch) == (
+        snapshot.snapshot_id,
+        snapshot.epoch,
+    )
+
+
+def plan_writes(
+    base: StoreState,
+    snapshot: Snapshot,
+    served: Sequence[ServedSpec],
+    read_change: ReadChange,
+    tenant_column: str,
+) -> list[ModelWrite]:
+    """Return the models whose rows or form differ from the snapshot's, with what is to be written.
+
+    A model is copied whole if the store lacks it, if its table, SQL, key or columns are others, if
+    its version went back, or if its net change can no longer be read.
+    """
+    writes = []
+    for spec in served:
+        state = snapshot.models.get(spec.unique_id)
+        if state is None:
+            continue
+        stored = base.models.get(spec.name)
+        change = None
+        if stored is not None and _fits(stored, spec, state, tenant_column):
+            if stored.table_version == state.version:
+                continue
+            if stored.table_version < state.version and not is_published(base, snapshot):
+                change = _read(read_change, spec, stored, state)
+        rows = None if change is not None else read_change(spec.relation, None, state.version)
+        writes.append(ModelWrite(spec, state, stored, change, rows))
+    return writes
+
+
+def form_of(spec: ServedSpec, rows: pa.Table, tenant_column: str) -> ServedModel:
+    """Return the form in which a model is served: its columns, its key if they have it, its time.
+
+    Args:
+        spec: as the project declares the model.
+        rows: the model's columns plus `_weight`.
+        tenant_column: name of the column that holds a restaurant's id.
+    """
+    columns = _columns(rows.schema)
+    kinds = dict(columns)
+    names = {name.lower(): name for name, _ in columns}
+    key = [names.get(name.lower()) for name in spec.row_key]
+    row_key = tuple(name for name in key if name is not None and kinds[name] != "json")
+    if len(row_key) != len(spec.row_key):
+        row_key = ()
+    times = [name for name in row_key if kinds[name] == "timestamp"]
+    event_time = names.get((spec.event_time or "").lower())
+    if event_time is not None and kinds[event_time] in _TIME_KINDS:
+        times.insert(0, event_time)
+    return ServedModel(
+        name=spec.name,
+        columns=columns,
+        row_key=row_key,
+        tenant_column=_tenant(columns, tenant_column),
+        time_column=times[0] if times else None,
+    )
+
+
+def _fits(stored: StoredModel, spec: ServedSpec, state: ModelState, tenant_column: str) -> bool:
+    model = stored.layout.model
+    return (stored.relation, stored.table_id, stored.fingerprint) == (
+        spec.relation,
+        state.table_id,
+        state.fingerprint,
+    ) and (stored.declared_key, stored.event_time, model.tenant_column) == (
+        spec.row_key,
+        spec.event_time,
+        _tenant(model.columns, tenant_column),
+    )
+
+
+def _read(
+    read_change: ReadChange, spec: ServedSpec, stored: StoredModel, state: ModelState
+) -> pa.Table | None:
+    """Return the net change since the stored version; None if it does not fit the stored table."""
+    try:
+        change = read_change(spec.relation, stored.table_version, state.version)
+    except LivemartError:
+        return None
+    return change if _columns(change.schema) == stored.layout.model.columns else None
+
+
+def _columns(schema: pa.Schema) -> tuple[tuple[str, str], ...]:
+    return tuple((field.name, kind_of(field.type)) for field in schema if field.name != WEIGHT)
+
+
+def _tenant(columns: Sequence[tuple[str, str]], name: str) -> str | None:
+    found = [
+        column
+        for column, kind in columns
+        if column.lower() == name.lower() and kind in _TENANT_KINDS
+    ]
+    return found[0] if found else None

@@ -1,0 +1,331 @@
+"""Reading the serving store: every answer comes from one snapshot, and of the right tenants only.
+
+The tenant predicate is added in this module and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine
+
+from livemart.errors import PublishError
+from livemart.publish.served import Change, ChangePage, Published, ServedModel
+from livemart.publish.store import (
+    newest_published,
+    open_engine,
+    reached,
+    shown_url,
+    stored_model,
+)
+from livemart.publish.store_schema import (
+    CHANGES,
+    MODELS,
+    PUBLISHED,
+    ROW_COUNT,
+    ROW_HASH,
+    SCHEMA_VERSION,
+    STORE,
+    Layout,
+    bag_column,
+    served_table,
+)
+from livemart.publish.store_types import in_order
+from livemart.publish.values import parse_value
+
+__all__ = [
+    "Change",
+    "ChangePage",
+    "Published",
+    "ServedModel",
+    "SnapshotView",
+    "StoreReader",
+]
+
+
+class StoreReader:
+    """The store as readers see it. Safe to use from several threads."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._layouts: tuple[Published, Mapping[str, Layout]] | None = None
+
+    @classmethod
+    def open(cls, url: str) -> StoreReader:
+        """Return a reader of the store at `url`; nothing is connected yet."""
+        return cls(open_engine(url))
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+    def newest(self) -> Published | None:
+        """Return what readers see now; None if nothing was published yet.
+
+        Raises:
+            PublishError: STORE_UNREACHABLE.
+        """
+        try:
+            with self._begin() as connection:
+                return newest_published(connection)
+        except PublishError as error:
+            if error.code == "STORE_EMPTY":
+                return None
+            raise
+
+    @contextmanager
+    def snapshot(self) -> Iterator[SnapshotView]:
+        """Yield the newest snapshot; it stays the same until the block ends.
+
+        Raises:
+            PublishError: STORE_UNREACHABLE; STORE_EMPTY, if nothing was published yet.
+        """
+        with self._begin() as connection:
+            published = self._require_published(connection)
+            yield SnapshotView(connection, published, self._read_layouts(connection, published))
+
+    def changes(
+        self, model: str, after: int, tenants: frozenset[str] | None, limit: int
+    ) -> ChangePage:
+        """Return the changes of a model that came with the snapshots after `after`.
+
+        Args:
+            model: name of a served model.
+            after: id of the snapshot that the caller has.
+            tenants: whose rows; None for all.
+            limit: where to end the page; whole snapshots only, so one snapshot may exceed it.
+
+        Raises:
+            KeyError: the model is not served.
+            PublishError: STORE_UNREACHABLE, STORE_EMPTY.
+        """
+        with self._begin() as connection:
+            newest = self._require_published(connection)
+            layout = self._read_layouts(connection, newest)[model]
+            if after == newest.snapshot_id:
+                return ChangePage("changes", (), after)
+            if not _is_known(connection, model, after):
+                return ChangePage("reset", (), newest.snapshot_id)
+            return _read_page(connection, layout.model, after, newest.snapshot_id, tenants, limit)
+
+    @contextmanager
+    def _begin(self) -> Iterator[Connection]:
+        """Yield a connection in a read transaction. Raises PublishError."""
+        with reached(self._engine):
+            try:
+                with self._engine.begin() as connection:
+                    yield connection
+            except (sa.exc.OperationalError, sa.exc.ProgrammingError) as error:
+                # Either something is wrong, or nobody has made the tables yet.
+                if self._has_tables():
+                    raise
+                raise self._empty() from error
+
+    def _has_tables(self) -> bool:
+        database = self._engine.url.database
+        if self._engine.dialect.name == "sqlite" and database and not Path(database).exists():
+            return False
+        with self._engine.connect() as connection:
+            return bool(sa.inspect(connection).has_table(PUBLISHED.name))
+
+    def _require_published(self, connection: Connection) -> Published:
+        published = newest_published(connection)
+        if published is None:
+            raise self._empty()
+        return published
+
+    def _empty(self) -> PublishError:
+        return PublishError(
+            "STORE_EMPTY",
+            f"{shown_url(self._engine)}: nothing is published",
+            hint="run build; what it publishes is shown at once",
+        )
+
+    def _read_layouts(self, connection: Connection, published: Published) -> Mapping[str, Layout]:
+        """Return the served models; they change with a publication only."""
+        known = self._layouts
+        if known is None or known[0] != published:
+            version: int = connection.execute(sa.select(STORE.c.schema_version)).scalar_one()
+            if version != SCHEMA_VERSION:
+                raise PublishError(
+                    "STORE_OF_ANOTHER_VERSION",
+                    f"{shown_url(self._engine)}: found form {version}, this program reads "
+                    f"{SCHEMA_VERSION}",
+                    hint="run the same version of livemart here and where the store is filled",
+                )
+            rows = connection.execute(sa.select(MODELS).order_by(MODELS.c.model))
+            known = (published, {row.model: stored_model(row).layout for row in rows})
+            self._layouts = known
+        return known[1]
+
+
+class SnapshotView:
+    """One snapshot, in one read transaction. Not to be shared between threads."""
+
+    def __init__(
+        self, connection: Connection, published: Published, layouts: Mapping[str, Layout]
+    ) -> None:
+        self.published = published
+        self._connection = connection
+        self._layouts = layouts
+
+    def models(self) -> Mapping[str, ServedModel]:
+        """Return the served models, by name."""
+        return {name: layout.model for name, layout in self._layouts.items()}
+
+    def rows(
+        self,
+        model: str,
+        *,
+        tenants: frozenset[str] | None,
+        equals: Mapping[str, Any] | None = None,
+        since: tuple[str, datetime] | None = None,
+        until: tuple[str, datetime] | None = None,
+        order_by: Sequence[str] = (),
+        limit: int | None = None,
+        descending: bool = False,
+    ) -> list[dict[str, Any]]:
+        """Return rows of a model.
+
+        Args:
+            model: name of a served model.
+            tenants: whose rows; None for all. Rows of a model without tenant column are nobody's.
+            equals: columns and the values they must have; None is NULL.
+            since: a time or date column, and the moment from which on.
+            until: a time or date column, and the moment up to which, not included.
+            order_by: columns; the row key comes after them, so that the order is always the same.
+            limit: of rows.
+            descending: the order of `order_by` and of the key after it.
+
+        Returns:
+            Rows with the model's columns: Decimal, datetime (UTC), date, int, float, str, bool,
+            bytes, None, or JSON values.
+
+        Raises:
+            KeyError: the model is not served, or has no such column.
+        """
+        layout = self._layouts[model]
+        table = served_table(layout)
+        served = layout.model
+        counts = bag_column(served, ROW_COUNT)
+        query = sa.select(*(table.c[name] for name, _ in served.columns))
+        if not served.row_key:
+            query = query.add_columns(table.c[counts])
+        query = query.where(*_predicates(table, served, tenants, equals or {}, since, until))
+        last = served.row_key or (bag_column(served, ROW_HASH),)
+        for name in [*order_by, *(name for name in last if name not in order_by)]:
+            column = table.c[name]
+            ordered = in_order(column, self._connection.dialect.name)
+            ordered = ordered.desc() if descending else ordered.asc()
+            if column.nullable:
+                ordered = ordered.nulls_last() if descending else ordered.nulls_first()
+            query = query.order_by(ordered)
+        if limit is not None:
+            query = query.limit(limit)
+        names = [name for name, _ in served.columns]
+        found = self._connection.execute(query).all()
+        if served.row_key:
+            return [dict(zip(names, row, strict=True)) for row in found]
+        repeated = [
+            dict(zip(names, row[:-1], strict=True)) for row in found for _ in range(row[-1])
+        ]
+        return repeated[:limit]
+
+
+def _predicates(
+    table: sa.Table,
+    served: ServedModel,
+    tenants: frozenset[str] | None,
+    equals: Mapping[str, Any],
+    since: tuple[str, datetime] | None,
+    until: tuple[str, datetime] | None,
+) -> list[sa.ColumnElement[bool]]:
+    found: list[sa.ColumnElement[bool]] = []
+    if tenants is not None:
+        found.append(_of_tenants(table, served, tenants))
+    for name, value in equals.items():
+        column = table.c[name]
+        found.append(column.is_(None) if value is None else column == value)
+    if since is not None:
+        start, bound = _bound(table, since)
+        found.append(start >= bound)
+    if until is not None:
+        end, bound = _bound(table, until)
+        found.append(end < bound)
+    return found
+
+
+def _of_tenants(
+    table: sa.Table, served: ServedModel, tenants: frozenset[str]
+) -> sa.ColumnElement[bool]:
+    if served.tenant_column is None:
+        return sa.false()
+    kind = served.kinds[served.tenant_column]
+    values = []
+    for tenant in sorted(tenants):
+        try:
+            values.append(parse_value(kind, tenant))
+        except ValueError:
+            continue
+    return table.c[served.tenant_column].in_(values)
+
+
+def _bound(table: sa.Table, given: tuple[str, datetime]) -> tuple[sa.ColumnElement[Any], object]:
+    """Return the column and what to compare it with; a date is its midnight in UTC."""
+    name, moment = given
+    column = table.c[name]
+    moment = moment.astimezone(UTC)
+    if not isinstance(column.type, sa.Date):
+        return column, moment
+    day: date = moment.date()
+    is_midnight = moment.time() == datetime.min.time()
+    return column, day if is_midnight else day + timedelta(days=1)
+
+
+def _is_known(connection: Connection, model: str, after: int) -> bool:
+    """Return whether all changes since that snapshot are kept and none of them was a reset."""
+    query = sa.select(
+        sa.exists().where(PUBLISHED.c.snapshot_id == after),
+        sa.exists().where(
+            CHANGES.c.model == model, CHANGES.c.snapshot_id > after, CHANGES.c.op == "reset"
+        ),
+    )
+    is_kept, has_reset = connection.execute(query).one()
+    return bool(is_kept and not has_reset)
+
+
+def _read_page(
+    connection: Connection,
+    served: ServedModel,
+    after: int,
+    newest: int,
+    tenants: frozenset[str] | None,
+    limit: int,
+) -> ChangePage:
+    query = sa.select(CHANGES).where(CHANGES.c.model == served.name)
+    if tenants is not None:
+        is_ours = CHANGES.c.tenant.in_(sorted(tenants))
+        query = query.where(is_ours if served.tenant_column is not None else sa.false())
+    order = (CHANGES.c.snapshot_id, CHANGES.c.position)
+    later = query.where(CHANGES.c.snapshot_id > after).order_by(*order)
+    rows = connection.execute(later.limit(limit + 1)).all()
+    upto = newest
+    if len(rows) > limit:
+        # The last snapshot of the page may go on behind it: leave it out, or take it whole.
+        first, last = rows[0].snapshot_id, rows[-1].snapshot_id
+        if first == last:
+            whole = query.where(CHANGES.c.snapshot_id == first).order_by(*order)
+            rows = connection.execute(whole).all()
+            upto = first
+        else:
+            rows = [row for row in rows if row.snapshot_id < last]
+            upto = rows[-1].snapshot_id
+    changes = tuple(
+        Change(row.model, row.snapshot_id, row.position, row.op, row.row) for row in rows
+    )
+    return ChangePage("changes", changes, upto)

@@ -1,0 +1,89 @@
+"""What the serving store holds, in the words that publisher, reader and API share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+Op = Literal["insert", "update", "delete"]
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A snapshot as the store shows it; times are UTC."""
+
+    snapshot_id: int
+    as_of: datetime | None
+    published_at: datetime
+    epoch: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServedSpec:
+    """A model to be served, as the project declares it.
+
+    `unique_id` finds its state in a snapshot, `relation` its table; `row_key` is the declared key,
+    empty if there is none; `event_time` the declared column, if any.
+    """
+
+    name: str
+    unique_id: str
+    relation: str
+    row_key: tuple[str, ...] = ()
+    event_time: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """A model as it is stored.
+
+    `columns`: name and kind (string, bigint, int, double, boolean, date, timestamp, decimal(p,s),
+    json, binary), in the model's order. `row_key`: empty if rows may repeat. `time_column`: what a
+    time filter is about unless another column is named; None if the model has no such column.
+    """
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    row_key: tuple[str, ...]
+    tenant_column: str | None
+    time_column: str | None = None
+
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """The kind of each column, by name."""
+        return dict(self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One row that came, changed or went with a snapshot; `row` holds JSON values."""
+
+    model: str
+    snapshot_id: int
+    position: int
+    op: Op
+    row: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePage:
+    """Changes of whole snapshots, in order, up to and including snapshot `upto`.
+
+    `reset`: the changes since the position asked for are not known; read all rows instead.
+    """
+
+    kind: Literal["changes", "reset"]
+    changes: tuple[Change, ...]
+    upto: int
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What a publication did: rows changed by model, and which models were copied whole."""
+
+    snapshot_id: int
+    rows_changed: Mapping[str, int] = field(default_factory=dict)
+    rebuilt: tuple[str, ...] = ()
+    took_ms: int = 0

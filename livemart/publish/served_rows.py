@@ -1,0 +1,230 @@
+"""Writing the rows of a served model: a net change onto what is there, or all rows anew."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from livemart.publish.served import Op, ServedModel
+from livemart.publish.store_schema import ROW_COUNT, ROW_HASH, Layout, bag_column, served_table
+from livemart.publish.store_types import write_json
+from livemart.publish.values import json_value, python_values
+
+WEIGHT = "_weight"
+_SLICE = 5_000
+
+Row = tuple[Any, ...]
+
+
+class RowsDifferError(Exception):
+    """The rows that a change removes are not in the store, or those it adds already are."""
+
+
+class KeyNotUniqueError(Exception):
+    """Two rows share a key, or a part of a key is NULL: the declared key does not hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """One change of a row, as the change log keeps it."""
+
+    op: Op
+    tenant: str | None
+    row: dict[str, Any]
+
+
+def weighted_rows(model: ServedModel, table: pa.Table) -> Iterator[tuple[Row, int]]:
+    """Yield each row, its values in the order of the model's columns, with its weight."""
+    for start in range(0, table.num_rows, _SLICE):
+        part = table.slice(start, _SLICE)
+        columns = [python_values(part.column(name)) for name, _ in model.columns]
+        yield from zip(zip(*columns, strict=True), part.column(WEIGHT).to_pylist(), strict=True)
+
+
+def apply_change(connection: Connection, layout: Layout, change: pa.Table) -> list[RowChange]:
+    """Apply a net change to a served table; return it row by row.
+
+    Args:
+        connection: in the publishing transaction.
+        layout: of a table that holds the rows before the change.
+        change: the model's columns plus `_weight`, one row for each distinct row.
+
+    Raises:
+        RowsDifferError, KeyNotUniqueError: nothing is known to be written; build the table anew.
+    """
+    rows = list(weighted_rows(layout.model, change))
+    if layout.model.row_key:
+        return _apply_to_keyed(connection, layout, rows)
+    return _apply_to_bag(connection, layout, rows)
+
+
+def fill(
+    connection: Connection, layout: Layout, rows: pa.Table, progress: Callable[[], None]
+) -> int:
+    """Make a served table that holds exactly these rows; return their number, repeats included.
+
+    Args:
+        connection: in the publishing transaction.
+        layout: of a table that is not there yet.
+        rows: the model's columns plus `_weight`; equal rows may come more than once.
+        progress: called after each slice.
+
+    Raises:
+        KeyNotUniqueError: the table cannot have this key.
+    """
+    table = served_table(layout)
+    table.create(connection)
+    count = 0
+    totals: dict[str, tuple[Row, int]] = {}
+    batch: list[Row] = []
+    for row, weight in weighted_rows(layout.model, rows):
+        count += weight
+        if not layout.model.row_key:
+            digest = row_hash(layout.model, row)
+            totals[digest] = (row, totals[digest][1] + weight if digest in totals else weight)
+            continue
+        batch += [row] * weight
+        if len(batch) >= _SLICE:
+            _insert_keyed(connection, table, layout.model, batch)
+            batch = []
+            progress()
+    _insert_keyed(connection, table, layout.model, batch)
+    bag = [(*row, digest, total) for digest, (row, total) in totals.items()]
+    for start in range(0, len(bag), _SLICE):
+        _execute_many(connection, sa.insert(table), table, bag[start : start + _SLICE])
+        progress()
+    return count
+
+
+def row_hash(model: ServedModel, row: Row) -> str:
+    """Return what tells a row of a model without key from all others."""
+    text = write_json([json_value(value) for value in row])
+    return hashlib.sha256(text.encode("ascii")).hexdigest()[:32]
+
+
+def json_row(model: ServedModel, row: Row) -> dict[str, Any]:
+    """Return a row as JSON values by column name."""
+    names = (name for name, _ in model.columns)
+    return {name: json_value(value) for name, value in zip(names, row, strict=True)}
+
+
+def _apply_to_keyed(
+    connection: Connection, layout: Layout, rows: Sequence[tuple[Row, int]]
+) -> list[RowChange]:
+    model, table = layout.model, served_table(layout)
+    at = _positions(model, model.row_key)
+    old: dict[Row, Row] = {}
+    new: dict[Row, Row] = {}
+    for row, weight in rows:
+        side = old if weight < 0 else new
+        key = tuple(row[position] for position in at)
+        if abs(weight) > 1 or key in side or None in key:
+            raise KeyNotUniqueError(model.name)
+        side[key] = row
+    if old:
+        names = [f"k{number}" for number in range(len(at))]
+        where = [
+            table.c[name] == sa.bindparam(bind, type_=table.c[name].type)
+            for name, bind in zip(model.row_key, names, strict=True)
+        ]
+        keys = [dict(zip(names, key, strict=True)) for key in old]
+        if connection.execute(sa.delete(table).where(*where), keys).rowcount != len(old):
+            raise RowsDifferError(model.name)
+    try:
+        _insert_keyed(connection, table, model, list(new.values()))
+    except KeyNotUniqueError as error:
+        raise RowsDifferError(model.name) from error
+    tenant_of = _tenant_reader(model)
+    found: list[RowChange] = []
+    for key, row in old.items():
+        after = new.get(key)
+        # A row that goes over to another tenant is gone for the one who had it.
+        if after is None or tenant_of(after) != tenant_of(row):
+            found.append(RowChange("delete", tenant_of(row), json_row(model, row)))
+    for key, row in new.items():
+        before = old.get(key)
+        is_update = before is not None and tenant_of(before) == tenant_of(row)
+        op: Op = "update" if is_update else "insert"
+        found.append(RowChange(op, tenant_of(row), json_row(model, row)))
+    return found
+
+
+def _apply_to_bag(
+    connection: Connection, layout: Layout, rows: Sequence[tuple[Row, int]]
+) -> list[RowChange]:
+    model, table = layout.model, served_table(layout)
+    hashes, counts = bag_column(model, ROW_HASH), bag_column(model, ROW_COUNT)
+    tenant_of = _tenant_reader(model)
+    found: list[RowChange] = []
+    gone, added = [], []
+    for row, weight in rows:
+        digest = row_hash(model, row)
+        if weight < 0:
+            gone.append({"digest": digest, "weight": weight})
+        else:
+            added.append((*row, digest, weight))
+        op: Op = "delete" if weight < 0 else "insert"
+        found += [RowChange(op, tenant_of(row), json_row(model, row))] * abs(weight)
+    if gone:
+        less = sa.bindparam("weight", type_=sa.BigInteger)
+        is_row = table.c[hashes] == sa.bindparam("digest", type_=table.c[hashes].type)
+        fewer = (
+            sa.update(table)
+            .where(is_row, table.c[counts] + less >= 0)
+            .values({table.c[counts]: table.c[counts] + less})
+        )
+        if connection.execute(fewer, gone).rowcount != len(gone):
+            raise RowsDifferError(model.name)
+        connection.execute(sa.delete(table).where(table.c[counts] == 0))
+    if added:
+        insert = _upsert(connection)(table)
+        more = insert.on_conflict_do_update(
+            index_elements=[table.c[hashes]],
+            set_={table.c[counts].name: table.c[counts] + insert.excluded[counts]},
+        )
+        _execute_many(connection, more, table, added)
+    # What goes comes first, so that a row never stands in two versions side by side.
+    return sorted(found, key=lambda change: change.op != "delete")
+
+
+def _upsert(connection: Connection) -> Callable[[sa.Table], Any]:
+    return postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+
+
+def _insert_keyed(
+    connection: Connection, table: sa.Table, model: ServedModel, rows: Sequence[Row]
+) -> None:
+    at = _positions(model, model.row_key)
+    if any(row[position] is None for row in rows for position in at):
+        raise KeyNotUniqueError(model.name)
+    try:
+        _execute_many(connection, sa.insert(table), table, rows)
+    except sa.exc.IntegrityError as error:
+        raise KeyNotUniqueError(model.name) from error
+
+
+def _execute_many(
+    connection: Connection, statement: Any, table: sa.Table, rows: Sequence[Row]
+) -> None:
+    names = [str(column.key) for column in table.columns]
+    if rows:
+        connection.execute(statement, [dict(zip(names, row, strict=True)) for row in rows])
+
+
+def _positions(model: ServedModel, names: Sequence[str]) -> list[int]:
+    order = [name for name, _ in model.columns]
+    return [order.index(name) for name in names]
+
+
+def _tenant_reader(model: ServedModel) -> Callable[[Row], str | None]:
+    if model.tenant_column is None:
+        return lambda row: None
+    (position,) = _positions(model, [model.tenant_column])
+    return lambda row: None if row[position] is None else str(row[position])

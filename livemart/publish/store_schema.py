@@ -1,0 +1,155 @@
+"""The store's own tables, and the table of each served model.
+
+A served table is never changed in its shape: a rebuilt model gets a new table under a new name, so
+that a reader of the snapshot before still finds the old one (PostgreSQL shows DDL and TRUNCATE to
+transactions that began earlier).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import lru_cache
+
+import sqlalchemy as sa
+
+from livemart.publish.served import ServedModel
+from livemart.publish.store_types import Instant, Json, PlainText, sql_type
+
+SCHEMA_VERSION = 1
+# PostgreSQL cuts names after 63 bytes; a number is added when a table is made anew.
+_NAME_BYTES = 50
+ROW_HASH = "_row_hash"
+ROW_COUNT = "_row_count"
+
+METADATA = sa.MetaData()
+STORE = sa.Table(
+    "livemart_store",
+    METADATA,
+    sa.Column("schema_version", sa.Integer, nullable=False),
+    sa.Column("store_id", PlainText, nullable=False),
+)
+PUBLISHED = sa.Table(
+    "livemart_published",
+    METADATA,
+    sa.Column("snapshot_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("as_of", Instant),
+    sa.Column("published_at", Instant, nullable=False),
+    sa.Column("epoch", PlainText, nullable=False),
+)
+MODELS = sa.Table(
+    "livemart_models",
+    METADATA,
+    sa.Column("model", PlainText, primary_key=True),
+    sa.Column("relation", PlainText, nullable=False),
+    sa.Column("table_version", sa.BigInteger, nullable=False),
+    sa.Column("table_id", PlainText, nullable=False),
+    sa.Column("fingerprint", PlainText, nullable=False),
+    sa.Column("columns", Json, nullable=False),
+    sa.Column("row_key", Json, nullable=False),
+    sa.Column("declared_key", Json, nullable=False),
+    sa.Column("tenant_column", PlainText),
+    sa.Column("event_time", PlainText),
+    sa.Column("time_column", PlainText),
+    sa.Column("table_name", PlainText, nullable=False),
+    sa.Column("row_count", sa.BigInteger, nullable=False),
+)
+CHANGES = sa.Table(
+    "livemart_changes",
+    METADATA,
+    sa.Column("model", PlainText, primary_key=True),
+    sa.Column("snapshot_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("position", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("tenant", PlainText),
+    sa.Column("op", PlainText, nullable=False),
+    sa.Column("row", Json),
+    sa.Index("livemart_changes_tenant", "model", "tenant", "snapshot_id"),
+)
+# Tables that nobody is pointed to any more; the next publication drops them.
+RETIRED = sa.Table(
+    "livemart_retired", METADATA, sa.Column("table_name", PlainText, primary_key=True)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a served model is stored: its table's name and the model's form."""
+
+    table_name: str
+    model: ServedModel
+
+
+@lru_cache(maxsize=256)
+def served_table(layout: Layout) -> sa.Table:
+    """Return the table of a served model; its columns are found by the model's own names.
+
+    With a key, the key is the primary key. Without one, rows are kept once with their number:
+    `_row_hash` and `_row_count`.
+    """
+    model = layout.model
+    columns = [
+        sa.Column(
+            _safe_name(name),
+            sql_type(kind),
+            key=name,
+            autoincrement=False,
+            nullable=name not in model.row_key,
+        )
+        for name, kind in model.columns
+    ]
+    # The key's own order, whatever the order of columns: its first column is found by the index.
+    by_name = {str(column.key): column for column in columns}
+    if model.row_key:
+        key = [by_name[name] for name in model.row_key]
+    else:
+        key = [sa.Column(bag_column(model, ROW_HASH), PlainText, nullable=False)]
+        columns += [
+            *key,
+            sa.Column(bag_column(model, ROW_COUNT), sa.BigInteger, nullable=False),
+        ]
+    table = sa.Table(
+        layout.table_name,
+        sa.MetaData(),
+        *columns,
+        sa.PrimaryKeyConstraint(*key, name=f"pk_{layout.table_name}"),
+        sqlite_with_rowid=not model.row_key,
+    )
+    tenant, time = model.tenant_column, model.time_column
+    if tenant and model.row_key[:1] != (tenant,):
+        sa.Index(f"ix_{layout.table_name}_tenant", by_name[tenant])
+    if tenant and time and model.row_key[:2] != (tenant, time):
+        sa.Index(f"ix_{layout.table_name}_time", by_name[tenant], by_name[time])
+    return table
+
+
+def bag_column(model: ServedModel, name: str) -> str:
+    """Return the name of a column added to a model without key, unlike all of the model's own."""
+    taken = {column.lower() for column, _ in model.columns}
+    while name in taken:
+        name = f"_{name}"
+    return name
+
+
+def table_name(model: str, taken: Collection[str]) -> str:
+    """Return a name for a new table of `model`: `served_<model>`, with a number if taken.
+
+    >>> table_name("restaurant_sales_trend", {"served_restaurant_sales_trend"})
+    'served_restaurant_sales_trend_2'
+    """
+    base = _safe_name(f"served_{model}".lower())
+    name, number = base, 1
+    while name in taken:
+        number += 1
+        name = f"{base}_{number}"
+    return name
+
+
+def _safe_name(name: str) -> str:
+    """Return `name` if every database takes it, else what is left of it and a hash."""
+    safe = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    if safe == name and len(name) <= _NAME_BYTES:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{safe[: _NAME_BYTES - 9]}_{digest}"

@@ -1,0 +1,158 @@
+"""Column types that mean the same on SQLite and PostgreSQL: equal, ordered and exact."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, localcontext
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from livemart.publish.values import decimal_size
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_POSTGRESQL = "postgresql"
+# More digits than any decimal of Spark has, so that nothing is rounded on the way.
+_DIGITS = 80
+
+
+class PlainText(TypeDecorator[str]):
+    """Text ordered by code point. PostgreSQL cannot store NUL: it becomes U+FFFD there."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return sa.Text(collation="C") if dialect.name == _POSTGRESQL else sa.Text()
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        if value is not None and dialect.name == _POSTGRESQL and "\0" in value:
+            return value.replace("\0", "\ufffd")
+        return value
+
+
+class Instant(TypeDecorator[datetime]):
+    """A moment, UTC, to the microsecond; on SQLite microseconds since 1970."""
+
+    impl = sa.BigInteger
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        if dialect.name == _POSTGRESQL:
+            return sa.DateTime(timezone=True)
+        return sa.BigInteger()
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
+        if value is None or dialect.name == _POSTGRESQL:
+            return value
+        return (value - _EPOCH) // _MICROSECOND
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        if isinstance(value, datetime):
+            return value.astimezone(UTC)
+        return _EPOCH + timedelta(microseconds=value)
+
+
+class ExactDecimal(TypeDecorator[Decimal]):
+    """A decimal with all its digits; on SQLite text, which a float never touches.
+
+    Order on SQLite needs the collation `livemart_decimal`; see `in_order`.
+    """
+
+    impl = sa.Text
+    cache_ok = True
+
+    def __init__(self, precision: int, scale: int) -> None:
+        super().__init__()
+        self.precision = precision
+        self.scale = scale
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        if dialect.name == _POSTGRESQL:
+            return sa.Numeric(self.precision, self.scale)
+        return sa.Text()
+
+    def process_bind_param(self, value: Decimal | int | None, dialect: Dialect) -> Any:
+        if value is None or dialect.name == _POSTGRESQL:
+            return value
+        with localcontext(prec=_DIGITS):
+            exact = Decimal(value)
+            fitted = exact.quantize(Decimal(1).scaleb(-self.scale))
+            # A value between two of this scale equals none of them.
+            return format(fitted if fitted == exact else exact, "f")
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Decimal | None:
+        return None if value is None else Decimal(value)
+
+
+class Float(TypeDecorator[float]):
+    """A double. SQLite makes NULL of NaN, so NaN is text there."""
+
+    impl = sa.Double
+    cache_ok = True
+
+    def process_bind_param(self, value: float | None, dialect: Dialect) -> Any:
+        if value is not None and dialect.name != _POSTGRESQL and math.isnan(value):
+            return "NaN"
+        return value
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> float | None:
+        return None if value is None else float(value)
+
+
+class Json(TypeDecorator[Any]):
+    """A JSON value as text, written in one way only."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        return None if value is None else write_json(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        return None if value is None else json.loads(value)
+
+
+def write_json(value: Any) -> str:
+    """Return compact JSON; text beyond ASCII is escaped, NUL too, so every database takes it."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+
+def sql_type(kind: str) -> TypeEngine[Any]:
+    """Return the type of a served column of this kind."""
+    if size := decimal_size(kind):
+        return ExactDecimal(*size)
+    found: TypeEngine[Any] = _TYPES.get(kind, PlainText)()
+    return found
+
+
+_TYPES: dict[str, type[TypeEngine[Any]]] = {
+    "bigint": sa.BigInteger,
+    "int": sa.Integer,
+    "double": Float,
+    "boolean": sa.Boolean,
+    "date": sa.Date,
+    "timestamp": Instant,
+    "json": Json,
+    "binary": sa.LargeBinary,
+}
+
+
+def in_order(column: sa.ColumnElement[Any], dialect_name: str) -> sa.ColumnElement[Any]:
+    """Return what to sort by so that values come in their own order, not that of their text."""
+    if isinstance(column.type, ExactDecimal) and dialect_name != _POSTGRESQL:
+        return sa.collate(sa.type_coerce(column, sa.Text), "livemart_decimal")
+    return column
+
+
+def compare_decimals(left: str, right: str) -> int:
+    """Compare two decimals written as text (the collation `livemart_decimal`)."""
+    first, second = Decimal(left), Decimal(right)
+    return (first > second) - (first < second)

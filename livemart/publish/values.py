@@ -1,0 +1,204 @@
+"""Values on their way from Arrow through the store to JSON: exact, in UTC, each in one form."""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import pyarrow as pa
+
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
+_INT_LIMITS = {"int": 2**31, "bigint": 2**63}
+
+
+def kind_of(arrow: pa.DataType) -> str:
+    """Return the kind that a column of this type is served as; see `ServedModel`.
+
+    >>> kind_of(pa.decimal128(18, 2))
+    'decimal(18,2)'
+    """
+    types = pa.types
+    if types.is_dictionary(arrow):
+        return kind_of(arrow.value_type)
+    if types.is_decimal(arrow):
+        return f"decimal({arrow.precision},{arrow.scale})"
+    if types.is_boolean(arrow):
+        return "boolean"
+    if types.is_int64(arrow) or types.is_uint32(arrow) or types.is_uint64(arrow):
+        return "bigint"
+    if types.is_integer(arrow):
+        return "int"
+    if types.is_floating(arrow):
+        return "double"
+    if types.is_date(arrow):
+        return "date"
+    if types.is_timestamp(arrow):
+        return "timestamp"
+    if types.is_nested(arrow):
+        return "json"
+    if _is_binary(arrow):
+        return "binary"
+    return "string"
+
+
+def decimal_size(kind: str) -> tuple[int, int] | None:
+    """Return precision and scale of a decimal's kind, None for any other kind."""
+    match = _DECIMAL.fullmatch(kind)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """Return a column's values as Python objects; nested ones as JSON values already.
+
+    Times are aware and UTC (a time without a zone is taken for UTC), -0.0 is 0.0, maps are objects.
+    """
+    arrow = column.type
+    if pa.types.is_dictionary(arrow):
+        arrow = arrow.value_type
+    values: list[Any] = column.to_pylist()
+    convert = _converter(arrow)
+    if convert is None:
+        return values
+    return [None if value is None else convert(value) for value in values]
+
+
+def json_value(value: Any) -> Any:
+    """Return a value of the store as JSON knows it.
+
+    Decimals are strings with all their digits, times ISO 8601 in UTC with `Z`, binary is base64;
+    NaN and infinities, which JSON lacks, are strings.
+
+    >>> json_value(Decimal("8243.50"))
+    '8243.50'
+    """
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, bytes | bytearray | memoryview):
+        return base64.b64encode(value).decode("ascii")
+    return value
+
+
+def parse_value(kind: str, text: str) -> Any:
+    """Return the value of a column that `text` writes, as in JSON.
+
+    Raises:
+        ValueError: the text is no value of this kind; the message says what is expected.
+    """
+    try:
+        return _PARSERS.get(kind.partition("(")[0], _refuse)(kind, text)
+    except (ValueError, InvalidOperation) as error:
+        raise ValueError(f"{text!r} is not a value of type {kind}") from error
+
+
+def _converter(arrow: pa.DataType) -> Callable[[Any], Any] | None:
+    types = pa.types
+    if types.is_timestamp(arrow):
+        return _utc if arrow.tz is not None else _taken_for_utc
+    if types.is_floating(arrow):
+        return lambda value: value + 0.0
+    if types.is_struct(arrow):
+        fields = [(field.name, _nested(field.type)) for field in arrow]
+        return lambda value: {name: read(value[name]) for name, read in fields}
+    if types.is_map(arrow):
+        read_key, read_item = _nested(arrow.key_type), _nested(arrow.item_type)
+        return lambda value: {
+            str(key): item
+            for key, item in sorted(
+                ((read_key(key), read_item(item)) for key, item in value),
+                key=lambda entry: str(entry[0]),
+            )
+        }
+    if types.is_nested(arrow):
+        read = _nested(arrow.value_type)
+        return lambda value: [read(element) for element in value]
+    if kind_of(arrow) == "string" and not (types.is_string(arrow) or types.is_large_string(arrow)):
+        return str
+    return None
+
+
+def _nested(arrow: pa.DataType) -> Callable[[Any], Any]:
+    """Return what makes a JSON value of an element."""
+    convert = _converter(arrow)
+
+    def read(value: Any) -> Any:
+        if value is None:
+            return None
+        return json_value(value if convert is None else convert(value))
+
+    return read
+
+
+def _utc(value: datetime) -> datetime:
+    return value.astimezone(UTC)
+
+
+def _taken_for_utc(value: datetime) -> datetime:
+    return value.replace(tzinfo=UTC)
+
+
+def _is_binary(arrow: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_binary(arrow)
+        or types.is_large_binary(arrow)
+        or types.is_fixed_size_binary(arrow)
+        or types.is_binary_view(arrow)
+    )
+
+
+def _parse_int(kind: str, text: str) -> int:
+    limit = _INT_LIMITS[kind]
+    if not re.fullmatch(r"[+-]?\d{1,19}", text, re.ASCII):
+        raise ValueError(text)
+    value = int(text)
+    if not -limit <= value < limit:
+        raise ValueError(text)
+    return value
+
+
+def _parse_boolean(kind: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"
+
+
+def _parse_decimal(kind: str, text: str) -> Decimal:
+    if not re.fullmatch(r"[+-]?\d{1,40}(\.\d{1,40})?", text, re.ASCII):
+        raise ValueError(text)
+    return Decimal(text)
+
+
+def _parse_timestamp(kind: str, text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    try:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(text) from error
+
+
+def _refuse(kind: str, text: str) -> Any:
+    raise ValueError(text)
+
+
+_PARSERS: dict[str, Callable[[str, str], Any]] = {
+    "string": lambda _, text: text,
+    "int": _parse_int,
+    "bigint": _parse_int,
+    "boolean": _parse_boolean,
+    "double": lambda _, text: float(text),
+    "decimal": _parse_decimal,
+    "date": lambda _, text: date.fromisoformat(text),
+    "timestamp": _parse_timestamp,
+    "binary": lambda _, text: base64.b64decode(text, validate=True),
+}

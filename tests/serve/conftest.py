@@ -1,0 +1,42 @@
+"""Stores for tests: a SQLite file, and a database of a real PostgreSQL."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from livemart.publish.reader import StoreReader
+from tests.serve.postgres import Postgres, find_binaries, running_postgres
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL server; without one installed a named skip, but a failure where CI=true."""
+    binaries = find_binaries()
+    if binaries is None:
+        reason = "PostgreSQL is not installed (apt-get install postgresql): its tests did not run"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with running_postgres(binaries) as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a store that does not exist yet, in both databases."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/warehouse/_livemart/serving.db"
+    server: Postgres = request.getfixturevalue("postgres")
+    return server.new_database()
+
+
+@pytest.fixture
+def reader(store_url: str) -> Iterator[StoreReader]:
+    """A reader of that store, opened before anybody fills it."""
+    found = StoreReader.open(store_url)
+    yield found
+    found.close()

@@ -1,0 +1,125 @@
+"""A PostgreSQL of the tests' own: in a temporary folder, on a unix socket, without fsync."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+_START_SECONDS = 60
+
+
+class Postgres:
+    """A server that a test may stop and start again."""
+
+    def __init__(self, binaries: Path, folder: Path) -> None:
+        self._binaries = binaries
+        self._folder = folder
+        self._server: subprocess.Popen[bytes] | None = None
+        self._numbers = count(1)
+
+    def url(self, database: str) -> str:
+        """Return the URL of a database."""
+        return f"postgresql+psycopg://postgres@/{database}?host={self._folder}"
+
+    def new_database(self) -> str:
+        """Make an empty database and return its URL."""
+        name = f"store_{next(self._numbers)}"
+        with self._connect() as connection:
+            connection.execute(f"create database {name}")
+        return self.url(name)
+
+    def create(self) -> None:
+        """Make the cluster; text is ordered as in English unless a column says otherwise."""
+        initdb = [self._binaries / "initdb", "--pgdata", self._folder / "data"]
+        options = ["--auth=trust", "--username=postgres", "--no-sync", "--encoding=UTF8"]
+        locale = ["--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US"]
+        subprocess.run(
+            [*initdb, *options, *locale], check=True, capture_output=True, **_as_postgres()
+        )
+
+    def start(self) -> None:
+        """Start the server and wait until it answers."""
+        settings = {
+            "listen_addresses": "",
+            "unix_socket_directories": str(self._folder),
+            "fsync": "off",
+            "shared_buffers": "32MB",
+            "max_connections": "200",
+        }
+        given = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        with (self._folder / "server.log").open("ab") as log:
+            self._server = subprocess.Popen(
+                [self._binaries / "postgres", "-D", self._folder / "data", *given],
+                stdout=log,
+                stderr=log,
+                **_as_postgres(),
+            )
+        deadline = time.monotonic() + _START_SECONDS
+        while True:
+            try:
+                self._connect().close()
+                return
+            except psycopg.OperationalError:
+                if self._server.poll() is not None or time.monotonic() > deadline:
+                    raise
+                self._server_rest()
+
+    def stop(self) -> None:
+        """Stop the server at once; clients lose their connections."""
+        if self._server is not None:
+            self._server.send_signal(signal.SIGINT)
+            self._server.wait(timeout=_START_SECONDS)
+            self._server = None
+
+    def _server_rest(self) -> None:
+        assert self._server is not None
+        try:
+            self._server.wait(timeout=0.05)
+        except subprocess.TimeoutExpired:
+            return
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        return psycopg.connect(host=str(self._folder), user="postgres", autocommit=True)
+
+
+def find_binaries() -> Path | None:
+    """Return the folder of PostgreSQL's programs, None if there is none."""
+    folders = [*Path("/usr/lib/postgresql").glob("*/bin")]
+    folders.sort(key=lambda folder: int(folder.parent.name), reverse=True)
+    if (found := shutil.which("initdb")) is not None:
+        folders.append(Path(found).parent)
+    return next((folder for folder in folders if (folder / "initdb").exists()), None)
+
+
+@contextmanager
+def running_postgres(binaries: Path) -> Iterator[Postgres]:
+    """Yield a server that ends with the block."""
+    folder = Path(tempfile.mkdtemp(prefix="livemart-pg-"))
+    if os.geteuid() == 0:
+        shutil.chown(folder, "postgres")
+    server = Postgres(binaries, folder)
+    try:
+        server.create()
+        server.start()
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _as_postgres() -> dict[str, Any]:
+    """PostgreSQL refuses to run as root."""
+    if os.geteuid() != 0:
+        return {}
+    return {"user": "postgres", "group": "postgres", "extra_groups": [], "cwd": "/"}
