@@ -26,7 +26,8 @@ def failpoint(name: str) -> None:
     Names: `landing.before`, `landing.after_deletes`, `landing.after_table.<n>`, `landing.after`,
     `clock.before`, `clock.after`, `build.before_dbt`, `build.after_dbt`,
     `refresh.before_model.<name>`, `refresh.after_model.<name>`, `checks.before`, `checks.after`,
-    `snapshot.before`, `snapshot.after`, `batch.end`; `<n>` counts tables from 1.
+    `snapshot.before`, `snapshot.after`, `publish.before`, `publish.in_transaction`,
+    `publish.after`, `batch.end`; `<n>` counts tables from 1.
     """
     global _passes_left
     if _armed is None or name != _armed:

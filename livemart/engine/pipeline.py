@@ -16,6 +16,7 @@ from livemart.engine.failpoints import failpoint
 from livemart.engine.frontier import check_landed
 from livemart.engine.landed_counts import merge_batches
 from livemart.engine.landing import LandedBatch, Landing
+from livemart.engine.publication import Publications
 from livemart.engine.runtime import Runtime
 from livemart.engine.tables import Tag
 from livemart.errors import ConfigError, LivemartError, StateError
@@ -90,6 +91,7 @@ class Pipeline:
         self._now = now
         self._stop = stop or Event()
         self._abandon = abandon or Event()
+        self._publications = Publications(runtime, self._abandon)
         self._failures_in_a_row = 0
 
     def build(self, *, new_epoch: bool = False) -> Pass:
@@ -102,9 +104,14 @@ class Pipeline:
             StateError: CHECKPOINT_*, LANDED_TABLE_LOST.
             RefreshError: MODEL_FAILED.
         """
+        with self._publications:
+            return self._build(new_epoch)
+
+    def _build(self, new_epoch: bool) -> Pass:
         runner = self._runner(self._open_epoch(new_epoch), accept_changes=True, new_epoch=new_epoch)
         batch = self._land_all(runner)
         outcome = runner.build(batch)
+        self._publications.offer(outcome.snapshot)
         failpoint("batch.end")
         self._watcher.batch_ended(outcome)
         return Pass([outcome])
@@ -117,10 +124,11 @@ class Pipeline:
         """
         if self._runtime.log.newest() is None:
             return self.build()
-        runner = self._runner(self._open_epoch(False), accept_changes=False)
-        runner.selected = selected
         done = Pass()
-        self._run(runner, "available_now", done)
+        with self._publications:
+            runner = self._runner(self._open_epoch(False), accept_changes=False)
+            runner.selected = selected
+            self._run(runner, "available_now", done)
         return done
 
     def stream(self, every: timedelta) -> Pass:
@@ -130,11 +138,12 @@ class Pipeline:
         the newest `as_of`: what came in between is landed together.
         """
         done = Pass()
-        if self._runtime.log.newest() is None:
-            done.outcomes += self.build().outcomes
-        if not self._stop.is_set():
-            runner = self._runner(self._open_epoch(False), accept_changes=False)
-            self._run(runner, every, done)
+        with self._publications:
+            if self._runtime.log.newest() is None:
+                done.outcomes += self.build().outcomes
+            if not self._stop.is_set():
+                runner = self._runner(self._open_epoch(False), accept_changes=False)
+                self._run(runner, every, done)
         return done
 
     def _open_epoch(self, new_epoch: bool) -> Epoch:
@@ -203,6 +212,7 @@ class Pipeline:
             self._watcher.batch_began(batch.batch_id)
             outcome = runner.refresh(batch)
             runner.selected = frozenset()
+            self._publications.offer(outcome.snapshot)
             failpoint("batch.end")
             done.outcomes.append(outcome)
             del done.outcomes[:-_KEPT_OUTCOMES]

@@ -41,12 +41,11 @@ class Postgres:
 
     def create(self) -> None:
         """Make the cluster; text is ordered as in English unless a column says otherwise."""
-        initdb = [self._binaries / "initdb", "--pgdata", self._folder / "data"]
+        initdb = [str(self._binaries / "initdb"), f"--pgdata={self._folder / 'data'}"]
         options = ["--auth=trust", "--username=postgres", "--no-sync", "--encoding=UTF8"]
         locale = ["--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US"]
-        subprocess.run(
-            [*initdb, *options, *locale], check=True, capture_output=True, **_as_postgres()
-        )
+        command = [*initdb, *options, *locale]
+        subprocess.run(command, check=True, capture_output=True, **_as_postgres())
 
     def start(self) -> None:
         """Start the server and wait until it answers."""

@@ -1,0 +1,111 @@
+"""The runner's end of publication: what is served, read from the warehouse, beside the run."""
+
+from __future__ import annotations
+
+from threading import Event
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import structlog
+
+from livemart.engine.bags import WEIGHT
+from livemart.engine.failpoints import failpoint
+from livemart.engine.tables import Warehouse
+from livemart.publish.exposures import served_models
+from livemart.publish.snapshots import Snapshot
+
+if TYPE_CHECKING:
+    from livemart.engine.runtime import Runtime
+    from livemart.publish.publisher_thread import PublisherThread
+    from livemart.publish.served import Publication
+    from livemart.publish.store import Store
+
+
+class Publications:
+    """Copies served models into the serving store while this context is open.
+
+    Nothing is opened if no exposure names a model, or if the setting `store` is `none`. May be
+    entered again inside itself.
+
+    Args:
+        runtime: the warm process.
+        abandon: set when the end is no longer to be waited for.
+    """
+
+    def __init__(self, runtime: Runtime, abandon: Event) -> None:
+        self._runtime = runtime
+        self._abandon = abandon
+        self._depth = 0
+        self._store: Store | None = None
+        self._thread: PublisherThread | None = None
+
+    def __enter__(self) -> Publications:
+        self._depth += 1
+        if self._depth == 1:
+            self._open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if self._depth or self._thread is None or self._store is None:
+            return
+        self._thread.close(self._runtime.settings.stop_timeout, self._abandon)
+        self._thread = None
+        self._store.close()
+
+    def offer(self, snapshot: Snapshot | None) -> None:
+        """Publish this snapshot as soon as may be, unless it is held; return at once."""
+        if self._thread is not None and snapshot is not None and snapshot.status == "published":
+            self._thread.offer(snapshot)
+
+    def _open(self) -> None:
+        settings, url = self._runtime.settings, self._runtime.settings.store_url
+        served, unstored = served_models(self._runtime.project)
+        if url is None or not served:
+            return
+        # Not before it is needed: SQLAlchemy takes a while to load.
+        from livemart.publish.publisher import Publishing, publish
+        from livemart.publish.publisher_thread import PublisherThread
+        from livemart.publish.store import Store
+
+        for unique_id in unstored:
+            reason = "it is no table: give it another materialization"
+            structlog.get_logger().warning("model_not_served", model=unique_id, reason=reason)
+        store = self._store = Store.open(url)
+
+        def step(name: str) -> None:
+            thread.progress()
+            failpoint(name)
+
+        def read_change(relation: str, from_version: int | None, to_version: int) -> pa.Table:
+            return read_net_change(self._runtime.warehouse, relation, from_version, to_version)
+
+        def bring(snapshot: Snapshot, is_start: bool) -> Publication | None:
+            return publish(store, snapshot, served, read_change, how, is_start=is_start)
+
+        how = Publishing(
+            tenant_column=settings.tenant_column,
+            change_retention=settings.change_retention,
+            step=step,
+        )
+        thread = self._thread = PublisherThread(bring)
+        thread.start(self._runtime.log.newest_published())
+
+
+def read_net_change(
+    warehouse: Warehouse, relation: str, from_version: int | None, to_version: int
+) -> pa.Table:
+    """Return the net change of a table between two versions, or all rows if `from_version` is None.
+
+    Returns:
+        Columns of the table plus `_weight` (bigint, never 0); without `from_version` equal rows may
+        come more than once, each with weight 1.
+
+    Raises:
+        RefreshError: CDF_UNAVAILABLE, TABLE_MISSING, VERSION_GONE.
+    """
+    if from_version is not None:
+        return warehouse.changes(relation, from_version, to_version)
+    rows = warehouse.read(relation, to_version)
+    ones = pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows)
+    return rows.append_column(pa.field(WEIGHT, pa.int64(), nullable=False), ones)

@@ -1,0 +1,155 @@
+"""Publication beside the run: a store that is slow or down never holds up landing or refreshing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from threading import Condition, Event, Thread
+
+import structlog
+from tenacity import RetryError, Retrying, retry_if_exception_type
+from tenacity.wait import wait_base, wait_exponential_jitter
+
+from livemart.errors import LivemartError
+from livemart.publish.served import Publication
+from livemart.publish.snapshots import Snapshot
+
+_POLL_SECONDS = 0.1
+_WAIT = wait_exponential_jitter(multiplier=0.5, max=30, jitter=1)
+
+Publish = Callable[[Snapshot, bool], Publication | None]
+
+
+class PublisherThread:
+    """Publishes the newest snapshot that it was offered, again and again until it succeeds.
+
+    Older ones that wait are passed over: each publication is complete.
+
+    Args:
+        publish: brings the store to a snapshot; the flag says that nothing is known of the store,
+            because this is the first attempt or the last one failed.
+        wait: between attempts.
+    """
+
+    def __init__(
+        self,
+        publish: Publish,
+        *,
+        wait: wait_base = _WAIT,
+    ) -> None:
+        self._publish = publish
+        self._wait = wait
+        self._log = structlog.get_logger()
+        self._changed = Condition()
+        self._waiting: Snapshot | None = None
+        self._is_closing = Event()
+        self._is_last_attempt = False
+        self._trouble: str | None = None
+        self._is_known = False
+        self._moved_at = time.monotonic()
+        self._thread = Thread(target=self._run, name="publisher", daemon=True)
+
+    def start(self, newest: Snapshot | None) -> None:
+        """Begin with the newest published snapshot of the log, if there is one."""
+        self._waiting = newest
+        self._thread.start()
+
+    def offer(self, snapshot: Snapshot) -> None:
+        """Publish this snapshot next, instead of any that still waits."""
+        with self._changed:
+            self._waiting = snapshot
+            self._changed.notify_all()
+
+    def progress(self) -> None:
+        """Note that the publication under way goes on."""
+        self._moved_at = time.monotonic()
+
+    def close(self, silence: timedelta, abandon: Event | None = None) -> bool:
+        """Wait for the last publication and end; return whether the store has it.
+
+        A store that is down gets one last attempt.
+
+        Args:
+            silence: give up when nothing was written for so long.
+            abandon: give up when this is set.
+        """
+        self.progress()
+        with self._changed:
+            self._is_closing.set()
+            self._changed.notify_all()
+        while self._thread.is_alive():
+            self._thread.join(_POLL_SECONDS)
+            is_abandoned = abandon is not None and abandon.is_set()
+            if is_abandoned or time.monotonic() - self._moved_at > silence.total_seconds():
+                break
+        waiting = self._waiting
+        if waiting is not None:
+            self._log.warning(
+                "store_behind",
+                snapshot_id=waiting.snapshot_id,
+                next="the next build, refresh or stream publishes it",
+            )
+        return waiting is None
+
+    def _run(self) -> None:
+        while self._await_offer():
+            try:
+                for attempt in Retrying(
+                    retry=retry_if_exception_type(Exception),
+                    stop=lambda _: self._is_last_attempt,
+                    wait=self._wait,
+                    sleep=self._rest,
+                ):
+                    with attempt:
+                        self._attempt()
+            except RetryError:
+                return
+
+    def _await_offer(self) -> bool:
+        """Return True when a snapshot waits, False when there is nothing more to do."""
+        with self._changed:
+            while self._waiting is None and not self._is_closing.is_set():
+                self._changed.wait()
+            return self._waiting is not None
+
+    def _attempt(self) -> None:
+        self._is_last_attempt = self._is_closing.is_set()
+        snapshot = self._waiting
+        assert snapshot is not None
+        is_known, self._is_known = self._is_known, False
+        try:
+            done = self._publish(snapshot, not is_known)
+        except Exception as error:
+            self._say_trouble(error, snapshot)
+            raise
+        self._is_known = True
+        with self._changed:
+            if self._waiting is snapshot:
+                self._waiting = None
+        if self._trouble is not None:
+            self._trouble = None
+            self._log.info("store_back", snapshot_id=snapshot.snapshot_id)
+        if done is not None:
+            # A copy of a whole model is worth a line, every refresh is not.
+            say = self._log.info if done.rebuilt else self._log.debug
+            say(
+                "snapshot_served",
+                snapshot_id=done.snapshot_id,
+                rows_changed=sum(done.rows_changed.values()),
+                rebuilt=" ".join(done.rebuilt) or None,
+                took_ms=done.took_ms,
+            )
+
+    def _say_trouble(self, error: Exception, snapshot: Snapshot) -> None:
+        """Say once what is wrong, however often it is tried again."""
+        cause = error.code if isinstance(error, LivemartError) else type(error).__name__
+        if cause == self._trouble:
+            return
+        self._trouble = cause
+        event = "store_unreachable" if cause == "STORE_UNREACHABLE" else "publication_failed"
+        self._log.warning(event, snapshot_id=snapshot.snapshot_id, error=str(error) or cause)
+        self._log.debug(event, snapshot_id=snapshot.snapshot_id, exc_info=error)
+
+    def _rest(self, seconds: float) -> None:
+        self._is_closing.wait(seconds)

@@ -1,0 +1,308 @@
+"""The runner's end of publication, on Delta tables of the small lane and a fake runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event
+from typing import cast
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from structlog.testing import capture_logs
+
+from livemart.engine.publication import Publications
+from livemart.engine.runtime import Runtime
+from livemart.engine.tables import NEW_COUNT, OLD_COUNT, Tag, Warehouse
+from livemart.project.graph import Exposure, Materialized, Model, Policy, Project
+from livemart.publish.reader import StoreReader
+from livemart.publish.snapshots import ModelState, Snapshot, SnapshotLog
+from livemart.settings import Settings, load_settings
+
+SALES = "model.shop.sales"
+VIEW = "model.shop.sales_view"
+POLICY: Policy = "auto"
+SCHEMA = pa.schema(
+    [("restaurant_id", pa.string()), ("day", pa.date32()), ("amount", pa.decimal128(18, 2))]
+)
+MOMENT = datetime(2026, 3, 2, tzinfo=UTC)
+
+
+@dataclass
+class FakeRuntime:
+    """What publication looks at of the warm process."""
+
+    settings: Settings
+    project: Project
+    warehouse: Warehouse
+    log: SnapshotLog
+
+
+class Shop:
+    """A warehouse with one served model."""
+
+    def __init__(self, root: Path, *, store: str | None = None) -> None:
+        flags = {"warehouse": str(root / "warehouse"), "store": store, "stop_timeout": "20s"}
+        settings = load_settings(flags, environ={}, directory=root)
+        self.warehouse = Warehouse(settings.warehouse)
+        log = SnapshotLog(settings.warehouse)
+        self.runtime = FakeRuntime(settings, make_project(), self.warehouse, log)
+        self.warehouse.create("gold.sales", SCHEMA)
+        self.snapshots = 0
+        self._commits = 0
+
+    @property
+    def store_file(self) -> Path:
+        return self.runtime.settings.warehouse / "_livemart" / "serving.db"
+
+    def publications(self) -> Publications:
+        return Publications(cast(Runtime, self.runtime), Event())
+
+    def change(self, *rows: tuple[str, int, str, int, int]) -> None:
+        """Commit rows of restaurant, day of March, amount, old and new count."""
+        diff = pa.Table.from_pylist(
+            [
+                {
+                    "restaurant_id": restaurant,
+                    "day": MOMENT.date().replace(day=day),
+                    "amount": pa.scalar(amount).cast(pa.decimal128(18, 2)).as_py(),
+                    OLD_COUNT: old,
+                    NEW_COUNT: new,
+                }
+                for restaurant, day, amount, old, new in rows
+            ],
+            schema=SCHEMA.append(pa.field(OLD_COUNT, pa.int64())).append(
+                pa.field(NEW_COUNT, pa.int64())
+            ),
+        )
+        self._commits += 1
+        tag = Tag("epoch/gold.sales/0", self._commits, {})
+        self.warehouse.commit("gold.sales", diff, tag)
+
+    def append_snapshot(self, *, is_held: bool = False) -> Snapshot:
+        """Append a row to the log that names the newest version."""
+        self.snapshots += 1
+        state = ModelState(
+            version=self.warehouse.version("gold.sales"),
+            fingerprint="f",
+            strategy="signed",
+            reason=None,
+            rows_changed=1,
+            took_ms=1,
+            generation=0,
+            table_id=self.warehouse.table_id("gold.sales"),
+        )
+        snapshot = Snapshot(
+            snapshot_id=self.snapshots,
+            epoch="epoch",
+            batch_id=self.snapshots,
+            kind="refresh",
+            as_of=MOMENT,
+            sources={},
+            models={SALES: state},
+            tests={},
+            status="held" if is_held else "published",
+            started_at=MOMENT,
+            finished_at=MOMENT,
+        )
+        self.runtime.log.append(snapshot)
+        return snapshot
+
+    def served(self) -> tuple[int, list[tuple[str, int, str]]]:
+        """Return the snapshot that readers see, and its rows."""
+        reader = StoreReader.open(f"sqlite:///{self.store_file}")
+        try:
+            with reader.snapshot() as view:
+                rows = view.rows("sales", tenants=None)
+                found = [(r["restaurant_id"], r["day"].day, str(r["amount"])) for r in rows]
+                return view.published.snapshot_id, found
+        finally:
+            reader.close()
+
+    def changes(self, after: int) -> tuple[str, list[str]]:
+        reader = StoreReader.open(f"sqlite:///{self.store_file}")
+        try:
+            page = reader.changes("sales", after, None, 1000)
+            return page.kind, [change.op for change in page.changes]
+        finally:
+            reader.close()
+
+
+def make_project(named: Sequence[str] = (SALES, VIEW)) -> Project:
+    models = {
+        SALES: make_model("sales", "table", ("restaurant_id", "day")),
+        VIEW: make_model("sales_view", "view", ()),
+    }
+    exposures = {"exposure.shop.page": Exposure("exposure.shop.page", "page", tuple(named))}
+    return Project("shop", "", "gold", {}, models, {}, exposures if named else {})
+
+
+def make_model(name: str, materialized: Materialized, key: tuple[str, ...]) -> Model:
+    return Model(
+        unique_id=f"model.shop.{name}",
+        name=name,
+        schema="gold",
+        identifier=name,
+        materialized=materialized,
+        language="sql",
+        compiled_code="select 1",
+        depends_on=(),
+        columns=(),
+        primary_key=key,
+        partition_by=(),
+        is_contracted=False,
+        policy=POLICY,
+        file=f"models/{name}.sql",
+    )
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return Shop(tmp_path)
+
+
+def test_every_published_snapshot_reaches_the_store_as_its_net_change(shop: Shop) -> None:
+    shop.change(("r1", 1, "10.00", 0, 1), ("r2", 1, "5.00", 0, 1))
+    with shop.publications() as publications:
+        publications.offer(shop.append_snapshot())
+    shop.change(("r1", 1, "10.00", 1, 0), ("r1", 1, "12.50", 0, 1), ("r2", 2, "1.00", 0, 1))
+
+    with shop.publications() as publications:
+        publications.offer(shop.append_snapshot())
+
+    assert shop.served() == (2, [("r1", 1, "12.50"), ("r2", 1, "5.00"), ("r2", 2, "1.00")])
+    assert shop.changes(after=1) == ("changes", ["update", "insert"])
+
+
+def test_skipped_snapshots_are_published_as_one_net_change(shop: Shop) -> None:
+    shop.change(("r1", 1, "1.00", 0, 1))
+    with shop.publications() as publications:
+        publications.offer(shop.append_snapshot())
+    for amount, before in (("2.00", "1.00"), ("3.00", "2.00"), ("1.00", "3.00")):
+        shop.change(("r1", 1, before, 1, 0), ("r1", 1, amount, 0, 1))
+        shop.append_snapshot()
+    shop.change(("r2", 1, "9.00", 0, 1))
+    newest = shop.append_snapshot()
+
+    with shop.publications() as publications:
+        publications.offer(newest)
+
+    assert shop.served() == (5, [("r1", 1, "1.00"), ("r2", 1, "9.00")])
+    assert shop.changes(after=1) == ("changes", ["insert"])
+
+
+def test_what_the_log_has_and_the_store_lacks_is_published_at_the_start(shop: Shop) -> None:
+    shop.change(("r1", 1, "10.00", 0, 1))
+    shop.append_snapshot()
+
+    with shop.publications():
+        pass
+
+    assert shop.served() == (1, [("r1", 1, "10.00")])
+
+
+def test_a_held_snapshot_leaves_readers_where_they_were(shop: Shop) -> None:
+    shop.change(("r1", 1, "10.00", 0, 1))
+    shop.append_snapshot()
+    shop.change(("r1", 2, "66.00", 0, 1))
+
+    with shop.publications() as publications:
+        publications.offer(shop.append_snapshot(is_held=True))
+    with shop.publications():
+        pass
+
+    assert shop.served() == (1, [("r1", 1, "10.00")])
+
+
+def test_a_change_that_cannot_be_read_any_more_copies_the_model_whole(shop: Shop) -> None:
+    shop.change(("r1", 1, "10.00", 0, 1))
+    with shop.publications() as publications:
+        publications.offer(shop.append_snapshot())
+    shop.change(("r1", 2, "2.00", 0, 1))
+    lost = shop.warehouse.version("gold.sales")
+    shop.change(("r1", 3, "3.00", 0, 1))
+    shop.append_snapshot()
+    # Another process, which kept nothing in memory; the log entry in between is cleaned up.
+    shop.runtime.warehouse = Warehouse(shop.runtime.settings.warehouse)
+    clean_up(shop.warehouse.path("gold.sales"), lost)
+
+    with shop.publications():
+        pass
+
+    assert shop.served() == (2, [("r1", 1, "10.00"), ("r1", 2, "2.00"), ("r1", 3, "3.00")])
+    assert shop.changes(after=1) == ("reset", [])
+
+
+def clean_up(table: Path, version: int) -> None:
+    """Make a checkpoint of the newest version and remove the log entry of an older one."""
+    DeltaTable(str(table)).create_checkpoint()
+    (table / "_delta_log" / f"{version:020}.json").unlink()
+
+
+def test_a_project_without_exposures_opens_no_store(shop: Shop) -> None:
+    shop.runtime.project = make_project(named=())
+    shop.change(("r1", 1, "10.00", 0, 1))
+
+    with shop.publications() as publications:
+        publications.offer(shop.append_snapshot())
+
+    assert not shop.store_file.exists()
+
+
+def test_the_store_named_none_is_no_store(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, store="none")
+    shop.change(("r1", 1, "10.00", 0, 1))
+
+    with shop.publications() as publications:
+        publications.offer(shop.append_snapshot())
+
+    assert not shop.store_file.exists()
+
+
+def test_a_view_of_an_exposure_is_said_not_to_be_served(shop: Shop) -> None:
+    with capture_logs() as logs, shop.publications():
+        pass
+
+    assert [each["model"] for each in logs if each["event"] == "model_not_served"] == [VIEW]
+
+
+def test_a_new_exposure_is_served_without_a_new_snapshot(shop: Shop) -> None:
+    shop.change(("r1", 1, "10.00", 0, 1))
+    with shop.publications() as publications:
+        publications.offer(shop.append_snapshot())
+    other = replace(make_model("takings", "table", ()), identifier="sales")
+    project = make_project((SALES, other.unique_id))
+    models = {**project.models, other.unique_id: other}
+    shop.runtime.project = replace(project, models=models)
+    newest = shop.runtime.log.newest()
+    assert newest is not None
+    state = newest.models[SALES]
+    shop.snapshots += 1
+    shop.runtime.log.append(
+        replace(newest, snapshot_id=2, batch_id=2, models={SALES: state, other.unique_id: state})
+    )
+
+    with shop.publications():
+        pass
+    with shop.publications():
+        pass
+
+    reader = StoreReader.open(f"sqlite:///{shop.store_file}")
+    with reader.snapshot() as view:
+        assert view.models().keys() == {"sales", "takings"}
+    reader.close()
+
+
+def test_an_end_inside_an_end_closes_once(shop: Shop) -> None:
+    shop.change(("r1", 1, "10.00", 0, 1))
+    publications = shop.publications()
+
+    with publications:
+        with publications:
+            pass
+        publications.offer(shop.append_snapshot())
+
+    assert shop.served()[0] == 1

@@ -1,0 +1,162 @@
+"""Publication beside the run: newest first, again until it succeeds, said once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from threading import Event
+
+import pytest
+from structlog.testing import capture_logs
+from tenacity.wait import wait_fixed
+
+from livemart.errors import PublishError
+from livemart.publish.publisher_thread import PublisherThread
+from livemart.publish.served import Publication
+from livemart.publish.snapshots import Snapshot
+from tests.serve.stores import make_snapshot
+
+SOON = wait_fixed(0.01)
+NEVER = wait_fixed(3600)
+LONG = timedelta(seconds=60)
+
+
+class FakeStore:
+    """Notes what is published; is down for the first `failures` attempts."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.failures = failures
+        self.attempts: list[tuple[int, bool]] = []
+        self.attempted = Event()
+        self.go_on = Event()
+        self.go_on.set()
+
+    def publish(self, snapshot: Snapshot, is_start: bool) -> Publication | None:
+        self.attempts.append((snapshot.snapshot_id, is_start))
+        self.attempted.set()
+        assert self.go_on.wait(60)
+        if len(self.attempts) <= self.failures:
+            raise PublishError("STORE_UNREACHABLE", "no route to host", hint="wait")
+        return Publication(snapshot.snapshot_id)
+
+
+@pytest.fixture
+def logs() -> Iterator[list[dict[str, object]]]:
+    with capture_logs() as found:
+        yield found  # type: ignore[misc]
+
+
+def events(logs: list[dict[str, object]]) -> list[object]:
+    return [each["event"] for each in logs if each["log_level"] != "debug"]
+
+
+def test_the_newest_snapshot_of_the_log_is_published_at_the_start() -> None:
+    store = FakeStore()
+    thread = PublisherThread(store.publish)
+
+    thread.start(make_snapshot(7, []))
+
+    assert thread.close(LONG)
+    assert store.attempts == [(7, True)]
+
+
+def test_without_a_snapshot_nothing_is_published() -> None:
+    store = FakeStore()
+    thread = PublisherThread(store.publish)
+
+    thread.start(None)
+
+    assert thread.close(LONG)
+    assert store.attempts == []
+
+
+def test_snapshots_that_came_meanwhile_are_passed_over() -> None:
+    store = FakeStore()
+    store.go_on.clear()
+    thread = PublisherThread(store.publish)
+    thread.start(make_snapshot(1, []))
+    assert store.attempted.wait(60)
+
+    for number in (2, 3, 4):
+        thread.offer(make_snapshot(number, []))
+    store.go_on.set()
+
+    assert thread.close(LONG)
+    assert store.attempts == [(1, True), (4, False)]
+
+
+def test_a_store_that_is_down_is_said_once_and_said_to_be_back(
+    logs: list[dict[str, object]],
+) -> None:
+    store = FakeStore(failures=5)
+    thread = PublisherThread(store.publish, wait=SOON)
+
+    thread.start(make_snapshot(1, []))
+    while len(store.attempts) <= store.failures:
+        store.attempted.wait(0.01)
+
+    assert thread.close(LONG)
+    assert events(logs) == ["store_unreachable", "store_back"]
+    assert all(is_start for _, is_start in store.attempts)
+
+
+def test_the_last_attempt_of_a_run_does_not_wait_and_is_not_repeated(
+    logs: list[dict[str, object]],
+) -> None:
+    store = FakeStore(failures=1_000)
+    thread = PublisherThread(store.publish, wait=NEVER)
+    thread.start(make_snapshot(1, []))
+    assert store.attempted.wait(60)
+
+    is_published = thread.close(LONG)
+
+    assert not is_published
+    assert len(store.attempts) == 2
+    assert events(logs) == ["store_unreachable", "store_behind"]
+
+
+def test_a_publication_that_hangs_is_given_up(logs: list[dict[str, object]]) -> None:
+    store = FakeStore()
+    store.go_on.clear()
+    thread = PublisherThread(store.publish)
+    thread.start(make_snapshot(1, []))
+    assert store.attempted.wait(60)
+
+    is_published = thread.close(timedelta(milliseconds=300))
+
+    store.go_on.set()
+    assert not is_published
+    assert events(logs) == ["store_behind"]
+
+
+def test_a_second_signal_ends_the_wait() -> None:
+    store = FakeStore()
+    store.go_on.clear()
+    thread = PublisherThread(store.publish)
+    thread.start(make_snapshot(1, []))
+    assert store.attempted.wait(60)
+    abandon = Event()
+    abandon.set()
+
+    is_published = thread.close(LONG, abandon)
+
+    store.go_on.set()
+    assert not is_published
+
+
+def test_any_failure_is_tried_again_and_told_with_its_text(logs: list[dict[str, object]]) -> None:
+    calls: list[int] = []
+
+    def publish(snapshot: Snapshot, is_start: bool) -> Publication | None:
+        calls.append(snapshot.snapshot_id)
+        if len(calls) == 1:
+            raise RuntimeError("a table of the warehouse cannot be read")
+        return Publication(snapshot.snapshot_id, rebuilt=("m",))
+
+    thread = PublisherThread(publish, wait=SOON)
+    thread.start(make_snapshot(1, []))
+
+    assert thread.close(LONG)
+    assert calls == [1, 1]
+    assert events(logs) == ["publication_failed", "store_back", "snapshot_served"]
+    assert "cannot be read" in str(logs[0]["error"])
