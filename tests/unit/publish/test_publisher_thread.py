@@ -146,15 +146,18 @@ def test_a_second_signal_ends_the_wait() -> None:
 
 def test_any_failure_is_tried_again_and_told_with_its_text(logs: list[dict[str, object]]) -> None:
     calls: list[int] = []
+    failed = Event()
 
     def publish(snapshot: Snapshot, is_start: bool) -> Publication | None:
         calls.append(snapshot.snapshot_id)
         if len(calls) == 1:
+            failed.set()
             raise RuntimeError("a table of the warehouse cannot be read")
         return Publication(snapshot.snapshot_id, rebuilt=("m",))
 
     thread = PublisherThread(publish, wait=SOON)
     thread.start(make_snapshot(1, []))
+    assert failed.wait(60)
 
     assert thread.close(LONG)
     assert calls == [1, 1]
