@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -25,13 +24,25 @@ def postgres() -> Iterator[Postgres]:
         yield server
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
+def new_store(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[], str]:
+    """Returns the URL of another store that does not exist yet, in both databases."""
+    if request.param == "postgresql":
+        server: Postgres = request.getfixturevalue("postgres")
+        return server.new_database
+
+    def new_file() -> str:
+        return f"sqlite:///{tmp_path_factory.mktemp('store')}/warehouse/_livemart/serving.db"
+
+    return new_file
+
+
+@pytest.fixture
+def store_url(new_store: Callable[[], str]) -> str:
     """The URL of a store that does not exist yet, in both databases."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/warehouse/_livemart/serving.db"
-    server: Postgres = request.getfixturevalue("postgres")
-    return server.new_database()
+    return new_store()
 
 
 @pytest.fixture
