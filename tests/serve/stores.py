@@ -18,6 +18,7 @@ from itertools import accumulate
 import pyarrow as pa
 
 from livemart.engine.bags import WEIGHT, net_rows
+from livemart.errors import RefreshError
 from livemart.publish.publisher import Publishing, publish
 from livemart.publish.reader import StoreReader
 from livemart.publish.served import Publication, ServedSpec
@@ -215,7 +216,11 @@ def fill_store(
 
     def read_change(relation: str, from_version: int | None, to_version: int) -> pa.Table:
         new = models[relation.removeprefix("gold.")]
-        old = None if from_version is None else stored_rows(url, relation, new.schema)
+        try:
+            old = None if from_version is None else stored_rows(url, relation, new.schema)
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            message = f"{relation}: its schema differs ({error})"
+            raise RefreshError("CDF_UNAVAILABLE", message, hint="rebuild") from error
         return net_change(old, new)
 
     how = Publishing(step=step) if now is None else Publishing(step=step, now=lambda: now)

@@ -1,0 +1,356 @@
+"""A store that lost something, is behind or of another form is filled again by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import sqlalchemy as sa
+
+from livemart.errors import PublishError
+from livemart.publish import retention
+from livemart.publish.reader import StoreReader
+from livemart.publish.served import Publication
+from livemart.publish.store import open_engine
+from livemart.publish.store_schema import METADATA
+from tests.serve.stores import fill_store
+
+KEYS = {"orders": ("order_id",)}
+START = datetime(2026, 3, 2, tzinfo=UTC)
+
+
+def orders(*amounts: int, tenant: str = "r1") -> pa.Table:
+    """Return one order for each amount, numbered from 1."""
+    return pa.table(
+        {
+            "order_id": pa.array(range(1, len(amounts) + 1), pa.int64()),
+            "restaurant_id": pa.array([tenant] * len(amounts), pa.string()),
+            "amount": pa.array(amounts, pa.int64()),
+        }
+    )
+
+
+def amounts(reader: StoreReader, model: str = "orders") -> list[int]:
+    with reader.snapshot() as view:
+        return [row["amount"] for row in view.rows(model, tenants=None)]
+
+
+@pytest.fixture
+def execute(store_url: str) -> Iterator[Callable[[str], None]]:
+    """Runs SQL in the store, as somebody would who should not."""
+    engine = open_engine(store_url, writes=True)
+
+    def run(statement: str) -> None:
+        with engine.begin() as connection:
+            connection.exec_driver_sql(statement)
+
+    yield run
+    engine.dispose()
+
+
+def fill(url: str, table: pa.Table, number: int, **options: object) -> Publication | None:
+    return fill_store(url, {"orders": table}, KEYS, number, START, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "delete from livemart_published",
+        "delete from livemart_models",
+        "delete from livemart_store",
+        "update livemart_store set schema_version = 0",
+        "drop table livemart_changes",
+        "drop table served_orders",
+        "delete from served_orders where order_id = 2",
+        "insert into served_orders values (9, 'r1', 9)",
+    ],
+)
+def test_a_damaged_store_is_mended_at_the_next_start(
+    store_url: str, reader: StoreReader, execute: Callable[[str], None], damage: str
+) -> None:
+    fill(store_url, orders(1, 2, 3), 1)
+    execute(damage)
+
+    done = fill(store_url, orders(1, 2, 3), 1, is_start=True)
+
+    assert done is not None and done.rebuilt == ("orders",)
+    assert amounts(reader) == [1, 2, 3]
+    assert fill(store_url, orders(1, 2, 3), 1, is_start=True) is None
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "delete from livemart_published",
+        "drop table served_orders",
+        "delete from served_orders where order_id = 2",
+        "insert into served_orders values (4, 'r1', 9)",
+    ],
+)
+def test_a_store_damaged_while_it_is_filled_is_mended_by_a_change_that_meets_it(
+    store_url: str, reader: StoreReader, execute: Callable[[str], None], damage: str
+) -> None:
+    fill(store_url, orders(1, 2, 3), 1)
+    tables = {1: orders(1, 2, 3), 2: orders(1, 7, 3, 4)}
+    execute(damage)
+
+    done = publish_versions(store_url, tables)
+
+    assert done is not None and done.rebuilt == ("orders",)
+    assert amounts(reader) == [1, 7, 3, 4]
+    assert reader_position(reader, after=1) == "reset"
+
+
+def publish_versions(url: str, tables: dict[int, pa.Table]) -> Publication | None:
+    """Publish the newest of some versions; net changes are between them, not against the store."""
+    from livemart.publish.publisher import publish
+    from livemart.publish.served import ServedSpec
+    from livemart.publish.store import Store
+    from tests.serve.stores import make_snapshot, net_change
+
+    store = Store.open(url)
+    spec = ServedSpec("orders", "model.test.orders", "gold.orders", ("order_id",))
+    try:
+        return publish(
+            store,
+            make_snapshot(max(tables), ["orders"], START),
+            [spec],
+            lambda _, old, new: net_change(None if old is None else tables[old], tables[new]),
+        )
+    finally:
+        store.close()
+
+
+def reader_position(reader: StoreReader, after: int, model: str = "orders") -> str:
+    return reader.changes(model, after, None, 100).kind
+
+
+def test_tables_of_others_in_the_same_database_stay(
+    store_url: str, reader: StoreReader, execute: Callable[[str], None]
+) -> None:
+    execute("create table livemart_tokens (token_id text)")
+    execute("create table served_orders (mine text)")
+    execute("insert into served_orders values ('not yours')")
+    fill(store_url, orders(1), 1)
+    execute("update livemart_store set schema_version = 0")
+
+    for number in range(1, 4):
+        fill(store_url, orders(number), number, fingerprints={"orders": str(number)})
+
+    assert amounts(reader) == [3]
+    execute("insert into livemart_tokens select mine from served_orders")
+
+
+def test_a_lost_file_is_made_anew_under_an_open_reader(tmp_path: Path) -> None:
+    path = tmp_path / "serving.db"
+    reader = StoreReader.open(f"sqlite:///{path}")
+    fill(f"sqlite:///{path}", orders(1), 1)
+    assert amounts(reader) == [1]
+    for file in tmp_path.glob("serving.db*"):
+        file.unlink()
+
+    lost = reader.newest()
+    fill(f"sqlite:///{path}", orders(2), 2)
+
+    assert lost is None
+    assert amounts(reader) == [2]
+    reader.close()
+
+
+def test_a_store_that_missed_snapshots_gets_their_net_change(
+    store_url: str, reader: StoreReader
+) -> None:
+    fill(store_url, orders(1, 2), 1)
+
+    done = fill(store_url, orders(1, 5, 6), 9)
+
+    assert done is not None and (done.rebuilt, done.rows_changed) == ((), {"orders": 2})
+    assert [c.op for c in reader.changes("orders", 1, None, 100).changes] == ["update", "insert"]
+
+
+def test_an_older_snapshot_does_not_set_the_store_back(store_url: str, reader: StoreReader) -> None:
+    fill(store_url, orders(5), 5)
+
+    done = fill(store_url, orders(4), 4)
+
+    assert done is None
+    assert amounts(reader) == [5]
+
+
+@pytest.mark.parametrize(
+    ("number", "epoch", "is_start"),
+    [(4, "epoch", True), (4, "another", False), (5, "another", False)],
+)
+def test_a_store_that_is_ahead_of_its_log_belongs_to_another_and_is_filled_anew(
+    store_url: str, reader: StoreReader, number: int, epoch: str, is_start: bool
+) -> None:
+    fill(store_url, orders(1), 2)
+    fill(store_url, orders(5), 5)
+
+    done = fill(store_url, orders(4, 4), number, epoch=epoch, is_start=is_start)
+
+    newest = reader.newest()
+    assert done is not None and done.rebuilt == ("orders",)
+    assert newest is not None and (newest.snapshot_id, newest.epoch) == (number, epoch)
+    assert amounts(reader) == [4, 4]
+    assert reader_position(reader, after=2) == "reset"
+    assert reader_position(reader, after=6) == "reset"
+
+
+def test_a_new_epoch_of_the_same_log_goes_on_with_net_changes(
+    store_url: str, reader: StoreReader
+) -> None:
+    fill(store_url, orders(1), 1)
+
+    done = fill(store_url, orders(1, 2), 2, epoch="another")
+
+    assert done is not None and done.rebuilt == ()
+    assert reader_position(reader, after=1) == "changes"
+
+
+def test_a_changed_model_is_copied_whole_and_its_followers_start_anew(
+    store_url: str, reader: StoreReader
+) -> None:
+    fill(store_url, orders(1, 2), 1, fingerprints={"orders": "old"})
+
+    done = fill(store_url, orders(1, 3), 2, fingerprints={"orders": "new"})
+
+    assert done is not None and done.rebuilt == ("orders",)
+    assert amounts(reader) == [1, 3]
+    assert reader_position(reader, after=1) == "reset"
+    assert reader_position(reader, after=2) == "changes"
+
+
+def test_added_dropped_and_retyped_columns_are_served_as_they_are_now(
+    store_url: str, reader: StoreReader
+) -> None:
+    fill(store_url, orders(1, 2), 1)
+    retyped = pa.table(
+        {
+            "order_id": pa.array(["a", "b"], pa.string()),
+            "amount": pa.array([Decimal("1.10"), None], pa.decimal128(10, 2)),
+            "note": pa.array(["x", None], pa.string()),
+        }
+    )
+
+    done = fill(store_url, retyped, 2)
+
+    assert done is not None and done.rebuilt == ("orders",)
+    with reader.snapshot() as view:
+        served = view.models()["orders"]
+        assert view.rows("orders", tenants=None) == retyped.to_pylist()
+        assert view.rows("orders", tenants=frozenset({"r1"})) == []
+    assert served.columns == (
+        ("order_id", "string"),
+        ("amount", "decimal(10,2)"),
+        ("note", "string"),
+    )
+    assert served.tenant_column is None
+
+
+def test_a_key_that_is_declared_later_becomes_the_key(store_url: str, reader: StoreReader) -> None:
+    fill_store(store_url, {"orders": orders(1, 2)}, {}, 1)
+
+    done = fill(store_url, orders(1, 2), 2)
+
+    with reader.snapshot() as view:
+        assert view.models()["orders"].row_key == ("order_id",)
+    assert done is not None and done.rebuilt == ("orders",)
+
+
+@pytest.mark.parametrize("second", [2, None])
+def test_a_key_that_does_not_hold_is_no_key(
+    store_url: str, reader: StoreReader, second: int | None
+) -> None:
+    """Twice the same key, or none at all: a test of severity `warn` may have let it pass."""
+    fill(store_url, orders(1, 2), 1)
+    ids = pa.array([1, 2, second], pa.int64())
+    broken = orders(1, 2, 3).set_column(0, "order_id", ids)
+
+    fill(store_url, broken, 2)
+    done = fill(store_url, orders(1, 2, 4), 3)
+
+    with reader.snapshot() as view:
+        assert view.models()["orders"].row_key == ()
+    assert done is not None and done.rebuilt == ()
+    assert sorted(amounts(reader)) == [1, 2, 4]
+
+
+def test_models_come_and_go_with_the_exposures(store_url: str, reader: StoreReader) -> None:
+    fill_store(store_url, {"orders": orders(1), "dishes": orders(2)}, KEYS, 1)
+    fill_store(store_url, {"orders": orders(1)}, KEYS, 2)
+    with reader.snapshot() as view:
+        assert view.models().keys() == {"orders"}
+    with pytest.raises(KeyError):
+        reader.changes("dishes", 1, None, 10)
+
+    fill_store(store_url, {"orders": orders(1), "dishes": orders(3)}, KEYS, 3)
+
+    assert amounts(reader, "dishes") == [3]
+    assert reader_position(reader, after=2, model="dishes") == "reset"
+    assert reader_position(reader, after=2) == "changes"
+
+
+def test_a_reader_keeps_its_snapshot_while_a_model_is_rebuilt(
+    store_url: str, reader: StoreReader
+) -> None:
+    fill(store_url, orders(1, 2), 1)
+    with reader.snapshot() as view:
+        fill(store_url, orders(7, 8, 9), 2, fingerprints={"orders": "new"})
+
+        seen = [row["amount"] for row in view.rows("orders", tenants=None)]
+        number = view.published.snapshot_id
+
+    assert (number, seen) == (1, [1, 2])
+    assert amounts(reader) == [7, 8, 9]
+
+
+def test_a_table_that_was_replaced_is_dropped_with_the_next_publication(store_url: str) -> None:
+    for number in range(1, 5):
+        fill(store_url, orders(number), number, fingerprints={"orders": str(number)})
+    fill(store_url, orders(4, 5), 5, fingerprints={"orders": "4"})
+
+    engine = open_engine(store_url)
+    names = sa.inspect(engine).get_table_names()
+    engine.dispose()
+
+    assert len([name for name in names if name.startswith("served_")]) == 1
+    assert set(METADATA.tables) <= set(names)
+
+
+def test_changes_are_kept_for_the_stated_time_and_at_least_so_many_snapshots(
+    store_url: str, reader: StoreReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "KEPT_SNAPSHOTS", 4)
+    for number in range(1, 4):
+        fill(store_url, orders(number), number, now=START)
+    for number in range(4, 9):
+        fill(store_url, orders(number), number, now=START + timedelta(hours=23))
+    before = [reader_position(reader, after=number) for number in (1, 2, 3)]
+    fill(store_url, orders(9), 9, now=START + timedelta(hours=25))
+    young = [reader_position(reader, after=number) for number in (3, 4)]
+
+    fill(store_url, orders(10), 10, now=START + timedelta(hours=99))
+
+    newest = [reader_position(reader, after=number) for number in (6, 7)]
+    assert (before, young, newest) == (
+        ["changes"] * 3,
+        ["reset", "changes"],
+        ["reset", "changes"],
+    )
+    page = reader.changes("orders", 7, None, 1_000)
+    assert [change.snapshot_id for change in page.changes] == [8, 9, 10]
+
+
+def test_a_store_of_a_newer_program_is_not_read(
+    store_url: str, reader: StoreReader, execute: Callable[[str], None]
+) -> None:
+    fill(store_url, orders(1), 1)
+    execute("update livemart_store set schema_version = 99")
+
+    with pytest.raises(PublishError, match="STORE_OF_ANOTHER_VERSION"), reader.snapshot():
+        pass
