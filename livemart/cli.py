@@ -10,7 +10,7 @@ import json
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
@@ -38,6 +38,10 @@ _PLACES = (
     click.option(
         "--landing", metavar="DIR", help="Where records arrive as files. [default: ./landing]"
     ),
+)
+_ADDRESS = (
+    click.option("--host", metavar="ADDRESS", help="Where to listen. [default: 127.0.0.1]"),
+    click.option("--port", metavar="PORT", help="[default: 8000]"),
 )
 _SELECTION = (
     click.option("--select", "-s", multiple=True, metavar="NAME", help="Models, as dbt selects."),
@@ -117,6 +121,96 @@ def stream(**flags: Any) -> None:
     """Refresh continuously, until Ctrl-C."""
     with _run(flags, has_guests=True) as (runtime, pipeline, _):
         _finish(pipeline.stream(runtime.settings.every))
+
+
+@cli.command()
+@_with(_PROJECT, _PLACES, _STORE, _RUNNING, _ADDRESS, _OUTPUT)
+@click.option("--every", metavar="INTERVAL", help="Time between two refreshes. [default: 5m]")
+def up(**flags: Any) -> None:
+    """Refresh continuously and serve the API and the page, in one process, until Ctrl-C."""
+    with _run(flags, has_guests=True, serves=True) as (runtime, pipeline, _):
+        _finish(pipeline.stream(runtime.settings.every))
+
+
+@cli.command()
+@_with(_PROJECT, _PLACES, _STORE, _ADDRESS, _OUTPUT)
+@click.option("--every", metavar="INTERVAL", help="The interval that staleness is judged by.")
+def serve(**flags: Any) -> None:
+    """Serve the API and the page from a store that another process fills, until Ctrl-C."""
+    with _errors(flags) as settings:
+        from livemart.engine.interrupts import Interrupts
+        from livemart.observe.logs import configure_logs
+        from livemart.serve.server import open_server
+
+        configure_logs(settings.log_format, debug=settings.debug)
+        interrupts = Interrupts(settings.stop_timeout)
+        with (
+            interrupts,
+            _interruptible(interrupts),
+            open_server(settings, interrupts.stop.set) as greeting,
+        ):
+            interrupts.install(patient=True)
+            click.echo(greeting, err=True)
+            interrupts.stop.wait()
+
+
+@cli.group()
+def token() -> None:
+    """Make, list and revoke the tokens that the API and the page are read with."""
+
+
+@token.command("create")
+@_with(_PROJECT, _PLACES, _STORE, _OUTPUT)
+@click.option("--name", required=True, metavar="TEXT", help="Whom it is for.")
+@click.option("--restaurant", multiple=True, metavar="ID", help="What it may read; repeatable.")
+@click.option("--admin", is_flag=True, help="It may read everything.")
+@click.option(
+    "--expires",
+    default="90d",
+    show_default=True,
+    metavar="INTERVAL",
+    help="How long it is valid, or never.",
+)
+def create_token(
+    name: str, restaurant: tuple[str, ...], admin: bool, expires: str, **flags: Any
+) -> None:
+    """Make a token and print it, this once; only its hash is kept."""
+    if admin == bool(restaurant):
+        raise click.UsageError("give --restaurant ID (once or more), or --admin")
+    with _errors(flags) as settings:
+        from livemart.serve.token_report import lifetime_of, open_tokens, render_created
+
+        lasts = lifetime_of(expires)
+        with open_tokens(settings) as tokens:
+            text, made = tokens.create(name, restaurants=restaurant, is_admin=admin, lasts=lasts)
+        click.echo(text)
+        click.echo(render_created(made), err=True)
+
+
+@token.command("list")
+@_with(_PROJECT, _PLACES, _STORE, _OUTPUT)
+@_json_or_text
+def list_tokens(output: str, **flags: Any) -> None:
+    """List all tokens: for whom, for what, until when; never the tokens themselves."""
+    with _errors(flags) as settings:
+        from livemart.serve.token_report import describe_tokens, open_tokens, render_tokens
+
+        with open_tokens(settings) as tokens:
+            report = describe_tokens(tokens.tokens())
+        click.echo(json.dumps(report, indent=2) if output == "json" else render_tokens(report))
+
+
+@token.command("revoke")
+@_with(_PROJECT, _PLACES, _STORE, _OUTPUT)
+@click.argument("token_id")
+def revoke_token(token_id: str, **flags: Any) -> None:
+    """Revoke a token, at once and for good; open streams end."""
+    with _errors(flags) as settings:
+        from livemart.serve.token_report import open_tokens
+
+        with open_tokens(settings) as tokens:
+            revoked = tokens.revoke(token_id)
+        click.echo(f"revoked {revoked.token_id} ({revoked.name})", err=True)
 
 
 @cli.command()
@@ -203,7 +297,7 @@ def doctor(output: str, **flags: Any) -> None:
 
 @contextmanager
 def _run(
-    flags: dict[str, Any], *, has_guests: bool = False
+    flags: dict[str, Any], *, has_guests: bool = False, serves: bool = False
 ) -> Iterator[tuple[Runtime, Pipeline, Interrupts]]:
     """Open everything that writing needs, with the signals held."""
     with _errors(flags) as settings:
@@ -222,12 +316,23 @@ def _run(
         with (
             interrupts,
             _interruptible(interrupts),
+            _serving(settings, interrupts) if serves else nullcontext(),
             open_watcher(settings.log_format) as watcher,
             open_runtime(settings, watcher, has_guests=has_guests) as runtime,
         ):
             interrupts.install(patient=True)
             pipeline = Pipeline(runtime, watcher, stop=interrupts.stop, abandon=interrupts.abandon)
             yield runtime, pipeline, interrupts
+
+
+@contextmanager
+def _serving(settings: Settings, interrupts: Interrupts) -> Iterator[None]:
+    """Serve while the pipeline runs; a server that ends by itself ends the pipeline, too."""
+    from livemart.serve.server import open_server
+
+    with open_server(settings, interrupts.stop.set) as greeting:
+        click.echo(greeting, err=True)
+        yield
 
 
 @contextmanager

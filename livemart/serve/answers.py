@@ -1,0 +1,205 @@
+"""Bodies computed once a snapshot and shared by everyone who may have them.
+
+Who may see a restaurant is decided before this is asked: nothing here knows a caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Any, Generic, Literal, TypeVar, cast
+
+from livemart.publish.reader import SnapshotView, StoreReader
+from livemart.publish.served import Published, ServedModel
+from livemart.serve import bodies
+from livemart.serve.facts import Facts, read_facts
+from livemart.serve.hub import Hub, Topic, is_later, state_of
+from livemart.serve.problems import ProblemError
+
+Kind = Literal["metrics", "top-dishes", "state"]
+Result = TypeVar("Result")
+# More threads would only wait for each other.
+_THREADS = 4
+# Restaurants read in one query.
+_TOGETHER = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[Result]):
+    """A result, and the snapshot it was read from."""
+
+    published: Published
+    value: Result
+
+
+@dataclass(slots=True)
+class RestaurantBodies:
+    """The bodies of one restaurant at one snapshot, each encoded when it is first asked for."""
+
+    facts: Facts
+    _encoded: dict[tuple[Kind, int], bytes] = field(default_factory=dict)
+
+    def get(self, kind: Kind, hours: int) -> bytes:
+        """Return a body as JSON; that of `state` lacks the server's time."""
+        found = self._encoded.get((kind, hours))
+        if found is None:
+            make = _MAKERS[kind]
+            found = self._encoded[(kind, hours)] = to_json(make(self.facts, hours))
+        return found
+
+
+_MAKERS: Mapping[Kind, Callable[[Facts, int], bodies.Body]] = {
+    "metrics": bodies.metrics_of,
+    "top-dishes": bodies.top_dishes_of,
+    "state": bodies.state_of,
+}
+
+
+class Answers:
+    """Reads the store in threads of its own; what one asks for, all who ask meanwhile get, too."""
+
+    def __init__(self, reader: StoreReader, hub: Hub) -> None:
+        self._reader = reader
+        self._hub = hub
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="store")
+        self._kept: dict[Hashable, Answer[Any]] = {}
+        self._flights: dict[Hashable, asyncio.Task[Any]] = {}
+        hub.prepare = self.prepare
+
+    def close(self) -> None:
+        """Give the threads back."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def newest(self) -> Published:
+        """Return the newest snapshot.
+
+        Raises:
+            ProblemError: NOTHING_PUBLISHED, STORE_UNREACHABLE.
+        """
+        if self._hub.published is None:
+            if self._hub.failure is not None:
+                raise self._hub.failure
+            # Before the first look of the hub.
+            newest = await self.run(self._reader.newest)
+            if newest is None:
+                raise ProblemError("NOTHING_PUBLISHED", "the first snapshot is not published yet")
+            await self._hub.observe(newest)
+            return newest
+        return self._hub.published
+
+    async def restaurant(self, restaurant_id: str) -> RestaurantBodies | None:
+        """Return the bodies of a restaurant at the newest snapshot; None if it is unknown."""
+
+        def read(view: SnapshotView) -> RestaurantBodies | None:
+            facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
+            return None if facts is None else RestaurantBodies(facts)
+
+        answer = await self.read(("restaurant", restaurant_id), read)
+        return answer.value
+
+    async def trend(self, restaurant_id: str, hours: int) -> Answer[bytes] | None:
+        """Return the trend of a restaurant as JSON; None if it is unknown."""
+
+        def read(view: SnapshotView) -> bytes | None:
+            body = bodies.trend_body(view, restaurant_id, hours)
+            return None if body is None else to_json(body)
+
+        answer = await self.read(("trend", restaurant_id, hours), read)
+        return None if answer.value is None else cast(Answer[bytes], answer)
+
+    async def models(self) -> Answer[Mapping[str, ServedModel]]:
+        """Return the served models of the newest snapshot, by name."""
+        return await self.read(("models",), lambda view: dict(view.models()))
+
+    async def read(self, key: Hashable, read: Callable[[SnapshotView], Result]) -> Answer[Result]:
+        """Return what `read` makes of the newest snapshot, computed once a snapshot and key.
+
+        A result of None is not kept: there is no end of unknown things to ask for.
+        """
+        newest = await self.newest()
+        kept = self._kept.get(key)
+        if kept is not None and (
+            state_of(kept.published) == state_of(newest) or is_later(kept.published, newest)
+        ):
+            return kept
+
+        async def fly() -> Answer[Result]:
+            answer = await self.run(self._read_now, read)
+            # The store may be a snapshot further than the hub's last look.
+            await self._hub.observe(answer.published)
+            if answer.value is not None:
+                self._keep(key, answer)
+            return answer
+
+        return await self.share((key, state_of(newest)), fly)
+
+    async def read_anew(self, read: Callable[[SnapshotView], Result]) -> Result:
+        """Return what `read` makes of the newest snapshot, for this one caller."""
+        answer: Answer[Result] = await self.run(self._read_now, read)
+        await self._hub.observe(answer.published)
+        return answer.value
+
+    async def share(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+        """Return the result of `work`, which runs once for all who want `key` at the same time."""
+        flight = self._flights.get(key)
+        if flight is None:
+            flight = self._flights[key] = asyncio.create_task(work())
+            flight.add_done_callback(lambda _: self._flights.pop(key, None))
+        # One who leaves must not take the others' result along.
+        return cast(Result, await asyncio.shield(flight))
+
+    async def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Run a function that asks the store, in a thread."""
+        loop = asyncio.get_running_loop()
+        found: Result = await loop.run_in_executor(self._threads, partial(function, *arguments))
+        return found
+
+    async def prepare(self, published: Published, topics: Iterable[Topic]) -> None:
+        """Read what the open streams will want of a new snapshot, many restaurants at a time."""
+        wanted: dict[str, set[int]] = {}
+        for restaurant_id, hours in topics:
+            wanted.setdefault(restaurant_id, set()).add(hours)
+        names = sorted(wanted)
+        for start in range(0, len(names), _TOGETHER):
+            some = names[start : start + _TOGETHER]
+
+            def read(view: SnapshotView, some: list[str] = some) -> dict[str, RestaurantBodies]:
+                found = {
+                    name: RestaurantBodies(facts) for name, facts in read_facts(view, some).items()
+                }
+                for name, bodies_ in found.items():
+                    for hours in wanted[name]:
+                        bodies_.get("state", hours)
+                return found
+
+            answer = await self.run(self._read_now, read)
+            for name, bodies_ in answer.value.items():
+                self._keep(("restaurant", name), Answer(answer.published, bodies_))
+
+    def _read_now(self, read: Callable[[SnapshotView], Result]) -> Answer[Result]:
+        with self._reader.snapshot() as view:
+            return Answer(view.published, read(view))
+
+    def _keep(self, key: Hashable, answer: Answer[Any]) -> None:
+        """Keep results of one snapshot only: the newest that was seen."""
+        first = next(iter(self._kept.values()), None)
+        if first is not None and state_of(first.published) != state_of(answer.published):
+            if is_later(first.published, answer.published):
+                return
+            self._kept.clear()
+        self._kept[key] = answer
+
+
+def to_json(body: object) -> bytes:
+    """Return JSON without spaces, in UTF-8."""
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def with_server_time(body: bytes, now: datetime) -> bytes:
+    """Return the JSON object `body` with the server's clock as its first member."""
+    return b'{"server_time":"' + str(bodies.to_text(now)).encode() + b'",' + body[1:]

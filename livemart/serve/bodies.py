@@ -1,0 +1,230 @@
+"""The answers to the owner's questions, as JSON values: one shape for pull, push and page.
+
+Counts are numbers, money is a decimal string, times are UTC; null is "unknown", never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from livemart.publish.reader import SnapshotView
+from livemart.publish.served import Published
+from livemart.serve.facts import METRICS, Facts, has_owner_models, read_facts, read_panes
+
+Body = dict[str, Any]
+_WEEK = timedelta(hours=168)
+_PANE = timedelta(minutes=5)
+_SHARE = Decimal("0.0001")
+# name: whether the model has it for the window before, too.
+_METRICS = {
+    "order_count": True,
+    "sales_amount": True,
+    "average_order_value": True,
+    "unique_customers": False,
+}
+
+
+def metrics_body(view: SnapshotView, restaurant_id: str, hours: int) -> Body | None:
+    """Return the tiles of one restaurant and window; None if there is no such restaurant."""
+    facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
+    return None if facts is None else metrics_of(facts, hours)
+
+
+def top_dishes_body(view: SnapshotView, restaurant_id: str, hours: int) -> Body | None:
+    """Return the dishes sold most; None if there is no such restaurant."""
+    facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
+    return None if facts is None else top_dishes_of(facts, hours)
+
+
+def state_body(
+    view: SnapshotView, restaurant_id: str, hours: int, *, server_time: datetime
+) -> Body | None:
+    """Return all of one window that the page shows and a push event carries, but for the chart.
+
+    `server_time` is the server's clock, from which a page computes the age of what it shows.
+    """
+    facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
+    if facts is None:
+        return None
+    return {**state_of(facts, hours), "server_time": to_text(server_time)}
+
+
+def trend_body(view: SnapshotView, restaurant_id: str, hours: int) -> Body | None:
+    """Return the points of a window and of the same span one week before.
+
+    A point is 5 minutes of a window of 1 hour, else an hour; the last one ends with the window, so
+    that the points of a window add up to its metrics. Without orders a point is zero; before the
+    restaurant's first order, null.
+    """
+    facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
+    if facts is None:
+        return None
+    step = step_of(hours)
+    start, end = facts.as_of - timedelta(hours=hours), facts.as_of
+    before = read_panes(view, restaurant_id, start - _WEEK, end - _WEEK)
+    return {
+        **head_of(facts, hours),
+        "step_minutes": step // timedelta(minutes=1),
+        "points": _points(read_panes(view, restaurant_id, start, end), start, end, step, facts),
+        "last_week": _points(before, start - _WEEK, end - _WEEK, step, facts),
+    }
+
+
+def metrics_of(facts: Facts, hours: int) -> Body:
+    """Return the tiles of a window from facts that were read."""
+    return {**head_of(facts, hours), "metrics": _metrics(facts, hours)}
+
+
+def top_dishes_of(facts: Facts, hours: int) -> Body:
+    """Return the dishes sold most in a window from facts that were read."""
+    return {**head_of(facts, hours), "top_dishes": _dishes(facts, hours)}
+
+
+def state_of(facts: Facts, hours: int) -> Body:
+    """Return the whole state of a window, but for the server's time, from facts that were read."""
+    step = step_of(hours)
+    point = _points(facts.panes, facts.as_of - step, facts.as_of, step, facts)[0]
+    return {
+        **head_of(facts, hours),
+        "metrics": _metrics(facts, hours),
+        "top_dishes": _dishes(facts, hours),
+        "trend_point": point,
+        "late_corrections": _late_corrections(facts, hours),
+    }
+
+
+def head_of(facts: Facts, hours: int) -> Body:
+    """Return what every body of a restaurant begins with."""
+    row = facts.metrics[hours]
+    start = facts.as_of - timedelta(hours=hours)
+    is_partial = facts.first_pane is not None and facts.first_pane > start
+    return {
+        "restaurant": {
+            "id": facts.restaurant_id,
+            "name": row["restaurant_name"],
+            "time_zone": row["time_zone"],
+            "currency_code": row["currency_code"],
+        },
+        "window": {
+            "hours": hours,
+            "start": to_text(start),
+            "end": to_text(facts.as_of),
+            # It ends at as_of, and late orders are counted whenever they come.
+            "state": "provisional",
+            "since": to_text(facts.first_pane) if is_partial else None,
+        },
+        **snapshot_head(facts.published),
+    }
+
+
+def snapshot_head(published: Published) -> Body:
+    """Return what every body says of the snapshot it was read from."""
+    return {
+        "as_of": to_text(published.as_of),
+        "snapshot_id": published.snapshot_id,
+        "published_at": to_text(published.published_at),
+    }
+
+
+def restaurants_of(view: SnapshotView, tenants: frozenset[str] | None) -> list[Body]:
+    """Return id and name of each restaurant that a caller may see, in order of name."""
+    if not has_owner_models(view):
+        return []
+    rows = view.rows(METRICS, tenants=tenants, equals={"window_hours": 1})
+    found = [{"id": row["restaurant_id"], "name": row["restaurant_name"]} for row in rows]
+    return sorted(found, key=lambda each: (str(each["name"]).casefold(), each["id"]))
+
+
+def step_of(hours: int) -> timedelta:
+    """Return how long a point of the trend is."""
+    return _PANE if hours == 1 else timedelta(hours=1)
+
+
+def to_text(moment: datetime | None) -> str | None:
+    """Return an instant in ISO 8601, UTC."""
+    if moment is None:
+        return None
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def money(amount: Decimal | None) -> str | None:
+    """Return an amount as a plain decimal, never with an exponent."""
+    return None if amount is None else format(amount, "f")
+
+
+def _metrics(facts: Facts, hours: int) -> Body:
+    row = facts.metrics[hours]
+    # Half a window of orders is no base: a change against it would be a made-up one.
+    before = facts.as_of - 2 * timedelta(hours=hours)
+    has_base = facts.first_pane is not None and facts.first_pane <= before
+    return {
+        name: {
+            "value": _value(row[name]),
+            "previous": _value(row[f"previous_{name}"]) if has_previous and has_base else None,
+        }
+        for name, has_previous in _METRICS.items()
+    }
+
+
+def _dishes(facts: Facts, hours: int) -> list[Body]:
+    sales = facts.metrics[hours]["sales_amount"]
+    return [
+        {
+            "rank": row["dish_rank"],
+            "dish_id": row["dish_id"],
+            "name": row["dish_name"],
+            "quantity_sold": row["quantity_sold"],
+            "sales_amount": money(row["sales_amount"]),
+            "share": money((row["sales_amount"] / sales).quantize(_SHARE)) if sales else None,
+        }
+        for row in facts.dishes.get(hours, ())
+    ]
+
+
+def _points(
+    panes: Iterable[Mapping[str, Any]],
+    start: datetime,
+    end: datetime,
+    step: timedelta,
+    facts: Facts,
+) -> list[Body]:
+    count = (end - start) // step
+    orders, sales = [0] * count, [Decimal(0)] * count
+    for pane in panes:
+        index = (pane["pane_started_at"] - start) // step
+        if 0 <= index < count:
+            orders[index] += pane["order_count"]
+            sales[index] += pane["sales_amount"]
+    known_from = facts.first_pane or end
+    return [
+        {
+            "start": to_text(start + index * step),
+            "order_count": orders[index] if is_known else None,
+            "sales_amount": money(sales[index].quantize(Decimal("0.01"))) if is_known else None,
+        }
+        for index in range(count)
+        for is_known in (start + (index + 1) * step > known_from,)
+    ]
+
+
+def _late_corrections(facts: Facts, hours: int) -> Body | None:
+    """Return how many orders of the last hour changed a finished pane of this window, and which."""
+    if facts.late_panes is None:
+        return None
+    start = facts.as_of - timedelta(hours=hours)
+    panes: Sequence[datetime] = sorted(
+        pane for pane in facts.late_panes if start <= pane < facts.as_of
+    )
+    return {
+        "order_count": len(panes),
+        "start": to_text(panes[0]) if panes else None,
+        "end": to_text(panes[-1] + _PANE) if panes else None,
+        "panes": [to_text(pane) for pane in sorted(set(panes))],
+    }
+
+
+def _value(value: object) -> object:
+    return money(value) if isinstance(value, Decimal) else value

@@ -1,0 +1,97 @@
+"""What every answer has, errors too: security headers, and its place in the measurements."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import structlog
+from sse_starlette.sse import SendTimeoutError
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from livemart.serve.measurements import Measurements
+from livemart.serve.problems import ProblemError, problem_of
+
+# No path takes more than a form with a token.
+_MOST_BYTES = 64 * 1024
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_ALWAYS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+}
+_UNLESS_GIVEN = {
+    "Cache-Control": "private, no-cache",
+    "Vary": "Authorization, Cookie, Accept",
+}
+
+
+class Envelope:
+    """Wraps the application; a fault of it becomes a problem, its traceback goes to the log."""
+
+    def __init__(self, app: ASGIApp, measurements: Measurements) -> None:
+        self._app = app
+        self._measurements = measurements
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started, status = perf_counter(), 0
+
+        async def send_wrapped(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(raw=message.setdefault("headers", []))
+                for name, value in _ALWAYS.items():
+                    headers[name] = value
+                for name, value in _UNLESS_GIVEN.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        received = 0
+
+        async def receive_limited() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > _MOST_BYTES:
+                raise _too_large()
+            return message
+
+        try:
+            if _announced(scope) > _MOST_BYTES:
+                raise _too_large()
+            await self._app(scope, receive_limited, send_wrapped)
+        except SendTimeoutError:
+            structlog.get_logger().info("slow_client_closed", path=scope["path"])
+        except ProblemError as problem:
+            await problem.response(Request(scope))(scope, receive, send_wrapped)
+        except Exception as error:
+            structlog.get_logger().exception("request_failed", path=scope["path"])
+            if status:
+                raise
+            response = problem_of(error).response(Request(scope))
+            await response(scope, receive, send_wrapped)
+        finally:
+            self._measurements.answered(_route_of(scope), status, perf_counter() - started)
+
+
+def _announced(scope: Scope) -> int:
+    length = Headers(scope=scope).get("content-length", "0")
+    return int(length) if length.isascii() and length.isdigit() else 0
+
+
+def _too_large() -> ProblemError:
+    return ProblemError("REQUEST_TOO_LARGE", "send less than 64 KiB")
+
+
+def _route_of(scope: Scope) -> str:
+    """Return the pattern of the path: a label for each id would have no end."""
+    return str(getattr(scope.get("route"), "path", "none"))

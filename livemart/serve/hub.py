@@ -1,0 +1,178 @@
+"""Watches the store for new snapshots and wakes whoever waits for one.
+
+One poll serves every client of the process. A client never has a backlog in memory: it is woken,
+reads its next event from what all share, and what it missed meanwhile is in the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+import structlog
+
+from livemart.errors import PublishError
+from livemart.publish.reader import StoreReader
+from livemart.publish.served import Published
+from livemart.serve.tokens import TokenBook
+
+POLL = timedelta(milliseconds=150)
+_TOKENS_EVERY = timedelta(seconds=1)
+# Streams wake at least so often, to find out that their session is over.
+_WAKE_EVERY = timedelta(seconds=30)
+
+State = tuple[str, int]
+Topic = tuple[str, int]
+Prepare = Callable[[Published, frozenset[Topic]], Awaitable[None]]
+
+
+class Hub:
+    """Knows the newest snapshot of the store.
+
+    Args:
+        reader: the store.
+        book: is refreshed along the way.
+        now: the wall clock, UTC.
+        poll: time between two looks at the store.
+    """
+
+    def __init__(
+        self,
+        reader: StoreReader,
+        book: TokenBook,
+        *,
+        now: Callable[[], datetime],
+        poll: timedelta = POLL,
+    ) -> None:
+        self.published: Published | None = None
+        self.failure: PublishError | None = None
+        self.is_closing = False
+        self.prepare: Prepare | None = None
+        self._reader = reader
+        self._book = book
+        self._now = now
+        self._poll_s = poll.total_seconds()
+        self._taking: State | None = None
+        self._tick = asyncio.Event()
+        self._topics: Counter[Topic] = Counter()
+        self._clients = 0
+        self._tokens_at: datetime | None = None
+        self._woken_at: datetime | None = None
+
+    @property
+    def clients(self) -> int:
+        """How many streams are open."""
+        return self._clients
+
+    @contextmanager
+    def attend(self, topic: Topic | None = None) -> Iterator[None]:
+        """Count a client while its stream is open; `topic` is computed ahead of its waking."""
+        self._clients += 1
+        if topic is not None:
+            self._topics[topic] += 1
+        try:
+            yield
+        finally:
+            self._clients -= 1
+            if topic is not None:
+                self._topics[topic] -= 1
+                if self._topics[topic] <= 0:
+                    del self._topics[topic]
+
+    async def run(self) -> None:
+        """Look at the store until cancelled; a store that is away is told once, and its return."""
+        while not self.is_closing:
+            await asyncio.sleep(self._poll_s)
+            await self.look()
+
+    async def look(self) -> None:
+        """Look at the store once."""
+        now, known = self._now(), self.published
+        try:
+            if self._tokens_at is None or now - self._tokens_at >= _TOKENS_EVERY:
+                version = self._book.version
+                await asyncio.to_thread(self._book.refresh, now)
+                self._tokens_at = now
+                if self._book.version != version:
+                    self._wake()
+            newest = await asyncio.to_thread(self._reader.newest)
+            self._recovered()
+            # Whatever the store says holds, unless somebody saw more while it was asked.
+            if newest is not None and self.published is known:
+                await self._take(newest)
+        except PublishError as error:
+            self._failed(error)
+        if self._woken_at is None or now - self._woken_at >= _WAKE_EVERY:
+            self._woken_at = now
+            self._wake()
+
+    async def observe(self, published: Published) -> None:
+        """Hear of a snapshot that a reader of the store came upon before the next look."""
+        if self.published is None or is_later(published, self.published):
+            await self._take(published)
+
+    async def _take(self, published: Published) -> None:
+        known, state = self.published, state_of(published)
+        if self._taking == state or (known is not None and state == state_of(known)):
+            return
+        self._taking = state
+        try:
+            if self.prepare is not None and self._topics:
+                await self.prepare(published, frozenset(self._topics))
+        except PublishError as error:
+            self._failed(error)
+        finally:
+            self._taking = None
+        if self.published is known:
+            self.published = published
+            self._wake()
+
+    async def wait(self, seen: Published | None) -> Published | None:
+        """Wait for another snapshot than `seen`; return early, with no other, now and then.
+
+        None means that nothing is published yet, or that the server is closing.
+        """
+        known = self.published
+        is_news = known is not None and (
+            seen is None or not (state_of(known) == state_of(seen) or is_later(seen, known))
+        )
+        if not is_news and not self.is_closing:
+            await self._tick.wait()
+        return None if self.is_closing else self.published
+
+    def close(self) -> None:
+        """Let every stream come to its end."""
+        self.is_closing = True
+        self._wake()
+
+    def _wake(self) -> None:
+        tick, self._tick = self._tick, asyncio.Event()
+        tick.set()
+
+    def _failed(self, error: PublishError) -> None:
+        if self.failure is None:
+            structlog.get_logger().warning("store_unreachable", error=str(error))
+        self.failure = error
+
+    def _recovered(self) -> None:
+        if self.failure is not None:
+            structlog.get_logger().info("store_back")
+        self.failure = None
+
+
+def state_of(published: Published) -> State:
+    """Return what tells two snapshots apart; ids begin anew with another epoch."""
+    return published.epoch, published.snapshot_id
+
+
+def is_same(one: Published, other: Published) -> bool:
+    """Return True if both are the same snapshot."""
+    return state_of(one) == state_of(other)
+
+
+def is_later(one: Published, other: Published) -> bool:
+    """Return True if both are of one epoch and `one` came after `other`."""
+    return one.epoch == other.epoch and one.snapshot_id > other.snapshot_id

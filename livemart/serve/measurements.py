@@ -1,0 +1,51 @@
+"""Numbers about the server for Prometheus; the keys are those of the log events."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+
+
+class Measurements:
+    """The measurements of one server, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "livemart_requests", "Answers.", ["route", "status"], registry=self._registry
+        )
+        self._durations = Histogram(
+            "livemart_request_duration_seconds",
+            "Time to the end of an answer, streams left out.",
+            ["route"],
+            buckets=_BUCKETS,
+            registry=self._registry,
+        )
+        self._events = Counter(
+            "livemart_events", "Events sent to push clients.", ["route"], registry=self._registry
+        )
+        self.streams = Gauge("livemart_streams", "Open streams.", registry=self._registry)
+        self.snapshot_id = Gauge(
+            "livemart_snapshot_id", "Newest published snapshot.", registry=self._registry
+        )
+        self.staleness = Gauge(
+            "livemart_staleness_seconds", "Age of the newest snapshot.", registry=self._registry
+        )
+        self.store_up = Gauge(
+            "livemart_store_up", "1 if the store answers, else 0.", registry=self._registry
+        )
+
+    def answered(self, route: str, status: int, took_s: float) -> None:
+        """Count an answer."""
+        self._requests.labels(route, str(status)).inc()
+        if not route.endswith("/stream"):
+            self._durations.labels(route).observe(took_s)
+
+    def sent(self, route: str, events: int = 1) -> None:
+        """Count events of a stream."""
+        self._events.labels(route).inc(events)
+
+    def render(self) -> bytes:
+        """Return the text that Prometheus reads."""
+        return generate_latest(self._registry)

@@ -1,0 +1,114 @@
+"""Pull queries about one restaurant: one answer from the newest snapshot."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Path, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from livemart.serve import schemas
+from livemart.serve.answers import Kind, RestaurantBodies, to_json
+from livemart.serve.auth import Caller, current_caller
+from livemart.serve.bodies import restaurants_of, snapshot_head
+from livemart.serve.facts import WINDOWS
+from livemart.serve.forms import JSON, answer, choose_form, etag_of
+from livemart.serve.problems import ProblemError
+from livemart.serve.serving import serving_of
+
+Window = Annotated[
+    Literal["1h", "24h", "168h"], Query(description="Length of the window that ends at `as_of`.")
+]
+RestaurantId = Annotated[str, Path(min_length=1, max_length=200, description="As in the data.")]
+
+
+async def require_caller(request: Request) -> Caller:
+    """Return who asks; on the event loop, since it asks only memory."""
+    return current_caller(request)
+
+
+CallerOf = Annotated[Caller, Depends(require_caller)]
+
+router = APIRouter(prefix="/v1/restaurants", tags=["restaurants"])
+
+
+@router.get("", responses=schemas.answers(schemas.Restaurants))
+async def restaurants(request: Request, caller: CallerOf) -> Response:
+    """List the restaurants that you may see."""
+    choose_form(request, [JSON])
+    serving = serving_of(request)
+
+    def read(view: Any) -> bytes:
+        found = {"restaurants": restaurants_of(view, caller.tenants)}
+        return to_json({**snapshot_head(view.published), **found})
+
+    found = await serving.answers.read(("restaurants", caller.tenants), read)
+    return answer(request, found.value, etag_of(found.published, "restaurants", caller.tenants))
+
+
+@router.get("/{restaurant_id}/metrics", responses=schemas.answers(schemas.Metrics))
+async def metrics(
+    request: Request, caller: CallerOf, restaurant_id: RestaurantId, window: Window = "24h"
+) -> Response:
+    """Orders, sales, average order and customers of a window, beside the window before."""
+    return await _answer(request, caller, restaurant_id, "metrics", WINDOWS[window])
+
+
+@router.get("/{restaurant_id}/top-dishes", responses=schemas.answers(schemas.TopDishes))
+async def top_dishes(
+    request: Request, caller: CallerOf, restaurant_id: RestaurantId, window: Window = "24h"
+) -> Response:
+    """The three dishes sold most in a window, and their share of its sales."""
+    return await _answer(request, caller, restaurant_id, "top-dishes", WINDOWS[window])
+
+
+@router.get("/{restaurant_id}/trend", responses=schemas.answers(schemas.Trend))
+async def trend(
+    request: Request, caller: CallerOf, restaurant_id: RestaurantId, window: Window = "24h"
+) -> Response:
+    """The course of a window in points of 5 minutes or an hour, and of the same a week before."""
+    choose_form(request, [JSON])
+    require_own(caller, restaurant_id)
+    found = await serving_of(request).answers.trend(restaurant_id, WINDOWS[window])
+    if found is None:
+        raise unknown_restaurant()
+    etag = etag_of(found.published, "trend", restaurant_id, window)
+    return answer(request, found.value, etag)
+
+
+def require_own(caller: Caller, restaurant_id: str) -> None:
+    """Refuse a foreign restaurant before anything is read: exactly as an unknown one.
+
+    Raises:
+        ProblemError: RESTAURANT_UNKNOWN.
+    """
+    if not caller.may_see(restaurant_id):
+        raise unknown_restaurant()
+
+
+def unknown_restaurant() -> ProblemError:
+    """Return the one answer for a foreign and for an unknown id."""
+    return ProblemError("RESTAURANT_UNKNOWN", "no restaurant of this id is yours to see")
+
+
+async def find_restaurant(request: Request, caller: Caller, restaurant_id: str) -> RestaurantBodies:
+    """Return the bodies of a restaurant that the caller may see.
+
+    Raises:
+        ProblemError: RESTAURANT_UNKNOWN, NOTHING_PUBLISHED.
+    """
+    require_own(caller, restaurant_id)
+    found = await serving_of(request).answers.restaurant(restaurant_id)
+    if found is None:
+        raise unknown_restaurant()
+    return found
+
+
+async def _answer(
+    request: Request, caller: Caller, restaurant_id: str, kind: Kind, hours: int
+) -> Response:
+    choose_form(request, [JSON])
+    found = await find_restaurant(request, caller, restaurant_id)
+    etag = etag_of(found.facts.published, kind, restaurant_id, hours)
+    return answer(request, found.get(kind, hours), etag)

@@ -1,0 +1,160 @@
+"""The server beside whatever the main thread does, from taking the address to a clean end."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+from livemart.errors import ConfigError, StateError
+from livemart.publish.reader import StoreReader
+from livemart.serve.app import create_app
+from livemart.serve.auth import is_loopback_name
+from livemart.serve.serving import Serving
+from livemart.serve.tokens import TokenStore
+from livemart.settings import Settings
+
+# Streams end at once; only answers under way are waited for.
+_PATIENCE_S = 5
+_BACKLOG = 4_096
+
+
+class _Server(uvicorn.Server):
+    """Ends the streams before it waits for its connections: they would never end by themselves."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        serving: Serving = self.config.app.state.serving  # type: ignore[union-attr]
+        serving.hub.close()
+        await super().shutdown(sockets)
+
+
+@contextmanager
+def open_server(settings: Settings, failed: Callable[[], None]) -> Iterator[str]:
+    """Serve until the block ends; yield what to tell whoever started it.
+
+    Args:
+        settings: store, host and port.
+        failed: is called from another thread should the server end before the block does.
+
+    Yields:
+        One or two lines: where it listens, and whether a token is needed.
+
+    Raises:
+        ConfigError: STORE_NOT_SET; TOKENS_NEEDED, if others could reach it and there is no token.
+        StateError: ADDRESS_TAKEN; SERVER_ENDED, when the block ends after the server.
+        PublishError: STORE_UNREACHABLE, while it must be known whether there are tokens.
+    """
+    url = settings.store_url
+    if url is None:
+        raise ConfigError(
+            "STORE_NOT_SET",
+            "store: found 'none': there is nothing to serve from",
+            hint="leave `store` out, or name a SQLite file or a PostgreSQL database",
+        )
+    tokens = TokenStore(url)
+    reader = StoreReader.open(url)
+    try:
+        require_tokens(settings, tokens)
+        with _bind(settings) as listener:
+            app = create_app(settings, reader, tokens)
+            with _running(app, listener, failed):
+                yield _greet(settings, _address(settings.host, listener), tokens)
+    finally:
+        reader.close()
+        tokens.close()
+
+
+def require_tokens(settings: Settings, tokens: TokenStore) -> None:
+    """Refuse to open the door to a network as long as nobody needs a key.
+
+    Raises:
+        ConfigError: TOKENS_NEEDED.
+    """
+    if is_loopback_name(settings.host) or tokens.version() > 0:
+        return
+    raise ConfigError(
+        "TOKENS_NEEDED",
+        f"host: found {settings.host}, which others can reach, and no token was ever made",
+        hint="run `livemart token create --admin --name me`, or leave --host out",
+    )
+
+
+@contextmanager
+def _running(app: FastAPI, listener: socket.socket, failed: Callable[[], None]) -> Iterator[None]:
+    server = _Server(
+        uvicorn.Config(
+            app,
+            http="h11",
+            ws="none",
+            loop="asyncio",
+            lifespan="on",
+            # Events are told by structlog.
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            backlog=_BACKLOG,
+            timeout_graceful_shutdown=_PATIENCE_S,
+        )
+    )
+    is_wanted = True
+
+    def run() -> None:
+        try:
+            asyncio.run(server.serve(sockets=[listener]))
+        finally:
+            if is_wanted:
+                failed()
+
+    thread = threading.Thread(target=run, name="server", daemon=True)
+    thread.start()
+    try:
+        yield
+        if not thread.is_alive():
+            raise StateError(
+                "SERVER_ENDED",
+                "the server ended by itself; the lines above say why",
+                hint="start it again; if it is ours, please report it",
+            )
+    finally:
+        is_wanted = False
+        server.should_exit = True
+        thread.join(2 * _PATIENCE_S)
+
+
+@contextmanager
+def _bind(settings: Settings) -> Iterator[socket.socket]:
+    """Take the address before anything slow begins."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((settings.host, settings.port))
+            # Who comes before the server is ready waits for it.
+            listener.listen(_BACKLOG)
+        except OSError as error:
+            raise StateError(
+                "ADDRESS_TAKEN",
+                f"host, port: found {settings.host}:{settings.port}: {error.strerror or error}",
+                hint="stop what listens there, or choose another --port",
+            ) from error
+        yield listener
+    finally:
+        listener.close()
+
+
+def _greet(settings: Settings, address: str, tokens: TokenStore) -> str:
+    told = f"serving {settings.public_url or address}/"
+    if tokens.version() == 0:
+        told += "\nno token was made yet: whoever is at this machine may see everything"
+    return told
+
+
+def _address(host: str, listener: socket.socket) -> str:
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{listener.getsockname()[1]}"

@@ -1,0 +1,314 @@
+"""Access tokens: who may read what. Kept as hashes in the serving store, in tables of their own.
+
+A token is `lm_<token_id>_<secret>`. The secret is 32 random bytes, so one SHA-256 is enough: no
+list of likely passwords leads to it. The id finds the row, the secret is compared in constant time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from livemart.errors import StateError
+from livemart.publish.store import open_engine, reached
+
+Scope = Literal["admin", "restaurants"]
+_FORM = re.compile(r"lm_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
+_SESSION_KEY = "session_key"
+_VERSION = "tokens_version"
+# Longer without an answer of the store, and nobody is let in: a revoked token might be.
+_TRUSTED_FOR = timedelta(seconds=60)
+
+_METADATA = sa.MetaData()
+_TOKENS = sa.Table(
+    "livemart_tokens",
+    _METADATA,
+    sa.Column("token_id", sa.String(12), primary_key=True),
+    sa.Column("token_hash", sa.String(64), nullable=False),
+    sa.Column("name", sa.String(200), nullable=False),
+    sa.Column("scope", sa.String(20), nullable=False),
+    sa.Column("restaurants", sa.Text, nullable=False),
+    # Seconds since 1970, UTC: the same in every dialect.
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("expires_at", sa.BigInteger),
+    sa.Column("revoked_at", sa.BigInteger),
+)
+_SECRETS = sa.Table(
+    "livemart_secrets",
+    _METADATA,
+    sa.Column("name", sa.String(40), primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token as it is kept. `restaurants` is empty for an admin's; times are UTC."""
+
+    token_id: str
+    token_hash: str
+    name: str
+    scope: Scope
+    restaurants: frozenset[str]
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+
+    def is_valid(self, now: datetime) -> bool:
+        """Return True if the token is neither revoked nor expired."""
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+    def state(self, now: datetime) -> str:
+        """Return `valid`, `revoked` or `expired`."""
+        if self.revoked_at is not None:
+            return "revoked"
+        return "valid" if self.is_valid(now) else "expired"
+
+
+class TokenStore:
+    """The tables of tokens and of the key that signs sessions, in the store at `url`.
+
+    They are made with the first token, and no rebuild of the served models touches them. Reading
+    takes no lock and makes nothing: a server may well run before there is a store.
+    """
+
+    def __init__(
+        self, url: str, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self._url = url
+        self._now = now
+        self._reading = open_engine(url)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._reading.dispose()
+
+    def create(
+        self,
+        name: str,
+        *,
+        restaurants: Sequence[str] = (),
+        is_admin: bool = False,
+        lasts: timedelta | None = None,
+    ) -> tuple[str, Token]:
+        """Make a token; its text is returned once and kept nowhere.
+
+        Args:
+            name: whom it is for, for people's eyes.
+            restaurants: what it may read, unless it is an admin's.
+            is_admin: it may read everything.
+            lasts: from now until it expires; None is for ever.
+        """
+        token_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+        now = self._now().replace(microsecond=0)
+        token = Token(
+            token_id=token_id,
+            token_hash=_hash(secret),
+            name=name,
+            scope="admin" if is_admin else "restaurants",
+            restaurants=frozenset() if is_admin else frozenset(restaurants),
+            created_at=now,
+            expires_at=now + lasts if lasts is not None else None,
+            revoked_at=None,
+        )
+        with self._write() as connection:
+            connection.execute(sa.insert(_TOKENS).values(**_to_row(token)))
+        return f"lm_{token_id}_{secret}", token
+
+    def revoke(self, token_id: str) -> Token:
+        """Take a token's right away, for good; it stays in the list.
+
+        Raises:
+            StateError: TOKEN_UNKNOWN.
+        """
+        with self._write() as connection:
+            wanted = sa.select(_TOKENS).where(_TOKENS.c.token_id == token_id)
+            row = connection.execute(wanted).one_or_none()
+            if row is None:
+                raise StateError(
+                    "TOKEN_UNKNOWN",
+                    f"token revoke: found {token_id!r}",
+                    hint="give an id that `livemart token list` shows",
+                )
+            token = _from_row(row)
+            if token.revoked_at is None:
+                token = replace(token, revoked_at=self._now().replace(microsecond=0))
+                connection.execute(
+                    sa.update(_TOKENS)
+                    .where(_TOKENS.c.token_id == token_id)
+                    .values(revoked_at=_seconds(token.revoked_at))
+                )
+        return token
+
+    def tokens(self) -> list[Token]:
+        """Return all tokens, the oldest first."""
+        query = sa.select(_TOKENS).order_by(_TOKENS.c.created_at, _TOKENS.c.token_id)
+        return [_from_row(row) for row in self._read(query)]
+
+    def version(self) -> int:
+        """Return a number that rises with every change of the tokens; 0 before the first."""
+        found = self._read(sa.select(_SECRETS.c.value).where(_SECRETS.c.name == _VERSION))
+        return int(found[0].value) if found else 0
+
+    def session_key(self) -> str:
+        """Return the key that signs sessions; empty before the first token."""
+        found = self._read(sa.select(_SECRETS.c.value).where(_SECRETS.c.name == _SESSION_KEY))
+        return str(found[0].value) if found else ""
+
+    def _read(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
+        """Return the rows; none if the tables are not there."""
+        with reached(self._reading):
+            if not self._may_exist():
+                return []
+            try:
+                with self._reading.begin() as connection:
+                    return connection.execute(query).all()
+            except (sa.exc.OperationalError, sa.exc.ProgrammingError):
+                with self._reading.connect() as connection:
+                    if sa.inspect(connection).has_table(_SECRETS.name):
+                        raise
+                return []
+
+    def _may_exist(self) -> bool:
+        database = self._reading.url.database
+        is_file = self._reading.dialect.name == "sqlite"
+        return not is_file or Path(database or "").exists()
+
+    @contextmanager
+    def _write(self) -> Iterator[sa.Connection]:
+        """Open a transaction in which the tables exist, and raise the version at its end."""
+        writing = open_engine(self._url, writes=True)
+        try:
+            with reached(writing), writing.begin() as connection:
+                _METADATA.create_all(connection)
+                _insert_once(connection, _VERSION, "0")
+                _insert_once(connection, _SESSION_KEY, secrets.token_urlsafe(48))
+                # Held until the end: two writers at once cannot come to the same number.
+                connection.execute(
+                    sa.update(_SECRETS).where(_SECRETS.c.name == _VERSION).values(value=_RAISED)
+                )
+                yield connection
+        finally:
+            writing.dispose()
+
+
+_RAISED = sa.cast(sa.cast(_SECRETS.c.value, sa.BigInteger) + 1, sa.Text)
+
+
+def _insert_once(connection: sa.Connection, name: str, value: str) -> None:
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    row = {"name": name, "value": value}
+    connection.execute(insert(_SECRETS).values(row).on_conflict_do_nothing())
+
+
+class TokenBook:
+    """The tokens in memory: a request is judged without asking the store.
+
+    `refresh` brings it up to date; what another process changed holds from the next call on.
+    """
+
+    def __init__(self, store: TokenStore) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._version = -1
+        self._tokens: Mapping[str, Token] = {}
+        self._read_at: datetime | None = None
+        self._had_tokens = False
+        self.session_key = ""
+
+    @property
+    def version(self) -> int:
+        """The version of the tokens that are held; -1 before the first reading."""
+        return self._version
+
+    @property
+    def is_empty(self) -> bool:
+        """True if no token was ever made. Revoked ones count: who made one wants a door.
+
+        A store that is lost together with its tokens does not open the door of this process.
+        """
+        return self._version >= 0 and not self._had_tokens
+
+    def is_trusted(self, now: datetime) -> bool:
+        """Return True if the store was asked lately enough to believe what is held."""
+        return self._read_at is not None and now - self._read_at < _TRUSTED_FOR
+
+    def refresh(self, now: datetime) -> None:
+        """Read the tokens again if they changed.
+
+        Raises:
+            PublishError: STORE_UNREACHABLE.
+        """
+        with self._lock:
+            version = self._store.version()
+            if version != self._version:
+                self.session_key = self._store.session_key()
+                self._tokens = {token.token_id: token for token in self._store.tokens()}
+                self._version = version
+                self._had_tokens = self._had_tokens or bool(self._tokens)
+            self._read_at = now
+
+    def find(self, text: str) -> Token | None:
+        """Return the token of this text, valid or not; None if there is none."""
+        form = _FORM.fullmatch(text)
+        token = self._tokens.get(form[1]) if form else None
+        # The comparison takes the same time for an unknown id.
+        given = _hash(form[2]) if form else _hash(text)
+        is_same = hmac.compare_digest(given, token.token_hash if token else "0" * 64)
+        return token if is_same else None
+
+    def by_id(self, token_id: str) -> Token | None:
+        """Return the token of this id, valid or not."""
+        return self._tokens.get(token_id)
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _to_row(token: Token) -> dict[str, object]:
+    return {
+        "token_id": token.token_id,
+        "token_hash": token.token_hash,
+        "name": token.name,
+        "scope": token.scope,
+        "restaurants": json.dumps(sorted(token.restaurants)),
+        "created_at": _seconds(token.created_at),
+        "expires_at": _seconds(token.expires_at),
+        "revoked_at": _seconds(token.revoked_at),
+    }
+
+
+def _from_row(row: sa.Row[tuple[object, ...]]) -> Token:
+    values = row._mapping
+    return Token(
+        token_id=values["token_id"],
+        token_hash=values["token_hash"],
+        name=values["name"],
+        scope=cast(Scope, values["scope"]),
+        restaurants=frozenset(json.loads(values["restaurants"])),
+        created_at=datetime.fromtimestamp(values["created_at"], UTC),
+        expires_at=_instant(values["expires_at"]),
+        revoked_at=_instant(values["revoked_at"]),
+    )
+
+
+def _seconds(moment: datetime | None) -> int | None:
+    return None if moment is None else int(moment.timestamp())
+
+
+def _instant(seconds: int | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,111 @@
+"""The application over a store that a test fills, and the server in a thread of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from time import monotonic, sleep
+
+from starlette.testclient import TestClient
+
+from livemart.publish.reader import StoreReader
+from livemart.serve.app import create_app
+from livemart.serve.auth import Attempts
+from livemart.serve.server import open_server
+from livemart.serve.serving import Serving
+from livemart.serve.tokens import TokenStore
+from livemart.settings import Settings, load_settings
+
+ADDRESS = "http://127.0.0.1:8000"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A running application: a client of it, its store and its tokens."""
+
+    client: TestClient
+    url: str
+    tokens: TokenStore
+    serving: Serving
+
+    def until(self, is_true: Callable[[], bool], within_s: float = 10) -> None:
+        """Wait until something is true; the hub looks at the store by itself."""
+        wait_until(is_true, within_s)
+
+    def shows(self, snapshot_id: int) -> bool:
+        """Return True once readers see this snapshot."""
+        published = self.serving.hub.published
+        return published is not None and published.snapshot_id == snapshot_id
+
+    def learn_tokens(self) -> None:
+        """Read the tokens now, not with the next look."""
+        self.serving.book.refresh(self.serving.now())
+
+    def bearer(self, *restaurants: str) -> dict[str, str]:
+        """Return the header of a new token for these restaurants; for all if none is named."""
+        return bearer(self.make_token(*restaurants))
+
+    def make_token(self, *restaurants: str, lasts: timedelta | None = None) -> str:
+        """Return a new token that the server knows."""
+        text, _ = self.tokens.create(
+            "test", restaurants=restaurants, is_admin=not restaurants, lasts=lasts
+        )
+        self.learn_tokens()
+        return text
+
+
+def bearer(token: str) -> dict[str, str]:
+    """Return the header that sends a token."""
+    return {"Authorization": f"Bearer {token}"}
+
+
+def wait_until(is_true: Callable[[], bool], within_s: float = 10) -> None:
+    """Wait until something is true, and fail if it does not come."""
+    ends_at = monotonic() + within_s
+    while not is_true():
+        assert monotonic() < ends_at, "it did not come true in time"
+        sleep(0.02)
+
+
+def make_settings(folder: Path, **flags: object) -> Settings:
+    """Return settings whose warehouse, and so whose store, lies in `folder`."""
+    given: Mapping[str, object] = {"warehouse": folder / "warehouse", **flags}
+    return load_settings(given, environ={}, directory=folder)
+
+
+@contextmanager
+def site(
+    folder: Path,
+    *,
+    page: bool = False,
+    attempts: int = 1_000_000,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    peer: str = "127.0.0.1",
+    **flags: object,
+) -> Iterator[Site]:
+    """Run the application in this process, without a socket."""
+    settings = make_settings(folder, **flags)
+    url = settings.store_url
+    assert url is not None
+    tokens, reader = TokenStore(url, now=now), StoreReader.open(url)
+    app = create_app(settings, reader, tokens, page=page, attempts=Attempts(attempts), now=now)
+    try:
+        with TestClient(app, base_url=ADDRESS, client=(peer, 4711)) as client:
+            yield Site(client, url, tokens, app.state.serving)
+    finally:
+        reader.close()
+        tokens.close()
+
+
+@contextmanager
+def server(folder: Path, **flags: object) -> Iterator[tuple[str, int]]:
+    """Run the real server in a thread; yield host and port."""
+    settings = make_settings(folder, port=0, **flags)
+    with open_server(settings, lambda: None) as greeting:
+        found = re.search(r"http://([\d.]+):(\d+)/", greeting)
+        assert found is not None
+        yield found[1], int(found[2])

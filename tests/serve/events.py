@@ -1,0 +1,104 @@
+"""A client of server-sent events on a bare socket: it sees what is sent, when, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event, or a comment alone (`kind` is then `comment`)."""
+
+    kind: str
+    event_id: str | None
+    data: Any
+
+
+@dataclass(slots=True)
+class Stream:
+    """An open response. `status` and `headers` are there when it is."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    _reader: asyncio.StreamReader
+    _text: str = ""
+    comments: list[str] = field(default_factory=list)
+
+    async def next(self, within_s: float = 10) -> Event | None:
+        """Return the next event that is none of retry and comment; None at the end."""
+        while True:
+            block = await asyncio.wait_for(self._block(), within_s)
+            if block is None:
+                return None
+            event = _parse(block)
+            if event.kind == "comment":
+                self.comments.append(str(event.data))
+            elif event.kind != "retry":
+                return event
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Yield events until the server ends the stream."""
+        while (event := await self.next(within_s=120)) is not None:
+            yield event
+
+    async def _block(self) -> str | None:
+        while "\n\n" not in self._text:
+            chunk = await _read_chunk(self._reader)
+            if not chunk:
+                return None
+            self._text += chunk.decode()
+        block, _, self._text = self._text.partition("\n\n")
+        return block
+
+
+@asynccontextmanager
+async def open_stream(
+    address: tuple[str, int], path: str, headers: Mapping[str, str] | None = None
+) -> AsyncIterator[Stream]:
+    """Ask for a stream; leaving the block breaks the connection off."""
+    reader, writer = await asyncio.open_connection(*address)
+    try:
+        sent = {"Host": f"{address[0]}:{address[1]}", "Accept": "text/event-stream"}
+        lines = [f"{name}: {value}" for name, value in {**sent, **(headers or {})}.items()]
+        writer.write("\r\n".join([f"GET {path} HTTP/1.1", *lines, "", ""]).encode())
+        await writer.drain()
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        first, *rest = head.strip().split("\r\n")
+        pairs = (line.partition(": ") for line in rest)
+        found = {name.lower(): value for name, _, value in pairs}
+        body = b""
+        if length := found.get("content-length"):
+            body = await reader.readexactly(int(length))
+        yield Stream(int(first.split()[1]), found, body, reader)
+    finally:
+        writer.close()
+
+
+async def _read_chunk(reader: asyncio.StreamReader) -> bytes:
+    """Read one chunk of a chunked body; nothing at its end, however it ends."""
+    try:
+        size = int((await reader.readuntil(b"\r\n")).strip(), 16)
+        chunk = await reader.readexactly(size + 2)
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return b""
+    return chunk[:-2]
+
+
+def _parse(block: str) -> Event:
+    fields: dict[str, list[str]] = {}
+    for line in block.split("\n"):
+        name, _, value = line.partition(":")
+        fields.setdefault(name, []).append(value.removeprefix(" "))
+    if "data" in fields:
+        kind = fields.get("event", ["message"])[-1]
+        event_id = fields["id"][-1] if "id" in fields else None
+        return Event(kind, event_id, json.loads("\n".join(fields["data"])))
+    if "retry" in fields:
+        return Event("retry", None, fields["retry"][-1])
+    return Event("comment", None, "\n".join(fields.get("", [])))

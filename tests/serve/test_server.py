@@ -1,0 +1,276 @@
+"""`serve` and `token` as processes: the way in, clean ends, and what is refused at the start."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from time import monotonic
+
+import httpx2
+import pytest
+from click.testing import CliRunner
+
+from livemart.cli import cli
+from livemart.errors import ConfigError, StateError
+from livemart.serve import server as server_module
+from livemart.serve.server import open_server
+from tests.serve.apps import bearer, make_settings, server, site, wait_until
+from tests.serve.events import open_stream
+from tests.serve.stores import fill_store, reference_tables
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@contextmanager
+def serving(warehouse: Path, *flags: str) -> Iterator[tuple[subprocess.Popen[str], int, list[str]]]:
+    """Run `livemart serve` and yield the process, its port and the lines it said so far."""
+    command = [sys.executable, str(ROOT / "runner.py"), "serve", "--warehouse", str(warehouse)]
+    process = subprocess.Popen(
+        [*command, "--port", "0", *flags], stderr=subprocess.PIPE, text=True, cwd=warehouse.parent
+    )
+    assert process.stderr is not None
+    said = [process.stderr.readline()]
+    drain = threading.Thread(target=lambda: said.extend(process.stderr or ()), daemon=True)
+    drain.start()
+    try:
+        found = re.search(r"serving http://127\.0\.0\.1:(\d+)/", said[0])
+        assert found is not None, said
+        yield process, int(found[1]), said
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait(10)
+        drain.join(10)
+        process.stderr.close()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_it_ends_at_once_with_clients_connected(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    warehouse = tmp_path / "warehouse"
+    fill_store(f"sqlite:///{warehouse}/_livemart/serving.db", reference_tables([]))
+
+    async def watch(process: subprocess.Popen[str], port: int) -> tuple[float, list[object]]:
+        address = ("127.0.0.1", port)
+        paths = ["/v1/restaurants/r1/stream", "/v1/models/restaurant_top_dishes/stream"] * 10
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+            opened = asyncio.Semaphore(0)
+
+            async def listen(path: str) -> object:
+                async with open_stream(address, path) as stream:
+                    assert await stream.next() is not None
+                    opened.release()
+                    return await stream.next(within_s=30)
+
+            tasks = [group.create_task(listen(path)) for path in paths]
+            for _ in paths:
+                await opened.acquire()
+            process.send_signal(number)
+            began = monotonic()
+            await asyncio.to_thread(process.wait, 30)
+            took = monotonic() - began
+        return took, [task.result() for task in tasks]
+
+    with serving(warehouse) as (process, port, _):
+        took, last = asyncio.run(watch(process, port))
+
+    assert process.returncode == code
+    assert last == [None] * 20
+    assert took < 3
+
+
+def test_it_serves_before_there_is_a_store_and_shows_what_another_process_fills(
+    tmp_path: Path,
+) -> None:
+    warehouse = tmp_path / "warehouse"
+    with serving(warehouse) as (_, port, said):
+        with httpx2.Client(base_url=f"http://127.0.0.1:{port}") as client:
+            assert client.get("/healthz").status_code == 200
+            assert client.get("/readyz").status_code == 503
+
+            fill_store(f"sqlite:///{warehouse}/_livemart/serving.db", reference_tables([]))
+            wait_until(lambda: client.get("/readyz").status_code == 200)
+
+            assert client.get("/v1/restaurants/r1/metrics").json()["snapshot_id"] == 1
+        wait_until(lambda: len(said) > 1)
+    assert "no token was made yet: whoever is at this machine may see everything" in said[1]
+
+
+def test_tokens_are_made_listed_and_revoked_by_command(tmp_path: Path) -> None:
+    runner, places = CliRunner(), ["--warehouse", str(tmp_path / "warehouse")]
+
+    made = runner.invoke(cli, ["token", "create", "--name", "till", "--restaurant", "r1", *places])
+    listed = runner.invoke(cli, ["token", "list", "--output", "json", *places])
+
+    text = made.stdout.strip()
+    (token,) = json.loads(listed.stdout)
+    assert re.fullmatch(r"lm_[0-9a-f]{12}_\S{43}", text)
+    assert f"token {token['token_id']} (till) reads r1, until " in made.stderr
+    assert (token["name"], token["restaurants"], token["state"]) == ("till", ["r1"], "valid")
+    lasts = datetime.fromisoformat(token["expires_at"]) - datetime.now(UTC)
+    assert timedelta(days=89) < lasts <= timedelta(days=90)
+    assert text.split("_", 2)[2] not in listed.stdout
+
+    revoked = runner.invoke(cli, ["token", "revoke", token["token_id"], *places])
+    table = runner.invoke(cli, ["token", "list", *places])
+    assert (revoked.exit_code, table.stdout.split()[-1]) == (0, "revoked")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["create", "--name", "x"], "give --restaurant ID (once or more), or --admin"),
+        (["create", "--name", "x", "--admin", "--restaurant", "r1"], "give --restaurant ID"),
+        (["create", "--name", "x", "--admin", "--expires", "soon"], "WRONG_SETTING: --expires"),
+        (["create", "--name", "x", "--admin", "--store", "none"], "STORE_NOT_SET"),
+        (["revoke", "nobody"], "TOKEN_UNKNOWN"),
+    ],
+)
+def test_a_wrong_token_command_says_what_to_do(
+    tmp_path: Path, arguments: list[str], told: str
+) -> None:
+    places = ["--warehouse", str(tmp_path / "warehouse")]
+
+    answer = CliRunner().invoke(cli, ["token", *arguments, *places])
+
+    assert answer.exit_code == 2
+    assert told in answer.stderr
+
+
+def test_no_tokens_are_listed_before_the_first(tmp_path: Path) -> None:
+    answer = CliRunner().invoke(cli, ["token", "list", "--warehouse", str(tmp_path)])
+
+    assert answer.stdout == "no token was made yet\n  next: run `token create`\n"
+
+
+def test_a_token_may_last_for_ever(tmp_path: Path) -> None:
+    places = ["--warehouse", str(tmp_path)]
+    flags = ["--name", "me", "--admin", "--expires", "never"]
+
+    answer = CliRunner().invoke(cli, ["token", "create", *flags, *places])
+
+    assert "(me) reads everything, for ever; it is not shown again" in answer.stderr
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com"])
+def test_a_network_is_refused_before_there_is_a_token(tmp_path: Path, host: str) -> None:
+    flags = ["--warehouse", str(tmp_path), "--host", host, "--port", "0"]
+
+    answer = CliRunner().invoke(cli, ["serve", *flags])
+
+    assert answer.exit_code == 2
+    assert answer.stderr.startswith(f"TOKENS_NEEDED: host: found {host}, which others can reach")
+    assert "next: run `livemart token create --admin --name me`" in answer.stderr
+
+
+def test_with_a_token_a_network_is_served_to_those_who_have_one(tmp_path: Path) -> None:
+    warehouse = tmp_path / "warehouse"
+    made = CliRunner().invoke(
+        cli, ["token", "create", "--name", "me", "--admin", "--warehouse", str(warehouse)]
+    )
+    settings = make_settings(tmp_path, host="0.0.0.0", port=0)
+    fill_store(str(settings.store_url), reference_tables([]))
+
+    with open_server(settings, lambda: None) as greeting:
+        port = re.findall(r"\d+", greeting)[-1]
+        with httpx2.Client(base_url=f"http://127.0.0.1:{port}") as client:
+            path = "/v1/restaurants/r1/metrics"
+            answers = [client.get(path), client.get(path, headers=bearer(made.stdout.strip()))]
+
+    assert [answer.status_code for answer in answers] == [401, 200]
+
+
+def test_a_taken_address_is_an_error_before_anything_else(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        flags = ["--warehouse", str(tmp_path), "--port", str(other.getsockname()[1])]
+
+        answer = CliRunner().invoke(cli, ["serve", *flags])
+
+    assert answer.exit_code == 2
+    assert answer.stderr.startswith("ADDRESS_TAKEN: host, port: found 127.0.0.1:")
+
+
+def test_without_a_store_there_is_nothing_to_serve(tmp_path: Path) -> None:
+    flags = ["--warehouse", str(tmp_path), "--store", "none", "--port", "0"]
+
+    answer = CliRunner().invoke(cli, ["serve", *flags])
+
+    assert (answer.exit_code, answer.stderr.partition(":")[0]) == (2, "STORE_NOT_SET")
+
+
+def test_a_server_that_ends_by_itself_is_told_and_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        return
+
+    monkeypatch.setattr(server_module._Server, "serve", fail)
+    told = threading.Event()
+
+    with (
+        pytest.raises(StateError, match="SERVER_ENDED"),
+        open_server(make_settings(tmp_path, port=0), told.set),
+    ):
+        assert told.wait(10)
+
+
+def test_the_block_of_a_server_ends_it(tmp_path: Path) -> None:
+    with server(tmp_path) as (host, port), httpx2.Client() as client:
+        assert client.get(f"http://{host}:{port}/healthz").status_code == 200
+
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((host, port), timeout=1)
+
+
+def test_a_stale_snapshot_is_not_ready_and_still_answers(tmp_path: Path) -> None:
+    now = [datetime(2026, 3, 2, 12, tzinfo=UTC)]
+    with site(tmp_path, now=lambda: now[0], every="5s") as one:
+        fill_store(one.url, reference_tables([]), now=now[0])
+        one.until(lambda: one.shows(1))
+        assert one.client.get("/readyz").json()["status"] == "ready"
+
+        now[0] += timedelta(seconds=11)
+
+        answer = one.client.get("/readyz")
+        assert (answer.status_code, answer.json()["code"]) == (503, "STORE_STALE")
+        assert answer.json()["detail"] == "the newest snapshot is 11s old; one is due every 5s"
+        assert one.client.get("/v1/restaurants/r1/metrics").status_code == 200
+
+
+def test_measurements_tell_what_the_server_does(tmp_path: Path) -> None:
+    with site(tmp_path) as one:
+        fill_store(one.url, reference_tables([]))
+        one.until(lambda: one.shows(1))
+        one.client.get("/v1/restaurants/r1/metrics")
+        one.client.get("/v1/restaurants/r9/metrics")
+        one.client.get("/v1/x/<script>")
+
+        text = one.client.get("/metrics").text
+
+    route = 'route="/v1/restaurants/{restaurant_id}/metrics"'
+    assert f'livemart_requests_total{{{route},status="200"}} 1.0' in text
+    assert f'livemart_requests_total{{{route},status="404"}} 1.0' in text
+    assert 'livemart_requests_total{route="none",status="404"} 1.0' in text
+    assert "livemart_snapshot_id 1.0" in text
+    assert "livemart_store_up 1.0" in text
+    assert "livemart_staleness_seconds" in text
+
+
+def test_settings_are_checked_before_the_store_is_asked(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path, store="none")
+
+    with pytest.raises(ConfigError, match="STORE_NOT_SET"), open_server(settings, lambda: None):
+        pass
