@@ -96,6 +96,7 @@ def fill(
             batch = []
             progress()
     _insert_keyed(connection, table, layout.model, batch)
+    progress()
     bag = [(*row, digest, total) for digest, (row, total) in totals.items()]
     for start in range(0, len(bag), _SLICE):
         _execute_many(connection, sa.insert(table), table, bag[start : start + _SLICE])

@@ -92,11 +92,23 @@ class ExactDecimal(TypeDecorator[Decimal]):
         return None if value is None else Decimal(value)
 
 
+class _PlainDouble(sa.types.UserDefinedType[float]):
+    """A column of doubles that takes what it is given; SQLAlchemy's own makes a float of it."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        return "DOUBLE PRECISION"
+
+
 class Float(TypeDecorator[float]):
-    """A double. SQLite makes NULL of NaN, so NaN is text there."""
+    """A double. SQLite makes NULL of NaN, so NaN is text there, behind all numbers."""
 
     impl = sa.Double
     cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return sa.Double() if dialect.name == _POSTGRESQL else _PlainDouble()
 
     def process_bind_param(self, value: float | None, dialect: Dialect) -> Any:
         if value is not None and dialect.name != _POSTGRESQL and math.isnan(value):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,15 +13,21 @@ from tests.serve.postgres import Postgres, find_binaries, running_postgres
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
-    """A PostgreSQL server; without one installed a named skip, but a failure where CI=true."""
+def postgres_binaries() -> Path:
+    """The folder of PostgreSQL's programs; absent a named skip, but a failure where CI=true."""
     binaries = find_binaries()
     if binaries is None:
         reason = "PostgreSQL is not installed (apt-get install postgresql): its tests did not run"
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)
-    with running_postgres(binaries) as server:
+    return binaries
+
+
+@pytest.fixture(scope="session")
+def postgres(postgres_binaries: Path) -> Iterator[Postgres]:
+    """A PostgreSQL server that all tests share."""
+    with running_postgres(postgres_binaries) as server:
         yield server
 
 

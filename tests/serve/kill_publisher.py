@@ -1,0 +1,39 @@
+"""One publisher of the kill test: brings the store to a snapshot, and is killed on the way.
+
+Arguments: URL of the store, snapshot, failpoint (or `none`). Prints `done` if nothing killed it.
+"""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime, timedelta
+
+from livemart.engine.failpoints import arm, failpoint
+from livemart.publish.served import Publication
+from tests.serve.stores import NOON, fill_store, make_orders, reference_tables
+
+ORDERS = make_orders(days=3, a_day=60)
+
+
+def as_of(number: int) -> datetime:
+    """Return the moment of a snapshot; each has orders that the one before has not."""
+    return NOON - timedelta(hours=24) + timedelta(hours=number)
+
+
+def publish_number(url: str, number: int) -> Publication | None:
+    """Publish the reference mart as of a snapshot's moment; the SQL of one model changed at 3."""
+    return fill_store(
+        url,
+        reference_tables(ORDERS, as_of(number)),
+        snapshot_id=number,
+        as_of=as_of(number),
+        fingerprints={"restaurant_top_dishes": "new" if number >= 3 else "old"},
+        is_start=True,
+        step=failpoint,
+    )
+
+
+if __name__ == "__main__":
+    arm("" if sys.argv[3] == "none" else sys.argv[3])
+    publish_number(sys.argv[1], int(sys.argv[2]))
+    print("done")

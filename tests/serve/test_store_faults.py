@@ -1,0 +1,264 @@
+"""Killed, late and cut-off publishers: readers see one snapshot whole, nothing is done twice."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from threading import Barrier, Event
+
+import pyarrow as pa
+import pytest
+from structlog.testing import capture_logs
+from tenacity.wait import wait_fixed
+
+from livemart.errors import PublishError
+from livemart.publish import publisher
+from livemart.publish.publisher import publish
+from livemart.publish.publisher_thread import PublisherThread
+from livemart.publish.reader import StoreReader
+from livemart.publish.served import Publication, ServedSpec
+from livemart.publish.snapshots import Snapshot
+from livemart.publish.store import Store
+from tests.serve.kill_publisher import ORDERS, as_of, publish_number
+from tests.serve.postgres import Postgres, running_postgres
+from tests.serve.stores import make_snapshot, net_change, reference_tables, stored_rows
+
+PROGRAM = Path(__file__).with_name("kill_publisher.py")
+ROOT = Path(__file__).parents[2]
+SPEC = ServedSpec("numbers", "model.test.numbers", "gold.numbers", ("number",))
+KILLS = [
+    (1, "publish.progress:2"),
+    (1, "publish.in_transaction"),
+    (2, "publish.before"),
+    (2, "publish.progress:2"),
+    (2, "publish.in_transaction"),
+    (2, "publish.after"),
+    (3, "publish.progress:2"),
+    (3, "publish.in_transaction"),
+]
+
+
+def run_publisher(url: str, number: int, failpoint: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tests.serve.kill_publisher", url, str(number), failpoint]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+
+
+def assert_shows(url: str, reader: StoreReader, number: int) -> None:
+    """Check every row of every model against the oracle of that snapshot."""
+    newest = reader.newest()
+    assert newest is not None and (newest.snapshot_id, newest.as_of) == (number, as_of(number))
+    for name, table in reference_tables(ORDERS, as_of(number)).items():
+        stored = stored_rows(url, f"gold.{name}", table.schema).to_pylist()
+        assert sorted(map(str, stored)) == sorted(map(str, table.to_pylist())), name
+
+
+@pytest.mark.parametrize(("number", "failpoint"), KILLS)
+def test_a_publisher_killed_on_the_way_leaves_one_snapshot_whole(
+    store_url: str, reader: StoreReader, number: int, failpoint: str
+) -> None:
+    """Snapshot 1 fills an empty store, 2 is a change, 3 rebuilds a model as well."""
+    for before in range(1, number):
+        publish_number(store_url, before)
+
+    killed = run_publisher(store_url, number, failpoint)
+
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    is_published = failpoint == "publish.after"
+    if number > 1 or is_published:
+        assert_shows(store_url, reader, number if is_published else number - 1)
+    else:
+        assert reader.newest() is None
+    again = publish_number(store_url, number)
+    assert (again is None) == is_published
+    assert_shows(store_url, reader, number)
+    if number == 2:
+        page = reader.changes("order_arrivals", 1, None, 1_000)
+        kept = [change.row["arrival_id"] for change in page.changes]
+        assert page.kind == "changes" and len(kept) == len(set(kept)) > 0
+
+
+def numbers(snapshot_id: int) -> pa.Table:
+    """Return the numbers up to a snapshot's, each with the snapshot beside it."""
+    ids = list(range(snapshot_id + 1))
+    return pa.table({"number": ids, "seen_at": [snapshot_id] * len(ids)})
+
+
+def publish_to(store: Store, snapshot_id: int) -> Publication | None:
+    return publish(
+        store,
+        make_snapshot(snapshot_id, ["numbers", "copies"]),
+        [SPEC, ServedSpec("copies", "model.test.copies", "gold.copies", ("number",))],
+        lambda _, old, new: net_change(None if old is None else numbers(old), numbers(new)),
+    )
+
+
+def test_two_publishers_never_interleave(store_url: str, reader: StoreReader) -> None:
+    barrier = Barrier(3)
+
+    def run(numbers_: range) -> int:
+        store = Store.open(store_url)
+        barrier.wait(60)
+        done = [publish_to(store, number) for number in numbers_]
+        store.close()
+        return sum(each is not None for each in done)
+
+    with ThreadPoolExecutor(3) as pool:
+        done = sum(pool.map(run, [range(1, 13)] * 3))
+
+    assert done == 12
+    page = reader.changes("numbers", 1, None, 10_000)
+    assert page.kind == "changes"
+    ops = [(c.snapshot_id, c.op, c.row["number"]) for c in page.changes]
+    expected = [
+        (at, "insert" if number == at else "update", number)
+        for at in range(2, 13)
+        for number in range(at + 1)
+    ]
+    assert sorted(ops) == sorted(expected)
+
+
+def test_a_publisher_that_is_always_too_late_gives_up_and_says_so(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, other = Store.open(store_url), Store.open(store_url)
+    publish_to(mine, 1)
+    turns = iter(range(2, 100))
+
+    def overtaken(name: str) -> None:
+        if name == "publish.before":
+            publish_to(other, next(turns))
+
+    how = publisher.Publishing(step=overtaken)
+    with pytest.raises(PublishError, match="STORE_CONTENDED"):
+        publish(
+            mine,
+            make_snapshot(200, ["numbers"]),
+            [SPEC],
+            lambda _, old, new: net_change(None, numbers(3)),
+            how,
+        )
+    mine.close()
+    other.close()
+
+
+def test_readers_see_one_snapshot_however_fast_they_come(
+    store_url: str, reader: StoreReader
+) -> None:
+    store = Store.open(store_url)
+    publish_to(store, 1)
+    is_over = Event()
+
+    def read() -> list[int]:
+        seen = []
+        while not is_over.is_set():
+            with reader.snapshot() as view:
+                number = view.published.snapshot_id
+                rows = view.rows("numbers", tenants=None)
+                again = view.rows("copies", tenants=None, order_by=["seen_at"])
+            assert [row["number"] for row in rows] == list(range(number + 1))
+            assert {row["seen_at"] for row in rows + again} == {number}
+            assert len(again) == len(rows)
+            seen.append(number)
+        return seen
+
+    with ThreadPoolExecutor(4) as pool:
+        readers = [pool.submit(read) for _ in range(4)]
+        try:
+            for number in range(2, 22):
+                publish_to(store, number)
+        finally:
+            is_over.set()
+        seen = [each.result() for each in readers]
+    store.close()
+
+    assert all(numbers_ == sorted(numbers_) for numbers_ in seen)
+    assert any(len(set(numbers_)) > 2 for numbers_ in seen)
+
+
+@pytest.fixture
+def own_postgres(postgres_binaries: Path) -> Iterator[Postgres]:
+    """A server for this test alone, which it may stop."""
+    with running_postgres(postgres_binaries) as server:
+        yield server
+
+
+def test_a_database_that_is_down_delays_publication_and_stops_nothing(
+    own_postgres: Postgres,
+) -> None:
+    url = own_postgres.new_database()
+    store, reader = Store.open(url), StoreReader.open(url)
+    attempted = Event()
+
+    def bring(snapshot: Snapshot, is_start: bool) -> Publication | None:
+        try:
+            return publish_to(store, snapshot.snapshot_id)
+        except PublishError:
+            attempted.set()
+            raise
+
+    thread = PublisherThread(bring, wait=wait_fixed(0.2))
+    with capture_logs() as logs:
+        thread.start(make_snapshot(1, []))
+        while (newest := reader.newest()) is None:
+            attempted.wait(0.05)
+        own_postgres.stop()
+        thread.offer(make_snapshot(2, []))
+        assert attempted.wait(60)
+        thread.offer(make_snapshot(3, []))
+        with pytest.raises(PublishError, match="STORE_UNREACHABLE"):
+            reader.newest()
+        own_postgres.start()
+        is_published = thread.close(timedelta(seconds=60))
+
+    events = [each["event"] for each in logs if each["log_level"] != "debug"]
+    after = reader.newest()
+    reader.close()
+    store.close()
+    assert newest.snapshot_id == 1
+    assert is_published and after is not None and after.snapshot_id == 3
+    assert events == ["snapshot_served", "store_unreachable", "store_back"]
+
+
+def test_a_file_that_somebody_else_holds_locked_is_unreachable_for_publishers_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("livemart.publish.store._BUSY_SECONDS", 0.1)
+    url = f"sqlite:///{tmp_path}/serving.db"
+    store, reader = Store.open(url), StoreReader.open(url)
+    publish_to(store, 1)
+    other = sqlite3.connect(tmp_path / "serving.db", isolation_level=None)
+    other.execute("begin immediate")
+
+    with pytest.raises(PublishError, match="STORE_UNREACHABLE"):
+        publish_to(store, 2)
+    newest = reader.newest()
+    other.close()
+
+    assert newest is not None and newest.snapshot_id == 1
+    assert publish_to(store, 2) is not None
+    store.close()
+    reader.close()
+
+
+def test_a_folder_that_cannot_be_written_is_unreachable(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file, not a folder")
+    store = Store.open(f"sqlite:///{tmp_path}/taken/serving.db")
+
+    with pytest.raises(PublishError, match="STORE_UNREACHABLE"):
+        publish_to(store, 1)
+
+
+def test_a_password_is_not_part_of_a_message() -> None:
+    reader = StoreReader.open("postgresql+psycopg://joe:s3cret@127.0.0.1:9/none")
+
+    with pytest.raises(PublishError, match="STORE_UNREACHABLE") as raised:
+        reader.newest()
+
+    assert "s3cret" not in str(raised.value)
+    reader.close()
