@@ -21,6 +21,8 @@ from livemart.serve.tokens import TokenBook
 
 POLL = timedelta(milliseconds=150)
 _TOKENS_EVERY = timedelta(seconds=1)
+# However many unknown tokens come.
+_TOKENS_AT_MOST = timedelta(milliseconds=200)
 # Streams wake at least so often, to find out that their session is over.
 _WAKE_EVERY = timedelta(seconds=30)
 
@@ -92,12 +94,7 @@ class Hub:
         """Look at the store once."""
         now, known = self._now(), self.published
         try:
-            if self._tokens_at is None or now - self._tokens_at >= _TOKENS_EVERY:
-                version = self._book.version
-                await asyncio.to_thread(self._book.refresh, now)
-                self._tokens_at = now
-                if self._book.version != version:
-                    self._wake()
+            await self.learn_tokens(_TOKENS_EVERY)
             newest = await asyncio.to_thread(self._reader.newest)
             self._recovered()
             # Whatever the store says holds, unless somebody saw more while it was asked.
@@ -108,6 +105,18 @@ class Hub:
         if self._woken_at is None or now - self._woken_at >= _WAKE_EVERY:
             self._woken_at = now
             self._wake()
+
+    async def learn_tokens(self, every: timedelta = _TOKENS_AT_MOST) -> bool:
+        """Read the tokens if they were not read for so long; return True if they changed."""
+        now = self._now()
+        if self._tokens_at is not None and now - self._tokens_at < every:
+            return False
+        version, self._tokens_at = self._book.version, now
+        await asyncio.to_thread(self._book.refresh, now)
+        if self._book.version == version:
+            return False
+        self._wake()
+        return True
 
     async def observe(self, published: Published) -> None:
         """Hear of a snapshot that a reader of the store came upon before the next look."""

@@ -24,7 +24,15 @@ RestaurantId = Annotated[str, Path(min_length=1, max_length=200, description="As
 
 
 async def require_caller(request: Request) -> Caller:
-    """Return who asks; on the event loop, since it asks only memory."""
+    """Return who asks; on the event loop, since it asks only memory.
+
+    A token that was made a moment ago is looked for once more.
+    """
+    try:
+        return current_caller(request)
+    except ProblemError as problem:
+        if problem.code != "TOKEN_REFUSED" or not await serving_of(request).hub.learn_tokens():
+            raise
     return current_caller(request)
 
 

@@ -1,0 +1,341 @@
+"""Push queries over a real socket: nothing is missed or repeated, and streams end cleanly."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from livemart.publish.reader import StoreReader
+from livemart.serve import push, schemas
+from livemart.serve.bodies import state_body, to_text
+from livemart.serve.rows import json_row
+from livemart.serve.tokens import TokenStore
+from tests.serve.apps import bearer, make_settings, server
+from tests.serve.events import Event, Stream, open_stream
+from tests.serve.stores import NOON, Order, fill_store, make_orders, reference_tables
+
+ORDERS = make_orders(a_day=6)
+DISHES = "/v1/models/restaurant_top_dishes/stream"
+KEY = ("restaurant_id", "window_hours", "dish_rank")
+
+
+class World:
+    """A store that a test fills snapshot by snapshot, and a server over it."""
+
+    def __init__(self, folder: Path, address: tuple[str, int]) -> None:
+        self.address = address
+        self.url = str(make_settings(folder).store_url)
+        self.snapshot_id = 0
+        self.orders = list(ORDERS)
+
+    def publish(self, *restaurants: str) -> None:
+        """Publish a snapshot with one more order in each of these restaurants."""
+        self.snapshot_id += 1
+        number = self.snapshot_id
+        self.orders += [
+            Order(f"new{number}{each}", each, "c1", NOON - timedelta(minutes=1), (("d4", 5),))
+            for each in restaurants
+        ]
+        as_of = NOON + timedelta(seconds=number)
+        fill_store(self.url, reference_tables(self.orders), snapshot_id=number, as_of=as_of)
+
+    def tokens(self) -> TokenStore:
+        """Open the tokens of the store."""
+        return TokenStore(self.url)
+
+    def rows(self, model: str, tenants: frozenset[str] | None = None) -> list[dict[str, Any]]:
+        """Return rows as the change log writes them."""
+        reader = StoreReader.open(self.url)
+        try:
+            with reader.snapshot() as view:
+                return [json_row(row) for row in view.rows(model, tenants=tenants)]
+        finally:
+            reader.close()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with server(tmp_path) as address:
+        found = World(tmp_path, address)
+        found.publish()
+        yield found
+
+
+def apply(rows: dict[tuple[Any, ...], dict[str, Any]], event: Event) -> None:
+    """Do to `rows` what an event of a change stream says."""
+    if event.kind == "reset":
+        rows.clear()
+    elif event.kind == "change":
+        row = event.data["row"]
+        key = tuple(row[name] for name in KEY)
+        if event.data["op"] == "insert":
+            assert key not in rows
+        else:
+            assert key in rows
+        if event.data["op"] == "delete":
+            del rows[key]
+        else:
+            rows[key] = row
+
+
+async def until_mark(stream: Stream, snapshot_id: int) -> list[Event]:
+    """Return the events up to the one that ends a snapshot."""
+    found = []
+    while True:
+        event = await stream.next()
+        assert event is not None
+        found.append(event)
+        if event.kind == "snapshot" and event.event_id == str(snapshot_id):
+            return found
+
+
+def test_the_state_comes_at_once_and_with_every_snapshot(world: World) -> None:
+    async def watch() -> list[Event | None]:
+        path = "/v1/restaurants/r1/stream?window=1h"
+        async with open_stream(world.address, path) as stream:
+            assert stream.headers["content-type"].startswith("text/event-stream")
+            assert stream.headers["cache-control"] == "no-store"
+            assert stream.headers["x-accel-buffering"] == "no"
+            found = [await stream.next()]
+            for _ in range(3):
+                await asyncio.to_thread(world.publish, "r1")
+                found.append(await stream.next())
+            return found
+
+    events = asyncio.run(watch())
+
+    assert [event and (event.kind, event.event_id) for event in events] == [
+        ("snapshot", str(number)) for number in (1, 2, 3, 4)
+    ]
+    last = events[-1]
+    assert last is not None
+    schemas.State.model_validate(last.data)
+    reader = StoreReader.open(world.url)
+    with reader.snapshot() as view:
+        expected = state_body(view, "r1", 1, server_time=NOON)
+    reader.close()
+    assert {**last.data, "server_time": to_text(NOON)} == expected
+
+
+def test_who_has_the_newest_state_waits_for_the_next(world: World) -> None:
+    async def watch(path: str, headers: dict[str, str]) -> Event | None:
+        async with open_stream(world.address, path, headers) as stream:
+            await asyncio.sleep(0.5)
+            await asyncio.to_thread(world.publish, "r1")
+            return await stream.next()
+
+    path = "/v1/restaurants/r1/stream"
+    first = asyncio.run(watch(f"{path}?after=1", {}))
+    second = asyncio.run(watch(f"{path}?after=0", {"Last-Event-ID": "2"}))
+    third = asyncio.run(watch(f"{path}?after=0", {}))
+
+    assert [event and event.event_id for event in (first, second, third)] == ["2", "3", "3"]
+
+
+def test_a_change_stream_begins_with_all_rows_and_follows_them(world: World) -> None:
+    async def watch() -> dict[tuple[Any, ...], dict[str, Any]]:
+        rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+        async with open_stream(world.address, f"{DISHES}?after=0") as stream:
+            for event in await until_mark(stream, 1):
+                apply(rows, event)
+            for number in range(2, 8):
+                await asyncio.to_thread(world.publish, f"r{number % 3 + 1}")
+                for event in await until_mark(stream, number):
+                    assert event.kind != "reset"
+                    apply(rows, event)
+        return rows
+
+    rows = asyncio.run(watch())
+
+    assert rows == {tuple(row[n] for n in KEY): row for row in world.rows("restaurant_top_dishes")}
+
+
+def test_without_a_position_changes_are_told_from_now_on(world: World) -> None:
+    async def watch() -> list[Event]:
+        async with open_stream(world.address, DISHES) as stream:
+            first = await stream.next()
+            assert first is not None
+            await asyncio.to_thread(world.publish, "r2")
+            return [first, *await until_mark(stream, 2)]
+
+    mark, *events = asyncio.run(watch())
+
+    assert (mark.kind, mark.event_id) == ("snapshot", "1")
+    assert {event.data["row"]["restaurant_id"] for event in events[:-1]} == {"r2"}
+    assert events[-1].data["as_of"] == "2026-03-02T12:00:02Z"
+
+
+def test_a_stream_goes_on_behind_any_event(world: World) -> None:
+    """Break off after each event in turn: together the two parts are the whole."""
+    for number in range(2, 5):
+        world.publish("r1", "r2", "r3")
+        assert number == world.snapshot_id
+
+    async def read(position: str) -> list[Event]:
+        headers = {"Last-Event-ID": position}
+        async with open_stream(world.address, DISHES, headers) as stream:
+            return await until_mark(stream, 4)
+
+    whole = asyncio.run(read("1"))
+    changes = [event for event in whole if event.kind == "change"]
+    assert {event.data["snapshot_id"] for event in changes} == {2, 3, 4}
+    assert len({event.event_id for event in changes}) == len(changes)
+
+    for index, event in enumerate(changes):
+        rest = asyncio.run(read(str(event.event_id)))
+
+        assert [each.data for each in rest] == [each.data for each in whole[index + 1 :]]
+
+
+def test_who_has_all_gets_nothing_twice(world: World) -> None:
+    async def watch() -> Event | None:
+        async with open_stream(world.address, DISHES, {"Last-Event-ID": "1"}) as stream:
+            await asyncio.sleep(0.5)
+            await asyncio.to_thread(world.publish)
+            return await stream.next()
+
+    event = asyncio.run(watch())
+
+    assert event is not None
+    assert (event.kind, event.event_id) == ("snapshot", "2")
+
+
+@pytest.mark.parametrize("position", ["99", "99.100.3"])
+def test_a_position_that_is_not_kept_begins_anew(world: World, position: str) -> None:
+    async def watch() -> list[Event]:
+        async with open_stream(world.address, DISHES, {"Last-Event-ID": position}) as stream:
+            return await until_mark(stream, 1)
+
+    first, *rows, mark = asyncio.run(watch())
+
+    assert (first.kind, first.event_id) == ("reset", None)
+    assert first.data["row_count"] == len(rows) == len(world.rows("restaurant_top_dishes"))
+    assert {(event.event_id, event.data["op"]) for event in rows} == {(None, "insert")}
+    assert mark.event_id == "1"
+
+
+def test_rows_of_others_are_in_no_stream(world: World) -> None:
+    tokens = world.tokens()
+    text, _ = tokens.create("r2", restaurants=["r2"])
+    tokens.close()
+
+    async def watch() -> list[Event]:
+        path = f"{DISHES}?after=0"
+        async with open_stream(world.address, path, bearer(text)) as stream:
+            found = await until_mark(stream, 1)
+            await asyncio.to_thread(world.publish, "r1", "r2", "r3")
+            return found + await until_mark(stream, 2)
+
+    events = asyncio.run(watch())
+
+    rows = [event.data["row"] for event in events if event.kind == "change"]
+    assert {row["restaurant_id"] for row in rows} == {"r2"}
+    assert "r1" not in str(events) and "r3" not in str(events)
+    assert events[0].data["row_count"] == len(
+        [event for event in events if event.kind == "change" and event.data["snapshot_id"] == 1]
+    )
+
+
+def test_a_stream_ends_with_its_token(world: World) -> None:
+    tokens = world.tokens()
+    text, made = tokens.create("r1", restaurants=["r1"])
+
+    async def watch() -> list[Event | None]:
+        async with (
+            open_stream(world.address, "/v1/restaurants/r1/stream", bearer(text)) as state,
+            open_stream(world.address, DISHES, bearer(text)) as changes,
+        ):
+            assert await state.next() is not None and await changes.next() is not None
+            await asyncio.to_thread(tokens.revoke, made.token_id)
+            return [await state.next(), await changes.next()]
+
+    ended = asyncio.run(watch())
+    tokens.close()
+
+    assert ended == [None, None]
+
+
+def test_an_open_door_that_closes_ends_the_streams_that_came_in(world: World) -> None:
+    tokens = world.tokens()
+
+    async def watch() -> Event | None:
+        async with open_stream(world.address, "/v1/restaurants/r1/stream") as stream:
+            assert await stream.next() is not None
+            await asyncio.to_thread(tokens.create, "first", is_admin=True)
+            return await stream.next()
+
+    ended = asyncio.run(watch())
+    tokens.close()
+
+    assert ended is None
+
+
+def test_a_comment_keeps_a_quiet_stream_open(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(push, "PING_S", 0.1)
+
+    async def watch() -> list[str]:
+        async with open_stream(world.address, "/v1/restaurants/r1/stream?after=1") as stream:
+            await asyncio.sleep(0.5)
+            await asyncio.to_thread(world.publish, "r1")
+            await stream.next()
+            return stream.comments
+
+    assert "keep-alive" in asyncio.run(watch())
+
+
+def test_a_client_that_takes_nothing_is_closed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(push, "_SEND_TIMEOUT_S", 0.2)
+    wide = pa.table(
+        {"restaurant_id": ["r1"] * 4_000, "n": range(4_000), "text": ["x" * 2_000] * 4_000}
+    )
+    fill_store(world.url, {"wide": wide}, {"wide": ("n",)}, snapshot_id=2)
+
+    async def watch() -> int:
+        reader, writer = await asyncio.open_connection(*world.address, limit=1024)
+        writer.write(b"GET /v1/models/wide/stream?after=0 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        await asyncio.sleep(2)
+        taken = 0
+        while chunk := await asyncio.wait_for(reader.read(65_536), 10):
+            taken += len(chunk)
+        writer.close()
+        return taken
+
+    taken = asyncio.run(watch())
+
+    assert taken < 7_900_000
+
+
+def test_streams_of_a_model_that_is_served_no_more_end(world: World) -> None:
+    async def watch() -> Event | None:
+        async with open_stream(world.address, DISHES) as stream:
+            assert await stream.next() is not None
+            tables = reference_tables(world.orders)
+            del tables["restaurant_top_dishes"]
+            await asyncio.to_thread(fill_store, world.url, tables, snapshot_id=2)
+            return await stream.next()
+
+    assert asyncio.run(watch()) is None
+
+
+def test_a_store_that_is_filled_anew_begins_anew(world: World) -> None:
+    async def watch() -> list[Event]:
+        async with open_stream(world.address, DISHES) as stream:
+            assert await stream.next() is not None
+            tables = reference_tables(world.orders)
+            await asyncio.to_thread(
+                fill_store, world.url, tables, snapshot_id=2, epoch="another", is_start=True
+            )
+            return await until_mark(stream, 2)
+
+    events = asyncio.run(watch())
+
+    assert events[0].kind in ("reset", "snapshot")
+    assert events[-1].kind == "snapshot"
