@@ -126,6 +126,12 @@ def current_caller(request: Request) -> Caller:
     raise ProblemError("TOKEN_MISSING", "send `Authorization: Bearer <token>`, or sign in")
 
 
+def is_unknown_token(request: Request) -> bool:
+    """Return True if a token was sent that looks like one, and that nobody knows (yet)."""
+    kind, _, text = request.headers.get("authorization", "").partition(" ")
+    return kind.lower() == "bearer" and serving_of(request).book.is_unknown(text.strip())
+
+
 def is_still_allowed(request: HTTPConnection, caller: Caller) -> bool:
     """Return False once the token behind an open stream is revoked or expired."""
     serving = serving_of(request)

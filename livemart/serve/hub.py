@@ -63,6 +63,7 @@ class Hub:
         self._clients = 0
         self._tokens_at: datetime | None = None
         self._woken_at: datetime | None = None
+        self._learning: asyncio.Task[None] | None = None
 
     @property
     def clients(self) -> int:
@@ -94,7 +95,8 @@ class Hub:
         """Look at the store once."""
         now, known = self._now(), self.published
         try:
-            await self.learn_tokens(_TOKENS_EVERY)
+            if self._tokens_at is None or now - self._tokens_at >= _TOKENS_EVERY:
+                await self._learn()
             newest = await asyncio.to_thread(self._reader.newest)
             self._recovered()
             # Whatever the store says holds, unless somebody saw more while it was asked.
@@ -106,17 +108,26 @@ class Hub:
             self._woken_at = now
             self._wake()
 
-    async def learn_tokens(self, every: timedelta = _TOKENS_AT_MOST) -> bool:
-        """Read the tokens if they were not read for so long; return True if they changed."""
-        now = self._now()
-        if self._tokens_at is not None and now - self._tokens_at < every:
-            return False
-        version, self._tokens_at = self._book.version, now
-        await asyncio.to_thread(self._book.refresh, now)
-        if self._book.version == version:
-            return False
-        self._wake()
-        return True
+    async def learn_tokens(self) -> None:
+        """Read the tokens again, soon, and at once for all who ask: one may be a moment old."""
+        if self._learning is None or self._learning.done():
+            self._learning = asyncio.create_task(self._learn_soon())
+        await asyncio.shield(self._learning)
+
+    async def _learn_soon(self) -> None:
+        if self._tokens_at is not None:
+            rest = _TOKENS_AT_MOST - (self._now() - self._tokens_at)
+            # A clock that was set back must not be waited for.
+            await asyncio.sleep(
+                min(max(0.0, rest.total_seconds()), _TOKENS_AT_MOST.total_seconds())
+            )
+        await self._learn()
+
+    async def _learn(self) -> None:
+        version, self._tokens_at = self._book.version, self._now()
+        await asyncio.to_thread(self._book.refresh, self._tokens_at)
+        if self._book.version != version:
+            self._wake()
 
     async def observe(self, published: Published) -> None:
         """Hear of a snapshot that a reader of the store came upon before the next look."""

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from livemart.serve import schemas
 from livemart.serve.answers import Kind, RestaurantBodies, to_json
-from livemart.serve.auth import Caller, current_caller
+from livemart.serve.auth import Caller, current_caller, is_unknown_token
 from livemart.serve.bodies import restaurants_of, snapshot_head
 from livemart.serve.facts import WINDOWS
 from livemart.serve.forms import JSON, answer, choose_form, etag_of
@@ -26,13 +26,10 @@ RestaurantId = Annotated[str, Path(min_length=1, max_length=200, description="As
 async def require_caller(request: Request) -> Caller:
     """Return who asks; on the event loop, since it asks only memory.
 
-    A token that was made a moment ago is looked for once more.
+    A token that nobody knows may be a moment old: it is looked for once more.
     """
-    try:
-        return current_caller(request)
-    except ProblemError as problem:
-        if problem.code != "TOKEN_REFUSED" or not await serving_of(request).hub.learn_tokens():
-            raise
+    if is_unknown_token(request):
+        await serving_of(request).hub.learn_tokens()
     return current_caller(request)
 
 

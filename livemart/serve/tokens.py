@@ -270,6 +270,11 @@ class TokenBook:
         is_same = hmac.compare_digest(given, token.token_hash if token else "0" * 64)
         return token if is_same else None
 
+    def is_unknown(self, text: str) -> bool:
+        """Return True if the text has the form of a token, and no token has its id."""
+        form = _FORM.fullmatch(text)
+        return form is not None and form[1] not in self._tokens
+
     def by_id(self, token_id: str) -> Token | None:
         """Return the token of this id, valid or not."""
         return self._tokens.get(token_id)
