@@ -121,9 +121,12 @@ def _describe(app: FastAPI) -> dict[str, Any]:
         }
         for path, operations in found["paths"].items():
             for operation in operations.values():
-                # FastAPI's own shape of a wrong parameter is never sent.
                 if path not in ("/healthz", "/readyz"):
                     operation["security"] = [{"token": []}, {"session": []}]
+                if path == "/metrics":
+                    # To this machine.
+                    operation["security"].append({})
+        # FastAPI's own shape of a wrong parameter is never sent.
         for unused in ("HTTPValidationError", "ValidationError"):
             shapes.pop(unused, None)
         app.openapi_schema = found

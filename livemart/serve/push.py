@@ -76,7 +76,9 @@ async def restaurant_stream(
     window: Window = "24h",
     after: Annotated[
         int | None,
-        Query(ge=0, description="The snapshot that you have; a newer one comes at once."),
+        Query(
+            ge=0, lt=10**18, description="The snapshot that you have; a newer one comes at once."
+        ),
     ] = None,
 ) -> EventSourceResponse:
     """State of a window, at every new snapshot: event `snapshot`, id the snapshot's, data complete.
