@@ -17,6 +17,7 @@ from sqlalchemy.engine import Connection, Engine
 from livemart.errors import PublishError
 from livemart.publish.served import Change, ChangePage, Published, ServedModel
 from livemart.publish.store import (
+    UNDEFINED_TABLE,
     newest_published,
     open_engine,
     reached,
@@ -121,17 +122,17 @@ class StoreReader:
                 with self._engine.begin() as connection:
                     yield connection
             except (sa.exc.OperationalError, sa.exc.ProgrammingError) as error:
-                # Either something is wrong, or nobody has made the tables yet.
-                if self._has_tables():
+                if not self._is_unmade(error):
                     raise
                 raise self._empty() from error
 
-    def _has_tables(self) -> bool:
+    def _is_unmade(self, error: sa.exc.DBAPIError) -> bool:
+        """Return whether an error says that nobody has made the store's tables yet."""
         database = self._engine.url.database
         if self._engine.dialect.name == "sqlite" and database and not Path(database).exists():
-            return False
-        with self._engine.connect() as connection:
-            return bool(sa.inspect(connection).has_table(PUBLISHED.name))
+            return True
+        text, state = str(error.orig), getattr(error.orig, "sqlstate", None)
+        return PUBLISHED.name in text and ("no such table" in text or state == UNDEFINED_TABLE)
 
     def _require_published(self, connection: Connection) -> Published:
         published = newest_published(connection)

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
+from livemart.publish.bulk import RefusedRowsError, insert_all, is_refusal
 from livemart.publish.served import Op, ServedModel
 from livemart.publish.store_schema import ROW_COUNT, ROW_HASH, Layout, bag_column, served_table
 from livemart.publish.store_types import write_json
@@ -79,29 +81,17 @@ def fill(
     Raises:
         KeyNotUniqueError: the table cannot have this key.
     """
-    table = served_table(layout)
+    model, table = layout.model, served_table(layout)
     table.create(connection)
-    count = 0
-    totals: dict[str, tuple[Row, int]] = {}
-    batch: list[Row] = []
-    for row, weight in weighted_rows(layout.model, rows):
-        count += weight
-        if not layout.model.row_key:
-            digest = row_hash(layout.model, row)
-            totals[digest] = (row, totals[digest][1] + weight if digest in totals else weight)
-            continue
-        batch += [row] * weight
-        if len(batch) >= _SLICE:
-            _insert_keyed(connection, table, layout.model, batch)
-            batch = []
-            progress()
-    _insert_keyed(connection, table, layout.model, batch)
-    progress()
-    bag = [(*row, digest, total) for digest, (row, total) in totals.items()]
-    for start in range(0, len(bag), _SLICE):
-        _execute_many(connection, sa.insert(table), table, bag[start : start + _SLICE])
-        progress()
-    return count
+    if not model.row_key:
+        return _fill_bag(connection, layout, rows, progress)
+    if any(weight != 1 for weight in pc.unique(rows.column(WEIGHT)).to_pylist()):
+        raise KeyNotUniqueError(model.name)
+    try:
+        insert_all(connection, table, model, rows, progress)
+    except RefusedRowsError as error:
+        raise KeyNotUniqueError(model.name) from error
+    return int(rows.num_rows)
 
 
 def row_hash(model: ServedModel, row: Row) -> str:
@@ -184,15 +174,37 @@ def _apply_to_bag(
         if connection.execute(fewer, gone).rowcount != len(gone):
             raise RowsDifferError(model.name)
         connection.execute(sa.delete(table).where(table.c[counts] == 0))
-    if added:
-        insert = _upsert(connection)(table)
-        more = insert.on_conflict_do_update(
-            index_elements=[table.c[hashes]],
-            set_={table.c[counts].name: table.c[counts] + insert.excluded[counts]},
-        )
-        _execute_many(connection, more, table, added)
+    _add_to_bag(connection, layout, added)
     # What goes comes first, so that a row never stands in two versions side by side.
     return sorted(found, key=lambda change: change.op != "delete")
+
+
+def _fill_bag(
+    connection: Connection, layout: Layout, rows: pa.Table, progress: Callable[[], None]
+) -> int:
+    count = 0
+    for start in range(0, rows.num_rows, _SLICE):
+        totals: dict[str, tuple[Row, int]] = {}
+        for row, weight in weighted_rows(layout.model, rows.slice(start, _SLICE)):
+            digest = row_hash(layout.model, row)
+            totals[digest] = (row, weight + (totals[digest][1] if digest in totals else 0))
+            count += weight
+        bag = [(*row, digest, total) for digest, (row, total) in totals.items()]
+        _add_to_bag(connection, layout, bag)
+        progress()
+    return count
+
+
+def _add_to_bag(connection: Connection, layout: Layout, rows: Sequence[Row]) -> None:
+    """Add rows, each with its hash and number behind its values, to those that are there."""
+    table = served_table(layout)
+    hashes, counts = (bag_column(layout.model, name) for name in (ROW_HASH, ROW_COUNT))
+    insert = _upsert(connection)(table)
+    more = insert.on_conflict_do_update(
+        index_elements=[table.c[hashes]],
+        set_={table.c[counts].name: table.c[counts] + insert.excluded[counts]},
+    )
+    _execute_many(connection, more, table, rows)
 
 
 def _upsert(connection: Connection) -> Callable[[sa.Table], Any]:
@@ -207,8 +219,10 @@ def _insert_keyed(
         raise KeyNotUniqueError(model.name)
     try:
         _execute_many(connection, sa.insert(table), table, rows)
-    except sa.exc.IntegrityError as error:
-        raise KeyNotUniqueError(model.name) from error
+    except sa.exc.DBAPIError as error:
+        if is_refusal(error):
+            raise KeyNotUniqueError(model.name) from error
+        raise
 
 
 def _execute_many(

@@ -37,6 +37,11 @@ from livemart.publish.store_types import compare_decimals
 _SQLITE = "sqlite:///"
 _BUSY_SECONDS = 10
 _CONNECT_SECONDS = 5
+_HINTS = {
+    "postgresql": "start the database, or name another one with --store",
+    "sqlite": "look at the file and its folder; a broken file may be deleted (tokens are in it)",
+}
+UNDEFINED_TABLE = "42P01"
 # Only ever seen by ourselves: the ASCII of `livemart`.
 _ADVISORY_LOCK = 0x6C6976656D617274
 
@@ -208,14 +213,26 @@ def reached(engine: Engine) -> Iterator[None]:
     """Turn what a database says when it cannot be used into PublishError STORE_UNREACHABLE."""
     try:
         yield
-    except (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.TimeoutError, OSError) as error:
+    except (sa.exc.DBAPIError, sa.exc.TimeoutError, OSError) as error:
+        if isinstance(error, sa.exc.DBAPIError) and not _is_of_the_store(error):
+            raise
         cause = getattr(error, "orig", None) or error
         lines = str(cause).strip().splitlines() or [type(cause).__name__]
         raise PublishError(
             "STORE_UNREACHABLE",
             f"{shown_url(engine)}: {lines[0]}",
-            hint="start the database, or name another one with --store",
+            hint=_HINTS.get(engine.dialect.name, _HINTS["postgresql"]),
         ) from error
+
+
+def _is_of_the_store(error: sa.exc.DBAPIError) -> bool:
+    """Return whether an error is about the store and not about what was asked of it."""
+    # DatabaseError itself is what SQLite says of a file that is broken or none of its own.
+    if isinstance(error, sa.exc.OperationalError) or type(error) is sa.exc.DatabaseError:
+        return True
+    # A reader stayed so long that a table of its snapshot was dropped.
+    is_dropped = getattr(error.orig, "sqlstate", None) == UNDEFINED_TABLE
+    return is_dropped or bool(error.connection_invalidated)
 
 
 def shown_url(engine: Engine) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,7 +18,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _POSTGRESQL = "postgresql"
 # More digits than any decimal of Spark has, so that nothing is rounded on the way.
-_DIGITS = 80
+_CONTEXT = Context(prec=80)
 
 
 class PlainText(TypeDecorator[str]):
@@ -73,6 +73,7 @@ class ExactDecimal(TypeDecorator[Decimal]):
         super().__init__()
         self.precision = precision
         self.scale = scale
+        self._unit = Decimal(1).scaleb(-scale)
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         if dialect.name == _POSTGRESQL:
@@ -82,11 +83,10 @@ class ExactDecimal(TypeDecorator[Decimal]):
     def process_bind_param(self, value: Decimal | int | None, dialect: Dialect) -> Any:
         if value is None or dialect.name == _POSTGRESQL:
             return value
-        with localcontext(prec=_DIGITS):
-            exact = Decimal(value)
-            fitted = exact.quantize(Decimal(1).scaleb(-self.scale))
-            # A value between two of this scale equals none of them.
-            return format(fitted if fitted == exact else exact, "f")
+        exact = Decimal(value)
+        fitted = exact.quantize(self._unit, context=_CONTEXT)
+        # A value between two of this scale equals none of them.
+        return format(fitted if fitted == exact else exact, "f")
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Decimal | None:
         return None if value is None else Decimal(value)

@@ -75,9 +75,9 @@ class Postgres:
                 self._server_rest()
 
     def stop(self) -> None:
-        """Stop the server at once; clients lose their connections."""
+        """Stop the server as a crash would; clients lose their connections."""
         if self._server is not None:
-            self._server.send_signal(signal.SIGINT)
+            self._server.send_signal(signal.SIGQUIT)
             self._server.wait(timeout=_START_SECONDS)
             self._server = None
 

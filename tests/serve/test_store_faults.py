@@ -254,6 +254,19 @@ def test_a_folder_that_cannot_be_written_is_unreachable(tmp_path: Path) -> None:
         publish_to(store, 1)
 
 
+def test_a_file_that_is_no_database_is_unreachable(tmp_path: Path) -> None:
+    (tmp_path / "serving.db").write_bytes(b"not a database" * 1_000)
+    store = Store.open(f"sqlite:///{tmp_path}/serving.db")
+    reader = StoreReader.open(f"sqlite:///{tmp_path}/serving.db")
+
+    with pytest.raises(PublishError, match="STORE_UNREACHABLE.*not a database"):
+        publish_to(store, 1)
+    with pytest.raises(PublishError, match="STORE_UNREACHABLE.*not a database"):
+        reader.newest()
+    store.close()
+    reader.close()
+
+
 def test_a_password_is_not_part_of_a_message() -> None:
     reader = StoreReader.open("postgresql+psycopg://joe:s3cret@127.0.0.1:9/none")
 

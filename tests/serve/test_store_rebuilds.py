@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import string
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -278,6 +280,19 @@ def test_a_key_that_does_not_hold_is_no_key(
         assert view.models()["orders"].row_key == ()
     assert done is not None and done.rebuilt == ()
     assert sorted(amounts(reader)) == [1, 2, 4]
+
+
+def test_a_key_longer_than_an_index_takes_is_no_key(store_url: str, reader: StoreReader) -> None:
+    """PostgreSQL refuses it when it comes, not before; random text, so that it cannot be packed."""
+    long = "".join(random.Random(7).choices(string.printable, k=20_000))
+    short = pa.table({"name": ["a"], "amount": [1]})
+    fill_store(store_url, {"m": short}, {"m": ("name",)}, 1)
+
+    for number in (2, 3):
+        table = pa.table({"name": ["a", long], "amount": [1, number]})
+        fill_store(store_url, {"m": table}, {"m": ("name",)}, number)
+
+    assert sorted(amounts(reader, "m")) == [1, 3]
 
 
 def test_models_come_and_go_with_the_exposures(store_url: str, reader: StoreReader) -> None:
