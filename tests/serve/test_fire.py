@@ -1,0 +1,236 @@
+"""Consistency under fire: readers and push clients while a writer publishes, and is killed twice.
+
+Every figure of a snapshot is its number, so one that was mixed shows; every row of a change stream
+is computed anew, so a change that was missed or came twice shows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from livemart.serve.tokens import TokenStore
+from tests.conftest import IS_NIGHTLY
+from tests.serve.apps import bearer, make_settings
+from tests.serve.events import Event, open_stream
+from tests.serve.fire_publisher import RESTAURANTS, balances, publish
+from tests.serve.test_server import serving
+
+READERS, CLIENTS, SNAPSHOTS = (200, 500, 50) if IS_NIGHTLY else (40, 100, 24)
+PAUSE_S = 0.1
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(slots=True)
+class Fire:
+    """What all clients share: where to ask, who they are, and what was seen."""
+
+    address: tuple[str, int]
+    headers: Mapping[str, Mapping[str, str]]
+    is_over: asyncio.Event = field(default_factory=asyncio.Event)
+    pulls: int = 0
+    events: int = 0
+    resumed: int = 0
+    started: int = 0
+
+
+def assert_whole(body: Mapping[str, Any]) -> None:
+    """Fail if a figure is of another snapshot than the body says."""
+    number = body["snapshot_id"]
+    figures: list[Any] = []
+    if "metrics" in body:
+        figures += [each["value"] for each in body["metrics"].values()]
+        figures += [body["metrics"]["order_count"]["previous"]]
+    figures += [dish["quantity_sold"] for dish in body.get("top_dishes", ())]
+    if "trend_point" in body:
+        figures.append(body["trend_point"]["order_count"])
+    if "points" in body:
+        figures.append(body["points"][-1]["order_count"])
+    for row in body.get("rows", ()):
+        figures.append(row.get("order_count", row.get("quantity_sold")))
+    assert {int(float(figure)) for figure in figures} == {number}, body
+
+
+@asynccontextmanager
+async def connection(
+    address: tuple[str, int],
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    reader, writer = await asyncio.open_connection(*address)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+async def read_on(fire: Fire, chance: random.Random) -> None:
+    """Pull again and again over one connection; snapshots of one reader never go back."""
+    restaurant = chance.choice(RESTAURANTS)
+    headers = fire.headers[chance.choice([restaurant, "admin"])]
+    of_restaurant = [
+        f"/v1/restaurants/{restaurant}/{kind}?window={window}"
+        for kind in ("metrics", "top-dishes", "trend")
+        for window in ("1h", "24h", "168h")
+    ]
+    of_model = [
+        f"/v1/models/{name}?key=restaurant_id:{restaurant}"
+        for name in ("restaurant_order_metrics", "restaurant_top_dishes", "restaurant_sales_trend")
+    ]
+    seen, tags = 0, dict[str, tuple[str, int]]()
+    async with connection(fire.address) as (reader, writer):
+        while not fire.is_over.is_set():
+            path = chance.choice([*of_restaurant, *of_model])
+            sent = {"Host": "127.0.0.1", **headers}
+            if path in tags and chance.random() < 0.5:
+                sent["If-None-Match"] = tags[path][0]
+            lines = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
+            writer.write(f"GET {path} HTTP/1.1\r\n{lines}\r\n".encode())
+            head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+            found = {n.lower(): v for n, _, v in (line.partition(": ") for line in head[1:])}
+            status = int(head[0].split()[1])
+            if status == 304:
+                number = tags[path][1]
+            else:
+                assert status == 200, (head, path)
+                body = json.loads(await reader.readexactly(int(found["content-length"])))
+                assert_whole(body)
+                number = body["snapshot_id"]
+                tags[path] = found["etag"], number
+                assert found["etag"].startswith(f'"{number}-')
+            assert number >= seen, (path, number, seen)
+            seen = number
+            fire.pulls += 1
+            await asyncio.sleep(chance.uniform(0.1, 0.5))
+
+
+async def watch_state(fire: Fire, chance: random.Random) -> None:
+    """Follow the state of a restaurant to the last snapshot, breaking off at times."""
+    restaurant, window = chance.choice(RESTAURANTS), chance.choice(["1h", "24h", "168h"])
+    path = f"/v1/restaurants/{restaurant}/stream?window={window}"
+    seen = 0
+    while seen < SNAPSHOTS:
+        headers = dict(fire.headers[restaurant])
+        if seen:
+            headers["Last-Event-ID"] = str(seen)
+            fire.resumed += 1
+        async with open_stream(fire.address, path, headers) as stream:
+            assert stream.status == 200
+            async for event in stream.events():
+                assert_whole(event.data)
+                assert event.data["snapshot_id"] == int(event.event_id or 0) > seen
+                fire.started += seen == 0
+                seen = event.data["snapshot_id"]
+                fire.events += 1
+                if seen == SNAPSHOTS or chance.random() < 0.1:
+                    break
+
+
+async def watch_changes(fire: Fire, chance: random.Random) -> None:
+    """Follow every change to the last snapshot, breaking off anywhere; keep the rows."""
+    restaurant = chance.choice(RESTAURANTS)
+    is_admin = chance.random() < 0.2
+    headers = dict(fire.headers["admin" if is_admin else restaurant])
+    shown = RESTAURANTS if is_admin else [restaurant]
+    rows: dict[tuple[str, int], int] = {}
+    ids: set[str] = set()
+    position, seen = "0", 0
+    while seen < SNAPSHOTS:
+        headers["Last-Event-ID"] = position
+        fire.resumed += seen > 0
+        async with open_stream(fire.address, "/v1/models/balances/stream", headers) as stream:
+            assert stream.status == 200
+            async for event in stream.events():
+                if event.event_id is not None:
+                    assert event.event_id not in ids, event
+                    ids.add(event.event_id)
+                    position = event.event_id
+                fire.events += 1
+                if event.kind == "snapshot":
+                    fire.started += seen == 0
+                    seen = event.data["snapshot_id"]
+                    expected = {
+                        (each, slot): value
+                        for each in shown
+                        for slot, value in balances(each, seen).items()
+                    }
+                    assert rows == expected, (restaurant, seen)
+                else:
+                    assert seen == 0 or event.kind != "reset", (event, position)
+                    keep(rows, event)
+                if seen == SNAPSHOTS or (seen and chance.random() < 0.05):
+                    break
+
+
+def keep(rows: dict[tuple[str, int], int], event: Event) -> None:
+    """Do to `rows` what an event says; each operation must fit what is there."""
+    if event.kind == "reset":
+        rows.clear()
+        return
+    row, op = event.data["row"], event.data["op"]
+    key = row["restaurant_id"], row["slot"]
+    assert (key in rows) == (op != "insert"), (event, rows)
+    if op == "delete":
+        del rows[key]
+        return
+    assert rows.get(key) != row["value"], event
+    rows[key] = row["value"]
+
+
+async def write(url: str) -> list[int | None]:
+    """Publish to the end; the writer is killed in a transaction, and again right behind one."""
+    codes: list[int | None] = []
+    for failpoint in (f"publish.in_transaction:{SNAPSHOTS // 3}", "publish.after:5", "none"):
+        script = ["-m", "tests.serve.fire_publisher", url, str(SNAPSHOTS), str(PAUSE_S), failpoint]
+        process = await asyncio.create_subprocess_exec(sys.executable, *script, cwd=ROOT)
+        codes.append(await process.wait())
+    return codes
+
+
+async def burn(fire: Fire, url: str, seed: int) -> list[int | None]:
+    """Run all clients and the writer."""
+    chances = (random.Random(f"{seed}/{number}") for number in range(READERS + CLIENTS))
+    async with asyncio.timeout(600), asyncio.TaskGroup() as group:
+        readers = [group.create_task(read_on(fire, next(chances))) for _ in range(READERS)]
+        watchers = [
+            group.create_task((watch_state if number % 2 else watch_changes)(fire, next(chances)))
+            for number in range(CLIENTS)
+        ]
+        while fire.started < CLIENTS:
+            await asyncio.sleep(0.05)
+        codes = await write(url)
+        await asyncio.wait(watchers)
+        fire.is_over.set()
+        await asyncio.wait(readers)
+    return codes
+
+
+@pytest.mark.timeout(900)
+def test_no_snapshot_is_mixed_and_no_change_is_missed_or_repeated(tmp_path: Path) -> None:
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")
+    url = str(make_settings(tmp_path).store_url)
+    publish(url, 1)
+    tokens = TokenStore(url)
+    headers = {name: bearer(tokens.create(name, restaurants=[name])[0]) for name in RESTAURANTS} | {
+        "admin": bearer(tokens.create("admin", is_admin=True)[0])
+    }
+    tokens.close()
+    with serving(tmp_path / "warehouse") as (process, port, said):
+        fire = Fire(("127.0.0.1", port), headers)
+
+        codes = asyncio.run(burn(fire, url, seed))
+
+        assert process.poll() is None
+        assert not [line for line in said if "request_failed" in line or "Traceback" in line]
+    print(f"{fire.pulls} pulls, {fire.events} events, {fire.resumed} resumed")
+    assert codes == [-signal.SIGKILL, -signal.SIGKILL, 0]
+    assert fire.pulls > READERS and fire.resumed > CLIENTS // 4
