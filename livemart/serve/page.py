@@ -1,0 +1,224 @@
+"""The owner's page: complete HTML from one snapshot, and the way in and out of a session.
+
+Its errors are pages too, with the same status and code as the API's problems. No page repeats the
+id that was asked for: an unknown restaurant and a foreign one look alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Form
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.staticfiles import StaticFiles
+
+from livemart.errors import PublishError
+from livemart.serve import auth
+from livemart.serve.bodies import restaurants_of, state_body, trend_body
+from livemart.serve.facts import WINDOWS
+from livemart.serve.page_text import DASH
+from livemart.serve.page_view import build_view
+from livemart.serve.problems import ProblemError, problem_of
+from livemart.serve.serving import serving_of
+
+_HERE = Path(__file__).parent
+_FIRST_WINDOW = "24h"
+_BUTTONS = (("1h", "1 h", ""), ("24h", "24 h", ""), ("168h", "168 h", "(7 days)"))
+# Neither another host (`//`, `/\\`) nor a blank that a browser would drop in between.
+_OWN_PATH = re.compile(r"/(?![/\\])[!-\[\]-~]*")
+# A longer list is no help: an id in the address is.
+_MOST_IN_PICKER = 500
+
+_PRIVATE = {"Cache-Control": "private, no-cache", "Vary": "Authorization, Cookie, Accept"}
+# The same address as the page: a browser's way back must never find it in the cache.
+_UNSTORED = {**_PRIVATE, "Cache-Control": "no-store"}
+
+_templates = Environment(
+    loader=FileSystemLoader(_HERE / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+def page_router() -> APIRouter:
+    """Return the routes that answer in HTML, and what the pages are made of.
+
+    Style, script and icon are open to all: the form to sign in needs them, and nobody owns them.
+    """
+    router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+    files = StaticFiles(directory=_HERE / "static")
+
+    async def static_file(request: Request, path: str) -> Response:
+        return await files.get_response(path, request.scope)
+
+    router.add_api_route("/static/{path:path}", static_file, methods=["GET", "HEAD"])
+    router.add_api_route("/", _first_page, methods=["GET"])
+    router.add_api_route("/r/{restaurant_id}", _restaurant_page, methods=["GET"])
+    router.add_api_route("/models", _models_page, methods=["GET"])
+    router.add_api_route("/login", _sign_in_page, methods=["GET"])
+    router.add_api_route("/login", _sign_in, methods=["POST"])
+    router.add_api_route("/logout", _sign_out, methods=["POST"])
+    return router
+
+
+def _first_page(request: Request, restaurant: str = "", window: str = _FIRST_WINDOW) -> Response:
+    """Lead to the restaurant that was picked, or else to the caller's first."""
+    try:
+        caller = auth.current_caller(request)
+        _hours_of(window)
+        if not restaurant:
+            with serving_of(request).reader.snapshot() as view:
+                found = restaurants_of(view, caller.tenants)
+            if not found:
+                raise ProblemError("RESTAURANT_UNKNOWN", "there is no restaurant to show yet")
+            restaurant = found[0]["id"]
+    except (ProblemError, PublishError) as error:
+        return _problem_page(request, error)
+    return RedirectResponse(_path_of(restaurant, window), status_code=303)
+
+
+def _restaurant_page(request: Request, restaurant_id: str, window: str = _FIRST_WINDOW) -> Response:
+    """Answer with the page, or with the two bodies that it is made of for the page's own script.
+
+    Both bodies are read in one transaction: what the script pulls never mixes snapshots.
+    """
+    try:
+        caller = auth.current_caller(request)
+        hours = _hours_of(window)
+        if not caller.may_see(restaurant_id):
+            raise _unknown()
+        serving = serving_of(request)
+        with serving.reader.snapshot() as view:
+            state = state_body(view, restaurant_id, hours, server_time=serving.now())
+            trend = trend_body(view, restaurant_id, hours)
+            restaurants = restaurants_of(view, caller.tenants)
+        if state is None or trend is None:
+            raise _unknown()
+    except (ProblemError, PublishError) as error:
+        if _wants_json(request):
+            raise
+        return _problem_page(request, error)
+    if _wants_json(request):
+        return JSONResponse({"state": state, "trend": trend}, headers=_UNSTORED)
+    interval = serving.settings.every
+    return _page(
+        "page.html",
+        view=build_view(state, trend, interval=interval),
+        windows=_BUTTONS,
+        restaurants=_picker(restaurants, state["restaurant"]),
+        interval_seconds=interval.total_seconds(),
+        is_local=caller.is_local,
+        dash=DASH,
+    )
+
+
+def _models_page(request: Request) -> Response:
+    try:
+        auth.current_caller(request)
+        with serving_of(request).reader.snapshot() as view:
+            models = sorted(view.models().values(), key=lambda model: model.name)
+    except (ProblemError, PublishError) as error:
+        return _problem_page(request, error)
+    return _page("models.html", models=models)
+
+
+def _sign_in_page(request: Request) -> Response:
+    return _page("sign_in.html", refusal="", next="/")
+
+
+def _sign_in(
+    request: Request, token: Annotated[str, Form()] = "", next: Annotated[str, Form()] = "/"
+) -> Response:
+    target = _own_path(next)
+    try:
+        session = auth.sign_in(request, token)
+    except ProblemError as problem:
+        refusal = f"{problem.title}: {problem.detail}."
+        page = _page("sign_in.html", status=problem.status, refusal=refusal, next=target)
+        page.headers.update(problem.headers)
+        return page
+    response = RedirectResponse(target, status_code=303)
+    session.keep(response)
+    return response
+
+
+def _sign_out(request: Request) -> Response:
+    response = RedirectResponse("/login", status_code=303)
+    try:
+        auth.sign_out(request, response)
+    except ProblemError as problem:
+        return _problem_page(request, problem)
+    return response
+
+
+def _problem_page(request: Request, error: Exception) -> Response:
+    """Return a problem as a page; who is not signed in gets the form, wherever they wanted to."""
+    problem = problem_of(error)
+    if problem.status == 401:
+        page = _page("sign_in.html", status=401, refusal="", next=_own_path(_target_of(request)))
+    else:
+        is_passing = problem.status in (429, 500, 503)
+        page = _page(
+            "message.html",
+            status=problem.status,
+            title=problem.title,
+            detail=f"{problem.detail[:1].upper()}{problem.detail[1:]}.",
+            code=problem.code,
+            href=_own_path(_target_of(request)) if is_passing else "/",
+            action="Try again" if is_passing else "To the figures",
+        )
+    page.headers.update(problem.headers)
+    return page
+
+
+def _page(name: str, *, status: int = 200, **values: Any) -> Response:
+    return HTMLResponse(
+        _templates.get_template(name).render(**values),
+        status_code=status,
+        headers=_PRIVATE,
+    )
+
+
+def _wants_json(request: Request) -> bool:
+    accepted = request.headers.get("accept", "")
+    return "application/json" in accepted and "text/html" not in accepted
+
+
+def _unknown() -> ProblemError:
+    return ProblemError("RESTAURANT_UNKNOWN", "no such restaurant, or it is not yours to see")
+
+
+def _hours_of(window: str) -> int:
+    if window not in WINDOWS:
+        raise ProblemError(
+            "WINDOW_UNKNOWN", f"window must be one of {', '.join(WINDOWS)}; found {window[:80]}"
+        )
+    return WINDOWS[window]
+
+
+def _picker(
+    restaurants: Sequence[dict[str, Any]], current: dict[str, Any]
+) -> list[tuple[str, str]]:
+    names = [(each["id"], each["name"] or each["id"]) for each in restaurants]
+    return names if len(names) <= _MOST_IN_PICKER else [(current["id"], current["name"])]
+
+
+def _path_of(restaurant_id: str, window: str) -> str:
+    return f"/r/{quote(restaurant_id, safe='')}?window={window}"
+
+
+def _target_of(request: Request) -> str:
+    return request.url.path + (f"?{request.url.query}" if request.url.query else "")
+
+
+def _own_path(target: str) -> str:
+    """Return `target` if it is a path of this site, else `/`: no open redirect."""
+    return target if _OWN_PATH.fullmatch(target) else "/"

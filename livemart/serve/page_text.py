@@ -1,0 +1,158 @@
+"""Figures and times as the owner's page writes them; `static/page.js` writes the same text.
+
+Both sides take CLDR's `en-GB`: Babel here, `Intl` there. Nothing passes through a float.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from babel.dates import format_datetime
+from babel.numbers import format_currency, format_decimal, get_currency_precision
+
+LOCALE = "en_GB"
+DASH = "\u2013"
+_SPACE = "\u00a0"
+_ARROWS = {"up": "\u25b2", "down": "\u25bc", "same": "=", "none": DASH}
+_CURRENCY = re.compile(r"[A-Z]{3}")
+
+Direction = Literal["up", "down", "same", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A figure beside the one of the window before; `direction` none: there is no base."""
+
+    direction: Direction
+    text: str
+
+    @property
+    def arrow(self) -> str:
+        """The sign for the eye; the text says the same in words."""
+        return _ARROWS[self.direction]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a restaurant is: what its amounts and times are written in."""
+
+    zone: tzinfo
+    zone_name: str
+    currency: str
+    digits: int
+
+    @classmethod
+    def of(cls, time_zone: str | None, currency: str | None) -> Place:
+        """Return the place; a zone that nobody knows is UTC, an unknown currency has 2 digits."""
+        zone, zone_name = _read_zone(time_zone)
+        code = currency if currency and _CURRENCY.fullmatch(currency) else ""
+        return cls(zone, zone_name, code, get_currency_precision(code) if code else 2)
+
+    def money(self, amount: Decimal | None) -> str:
+        """Return `EUR 8,243.50`, or a dash for an unknown amount."""
+        if amount is None:
+            return DASH
+        exact = amount.quantize(Decimal(1).scaleb(-self.digits), rounding=ROUND_HALF_UP)
+        decimals = f".{'0' * self.digits}" if self.digits else ""
+        if not self.currency:
+            return format_decimal(exact, format=f"#,##0{decimals}", locale=LOCALE)
+        return format_currency(
+            exact,
+            self.currency,
+            format=f"\u00a4\u00a4{_SPACE}#,##0{decimals}",
+            locale=LOCALE,
+            currency_digits=False,
+        )
+
+    def clock(self, instant: datetime) -> str:
+        """Return the time of day, `14:35`."""
+        return self._format(instant, "HH:mm")
+
+    def moment(self, instant: datetime, *, has_date: bool = False) -> str:
+        """Return `Sun 14:35`, or `Sun 1 Mar 14:35` where the day of the week is not enough."""
+        return self._format(instant, "EEE d MMM HH:mm" if has_date else "EEE HH:mm")
+
+    def span(self, start: datetime, end: datetime) -> str:
+        """Return `Sun 14:35 to Mon 14:35`; a span of a day or less on one day names it once."""
+        has_date = end - start > timedelta(days=6)
+        first = self.moment(start, has_date=has_date)
+        same_day = start.astimezone(self.zone).date() == end.astimezone(self.zone).date()
+        last = self.clock(end) if same_day else self.moment(end, has_date=has_date)
+        return f"{first} to {last}"
+
+    def _format(self, instant: datetime, pattern: str) -> str:
+        return format_datetime(instant.astimezone(self.zone), pattern, locale=LOCALE)
+
+
+def count(value: int | None) -> str:
+    """Return `1,234`, or a dash for an unknown number."""
+    return DASH if value is None else format_decimal(value, locale=LOCALE)
+
+
+def window_words(hours: int) -> str:
+    """Return what a window is called in a sentence: `hour`, `24 hours`, `7 days`.
+
+    >>> [window_words(hours) for hours in (1, 24, 168)]
+    ['hour', '24 hours', '7 days']
+    """
+    if hours == 1:
+        return "hour"
+    return f"{hours} hours" if hours <= 48 or hours % 24 else f"{hours // 24} days"
+
+
+def change(value: Decimal | None, previous: Decimal | None, hours: int) -> Change:
+    """Return the change from the window before, to a tenth of a percent, half away from zero."""
+    if value is None or not previous:
+        return Change("none", "no comparison")
+    before = f"{hours} h" if 1 < hours <= 48 else window_words(hours)
+    tenths = int(
+        (abs(value - previous) * 1000 / abs(previous)).quantize(Decimal(1), rounding=ROUND_HALF_UP)
+    )
+    if not tenths:
+        return Change("same", f"unchanged from the {before} before")
+    is_up = value > previous
+    amount = format_decimal(Decimal(tenths) / 10, format="#,##0.0", locale=LOCALE)
+    sign, word = ("+", "up") if is_up else ("\u2212", "down")
+    return Change(
+        "up" if is_up else "down", f"{word} {sign}{amount}{_SPACE}% on the {before} before"
+    )
+
+
+def percent(share: Decimal | None) -> int | None:
+    """Return a share as a whole percent, 0 to 100, half up; None if it is unknown.
+
+    >>> percent(Decimal("0.1383"))
+    14
+    """
+    if share is None:
+        return None
+    return min(max(int((share * 100).quantize(Decimal(1), rounding=ROUND_HALF_UP)), 0), 100)
+
+
+def age(passed: timedelta) -> str:
+    """Return how long ago, in the largest units that matter.
+
+    >>> [age(timedelta(seconds=seconds)) for seconds in (12, 240, 7_500, 200_000)]
+    ['12 s ago', '4 min ago', '2 h 5 min ago', '2 d 7 h ago']
+    """
+    seconds = max(int(passed.total_seconds()), 0)
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86_400
+    if seconds < 60:
+        return f"{seconds} s ago"
+    if minutes < 60:
+        return f"{minutes} min ago"
+    if hours < 24:
+        return f"{hours} h {minutes % 60} min ago" if minutes % 60 else f"{hours} h ago"
+    return f"{days} d {hours % 24} h ago" if hours % 24 else f"{days} d ago"
+
+
+def _read_zone(name: str | None) -> tuple[tzinfo, str]:
+    try:
+        return (ZoneInfo(name), name) if name else (UTC, "UTC")
+    except (KeyError, ValueError, OSError):
+        return UTC, "UTC"
