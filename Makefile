@@ -11,7 +11,7 @@ SPARK_PYTEST := $(PYTEST) -p no:xdist
 test test-dbt test-integration test-equivalence test-faults test-nightly: \
 	export LIVEMART_JVM_OPTIONS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 
-.PHONY: help env env-unit demo demo-once test test-unit test-serve test-dbt test-integration test-equivalence \
+.PHONY: help env env-unit demo demo-once test test-unit test-serve test-e2e test-dbt test-integration test-equivalence \
 	test-faults test-nightly golden bench-refresh lint format lock clean
 
 help: ## Show what there is
@@ -29,13 +29,16 @@ demo: env ## Orders of 15 days, then live ones, until Ctrl-C
 demo-once: env ## The same, ending by itself with the exit code of verify
 	@$(BIN)/python -m demo --once
 
-test: env test-unit test-serve test-dbt test-integration test-equivalence test-faults ## All tests, long ones as a sample (up to 45 min)
+test: env test-unit test-serve test-e2e test-dbt test-integration test-equivalence test-faults ## All tests, long ones as a sample (up to 45 min)
 
 test-unit: env-unit ## Tests without a JVM
 	$(PYTEST) tests/unit -n 2 -q
 
 test-serve: env-unit ## Serving store, API and push, without a JVM, on SQLite and PostgreSQL
 	$(PYTEST) tests/serve -q
+
+test-e2e: env-unit ## The owner's page in Chromium; pictures of every state in artifacts/e2e
+	$(PYTEST) tests/e2e -q
 
 test-dbt: env
 	$(SPARK_PYTEST) tests/dbt tests/integration -m dbt

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 IS_NIGHTLY = os.environ.get("LIVEMART_NIGHTLY") == "1"
-_TIERS = frozenset({"unit", "integration", "equivalence", "faults", "dbt"})
+_TIERS = frozenset({"unit", "integration", "equivalence", "faults", "dbt", "e2e"})
 
 # No deadline: a machine under load is not a wrong result. A failing example prints its seed.
 settings.register_profile("livemart", deadline=None, print_blob=True)

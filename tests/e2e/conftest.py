@@ -1,0 +1,111 @@
+"""The distribution's Chromium, and servers over stores that the tests fill."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
+
+from tests.e2e.raw_orders import RawOrders
+from tests.e2e.site import DESKTOP, Site, Visit, is_ci, open_visit
+
+_FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+
+Launch = Callable[..., Browser]
+OpenSite = Callable[..., Site]
+OpenVisit = Callable[..., Visit]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Launch]:
+    """Start the distribution's Chromium; without one the tests are skipped, in CI they fail."""
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        reason = "no Chromium: apt-get install chromium"
+        if is_ci():
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with sync_playwright() as playwright:
+
+        def launch(*flags: str) -> Browser:
+            return playwright.chromium.launch(executable_path=path, args=[*_FLAGS, *flags])
+
+        yield launch
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: Launch) -> Iterator[Browser]:
+    """A browser as owners have it."""
+    browser = chromium()
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="session")
+def scriptless_browser(chromium: Launch) -> Iterator[Browser]:
+    """A browser in which pages run no script; playwright's own switch would hide `noscript`."""
+    browser = chromium("--blink-settings=scriptEnabled=false")
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A server over two weeks of orders, for tests that change nothing."""
+    raw = RawOrders.of_two_weeks(datetime.now(UTC))
+    site = Site(tmp_path_factory.mktemp("site"), raw, every=timedelta(minutes=5))
+    site.publish()
+    site.start()
+    yield site
+    site.stop()
+
+
+@pytest.fixture
+def open_site(tmp_path: Path) -> Iterator[OpenSite]:
+    """Start servers of a test's own, by interval and orders."""
+    sites: list[Site] = []
+
+    def start(*, every: timedelta = timedelta(minutes=5), raw: RawOrders | None = None) -> Site:
+        orders = raw or RawOrders.of_two_weeks(datetime.now(UTC))
+        site = Site(tmp_path / f"site{len(sites)}", orders, every=every)
+        sites.append(site)
+        site.publish()
+        site.start()
+        return site
+
+    yield start
+    for site in sites:
+        site.stop()
+
+
+@pytest.fixture
+def visit(request: pytest.FixtureRequest) -> Iterator[OpenVisit]:
+    """Open pages; at the end nothing may have been complained about unless it was expected."""
+    visits: list[Visit] = []
+
+    def start(
+        site: Site,
+        *,
+        scheme: str = "light",
+        width: int = DESKTOP,
+        has_script: bool = True,
+        before: Callable[[BrowserContext], None] = lambda _: None,
+    ) -> Visit:
+        name = "browser" if has_script else "scriptless_browser"
+        browser: Browser = request.getfixturevalue(name)
+        opened = open_visit(browser, site, scheme=scheme, width=width, before=before)
+        visits.append(opened)
+        return opened
+
+    yield start
+    for opened in visits:
+        opened.page.context.close()
+    complaints = [text for opened in visits for text in opened.unexpected()]
+    assert complaints == []

@@ -1,0 +1,225 @@
+"""A running server over a store that the test fills, and the browser's side of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Route
+
+from livemart.serve.tokens import TokenStore
+from tests.e2e.raw_orders import AZUL, RawOrders
+from tests.serve.stores import fill_store
+
+ROOT = Path(__file__).parents[2]
+ARTIFACTS = ROOT / "artifacts" / "e2e"
+DESKTOP, PHONE = 1280, 320
+_START_S = 60
+_DEADLINE_MS = 15_000
+
+
+class Site:
+    """One server process over one store; `raw` is what was published last."""
+
+    def __init__(self, folder: Path, raw: RawOrders, *, every: timedelta) -> None:
+        self.raw = raw
+        self.store_url = f"sqlite:///{folder / '_livemart' / 'serving.db'}"
+        (folder / "_livemart").mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._every = every
+        self._snapshot_id = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self._port}"
+
+    def publish(self) -> None:
+        """Publish the models of all orders there are, as the next snapshot."""
+        self._snapshot_id += 1
+        models = self.raw.models()
+        fill_store(
+            self.store_url,
+            models,
+            snapshot_id=self._snapshot_id,
+            as_of=self.raw.as_of,
+            now=datetime.now(UTC),
+        )
+
+    def tokens(self) -> TokenStore:
+        """Return the tokens of the store."""
+        return TokenStore(self.store_url)
+
+    def status_of(self, path: str) -> int:
+        """Return the status that somebody without a token gets."""
+        try:
+            with urllib.request.urlopen(f"{self.url}{path}", timeout=10) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    def start(self) -> None:
+        """Start the server and wait until it answers."""
+        self._process = subprocess.Popen(
+            [
+                sys.executable, "-m", "tests.e2e.serve_store",
+                str(self._folder), str(self._port), str(self._every.total_seconds()),
+            ],
+            cwd=ROOT,
+        )  # fmt: skip
+        until = time.monotonic() + _START_S
+        while True:
+            try:
+                with urllib.request.urlopen(f"{self.url}/healthz", timeout=5):
+                    return
+            except (urllib.error.URLError, OSError) as error:
+                if self._process.poll() is not None or time.monotonic() > until:
+                    raise RuntimeError(f"the server did not start: {error}") from error
+            time.sleep(0.1)
+
+    def stop(self) -> None:
+        """End the server as an operator would; kill it if it does not obey."""
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            raise
+        finally:
+            self._process = None
+
+
+@dataclass(slots=True)
+class Visit:
+    """A page in a context of its own, and everything the browser complained about."""
+
+    site: Site
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+    # What a test breaks on purpose shows in the console.
+    expected: re.Pattern[str] | None = None
+
+    def go(self, path: str = f"/r/{AZUL}?window=24h") -> None:
+        """Open a path of the site."""
+        self.page.goto(f"{self.site.url}{path}")
+
+    def wait_live(self) -> None:
+        """Wait until the stream is open."""
+        self.wait_text("#connection-word", "Live")
+
+    def wait_text(self, selector: str, text: str) -> None:
+        """Wait until an element says a text somewhere."""
+        self.page.locator(selector).filter(has_text=text).wait_for(timeout=_DEADLINE_MS)
+
+    def figure(self, tile: str) -> Decimal:
+        """Return the number of a tile."""
+        return number_of(self.page.locator(f"#{tile} .value").inner_text())
+
+    def shown(self) -> list[str]:
+        """Return every visible line of the page but its age."""
+        text = self.page.locator("body").inner_text()
+        return [line for line in text.splitlines() if line.strip() and "updated" not in line]
+
+    def keep_screenshot(self, name: str) -> None:
+        """Keep a picture of the whole page among the artifacts."""
+        ARTIFACTS.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=ARTIFACTS / f"{name}.png", full_page=True)
+
+    def unexpected(self) -> list[str]:
+        """Return the complaints that the test did not provoke."""
+        return [
+            text
+            for text in self.complaints
+            if self.expected is None or not self.expected.search(text)
+        ]
+
+
+def open_visit(
+    browser: Browser,
+    site: Site,
+    *,
+    scheme: str = "light",
+    width: int = DESKTOP,
+    before: Callable[[BrowserContext], None] = lambda _: None,
+) -> Visit:
+    """Open an empty page whose console, errors and policy violations are recorded."""
+    context = browser.new_context(
+        viewport={"width": width, "height": 900},
+        color_scheme="dark" if scheme == "dark" else "light",
+        # Not the restaurant's: what the page writes must not depend on where it is read.
+        timezone_id="Pacific/Auckland",
+        locale="de-DE",
+    )
+    context.set_default_timeout(_DEADLINE_MS)
+    context.add_init_script(
+        "document.addEventListener('securitypolicyviolation', (event) => console.error("
+        "`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`));"
+    )
+    before(context)
+    visit = Visit(site, context.new_page())
+
+    def hear(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            visit.complaints.append(f"{message.type}: {message.text}")
+
+    visit.page.on("console", hear)
+    visit.page.on("pageerror", lambda error: visit.complaints.append(f"exception: {error}"))
+    visit.page.on(
+        "request",
+        lambda request: (
+            None
+            if request.url.startswith((f"{site.url}/", "data:"))
+            else visit.complaints.append(f"foreign request: {request.url}")
+        ),
+    )
+    return visit
+
+
+def number_of(text: str) -> Decimal:
+    """Return the number in a text as the page writes it.
+
+    >>> number_of("EUR 8,243.50")
+    Decimal('8243.50')
+    """
+    found = re.search(r"-?[\d,]+(\.\d+)?", text)
+    assert found is not None, f"no number in {text!r}"
+    return Decimal(found[0].replace(",", ""))
+
+
+def refuse_with(code: str, title: str, detail: str, status: int) -> Callable[[Route], None]:
+    """Return a handler that answers like a server with a problem."""
+
+    def answer(route: Route) -> None:
+        body = {"type": code, "title": title, "status": status, "code": code, "detail": detail}
+        route.fulfill(
+            status=status,
+            json=body,
+            headers={"Content-Type": "application/problem+json", "Retry-After": "30"},
+        )
+
+    return answer
+
+
+def is_focused(locator: Locator) -> bool:
+    """Return True if the element has the focus."""
+    return bool(locator.evaluate("element => element === document.activeElement"))
+
+
+def is_ci() -> bool:
+    """Return True where a missing browser is a failure."""
+    return os.environ.get("CI", "").lower() in ("1", "true")

@@ -1,0 +1,147 @@
+"""The page says what plain SQL says of the raw orders, for each of the three buttons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from decimal import ROUND_HALF_UP, Decimal
+
+import pytest
+
+from tests.e2e.conftest import OpenVisit
+from tests.e2e.oracle import Oracle
+from tests.e2e.raw_orders import AZUL, RESTAURANTS, SAKURA
+from tests.e2e.site import Site, Visit, number_of
+
+_BUTTONS = {1: "1 h", 24: "24 h", 168: "168 h"}
+
+
+@pytest.fixture(scope="module")
+def oracle(site: Site) -> Iterator[Oracle]:
+    """Plain SQL over the orders that the session's site shows."""
+    oracle = Oracle(site.raw)
+    yield oracle
+    oracle.close()
+
+
+@pytest.mark.parametrize("restaurant_id", [AZUL, SAKURA])
+@pytest.mark.parametrize("has_script", [True, False])
+def test_the_three_buttons_give_the_numbers_of_sql(
+    site: Site, visit: OpenVisit, oracle: Oracle, restaurant_id: str, has_script: bool
+) -> None:
+    opened = visit(site, has_script=has_script)
+    opened.go(f"/r/{restaurant_id}?window=168h")
+    if has_script:
+        opened.wait_live()
+
+    for hours in (1, 24, 168):
+        _press(opened, hours)
+        _assert_figures(opened, oracle, site, restaurant_id, hours)
+
+
+def _press(opened: Visit, hours: int) -> None:
+    button = opened.page.get_by_role("group", name="Window").get_by_role("button")
+    button.filter(has_text=_BUTTONS[hours]).first.click()
+    opened.page.locator(f"button[value='{hours}h'][aria-pressed='true']").wait_for()
+    assert opened.page.locator("button[aria-pressed='true']").count() == 1
+    assert opened.page.url.endswith(f"?window={hours}h")
+    words = {1: "hour", 24: "24 hours", 168: "7 days"}[hours]
+    assert f", last {words} - livemart" in opened.page.title()
+
+
+def _assert_figures(
+    opened: Visit, oracle: Oracle, site: Site, restaurant_id: str, hours: int
+) -> None:
+    as_of, page = site.raw.as_of, opened.page
+    digits = Decimal(1) if RESTAURANTS[restaurant_id][2] == "JPY" else Decimal("0.01")
+    now = oracle.totals(restaurant_id, as_of, hours)
+    before = oracle.totals(restaurant_id, as_of, hours, back=timedelta(hours=hours))
+    average = (now.sales_amount / now.order_count).quantize(Decimal("0.01"), ROUND_HALF_UP)
+
+    assert opened.figure("order_count") == now.order_count
+    assert opened.figure("sales_amount") == now.sales_amount.quantize(digits, ROUND_HALF_UP)
+    assert opened.figure("average_order_value") == average.quantize(digits, ROUND_HALF_UP)
+    assert opened.figure("unique_customers") == now.unique_customers
+    assert page.locator("#unique_customers .words").inner_text() == "no comparison"
+    _assert_change(opened, Decimal(now.order_count), Decimal(before.order_count))
+
+    dishes = [
+        (
+            line.locator(".dish").inner_text(),
+            int(number_of(line.locator(".sold").inner_text())),
+            number_of(line.locator(".sales").inner_text()),
+            number_of(line.locator(".percent").inner_text()),
+        )
+        for line in page.locator("#dishes li").all()
+    ]
+    assert dishes == [
+        (
+            name,
+            sold,
+            sales.quantize(digits, ROUND_HALF_UP),
+            (100 * sales / now.sales_amount).quantize(Decimal(1), ROUND_HALF_UP),
+        )
+        for name, sold, sales in oracle.top_dishes(restaurant_id, as_of, hours)
+    ]
+    _assert_trend(opened, oracle, site, restaurant_id, hours)
+
+
+def _assert_change(opened: Visit, value: Decimal, previous: Decimal) -> None:
+    words = opened.page.locator("#order_count .words").inner_text()
+    if not previous:
+        assert words == "no comparison"
+        return
+    tenths = (100 * abs(value - previous) / previous).quantize(Decimal("0.1"), ROUND_HALF_UP)
+    if not tenths:
+        assert words.startswith("unchanged")
+        return
+    assert words.startswith("up +" if value > previous else "down \u2212")
+    assert number_of(words) == tenths
+
+
+def _assert_trend(
+    opened: Visit, oracle: Oracle, site: Site, restaurant_id: str, hours: int
+) -> None:
+    step = timedelta(minutes=5) if hours == 1 else timedelta(hours=1)
+    count = timedelta(hours=hours) // step
+    rows = opened.page.locator("#points tr").evaluate_all(
+        "rows => rows.map((row) => [row.cells[1].textContent, "
+        "...[...row.querySelectorAll('data')].map((data) => data.value)])"
+    )
+    expected = []
+    for index in range(count):
+        stop = site.raw.as_of - (count - 1 - index) * step
+        now, before = (
+            oracle.between(restaurant_id, stop - back - step, stop - back)
+            for back in (timedelta(0), timedelta(days=7))
+        )
+        expected.append((now.order_count, now.sales_amount, before.sales_amount))
+
+    assert [
+        (int(number_of(orders)), Decimal(sales), Decimal(before)) for orders, sales, before in rows
+    ] == expected
+
+
+def test_script_and_server_write_the_same_text(site: Site, visit: OpenVisit) -> None:
+    for path in (f"/r/{restaurant}?window=" for restaurant in RESTAURANTS):
+        painted = visit(site, has_script=False)
+        scripted = visit(site)
+        scripted.go(f"{path}24h")
+        scripted.wait_live()
+        for window in ("1h", "168h", "24h"):
+            painted.go(f"{path}{window}")
+            scripted.page.locator(f"button[value='{window}']").click()
+            scripted.page.locator(f"button[value='{window}'][aria-pressed='true']").wait_for()
+            for opened in (painted, scripted):
+                opened.page.locator("#data").evaluate("details => details.open = true")
+
+            assert _texts(scripted) == _texts(painted)
+
+
+def _texts(opened: Visit) -> list[str]:
+    """Return the text of every part that server and script write, but for blanks of the markup."""
+    parts = "#name, #data-at, #windows, .span, #note, .tiles, #caption, #points, #dishes, #late"
+    found: list[str] = opened.page.locator(parts).evaluate_all(
+        "parts => parts.map((part) => part.textContent.replace(/[ \\n]+/g, ''))"
+    )
+    return [opened.page.title(), *found]

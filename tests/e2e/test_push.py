@@ -1,0 +1,267 @@
+"""The page follows the store by itself, and says so when it cannot."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+from tests.e2e import accessibility
+from tests.e2e.conftest import OpenSite, OpenVisit
+from tests.e2e.following import order_once, totals_of, wait_for_figures
+from tests.e2e.raw_orders import AZUL
+from tests.e2e.site import Site, Visit, refuse_with
+
+_BROKEN = re.compile("ERR_|status of (401|503)")
+
+
+def test_a_new_order_changes_the_page_without_a_reload(
+    open_site: OpenSite, visit: OpenVisit
+) -> None:
+    site = open_site()
+    opened = _open(visit, site)
+    opened.page.evaluate("window.wasNotReloaded = true")
+    opened.page.evaluate(
+        "() => { window.said = []; new MutationObserver(() => window.said.push("
+        "document.getElementById('status').textContent)).observe("
+        "document.getElementById('status'), { childList: true }); }"
+    )
+    before = totals_of(site)
+
+    order_once(site)
+
+    wait_for_figures(opened, site)
+    after = totals_of(site)
+    assert after.order_count == before.order_count + 1
+    assert opened.page.evaluate("window.wasNotReloaded") is True
+    said = opened.page.evaluate("window.said")
+    assert len(said) == 1
+    assert said[0].startswith(f"{after.order_count} orders, EUR")
+    _wait_for_trend(opened, site)
+
+
+def test_each_of_many_snapshots_may_be_skipped_but_the_newest(
+    open_site: OpenSite, visit: OpenVisit
+) -> None:
+    site = open_site()
+    opened = _open(visit, site)
+
+    for _ in range(5):
+        order_once(site)
+
+    wait_for_figures(opened, site)
+    _wait_for_trend(opened, site)
+
+
+def test_a_window_that_moved_on_is_drawn_anew(open_site: OpenSite, visit: OpenVisit) -> None:
+    site = open_site()
+    opened = _open(visit, site, "1h")
+    first = opened.page.locator("#points time").first.get_attribute("datetime")
+
+    site.raw.as_of += timedelta(minutes=5)
+    order_once(site)
+
+    wait_for_figures(opened, site, hours=1)
+    opened.page.wait_for_function(
+        "first => document.querySelector('#points time').dateTime !== first", arg=first
+    )
+    assert opened.page.locator("#points tr").count() == 12
+    _wait_for_trend(opened, site, hours=1)
+
+
+def test_a_paused_page_stands_still_until_it_resumes(open_site: OpenSite, visit: OpenVisit) -> None:
+    site = open_site()
+    paused, other = _open(visit, site), _open(visit, site)
+    before = paused.figure("order_count")
+    paused.page.get_by_role("button", name="Pause").click()
+    paused.wait_text("#connection-word", "Paused at")
+
+    order_once(site)
+
+    wait_for_figures(other, site)
+    assert paused.figure("order_count") == before
+    paused.page.get_by_role("button", name="Resume").click()
+    wait_for_figures(paused, site)
+    paused.wait_live()
+    order_once(site)
+    wait_for_figures(paused, site)
+
+
+def test_a_paused_page_still_answers_the_buttons(open_site: OpenSite, visit: OpenVisit) -> None:
+    site = open_site()
+    opened = _open(visit, site)
+    opened.page.get_by_role("button", name="Pause").click()
+
+    opened.page.locator("button[value='1h']").click()
+
+    wait_for_figures(opened, site, hours=1)
+    assert opened.page.locator("#connection-word").inner_text().startswith("Paused at")
+
+
+def test_a_page_survives_the_server(open_site: OpenSite, visit: OpenVisit) -> None:
+    site = open_site()
+    opened = _open(visit, site)
+    opened.expected = _BROKEN
+    opened.page.evaluate("window.wasNotReloaded = true")
+    before = opened.figure("sales_amount")
+
+    site.stop()
+    opened.wait_text("#connection-word", "Offline, retrying")
+    assert opened.figure("sales_amount") == before
+    order_once(site)
+    site.start()
+
+    wait_for_figures(opened, site)
+    opened.wait_live()
+    assert opened.page.evaluate("window.wasNotReloaded") is True
+    order_once(site)
+    wait_for_figures(opened, site)
+
+
+def test_a_page_survives_the_network(open_site: OpenSite, visit: OpenVisit) -> None:
+    site = open_site()
+    opened = _open(visit, site)
+    opened.expected = _BROKEN
+
+    opened.page.context.set_offline(True)
+    opened.wait_text("#connection-word", "Offline, retrying")
+    opened.keep_screenshot("offline-network")
+    order_once(site)
+    opened.page.context.set_offline(False)
+
+    wait_for_figures(opened, site)
+    opened.wait_live()
+
+
+def test_where_streams_are_refused_the_page_pulls(open_site: OpenSite, visit: OpenVisit) -> None:
+    site = open_site()
+    opened = visit(site)
+    opened.expected = _BROKEN
+    opened.page.route("**/stream?**", refuse_with("TOO_MANY_STREAMS", "Too many", "wait", 503))
+    opened.go()
+    opened.wait_text("#connection-word", "Retrying")
+
+    order_once(site)
+
+    wait_for_figures(opened, site)
+    opened.page.unroute("**/stream?**")
+    opened.wait_live()
+
+
+def test_a_stale_page_says_so_until_news_come(open_site: OpenSite, visit: OpenVisit) -> None:
+    site = open_site(every=timedelta(seconds=4))
+    site.publish()
+    opened = _open(visit, site)
+    opened.page.locator("#stale").wait_for()
+    opened.wait_text("#connection-word", "Stale")
+    status = opened.page.locator("#status").text_content() or ""
+    assert status.startswith("These figures are old: the last update was")
+    before = opened.figure("order_count")
+
+    order_once(site)
+
+    opened.page.locator("#stale").wait_for(state="hidden")
+    opened.wait_live()
+    assert opened.figure("order_count") == before + 1
+
+
+def test_a_revoked_token_takes_the_figures_away(open_site: OpenSite, visit: OpenVisit) -> None:
+    site = open_site()
+    tokens = site.tokens()
+    text, token = tokens.create("owner", restaurants=[AZUL], lasts=timedelta(hours=1))
+    opened = visit(site, before=accessibility.bring_axe)
+    opened.expected = _BROKEN
+    # The server has to hear of the first token before this machine alone is no longer enough.
+    while site.status_of("/") != 401:
+        opened.page.wait_for_timeout(50)
+    opened.go()
+    opened.page.get_by_label("Access token").fill(text)
+    opened.page.get_by_role("button", name="Sign in").click()
+    opened.wait_live()
+    assert opened.page.locator("#restaurant").count() == 0
+    assert opened.page.get_by_role("button", name="Sign out").is_visible()
+
+    tokens.revoke(token.token_id)
+    tokens.close()
+
+    opened.page.get_by_role("heading", name="You are signed out").wait_for()
+    assert "EUR" not in opened.page.content()
+
+
+def test_signing_out_ends_the_session(open_site: OpenSite, visit: OpenVisit) -> None:
+    site = open_site()
+    tokens = site.tokens()
+    text, _ = tokens.create("owner", restaurants=[AZUL], lasts=timedelta(hours=1))
+    tokens.close()
+    opened = visit(site)
+    opened.expected = _BROKEN
+    while site.status_of("/") != 401:
+        opened.page.wait_for_timeout(50)
+    opened.go("/")
+    opened.page.get_by_label("Access token").fill(text)
+    opened.page.get_by_role("button", name="Sign in").click()
+    opened.wait_live()
+
+    opened.page.get_by_role("button", name="Sign out").click()
+
+    opened.page.get_by_role("heading", name="Sign in").wait_for()
+    opened.go()
+    assert opened.page.get_by_role("heading", name="Sign in").is_visible()
+    assert opened.page.context.cookies() == []
+
+
+def test_a_hidden_page_has_no_stream_and_catches_up(open_site: OpenSite, visit: OpenVisit) -> None:
+    site = open_site()
+    hidden, other = _open(visit, site), _open(visit, site)
+    before = hidden.figure("order_count")
+    _set_hidden(hidden, True)
+
+    order_once(site)
+
+    wait_for_figures(other, site)
+    assert hidden.figure("order_count") == before
+    _set_hidden(hidden, False)
+    wait_for_figures(hidden, site)
+    hidden.wait_live()
+
+
+def test_the_age_does_not_trust_the_clock_of_the_device(site: Site, visit: OpenVisit) -> None:
+    ahead = "const now = Date.now; Date.now = () => now() + 3 * 3600_000 + (window.jump ?? 0);"
+    opened = visit(site, before=lambda context: context.add_init_script(ahead))
+    opened.go()
+    opened.wait_live()
+
+    age = opened.page.locator("#age").inner_text()
+    assert re.fullmatch(r"\d+ (s|min) ago", age)
+    assert opened.page.locator("#stale").is_hidden()
+    # A jump means that the device slept: one pull tells how old the figures are.
+    with opened.page.expect_response(lambda response: "/r/" in response.url):
+        opened.page.evaluate("window.jump = 3600_000")
+    opened.wait_live()
+    assert opened.page.locator("#stale").is_hidden()
+
+
+def _open(visit: OpenVisit, site: Site, window: str = "24h") -> Visit:
+    opened: Visit = visit(site)
+    opened.go(f"/r/{AZUL}?window={window}")
+    opened.page.locator(
+        "#connection[data-state='live'], #connection[data-state='stale']"
+    ).wait_for()
+    return opened
+
+
+def _wait_for_trend(opened: Visit, site: Site, *, hours: int = 24) -> None:
+    """Wait until the points of the trend add up to the figure of the tile."""
+    total = totals_of(site, hours).sales_amount
+    opened.page.wait_for_function(
+        "cents => [...document.querySelectorAll('#points tr')].reduce((sum, row) => "
+        "sum + Math.round(100 * row.querySelector('data').value), 0) === cents",
+        arg=int(total * 100),
+    )
+
+
+def _set_hidden(opened: Visit, is_hidden: bool) -> None:
+    opened.page.evaluate(
+        "hidden => { Object.defineProperty(document, 'hidden', { value: hidden, "
+        "configurable: true }); document.dispatchEvent(new Event('visibilitychange')); }",
+        is_hidden,
+    )

@@ -1,0 +1,260 @@
+"""Every state of the page, light and dark, on phone and desktop: accessible, and pictured."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.e2e import accessibility
+from tests.e2e.conftest import OpenVisit
+from tests.e2e.raw_orders import AZUL, NEW, QUIET, RawOrders
+from tests.e2e.site import DESKTOP, PHONE, Site, Visit, refuse_with
+
+_OFFLINE = re.compile("ERR_INTERNET_DISCONNECTED|ERR_FAILED|ERR_NETWORK_CHANGED")
+_REFUSED = re.compile("status of (401|404|503)")
+
+
+@pytest.fixture(scope="module")
+def old_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A site that refreshes every second, and then does not."""
+    raw = RawOrders.of_two_weeks(datetime.now(UTC))
+    site = Site(tmp_path_factory.mktemp("old"), raw, every=timedelta(seconds=1))
+    site.publish()
+    site.start()
+    yield site
+    site.stop()
+
+
+@pytest.fixture(scope="module")
+def guarded_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, str]]:
+    """A site with a token, and the token's text."""
+    raw = RawOrders.of_two_weeks(datetime.now(UTC))
+    site = Site(tmp_path_factory.mktemp("guarded"), raw, every=timedelta(minutes=5))
+    site.publish()
+    text, _ = site.tokens().create("owner", restaurants=[AZUL], lasts=timedelta(hours=1))
+    site.start()
+    yield site, text
+    site.stop()
+
+
+def test_live(site: Site, visit: OpenVisit) -> None:
+    opened = _open(visit, site, f"/r/{AZUL}?window=24h")
+
+    assert opened.page.locator("#connection").inner_text() == "Live"
+    assert opened.page.locator("#stale").is_hidden()
+    _examine(opened, "live")
+
+
+def test_live_with_everything_unfolded(site: Site, visit: OpenVisit) -> None:
+    opened = _open(visit, site, f"/r/{AZUL}?window=1h")
+    for summary in opened.page.locator("summary").all():
+        summary.click()
+
+    assert opened.page.locator("#points tr").count() == 12
+    _examine(opened, "unfolded")
+
+
+def test_a_week(site: Site, visit: OpenVisit) -> None:
+    opened = _open(visit, site, f"/r/{AZUL}?window=168h")
+
+    assert opened.page.locator("#points tr").count() == 168
+    _examine(opened, "week")
+
+
+def test_no_orders(site: Site, visit: OpenVisit) -> None:
+    opened = _open(visit, site, f"/r/{QUIET}?window=1h")
+
+    assert opened.page.locator("#note").inner_text() == "No orders in the last hour."
+    assert opened.page.locator("#order_count .value").inner_text() == "0"
+    assert opened.page.locator("#sales_amount .value").inner_text() == "USD\u00a00.00"
+    assert opened.page.locator("#average_order_value .value").inner_text() == "\u2013"
+    assert opened.page.locator("#no-dishes").is_visible()
+    _examine(opened, "no-orders")
+
+
+def test_partial(site: Site, visit: OpenVisit) -> None:
+    opened = _open(visit, site, f"/r/{NEW}?window=24h")
+    text = opened.page.locator("#since").inner_text()
+
+    assert re.fullmatch(r"; since (Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d\d:\d\d", text)
+    assert opened.page.locator("#order_count .words").inner_text() == "no comparison"
+    first_cells = opened.page.locator("#points tr").first.locator("td")
+    assert first_cells.all_text_contents() == ["\u2013", "\u2013", "\u2013"]
+    _examine(opened, "partial")
+
+
+def test_late_correction(site: Site, visit: OpenVisit) -> None:
+    opened = _open(visit, site, f"/r/{AZUL}?window=1h")
+    opened.page.locator("#data summary").click()
+
+    sentence = opened.page.locator("#late").inner_text()
+    assert re.fullmatch(r"[23] late orders changed \d\d:\d\d to \d\d:\d\d\.", sentence)
+    marked = opened.page.locator("#points tr.late")
+    assert 1 <= marked.count() <= 3
+    assert "late orders" in marked.first.inner_text()
+    assert marked.first.inner_text()[:5] == sentence.split(" changed ")[1][:5]
+    _examine(opened, "late")
+
+
+def test_stale(old_site: Site, visit: OpenVisit) -> None:
+    opened = _open(visit, old_site, f"/r/{AZUL}?window=24h", word="Stale")
+    opened.page.locator("#stale").wait_for()
+
+    banner = opened.page.locator("#stale").inner_text()
+    assert re.search(r"The last update was \d+ (s|min)( \d+ s)? ago", banner)
+    assert opened.figure("order_count") > 0
+    _examine(opened, "stale")
+
+
+def test_offline(site: Site, visit: OpenVisit) -> None:
+    opened = _open(visit, site, f"/r/{AZUL}?window=24h")
+    opened.expected = _OFFLINE
+    opened.page.context.set_offline(True)
+    opened.wait_text("#connection", "Offline, retrying")
+
+    assert opened.figure("order_count") > 0
+    assert opened.page.locator("#status").text_content() == "Offline, retrying."
+    _examine(opened, "offline")
+
+
+def test_paused(site: Site, visit: OpenVisit) -> None:
+    opened = _open(visit, site, f"/r/{AZUL}?window=24h")
+    opened.page.get_by_role("button", name="Pause").click()
+
+    assert re.fullmatch(r"Paused at \d\d:\d\d", opened.page.locator("#connection").inner_text())
+    assert opened.page.locator("#pause").inner_text() == "Resume"
+    _examine(opened, "paused")
+
+
+def test_error(site: Site, visit: OpenVisit) -> None:
+    opened = _open(visit, site, f"/r/{AZUL}?window=24h")
+    opened.expected = _REFUSED
+    problem = refuse_with("STORE_UNREACHABLE", "The store is away", "try again later", 503)
+    opened.page.route("**/r/**", problem)
+    before = opened.figure("order_count")
+    opened.page.locator("button[value='1h']").click()
+    opened.page.locator("#problem").wait_for()
+
+    shown = opened.page.locator("#problem").inner_text()
+    for word in ("The store is away", "Try again later.", "STORE_UNREACHABLE"):
+        assert word in shown
+    assert opened.figure("order_count") == before
+    assert opened.page.locator("button[value='24h']").get_attribute("aria-pressed") == "true"
+    _examine(opened, "error")
+
+    opened.page.unroute("**/r/**")
+    opened.page.get_by_role("button", name="Try again").click()
+    opened.wait_live()
+    assert opened.page.locator("#problem").is_hidden()
+
+
+def test_signed_out(guarded_site: tuple[Site, str], visit: OpenVisit) -> None:
+    site, token = guarded_site
+    opened = _sign_in(visit, site, token)
+    before = opened.page.locator("#sales_amount .value").inner_text()
+    opened.expected = _REFUSED
+    opened.page.context.clear_cookies()
+    opened.page.locator("button[value='1h']").click()
+    opened.page.get_by_role("heading", name="You are signed out").wait_for()
+
+    assert before not in opened.page.content()
+    assert "Taverna Azul" not in opened.page.content()
+    _examine(opened, "signed-out")
+
+    opened.page.get_by_role("link", name="Sign in").click()
+    opened.page.get_by_label("Access token").fill(token)
+    opened.page.get_by_role("button", name="Sign in").click()
+    opened.wait_live()
+    assert opened.page.url.endswith(f"/r/{AZUL}?window=24h")
+
+
+def test_sign_in_form(guarded_site: tuple[Site, str], visit: OpenVisit) -> None:
+    opened = visit(guarded_site[0], before=accessibility.bring_axe)
+    opened.expected = _REFUSED
+    opened.go("/")
+    _examine(opened, "sign-in")
+    opened.page.get_by_label("Access token").fill("lm_wrong")
+    opened.page.get_by_role("button", name="Sign in").click()
+
+    assert "not valid" in opened.page.get_by_role("alert").inner_text()
+    _examine(opened, "sign-in-refused")
+
+
+def test_not_found(site: Site, visit: OpenVisit) -> None:
+    opened = visit(site, before=accessibility.bring_axe)
+    opened.expected = _REFUSED
+    opened.go("/r/nobody?window=24h")
+
+    assert "RESTAURANT_UNKNOWN" in opened.page.locator("main").inner_text()
+    assert "nobody" not in opened.page.content()
+    _examine(opened, "not-found")
+
+
+def test_models(site: Site, visit: OpenVisit) -> None:
+    opened = visit(site, before=accessibility.bring_axe)
+    opened.go("/models")
+
+    assert opened.page.get_by_role("heading", name="restaurant_top_dishes").is_visible()
+    _examine(opened, "models")
+
+
+def _open(visit: OpenVisit, site: Site, path: str, *, word: str = "Live") -> Visit:
+    opened: Visit = visit(site, before=accessibility.bring_axe)
+    opened.go(path)
+    opened.wait_text("#connection-word", word)
+    return opened
+
+
+def _sign_in(visit: OpenVisit, site: Site, token: str) -> Visit:
+    opened: Visit = visit(site, before=accessibility.bring_axe)
+    opened.expected = _REFUSED
+    opened.go(f"/r/{AZUL}?window=24h")
+    opened.page.get_by_label("Access token").fill(token)
+    opened.page.get_by_role("button", name="Sign in").click()
+    opened.wait_live()
+    return opened
+
+
+def _examine(opened: Visit, name: str) -> None:
+    """Look at a state in four ways: no barrier that can be measured, and a picture of each."""
+    for width in (DESKTOP, PHONE):
+        opened.page.set_viewport_size({"width": width, "height": 900})
+        for scheme in ("light", "dark"):
+            opened.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+            _settle(opened)
+            opened.keep_screenshot(f"{name}-{scheme}-{width}")
+            look = f"{name} {scheme} {width}"
+
+            assert accessibility.violations(opened.page) == [], look
+            assert accessibility.small_targets(opened.page) == [], look
+            assert not accessibility.scrolls_sideways(opened.page), look
+
+
+def _settle(opened: Visit) -> None:
+    """Wait for transitions and for the frame after them."""
+    opened.page.evaluate(
+        "() => Promise.all(document.getAnimations().map((each) => each.finished))"
+        ".then(() => new Promise(requestAnimationFrame))"
+    )
+
+
+def test_text_may_be_twice_as_large(site: Site, visit: OpenVisit) -> None:
+    _assert_readable(_open(visit, site, f"/r/{AZUL}?window=168h"), "large-text", DESKTOP)
+
+
+@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+def test_text_may_be_spaced(site: Site, visit: OpenVisit, width: int) -> None:
+    _assert_readable(_open(visit, site, f"/r/{AZUL}?window=168h"), "spaced-text", width)
+
+
+def _assert_readable(opened: Visit, name: str, width: int) -> None:
+    opened.page.set_viewport_size({"width": width, "height": 900})
+    accessibility.ADAPTATIONS[name](opened.page)
+    _settle(opened)
+    opened.keep_screenshot(f"{name}-light-{width}")
+
+    assert not accessibility.scrolls_sideways(opened.page)
+    assert accessibility.clipped(opened.page) == []
