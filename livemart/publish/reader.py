@@ -1,13 +1,13 @@
 """Reading the serving store: every answer comes from one snapshot, and of the right tenants only.
 
-The tenant predicate is added in this module and nowhere else.
+Whose rows they are is decided in `row_filter` and nowhere else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, date, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from livemart.errors import PublishError
+from livemart.publish.row_filter import change_predicates, row_predicates
 from livemart.publish.served import Change, ChangePage, Published, ServedModel
-from livemart.publish.store import (
-    UNDEFINED_TABLE,
-    newest_published,
-    open_engine,
-    reached,
-    shown_url,
-    stored_model,
-)
+from livemart.publish.store import newest_published, stored_model
+from livemart.publish.store_engine import UNDEFINED_TABLE, open_engine, reached, shown_url
 from livemart.publish.store_schema import (
     CHANGES,
     MODELS,
@@ -37,7 +32,6 @@ from livemart.publish.store_schema import (
     served_table,
 )
 from livemart.publish.store_types import in_order
-from livemart.publish.values import parse_value
 
 __all__ = [
     "Change",
@@ -217,7 +211,7 @@ class SnapshotView:
         query = sa.select(*(table.c[name] for name, _ in served.columns))
         if not served.row_key:
             query = query.add_columns(table.c[counts])
-        query = query.where(*_predicates(table, served, tenants, equals or {}, since, until))
+        query = query.where(*row_predicates(table, served, tenants, equals or {}, since, until))
         last = served.row_key or (bag_column(served, ROW_HASH),)
         for name in [*order_by, *(name for name in last if name not in order_by)]:
             column = table.c[name]
@@ -236,56 +230,6 @@ class SnapshotView:
             dict(zip(names, row[:-1], strict=True)) for row in found for _ in range(row[-1])
         ]
         return repeated[:limit]
-
-
-def _predicates(
-    table: sa.Table,
-    served: ServedModel,
-    tenants: frozenset[str] | None,
-    equals: Mapping[str, Any],
-    since: tuple[str, datetime] | None,
-    until: tuple[str, datetime] | None,
-) -> list[sa.ColumnElement[bool]]:
-    found: list[sa.ColumnElement[bool]] = []
-    if tenants is not None:
-        found.append(_of_tenants(table, served, tenants))
-    for name, value in equals.items():
-        column = table.c[name]
-        found.append(column.is_(None) if value is None else column == value)
-    if since is not None:
-        start, bound = _bound(table, since)
-        found.append(start >= bound)
-    if until is not None:
-        end, bound = _bound(table, until)
-        found.append(end < bound)
-    return found
-
-
-def _of_tenants(
-    table: sa.Table, served: ServedModel, tenants: frozenset[str]
-) -> sa.ColumnElement[bool]:
-    if served.tenant_column is None:
-        return sa.false()
-    kind = served.kinds[served.tenant_column]
-    values = []
-    for tenant in sorted(tenants):
-        try:
-            values.append(parse_value(kind, tenant))
-        except ValueError:
-            continue
-    return table.c[served.tenant_column].in_(values)
-
-
-def _bound(table: sa.Table, given: tuple[str, datetime]) -> tuple[sa.ColumnElement[Any], object]:
-    """Return the column and what to compare it with; a date is its midnight in UTC."""
-    name, moment = given
-    column = table.c[name]
-    moment = moment.astimezone(UTC)
-    if not isinstance(column.type, sa.Date):
-        return column, moment
-    day: date = moment.date()
-    is_midnight = moment.time() == datetime.min.time()
-    return column, day if is_midnight else day + timedelta(days=1)
 
 
 def _is_known(connection: Connection, model: str, after: int) -> bool:
@@ -308,10 +252,7 @@ def _read_page(
     tenants: frozenset[str] | None,
     limit: int,
 ) -> ChangePage:
-    query = sa.select(CHANGES).where(CHANGES.c.model == served.name)
-    if tenants is not None:
-        is_ours = CHANGES.c.tenant.in_(sorted(tenants))
-        query = query.where(is_ours if served.tenant_column is not None else sa.false())
+    query = sa.select(CHANGES).where(*change_predicates(served, tenants))
     order = (CHANGES.c.snapshot_id, CHANGES.c.position)
     later = query.where(CHANGES.c.snapshot_id > after).order_by(*order)
     rows = connection.execute(later.limit(limit + 1)).all()

@@ -6,21 +6,17 @@ of another form, or one that lost something, is simply filled again.
 
 from __future__ import annotations
 
-import os
 import secrets
-import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import event
-from sqlalchemy.engine import URL, Connection, Engine
+from sqlalchemy.engine import Connection, Engine
 
-from livemart.errors import PublishError
 from livemart.publish.served import Published, ServedModel
+from livemart.publish.store_engine import open_engine, reached, shown_url
 from livemart.publish.store_schema import (
     METADATA,
     MODELS,
@@ -32,18 +28,11 @@ from livemart.publish.store_schema import (
     bag_column,
     served_table,
 )
-from livemart.publish.store_types import compare_decimals
 
-_SQLITE = "sqlite:///"
-_BUSY_SECONDS = 10
-_CONNECT_SECONDS = 5
-_HINTS = {
-    "postgresql": "start the database, or name another one with --store",
-    "sqlite": "look at the file and its folder; a broken file may be deleted (tokens are in it)",
-}
-UNDEFINED_TABLE = "42P01"
-# Only ever seen by ourselves: the ASCII of `livemart`.
-_ADVISORY_LOCK = 0x6C6976656D617274
+__all__ = ["Store", "StoreState", "StoredModel", "open_engine", "reached", "shown_url"]
+
+# Beside others' locks in the same database; the second part is the schema.
+_ADVISORY_LOCK = 0x6C697665
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +106,8 @@ class Store:
         """
         with reached(self.engine), self.engine.begin() as connection:
             if connection.dialect.name == "postgresql":
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
+                schema = sa.func.hashtext(sa.func.current_schema())
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK, schema)))
             yield connection
 
     def read_state(self) -> StoreState:
@@ -128,116 +118,6 @@ class Store:
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
-
-
-def open_engine(url: str, *, writes: bool = False) -> Engine:
-    """Return an engine whose transactions see one state of the store from begin to end.
-
-    Args:
-        url: `sqlite:///path` or SQLAlchemy's URL of a PostgreSQL database.
-        writes: take SQLite's write lock when a transaction begins, and make the file and its
-            folder if there is none; without it nobody is ever waited for.
-    """
-    if url.startswith(_SQLITE):
-        return _open_sqlite(Path(url.removeprefix(_SQLITE)), writes)
-    options = "-c timezone=UTC"
-    if not writes:
-        options += " -c default_transaction_read_only=on"
-    return sa.create_engine(
-        url,
-        pool_size=8,
-        max_overflow=24,
-        pool_timeout=_BUSY_SECONDS,
-        pool_pre_ping=True,
-        isolation_level="READ COMMITTED" if writes else "REPEATABLE READ",
-        connect_args={"connect_timeout": _CONNECT_SECONDS, "options": options},
-    )
-
-
-def _open_sqlite(path: Path, writes: bool) -> Engine:
-    def connect() -> sqlite3.Connection:
-        if writes:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        mode = "rwc" if writes else "rw"
-        connection = sqlite3.connect(
-            f"{path.as_uri()}?mode={mode}",
-            uri=True,
-            timeout=_BUSY_SECONDS,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-        if writes:
-            connection.execute("pragma journal_mode=wal")
-        connection.execute("pragma synchronous=normal")
-        connection.execute(f"pragma journal_size_limit={64 * 1024 * 1024}")
-        connection.create_collation("livemart_decimal", compare_decimals)
-        return connection
-
-    engine = sa.create_engine(
-        URL.create("sqlite", database=str(path)),
-        creator=connect,
-        poolclass=sa.QueuePool,
-        pool_size=16,
-        max_overflow=48,
-        pool_timeout=_BUSY_SECONDS,
-    )
-
-    # The driver begins a transaction with the first write only: reads would not belong together.
-    @event.listens_for(engine, "begin")
-    def _begin(connection: Connection) -> None:
-        connection.exec_driver_sql("begin immediate" if writes else "begin")
-
-    @event.listens_for(engine, "connect")
-    def _remember_file(connection: Any, record: Any) -> None:
-        record.info["file"] = _file_id(path)
-
-    # A file that was deleted or replaced lives on for those who hold it open.
-    @event.listens_for(engine, "checkout")
-    def _refuse_lost_file(connection: Any, record: Any, proxy: Any) -> None:
-        if record.info["file"] != _file_id(path):
-            raise sa.exc.DisconnectionError(f"{path} is another file by now")
-
-    return engine
-
-
-def _file_id(path: Path) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-@contextmanager
-def reached(engine: Engine) -> Iterator[None]:
-    """Turn what a database says when it cannot be used into PublishError STORE_UNREACHABLE."""
-    try:
-        yield
-    except (sa.exc.DBAPIError, sa.exc.TimeoutError, OSError) as error:
-        if isinstance(error, sa.exc.DBAPIError) and not _is_of_the_store(error):
-            raise
-        cause = getattr(error, "orig", None) or error
-        lines = str(cause).strip().splitlines() or [type(cause).__name__]
-        raise PublishError(
-            "STORE_UNREACHABLE",
-            f"{shown_url(engine)}: {lines[0]}",
-            hint=_HINTS.get(engine.dialect.name, _HINTS["postgresql"]),
-        ) from error
-
-
-def _is_of_the_store(error: sa.exc.DBAPIError) -> bool:
-    """Return whether an error is about the store and not about what was asked of it."""
-    # DatabaseError itself is what SQLite says of a file that is broken or none of its own.
-    if isinstance(error, sa.exc.OperationalError) or type(error) is sa.exc.DatabaseError:
-        return True
-    # A reader stayed so long that a table of its snapshot was dropped.
-    is_dropped = getattr(error.orig, "sqlstate", None) == UNDEFINED_TABLE
-    return is_dropped or bool(error.connection_invalidated)
-
-
-def shown_url(engine: Engine) -> str:
-    """Return where an engine's store is, without the password."""
-    return engine.url.render_as_string(hide_password=True)
 
 
 def read_state(connection: Connection) -> StoreState:

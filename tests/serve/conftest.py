@@ -38,7 +38,7 @@ def new_store(
     """Returns the URL of another store that does not exist yet, in both databases."""
     if request.param == "postgresql":
         server: Postgres = request.getfixturevalue("postgres")
-        return server.new_database
+        return server.new_store
 
     def new_file() -> str:
         return f"sqlite:///{tmp_path_factory.mktemp('store')}/warehouse/_livemart/serving.db"

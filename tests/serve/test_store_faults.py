@@ -191,7 +191,7 @@ def own_postgres(postgres_binaries: Path) -> Iterator[Postgres]:
 def test_a_database_that_is_down_delays_publication_and_stops_nothing(
     own_postgres: Postgres,
 ) -> None:
-    url = own_postgres.new_database()
+    url = own_postgres.new_store()
     store, reader = Store.open(url), StoreReader.open(url)
     attempted = Event()
 
@@ -228,7 +228,7 @@ def test_a_database_that_is_down_delays_publication_and_stops_nothing(
 def test_a_file_that_somebody_else_holds_locked_is_unreachable_for_publishers_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("livemart.publish.store._BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("livemart.publish.store_engine._BUSY_SECONDS", 0.1)
     url = f"sqlite:///{tmp_path}/serving.db"
     store, reader = Store.open(url), StoreReader.open(url)
     publish_to(store, 1)

@@ -213,6 +213,7 @@ def test_days_are_found_by_moments(store_url: str, reader: StoreReader) -> None:
     assert between(midnight, midnight + timedelta(days=1)) == [2]
     assert between(midnight + TICK, midnight + timedelta(days=2)) == [3]
     assert between(midnight - timedelta(days=1), midnight + TICK) == [1, 2]
+    assert between(midnight, datetime.max.replace(tzinfo=UTC)) == [2, 3]
 
 
 @pytest.mark.parametrize("arrow", [pa.int64(), pa.int32(), pa.string()])
@@ -230,7 +231,7 @@ def test_tenants_are_found_by_text_whatever_the_type_of_their_id(
 
     fill_store(store_url, {"m": table}, {"m": ("number",)}, 3)
     with reader.snapshot() as view:
-        rows = view.rows("m", tenants=frozenset({"2", "x", "' or 1=1 --"}))
+        rows = view.rows("m", tenants=frozenset({"2", "01", "x", "' or 1=1 --"}))
     assert [row["number"] for row in rows] == [2]
     assert (of("1"), of("2"), of("None"), of(), of("x")) == ([1, 1], [2, 2], [], [], [])
 

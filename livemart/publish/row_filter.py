@@ -1,0 +1,81 @@
+"""Which rows a reader gets: of its tenants, with these values, in this time.
+
+The tenant predicate is made here, once, for rows and for changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from livemart.publish.served import ServedModel
+from livemart.publish.store_schema import CHANGES
+from livemart.publish.values import parse_value
+
+
+def row_predicates(
+    table: sa.Table,
+    served: ServedModel,
+    tenants: frozenset[str] | None,
+    equals: Mapping[str, Any],
+    since: tuple[str, datetime] | None,
+    until: tuple[str, datetime] | None,
+) -> list[sa.ColumnElement[bool]]:
+    """Return what all rows of an answer fulfil; see `SnapshotView.rows`."""
+    found: list[sa.ColumnElement[bool]] = []
+    if tenants is not None:
+        name = served.tenant_column
+        found.append(
+            sa.false() if name is None else _is_one_of(table.c[name], served.kinds[name], tenants)
+        )
+    for name, value in equals.items():
+        column = table.c[name]
+        found.append(column.is_(None) if value is None else column == value)
+    if since is not None:
+        start, bound = _bound(table, since)
+        found.append(start >= bound)
+    if until is not None:
+        end, bound = _bound(table, until)
+        found.append(end < bound)
+    return found
+
+
+def change_predicates(
+    served: ServedModel, tenants: frozenset[str] | None
+) -> list[sa.ColumnElement[bool]]:
+    """Return what all changes of an answer fulfil."""
+    found = [CHANGES.c.model == served.name]
+    if tenants is not None:
+        is_ours = _is_one_of(CHANGES.c.tenant, "string", tenants)
+        found.append(sa.false() if served.tenant_column is None else is_ours)
+    return found
+
+
+def _is_one_of(
+    column: sa.ColumnElement[Any], kind: str, tenants: frozenset[str]
+) -> sa.ColumnElement[bool]:
+    """Compare ids in the column's own type; a text that is not how an id is written is nobody's."""
+    values = []
+    for tenant in sorted(tenants):
+        try:
+            value = parse_value(kind, tenant)
+        except ValueError:
+            continue
+        if str(value) == tenant:
+            values.append(value)
+    return column.in_(values)
+
+
+def _bound(table: sa.Table, given: tuple[str, datetime]) -> tuple[sa.ColumnElement[Any], object]:
+    """Return the column and what to compare it with; a date is its midnight in UTC."""
+    name, moment = given
+    column = table.c[name]
+    moment = moment.astimezone(UTC)
+    if not isinstance(column.type, sa.Date):
+        return column, moment
+    day: date = moment.date()
+    is_whole = moment.time() == datetime.min.time() or day == date.max
+    return column, day if is_whole else day + timedelta(days=1)
