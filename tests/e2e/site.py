@@ -74,8 +74,9 @@ class Site:
         """Start the server and wait until it answers."""
         self._process = subprocess.Popen(
             [
-                sys.executable, "-m", "tests.e2e.serve_store",
-                str(self._folder), str(self._port), str(self._every.total_seconds()),
+                sys.executable, "runner.py", "serve", "--project-dir", str(self._folder),
+                "--warehouse", str(self._folder), "--port", str(self._port),
+                "--every", f"{self._every.total_seconds():.0f}s",
             ],
             cwd=ROOT,
         )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -191,6 +192,31 @@ def test_not_found(site: Site, visit: OpenVisit) -> None:
     assert "RESTAURANT_UNKNOWN" in opened.page.locator("main").inner_text()
     assert "nobody" not in opened.page.content()
     _examine(opened, "not-found")
+
+
+def test_nothing_published(tmp_path: Path, visit: OpenVisit) -> None:
+    site = Site(tmp_path, RawOrders.of_two_weeks(datetime.now(UTC)), every=timedelta(minutes=5))
+    site.start()
+    try:
+        opened = visit(site, before=accessibility.bring_axe)
+        opened.expected = _REFUSED
+        opened.go("/")
+        assert "NOTHING_PUBLISHED" in opened.page.locator("main").inner_text()
+        _examine(opened, "nothing-published")
+
+        site.publish()
+        opened.page.get_by_role("link", name="Try again").click()
+        opened.wait_live()
+    finally:
+        site.stop()
+
+
+def test_the_chart_reads_out_the_point_under_the_hand(site: Site, visit: OpenVisit) -> None:
+    opened = _open(visit, site, f"/r/{AZUL}?window=168h")
+    opened.page.locator("#plot").hover()
+
+    text = opened.page.locator("#readout").inner_text()
+    assert re.fullmatch(r"\w{3} \d\d:\d\d: EUR\s[\d,.]+, last week EUR\s[\d,.]+", text)
 
 
 def test_models(site: Site, visit: OpenVisit) -> None:

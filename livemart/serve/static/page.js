@@ -523,17 +523,12 @@ function signOut() {
 // ---------------------------------------------------------------------------------- the owner's hand
 
 async function choose(windowName, isNew) {
-  clearTimeout(link.timer);
-  const wasListening = link.source !== null;
   stopListening();
-  if (await load(windowName)) {
-    if (isNew) history.pushState(null, "", `/r/${encodeURIComponent(shown.restaurant)}?window=${windowName}`);
-    const name = windowWords(Number.parseInt(windowName, 10));
-    say(`Last ${name}: ${byId("order_count").querySelector(".value").textContent} orders.`);
-    listen();
-  } else if (wasListening && !link.isSignedOut && !link.timer) {
-    listen();
-  }
+  if (!(await load(windowName))) return;
+  if (isNew) history.pushState(null, "", `/r/${encodeURIComponent(shown.restaurant)}?window=${windowName}`);
+  const name = windowWords(Number.parseInt(windowName, 10));
+  say(`Last ${name}: ${byId("order_count").querySelector(".value").textContent} orders.`);
+  listen();
 }
 
 byId("windows").addEventListener("submit", (event) => {
