@@ -259,9 +259,9 @@ def test_a_file_that_is_no_database_is_unreachable(tmp_path: Path) -> None:
     store = Store.open(f"sqlite:///{tmp_path}/serving.db")
     reader = StoreReader.open(f"sqlite:///{tmp_path}/serving.db")
 
-    with pytest.raises(PublishError, match="STORE_UNREACHABLE.*not a database"):
+    with pytest.raises(PublishError, match=r"STORE_UNREACHABLE.*not a database"):
         publish_to(store, 1)
-    with pytest.raises(PublishError, match="STORE_UNREACHABLE.*not a database"):
+    with pytest.raises(PublishError, match=r"STORE_UNREACHABLE.*not a database"):
         reader.newest()
     store.close()
     reader.close()
