@@ -85,7 +85,7 @@ def _copy(connection: Connection, table: sa.Table, model: ServedModel, rows: pa.
     except psycopg.Error as error:
         if is_refusal(error):
             raise RefusedRowsError(model.name) from error
-        raise ConnectionError(str(error)) from error
+        raise sa.exc.OperationalError(statement, None, error) from error
 
 
 def _names(connection: Connection, table: sa.Table) -> str:

@@ -190,8 +190,10 @@ class _Transaction:
                 pass
             else:
                 weights = pc.sum(write.change.column(WEIGHT)).as_py() or 0
-                self._keep(write, write.stored.layout, write.stored.row_count + weights)
-                self._log(write.spec.name, found)
+                row_count = write.stored.row_count + weights
+                is_logged = self._log(write.spec.name, found)
+                copied_at = write.stored.copied_at if is_logged else self._snapshot.snapshot_id
+                self._keep(write, write.stored.layout, row_count, copied_at)
                 return len(found)
         return self._rebuild(write)
 
@@ -200,7 +202,7 @@ class _Transaction:
         for name in names:
             self._retire(name)
             self._connection.execute(sa.delete(MODELS).where(MODELS.c.model == name))
-            self._connection.execute(sa.delete(CHANGES).where(CHANGES.c.model == name))
+            self._forget_changes(name)
 
     def finish(self) -> None:
         """Point readers to the snapshot, and forget what is too old."""
@@ -232,9 +234,8 @@ class _Transaction:
             layout = Layout(layout.table_name, replace(model, row_key=()))
             count = self._fill(layout, rows)
         self._retire(name)
-        self._keep(write, layout, count)
-        self._connection.execute(sa.delete(CHANGES).where(CHANGES.c.model == name))
-        self._log_reset(name)
+        self._keep(write, layout, count, self._snapshot.snapshot_id)
+        self._forget_changes(name)
         self.rebuilt.append(name)
         return count
 
@@ -257,7 +258,7 @@ class _Transaction:
         if self._connection.execute(known).first() is None:
             self._connection.execute(sa.insert(RETIRED).values(table_name=name))
 
-    def _keep(self, write: ModelWrite, layout: Layout, row_count: int) -> None:
+    def _keep(self, write: ModelWrite, layout: Layout, row_count: int, copied_at: int) -> None:
         model: ServedModel = layout.model
         row = StoredModel(
             layout=layout,
@@ -268,15 +269,16 @@ class _Transaction:
             declared_key=write.spec.row_key,
             event_time=write.spec.event_time,
             row_count=row_count,
+            copied_at=copied_at,
         )
         self._connection.execute(sa.delete(MODELS).where(MODELS.c.model == model.name))
         self._connection.execute(sa.insert(MODELS).values(row.to_row()))
 
-    def _log(self, model: str, found: Sequence[RowChange]) -> None:
+    def _log(self, model: str, found: Sequence[RowChange]) -> bool:
+        """Keep changes for those who follow the model; return False if they are too many."""
         if len(found) > _LOGGED_ROWS:
-            self._connection.execute(sa.delete(CHANGES).where(CHANGES.c.model == model))
-            self._log_reset(model)
-            return
+            self._forget_changes(model)
+            return False
         at = {"model": model, "snapshot_id": self._snapshot.snapshot_id}
         rows = [
             {**at, "position": position, "tenant": each.tenant, "op": each.op, "row": each.row}
@@ -285,13 +287,10 @@ class _Transaction:
         for start in range(0, len(rows), _SLICE):
             self._connection.execute(sa.insert(CHANGES), rows[start : start + _SLICE])
             self._how.step("publish.progress")
+        return True
 
-    def _log_reset(self, model: str) -> None:
-        self._connection.execute(
-            sa.insert(CHANGES).values(
-                model=model, snapshot_id=self._snapshot.snapshot_id, position=0, op="reset"
-            )
-        )
+    def _forget_changes(self, model: str) -> None:
+        self._connection.execute(sa.delete(CHANGES).where(CHANGES.c.model == model))
 
 
 def _drop_retired(connection: Connection) -> None:

@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection, Engine
 from livemart.errors import PublishError
 from livemart.publish.row_filter import change_predicates, row_predicates
 from livemart.publish.served import Change, ChangePage, Published, ServedModel
-from livemart.publish.store import newest_published, stored_model
+from livemart.publish.store import StoredModel, newest_published, stored_model
 from livemart.publish.store_engine import UNDEFINED_TABLE, open_engine, reached, shown_url
 from livemart.publish.store_schema import (
     CHANGES,
@@ -27,7 +27,6 @@ from livemart.publish.store_schema import (
     ROW_HASH,
     SCHEMA_VERSION,
     STORE,
-    Layout,
     bag_column,
     served_table,
 )
@@ -48,7 +47,7 @@ class StoreReader:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._layouts: tuple[Published, Mapping[str, Layout]] | None = None
+        self._models: tuple[Published, Mapping[str, StoredModel]] | None = None
 
     @classmethod
     def open(cls, url: str) -> StoreReader:
@@ -82,7 +81,7 @@ class StoreReader:
         """
         with self._begin() as connection:
             published = self._require_published(connection)
-            yield SnapshotView(connection, published, self._read_layouts(connection, published))
+            yield SnapshotView(connection, published, self._read_models(connection, published))
 
     def changes(
         self, model: str, after: int, tenants: frozenset[str] | None, limit: int
@@ -101,12 +100,14 @@ class StoreReader:
         """
         with self._begin() as connection:
             newest = self._require_published(connection)
-            layout = self._read_layouts(connection, newest)[model]
+            stored = self._read_models(connection, newest)[model]
             if after == newest.snapshot_id:
                 return ChangePage("changes", (), after)
-            if not _is_known(connection, model, after):
+            kept = sa.select(PUBLISHED.c.epoch).where(PUBLISHED.c.snapshot_id == after)
+            if after < stored.copied_at or connection.execute(kept).first() is None:
                 return ChangePage("reset", (), newest.snapshot_id)
-            return _read_page(connection, layout.model, after, newest.snapshot_id, tenants, limit)
+            served = stored.layout.model
+            return _read_page(connection, served, after, newest.snapshot_id, tenants, limit)
 
     @contextmanager
     def _begin(self) -> Iterator[Connection]:
@@ -141,9 +142,11 @@ class StoreReader:
             hint="run build; what it publishes is shown at once",
         )
 
-    def _read_layouts(self, connection: Connection, published: Published) -> Mapping[str, Layout]:
+    def _read_models(
+        self, connection: Connection, published: Published
+    ) -> Mapping[str, StoredModel]:
         """Return the served models; they change with a publication only."""
-        known = self._layouts
+        known = self._models
         if known is None or known[0] != published:
             version: int = connection.execute(sa.select(STORE.c.schema_version)).scalar_one()
             if version != SCHEMA_VERSION:
@@ -154,8 +157,8 @@ class StoreReader:
                     hint="run the same version of livemart here and where the store is filled",
                 )
             rows = connection.execute(sa.select(MODELS).order_by(MODELS.c.model))
-            known = (published, {row.model: stored_model(row).layout for row in rows})
-            self._layouts = known
+            known = (published, {row.model: stored_model(row) for row in rows})
+            self._models = known
         return known[1]
 
 
@@ -163,15 +166,15 @@ class SnapshotView:
     """One snapshot, in one read transaction. Not to be shared between threads."""
 
     def __init__(
-        self, connection: Connection, published: Published, layouts: Mapping[str, Layout]
+        self, connection: Connection, published: Published, models: Mapping[str, StoredModel]
     ) -> None:
         self.published = published
         self._connection = connection
-        self._layouts = layouts
+        self._models = models
 
     def models(self) -> Mapping[str, ServedModel]:
         """Return the served models, by name."""
-        return {name: layout.model for name, layout in self._layouts.items()}
+        return {name: stored.layout.model for name, stored in self._models.items()}
 
     def rows(
         self,
@@ -204,7 +207,7 @@ class SnapshotView:
         Raises:
             KeyError: the model is not served, or has no such column.
         """
-        layout = self._layouts[model]
+        layout = self._models[model].layout
         table = served_table(layout)
         served = layout.model
         counts = bag_column(served, ROW_COUNT)
@@ -230,18 +233,6 @@ class SnapshotView:
             dict(zip(names, row[:-1], strict=True)) for row in found for _ in range(row[-1])
         ]
         return repeated[:limit]
-
-
-def _is_known(connection: Connection, model: str, after: int) -> bool:
-    """Return whether all changes since that snapshot are kept and none of them was a reset."""
-    query = sa.select(
-        sa.exists().where(PUBLISHED.c.snapshot_id == after),
-        sa.exists().where(
-            CHANGES.c.model == model, CHANGES.c.snapshot_id > after, CHANGES.c.op == "reset"
-        ),
-    )
-    is_kept, has_reset = connection.execute(query).one()
-    return bool(is_kept and not has_reset)
 
 
 def _read_page(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from livemart.publish.store_schema import CHANGES, PUBLISHED
+from livemart.publish.store_schema import CHANGES, MODELS, PUBLISHED
 
 KEPT_SNAPSHOTS = 200
 
@@ -32,5 +33,10 @@ def prune(connection: Connection, now: datetime, retention: timedelta) -> None:
     if oldest is None:
         return
     gone = sa.delete(PUBLISHED).where(PUBLISHED.c.snapshot_id < oldest)
-    if connection.execute(gone).rowcount:
-        connection.execute(sa.delete(CHANGES).where(CHANGES.c.snapshot_id < oldest))
+    if not connection.execute(gone).rowcount:
+        return
+    # Model by model: the key of the changes begins with it, and they may be millions.
+    models: Sequence[str] = connection.execute(sa.select(MODELS.c.model)).scalars().all()
+    for model in models:
+        old = (CHANGES.c.model == model, CHANGES.c.snapshot_id < oldest)
+        connection.execute(sa.delete(CHANGES).where(*old))

@@ -173,7 +173,8 @@ def _apply_to_bag(
         )
         if connection.execute(fewer, gone).rowcount != len(gone):
             raise RowsDifferError(model.name)
-        connection.execute(sa.delete(table).where(table.c[counts] == 0))
+        emptied = sa.delete(table).where(is_row, table.c[counts] == 0)
+        connection.execute(emptied, [{"digest": each["digest"]} for each in gone])
     _add_to_bag(connection, layout, added)
     # What goes comes first, so that a row never stands in two versions side by side.
     return sorted(found, key=lambda change: change.op != "delete")

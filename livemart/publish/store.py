@@ -39,7 +39,8 @@ _ADVISORY_LOCK = 0x6C697665
 class StoredModel:
     """A served model as the store holds it: its form, and which version of its table it is.
 
-    `declared_key` is what the project says; `row_key` is empty if that did not hold.
+    `declared_key` is what the project says; `row_key` is empty if that did not hold. `copied_at` is
+    the snapshot at which all rows were copied: before it the changes are not known.
     """
 
     layout: Layout
@@ -50,6 +51,7 @@ class StoredModel:
     declared_key: tuple[str, ...]
     event_time: str | None
     row_count: int
+    copied_at: int
 
     def to_row(self) -> dict[str, Any]:
         """Return the row of `livemart_models`."""
@@ -68,6 +70,7 @@ class StoredModel:
             "time_column": model.time_column,
             "table_name": self.layout.table_name,
             "row_count": self.row_count,
+            "copied_at": self.copied_at,
         }
 
 
@@ -160,6 +163,7 @@ def stored_model(row: sa.Row[Any]) -> StoredModel:
         declared_key=tuple(row.declared_key),
         event_time=row.event_time,
         row_count=row.row_count,
+        copied_at=row.copied_at,
     )
 
 

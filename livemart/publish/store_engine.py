@@ -55,7 +55,7 @@ def open_engine(url: str, *, writes: bool = False) -> Engine:
 def _open_sqlite(path: Path, writes: bool) -> Engine:
     def connect() -> sqlite3.Connection:
         if writes:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            _make_folder(path.parent)
         mode = "rwc" if writes else "rw"
         connection = sqlite3.connect(
             f"{path.as_uri()}?mode={mode}",
@@ -98,6 +98,13 @@ def _open_sqlite(path: Path, writes: bool) -> Engine:
     return engine
 
 
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise sqlite3.OperationalError(str(error)) from error
+
+
 def _file_id(path: Path) -> tuple[int, int] | None:
     try:
         found = os.stat(path)
@@ -111,7 +118,7 @@ def reached(engine: Engine) -> Iterator[None]:
     """Turn what a database says when it cannot be used into PublishError STORE_UNREACHABLE."""
     try:
         yield
-    except (sa.exc.DBAPIError, sa.exc.TimeoutError, OSError) as error:
+    except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
         if isinstance(error, sa.exc.DBAPIError) and not _is_of_the_store(error):
             raise
         cause = getattr(error, "orig", None) or error

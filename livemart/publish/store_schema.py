@@ -55,6 +55,7 @@ MODELS = sa.Table(
     sa.Column("time_column", PlainText),
     sa.Column("table_name", PlainText, nullable=False),
     sa.Column("row_count", sa.BigInteger, nullable=False),
+    sa.Column("copied_at", sa.BigInteger, nullable=False),
 )
 CHANGES = sa.Table(
     "livemart_changes",
@@ -64,7 +65,7 @@ CHANGES = sa.Table(
     sa.Column("position", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("tenant", PlainText),
     sa.Column("op", PlainText, nullable=False),
-    sa.Column("row", Json),
+    sa.Column("row", Json, nullable=False),
     sa.Index("livemart_changes_tenant", "model", "tenant", "snapshot_id"),
 )
 # Tables that nobody is pointed to any more; the next publication drops them.

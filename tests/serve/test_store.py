@@ -98,3 +98,18 @@ def test_rows_are_found_by_tenant_key_and_time(store_url: str, reader: StoreRead
     of_day = [o for o in orders if o.restaurant_id == "r2" and o.ordered_at >= NOON - PANE * 288]
     assert day["sales_amount"] == sum((o.amount for o in of_day), Decimal(0))
     assert foreign == []
+
+
+def test_what_a_reader_does_wrong_itself_is_not_the_stores(
+    store_url: str, reader: StoreReader
+) -> None:
+    fill_store(store_url, reference_tables())
+
+    with pytest.raises(TimeoutError), reader.snapshot():
+        raise TimeoutError("of the reader")
+    with pytest.raises(KeyError), reader.snapshot() as view:
+        view.rows("unknown", tenants=None)
+    with pytest.raises(KeyError), reader.snapshot() as view:
+        view.rows("order_arrivals", tenants=None, equals={"unknown": 1})
+    with pytest.raises(KeyError):
+        reader.changes("unknown", 1, None, 10)

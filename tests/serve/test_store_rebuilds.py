@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from livemart.errors import PublishError
-from livemart.publish import retention
+from livemart.publish import publisher, retention
 from livemart.publish.reader import StoreReader
 from livemart.publish.served import Publication
 from livemart.publish.store import open_engine
@@ -359,6 +359,21 @@ def test_changes_are_kept_for_the_stated_time_and_at_least_so_many_snapshots(
     )
     page = reader.changes("orders", 7, None, 1_000)
     assert [change.snapshot_id for change in page.changes] == [8, 9, 10]
+
+
+def test_a_snapshot_that_changes_too_many_rows_is_read_anew_by_followers(
+    store_url: str, reader: StoreReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publisher, "_LOGGED_ROWS", 2)
+    fill(store_url, orders(1, 2, 3), 1)
+    fill(store_url, orders(4, 5, 3), 2)
+
+    done = fill(store_url, orders(6, 7, 8), 3)
+    fill(store_url, orders(6, 7, 9), 4)
+
+    assert done is not None and (done.rebuilt, done.rows_changed) == ((), {"orders": 3})
+    assert [reader_position(reader, after) for after in (1, 2, 3)] == ["reset", "reset", "changes"]
+    assert amounts(reader) == [6, 7, 9]
 
 
 def test_a_store_of_a_newer_program_is_not_read(
