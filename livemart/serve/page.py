@@ -122,9 +122,11 @@ def _restaurant_page(request: Request, restaurant_id: str, window: str = _FIRST_
 
 def _models_page(request: Request) -> Response:
     try:
-        auth.current_caller(request)
+        caller = auth.current_caller(request)
         with serving_of(request).reader.snapshot() as view:
-            models = sorted(view.models().values(), key=lambda model: model.name)
+            served = view.models().values()
+        seen = [model for model in served if caller.is_admin or model.tenant_column]
+        models = sorted(seen, key=lambda model: model.name)
     except (ProblemError, PublishError) as error:
         return _problem_page(request, error)
     return _page("models.html", models=models)
