@@ -187,6 +187,7 @@ class SnapshotView:
         order_by: Sequence[str] = (),
         limit: int | None = None,
         descending: bool = False,
+        columns: Sequence[str] | None = None,
     ) -> list[dict[str, Any]]:
         """Return rows of a model.
 
@@ -199,6 +200,7 @@ class SnapshotView:
             order_by: columns; the row key comes after them, so that the order is always the same.
             limit: of rows.
             descending: the order of `order_by` and of the key after it.
+            columns: which ones to read; all if None.
 
         Returns:
             Rows with the model's columns: Decimal, datetime (UTC), date, int, float, str, bool,
@@ -211,7 +213,8 @@ class SnapshotView:
         table = served_table(layout)
         served = layout.model
         counts = bag_column(served, ROW_COUNT)
-        query = sa.select(*(table.c[name] for name, _ in served.columns))
+        names = [name for name, _ in served.columns] if columns is None else list(columns)
+        query = sa.select(*(table.c[name] for name in names))
         if not served.row_key:
             query = query.add_columns(table.c[counts])
         query = query.where(*row_predicates(table, served, tenants, equals or {}, since, until))
@@ -225,7 +228,6 @@ class SnapshotView:
             query = query.order_by(ordered)
         if limit is not None:
             query = query.limit(limit)
-        names = [name for name, _ in served.columns]
         found = self._connection.execute(query).all()
         if served.row_key:
             return [dict(zip(names, row, strict=True)) for row in found]

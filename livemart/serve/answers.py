@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,7 +19,7 @@ from livemart.publish.reader import SnapshotView, StoreReader
 from livemart.publish.served import Published, ServedModel
 from livemart.serve import bodies
 from livemart.serve.facts import Facts, read_facts
-from livemart.serve.hub import Hub, Topic, is_later, state_of
+from livemart.serve.hub import Hub, Topic, is_later, is_same, state_of
 from livemart.serve.problems import ProblemError
 
 Kind = Literal["metrics", "top-dishes", "state"]
@@ -26,7 +27,9 @@ Result = TypeVar("Result")
 # More threads would only wait for each other.
 _THREADS = 4
 # Restaurants read in one query.
-_TOGETHER = 100
+_TOGETHER = 50
+# Restaurants that are read ahead of their being asked for again.
+_MOST_ASKED = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,9 @@ class Answers:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="store")
         self._kept: dict[Hashable, Answer[Any]] = {}
         self._flights: dict[Hashable, asyncio.Task[Any]] = {}
+        self._asked: OrderedDict[str, None] = OrderedDict()
+        self._wanted: dict[str, asyncio.Future[RestaurantBodies | None]] = {}
+        self._reading: asyncio.Task[None] | None = None
         hub.prepare = self.prepare
 
     def close(self) -> None:
@@ -94,20 +100,36 @@ class Answers:
 
     async def restaurant(self, restaurant_id: str) -> RestaurantBodies | None:
         """Return the bodies of a restaurant at the newest snapshot; None if it is unknown."""
-
-        def read(view: SnapshotView) -> RestaurantBodies | None:
-            facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
-            return None if facts is None else RestaurantBodies(facts)
-
-        answer = await self.read(("restaurant", restaurant_id), read)
-        return answer.value
+        key = ("restaurant", restaurant_id)
+        kept = self._fresh(key, await self.newest())
+        if kept is not None:
+            found: RestaurantBodies = kept.value
+            self._asked[restaurant_id] = None
+            self._asked.move_to_end(restaurant_id)
+            return found
+        wanted = self._wanted.get(restaurant_id)
+        if wanted is None:
+            wanted = self._wanted[restaurant_id] = asyncio.get_running_loop().create_future()
+            if self._reading is None or self._reading.done():
+                self._reading = asyncio.create_task(self._read_wanted())
+        answer = await asyncio.shield(wanted)
+        if answer is not None:
+            self._asked[restaurant_id] = None
+            if len(self._asked) > _MOST_ASKED:
+                self._asked.popitem(last=False)
+        return answer
 
     async def trend(self, restaurant_id: str, hours: int) -> Answer[bytes] | None:
         """Return the trend of a restaurant as JSON; None if it is unknown."""
+        known = await self.restaurant(restaurant_id)
+        if known is None:
+            return None
 
         def read(view: SnapshotView) -> bytes | None:
-            body = bodies.trend_body(view, restaurant_id, hours)
-            return None if body is None else to_json(body)
+            facts: Facts | None = known.facts
+            if facts is None or not is_same(facts.published, view.published):
+                facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
+            return None if facts is None else to_json(bodies.trend_of(view, facts, hours))
 
         answer = await self.read(("trend", restaurant_id, hours), read)
         return None if answer.value is None else cast(Answer[bytes], answer)
@@ -122,10 +144,8 @@ class Answers:
         A result of None is not kept: there is no end of unknown things to ask for.
         """
         newest = await self.newest()
-        kept = self._kept.get(key)
-        if kept is not None and (
-            state_of(kept.published) == state_of(newest) or is_later(kept.published, newest)
-        ):
+        kept = self._fresh(key, newest)
+        if kept is not None:
             return kept
 
         async def fly() -> Answer[Result]:
@@ -159,27 +179,63 @@ class Answers:
         found: Result = await loop.run_in_executor(self._threads, partial(function, *arguments))
         return found
 
-    async def prepare(self, published: Published, topics: Iterable[Topic]) -> None:
-        """Read what the open streams will want of a new snapshot, many restaurants at a time."""
-        wanted: dict[str, set[int]] = {}
+    async def prepare(self, topics: Iterable[Topic]) -> None:
+        """Read what a new snapshot will be asked for at once, before anybody is told of it.
+
+        That is what open streams want, and the restaurants that were asked for last.
+        """
+        states: dict[str, set[int]] = {}
         for restaurant_id, hours in topics:
-            wanted.setdefault(restaurant_id, set()).add(hours)
-        names = sorted(wanted)
+            states.setdefault(restaurant_id, set()).add(hours)
+        names = sorted({*states, *self._asked})
         for start in range(0, len(names), _TOGETHER):
-            some = names[start : start + _TOGETHER]
+            await self._read_restaurants(names[start : start + _TOGETHER], states)
 
-            def read(view: SnapshotView, some: list[str] = some) -> dict[str, RestaurantBodies]:
-                found = {
-                    name: RestaurantBodies(facts) for name, facts in read_facts(view, some).items()
-                }
-                for name, bodies_ in found.items():
-                    for hours in wanted[name]:
-                        bodies_.get("state", hours)
-                return found
+    async def _read_wanted(self) -> None:
+        """Read all that is wanted by now in one query; what is wanted meanwhile, in the next."""
+        while self._wanted:
+            names = list(self._wanted)[:_TOGETHER]
+            wanted = {name: self._wanted[name] for name in names}
+            try:
+                answer = await self._read_restaurants(names, {})
+                # The store may be a snapshot further than the hub's last look.
+                await self._hub.observe(answer.published)
+            except Exception as error:
+                for name, future in wanted.items():
+                    del self._wanted[name]
+                    future.set_exception(error)
+                    # Told to whoever still waits; it is no news to nobody.
+                    future.exception()
+                continue
+            for name, future in wanted.items():
+                del self._wanted[name]
+                future.set_result(answer.value.get(name))
 
-            answer = await self.run(self._read_now, read)
-            for name, bodies_ in answer.value.items():
-                self._keep(("restaurant", name), Answer(answer.published, bodies_))
+    async def _read_restaurants(
+        self, names: Sequence[str], states: Mapping[str, Iterable[int]]
+    ) -> Answer[dict[str, RestaurantBodies]]:
+        def read(view: SnapshotView) -> dict[str, RestaurantBodies]:
+            found = {
+                name: RestaurantBodies(facts) for name, facts in read_facts(view, names).items()
+            }
+            for name, bodies_ in found.items():
+                for hours in states.get(name, ()):
+                    bodies_.get("state", hours)
+            return found
+
+        answer: Answer[dict[str, RestaurantBodies]] = await self.run(self._read_now, read)
+        for name, bodies_ in answer.value.items():
+            self._keep(("restaurant", name), Answer(answer.published, bodies_))
+        return answer
+
+    def _fresh(self, key: Hashable, newest: Published) -> Answer[Any] | None:
+        """Return what is kept if it is of the newest snapshot, or of one still newer."""
+        kept = self._kept.get(key)
+        if kept is None or not (
+            is_same(kept.published, newest) or is_later(kept.published, newest)
+        ):
+            return None
+        return kept
 
     def _read_now(self, read: Callable[[SnapshotView], Result]) -> Answer[Result]:
         with self._reader.snapshot() as view:

@@ -60,9 +60,12 @@ def trend_body(view: SnapshotView, restaurant_id: str, hours: int) -> Body | Non
     restaurant's first order, null.
     """
     facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
-    if facts is None:
-        return None
-    step = step_of(hours)
+    return None if facts is None else trend_of(view, facts, hours)
+
+
+def trend_of(view: SnapshotView, facts: Facts, hours: int) -> Body:
+    """Return the trend of a window; `facts` and `view` are of one snapshot."""
+    restaurant_id, step = facts.restaurant_id, step_of(hours)
     start, end = facts.as_of - timedelta(hours=hours), facts.as_of
     before = read_panes(view, restaurant_id, start - _WEEK, end - _WEEK)
     return {

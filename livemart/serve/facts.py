@@ -21,6 +21,7 @@ WINDOWS: Mapping[str, int] = {"1h": 1, "24h": 24, "168h": 168}
 # A late order is news for so long; what came earlier is part of the figures.
 LATE_FOR = timedelta(hours=1)
 _MOST_LATE = 1_000
+_OF_PANE = ("pane_started_at", "order_count", "sales_amount")
 
 Row = Mapping[str, Any]
 
@@ -74,7 +75,13 @@ def read_facts(view: SnapshotView, restaurant_ids: Iterable[str]) -> dict[str, F
     dishes = _by_tenant(view.rows(DISHES, tenants=tenants, order_by=("dish_rank",)))
     last_hour = ("pane_started_at", end - timedelta(hours=1))
     panes = _by_tenant(
-        view.rows(TREND, tenants=tenants, since=last_hour, order_by=("pane_started_at",))
+        view.rows(
+            TREND,
+            tenants=tenants,
+            since=last_hour,
+            order_by=("pane_started_at",),
+            columns=("restaurant_id", *_OF_PANE),
+        )
     )
     has_arrivals = ARRIVALS in view.models()
     return {
@@ -101,12 +108,17 @@ def read_panes(
         since=("pane_started_at", start),
         until=("pane_started_at", end),
         order_by=("pane_started_at",),
+        columns=_OF_PANE,
     )
 
 
 def _first_pane(view: SnapshotView, restaurant_id: str) -> datetime | None:
     rows = view.rows(
-        TREND, tenants=frozenset({restaurant_id}), order_by=("pane_started_at",), limit=1
+        TREND,
+        tenants=frozenset({restaurant_id}),
+        order_by=("pane_started_at",),
+        limit=1,
+        columns=("pane_started_at",),
     )
     return rows[0]["pane_started_at"] if rows else None
 
@@ -118,6 +130,7 @@ def _late_panes(view: SnapshotView, restaurant_id: str, end: datetime) -> list[d
         equals={"is_late": True},
         since=("landed_at", end - LATE_FOR),
         limit=_MOST_LATE,
+        columns=("changed_pane_started_at",),
     )
     return [row["changed_pane_started_at"] for row in rows]
 

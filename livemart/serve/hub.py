@@ -28,7 +28,7 @@ _WAKE_EVERY = timedelta(seconds=30)
 
 State = tuple[str, int]
 Topic = tuple[str, int]
-Prepare = Callable[[Published, frozenset[Topic]], Awaitable[None]]
+Prepare = Callable[[frozenset[Topic]], Awaitable[None]]
 
 
 class Hub:
@@ -140,8 +140,8 @@ class Hub:
             return
         self._taking = state
         try:
-            if self.prepare is not None and self._topics:
-                await self.prepare(published, frozenset(self._topics))
+            if self.prepare is not None:
+                await self.prepare(frozenset(self._topics))
         except PublishError as error:
             self._failed(error)
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from livemart.settings import Settings
 # Streams end at once; only answers under way are waited for.
 _PATIENCE_S = 5
 _BACKLOG = 4_096
+_SWITCH_S = 0.001
 
 
 class _Server(uvicorn.Server):
@@ -110,6 +112,9 @@ def _running(app: FastAPI, listener: socket.socket, failed: Callable[[], None]) 
             if is_wanted:
                 failed()
 
+    # A thread that reads the store must not keep the others' answers waiting.
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_S)
     thread = threading.Thread(target=run, name="server", daemon=True)
     thread.start()
     try:
@@ -124,13 +129,15 @@ def _running(app: FastAPI, listener: socket.socket, failed: Callable[[], None]) 
         is_wanted = False
         server.should_exit = True
         thread.join(2 * _PATIENCE_S)
+        sys.setswitchinterval(before)
 
 
 @contextmanager
 def _bind(settings: Settings) -> Iterator[socket.socket]:
     """Take the address before anything slow begins."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # With the protocol named, asyncio sends each answer at once (TCP_NODELAY).
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
