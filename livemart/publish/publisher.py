@@ -226,6 +226,8 @@ class _Transaction:
         if rows is None:
             rows = self._read_change(write.spec.relation, None, write.state.version)
         model = form_of(write.spec, rows, self._how.tenant_column)
+        # Before a name is chosen: the old one may be free because somebody dropped the table.
+        self._retire(name)
         layout = Layout(self._new_table_name(name), model)
         try:
             with self._connection.begin_nested():
@@ -233,7 +235,6 @@ class _Transaction:
         except KeyNotUniqueError:
             layout = Layout(layout.table_name, replace(model, row_key=()))
             count = self._fill(layout, rows)
-        self._retire(name)
         self._keep(write, layout, count, self._snapshot.snapshot_id)
         self._forget_changes(name)
         self.rebuilt.append(name)

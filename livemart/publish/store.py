@@ -21,6 +21,7 @@ from livemart.publish.store_schema import (
     METADATA,
     MODELS,
     PUBLISHED,
+    RETIRED,
     ROW_COUNT,
     SCHEMA_VERSION,
     STORE,
@@ -170,10 +171,13 @@ def stored_model(row: sa.Row[Any]) -> StoredModel:
 def make_tables(connection: Connection) -> str:
     """Make the store's own tables anew, empty, and return the new store's id.
 
-    Tables of others in the same database stay; those that were ours are dropped.
+    Tables of others in the same database stay. Served tables of the store that was are retired.
     """
+    served = _find_served(connection)
     METADATA.drop_all(connection)
     METADATA.create_all(connection)
+    if served:
+        connection.execute(sa.insert(RETIRED), [{"table_name": name} for name in sorted(served)])
     store_id = secrets.token_hex(8)
     connection.execute(sa.insert(STORE).values(schema_version=SCHEMA_VERSION, store_id=store_id))
     return store_id
@@ -187,3 +191,15 @@ def count_rows(connection: Connection, stored: StoredModel) -> int:
     if not model.row_key:
         rows = sa.func.coalesce(sa.func.sum(table.c[bag_column(model, ROW_COUNT)]), 0)
     return int(connection.execute(sa.select(rows).select_from(table)).scalar_one())
+
+
+def _find_served(connection: Connection) -> set[str]:
+    """Return the served tables that a store of any version names."""
+    inspector = sa.inspect(connection)
+    found: set[str] = set()
+    for table in (MODELS, RETIRED):
+        if inspector.has_table(table.name) and "table_name" in {
+            column["name"] for column in inspector.get_columns(table.name)
+        }:
+            found.update(connection.execute(sa.select(table.c.table_name)).scalars())
+    return found
