@@ -147,6 +147,19 @@ def test_where_streams_are_refused_the_page_pulls(open_site: OpenSite, visit: Op
     opened.wait_live()
 
 
+def test_a_chart_that_fell_behind_catches_up(open_site: OpenSite, visit: OpenVisit) -> None:
+    site = open_site()
+    opened = _open(visit, site)
+    opened.expected = _BROKEN
+    opened.page.route("**/trend?**", lambda route: route.abort())
+
+    order_once(site)
+
+    wait_for_figures(opened, site)
+    _wait_for_trend(opened, site)
+    opened.wait_live()
+
+
 def test_a_stale_page_says_so_until_news_come(open_site: OpenSite, visit: OpenVisit) -> None:
     site = open_site(every=timedelta(seconds=4))
     site.publish()

@@ -8,6 +8,7 @@ const ARROWS = { up: "\u25b2", down: "\u25bc", same: "=", none: DASH };
 const SCALE = 12;
 const LONGEST_WAIT_MS = 60_000;
 const PATIENCE_MS = 15_000;
+const SPREAD_MS = 500;
 const WORDS = {
   loaded: "As loaded",
   connecting: "Connecting",
@@ -425,7 +426,8 @@ function receive(state) {
   const { order_count: orders, sales_amount: sales } = state.metrics;
   say(`${count(orders.value)} orders, ${money(sales.value)} at ${clock(shown.publishedAt)}.`);
   // The event names the newest point only; late orders and the start of the window move others.
-  loadTrend(state).catch(() => {});
+  // Not all pages at the same moment.
+  setTimeout(() => loadTrend(state).catch(retryUnlessAborted), Math.random() * SPREAD_MS);
 }
 
 function retryLater(seconds = 0) {
@@ -482,10 +484,18 @@ async function load(windowName) {
 
 // Pulls what the event of a snapshot leaves out.
 async function loadTrend(state) {
+  const isStill = () => shown.snapshot === state.snapshot_id && shown.window === `${state.window.hours}h`;
+  if (!isStill() || link.isSignedOut) return;
   const path = `/v1/restaurants/${encodeURIComponent(shown.restaurant)}/trend?window=${shown.window}`;
   const trend = await get(path, link.request.signal);
-  const isSame = trend.snapshot_id === shown.snapshot && trend.window.hours === state.window.hours;
-  if (isSame) paintTrend(trend, state.late_corrections);
+  if (!isStill()) return;
+  if (trend.snapshot_id === shown.snapshot) paintTrend(trend, state.late_corrections);
+  // Another server, a snapshot ahead or behind: one pull brings both as of one.
+  else retryLater();
+}
+
+function retryUnlessAborted(error) {
+  if (error.name !== "AbortError" && !link.isPaused && !link.isSignedOut) retryLater();
 }
 
 async function refresh() {
