@@ -294,6 +294,8 @@ def open_mart(folder: Path, say: Say) -> Iterator[Mart]:
             "project_dir": str(PROJECT),
             "warehouse": str(folder / "warehouse"),
             "landing": str(folder / "landing"),
+            # A copy of the answers, beside the refreshes that are measured, is not part of them.
+            "store": "none",
         },
         environ={},
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -260,6 +261,23 @@ def test_the_store_named_none_is_no_store(tmp_path: Path) -> None:
         publications.offer(shop.append_snapshot())
 
     assert not shop.store_file.exists()
+
+
+def test_a_command_ends_in_time_though_the_store_is_down(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, store="postgresql://joe:s3cret@127.0.0.1:9/none")
+    shop.change(("r1", 1, "10.00", 0, 1))
+    started = time.monotonic()
+
+    with capture_logs() as logs, shop.publications() as publications:
+        publications.offer(shop.append_snapshot())
+
+    events = [each["event"] for each in logs if each["log_level"] == "warning"]
+    assert [event for event in events if event != "model_not_served"] == [
+        "store_unreachable",
+        "store_behind",
+    ]
+    assert "s3cret" not in str(logs)
+    assert time.monotonic() - started < 15
 
 
 def test_a_view_of_an_exposure_is_said_not_to_be_served(shop: Shop) -> None:

@@ -328,6 +328,24 @@ def test_a_reader_keeps_its_snapshot_while_a_model_is_rebuilt(
     assert amounts(reader) == [7, 8, 9]
 
 
+def test_a_reader_that_stays_does_not_hold_up_publications(
+    store_url: str, reader: StoreReader
+) -> None:
+    """PostgreSQL cannot drop a table that is read: it is dropped when the reader is gone."""
+    fill(store_url, orders(1), 1)
+    with reader.snapshot() as view:
+        first = view.rows("orders", tenants=None)
+        for number in (2, 3, 4):
+            fill(store_url, orders(number), number, fingerprints={"orders": str(number)})
+        last = view.rows("orders", tenants=None)
+
+    fill(store_url, orders(5), 5, fingerprints={"orders": "4"})
+
+    assert first == last == orders(1).to_pylist()
+    assert amounts(reader) == [5]
+    assert len(served_tables(store_url)) == 1
+
+
 def test_a_table_that_was_replaced_is_dropped_with_the_next_publication(store_url: str) -> None:
     for number in range(1, 5):
         fill(store_url, orders(number), number, fingerprints={"orders": str(number)})
