@@ -35,7 +35,7 @@ def open_engine(url: str, *, writes: bool = False) -> Engine:
             folder if there is none; without it nobody is ever waited for.
     """
     if url.startswith(_SQLITE):
-        return _open_sqlite(Path(url.removeprefix(_SQLITE)), writes)
+        return _open_sqlite(Path(url.removeprefix(_SQLITE)).absolute(), writes)
     given = make_url(url)
     # What the URL says holds on: a schema of one's own is `?options=-csearch_path%3Dserving`.
     options = [*given.normalized_query.get("options", ()), "-c timezone=UTC"]

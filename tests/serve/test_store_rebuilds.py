@@ -167,6 +167,18 @@ def test_a_lost_file_is_made_anew_under_an_open_reader(tmp_path: Path) -> None:
     reader.close()
 
 
+def test_a_warehouse_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = "joe's 100%25 ware?house#1 麺"
+    fill(f"sqlite:///{tmp_path}/{folder}/serving.db", orders(1), 1)
+    monkeypatch.chdir(tmp_path)
+    relative = StoreReader.open(f"sqlite:///{folder}/serving.db")
+
+    assert amounts(relative) == [1]
+    assert {path.name for path in (tmp_path / folder).iterdir()} >= {"serving.db"}
+    assert [path.name for path in tmp_path.iterdir()] == [folder]
+    relative.close()
+
+
 def test_a_store_that_missed_snapshots_gets_their_net_change(
     store_url: str, reader: StoreReader
 ) -> None:
@@ -256,6 +268,21 @@ def test_added_dropped_and_retyped_columns_are_served_as_they_are_now(
         ("note", "string"),
     )
     assert served.tenant_column is None
+
+
+def test_a_column_that_the_change_knows_and_the_store_does_not_is_served(
+    store_url: str, reader: StoreReader
+) -> None:
+    """Delta reads rows of before a column was added with NULL in it: only one row changes."""
+    fill(store_url, orders(1, 2), 1)
+    old = orders(1, 2).append_column("note", pa.nulls(2, pa.string()))
+    new = old.set_column(3, "note", pa.array([None, "extra cheese"]))
+
+    done = publish_versions(store_url, {1: old, 2: new})
+
+    assert done is not None and done.rebuilt == ("orders",)
+    with reader.snapshot() as view:
+        assert view.rows("orders", tenants=None) == new.to_pylist()
 
 
 def test_a_key_that_is_declared_later_becomes_the_key(store_url: str, reader: StoreReader) -> None:
