@@ -6,6 +6,7 @@ import ipaddress
 from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from time import monotonic
 from urllib.parse import urlsplit
 
@@ -261,6 +262,7 @@ def _is_loopback_host(request: Request) -> bool:
         return False
 
 
+@lru_cache(maxsize=1_000)
 def _is_loopback(address: str) -> bool:
     try:
         return ipaddress.ip_address(address).is_loopback

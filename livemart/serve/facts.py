@@ -129,10 +129,17 @@ def _late_panes(view: SnapshotView, restaurant_id: str, end: datetime) -> list[d
         tenants=frozenset({restaurant_id}),
         equals={"is_late": True},
         since=("landed_at", end - LATE_FOR),
+        order_by=("landed_at",),
+        descending=True,
         limit=_MOST_LATE,
-        columns=("changed_pane_started_at",),
+        columns=("changed_pane_started_at", "order_status", "batch_id"),
     )
-    return [row["changed_pane_started_at"] for row in rows]
+    # Delivery changes no figure; and of a first load nobody saw an earlier one.
+    return [
+        row["changed_pane_started_at"]
+        for row in rows
+        if row["order_status"] != "delivered" and row["batch_id"] != 0
+    ]
 
 
 def _by_tenant(rows: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from livemart.publish.reader import StoreReader
@@ -191,6 +192,27 @@ def test_late_orders_of_the_last_hour_name_the_panes_they_changed(tmp_path: Path
         "end": "2026-03-02T11:30:00Z",
         "panes": ["2026-03-02T11:00:00Z", "2026-03-02T11:25:00Z"],
     }
+
+
+@pytest.mark.parametrize(("column", "value"), [("order_status", "delivered"), ("batch_id", 0)])
+def test_a_delivery_and_a_first_load_are_no_corrections(
+    tmp_path: Path, column: str, value: object
+) -> None:
+    landed = NOON - timedelta(minutes=10)
+    late = Order("late", "r1", "c1", NOON - timedelta(minutes=31), (("d1", 1),), landed)
+    tables = reference_tables([late])
+    arrivals = tables["order_arrivals"]
+    index = arrivals.schema.get_field_index(column)
+    values = pa.array([value], arrivals.schema.field(column).type)
+    tables["order_arrivals"] = arrivals.set_column(index, column, values)
+    url = f"sqlite:///{tmp_path}/serving.db"
+    fill_store(url, tables)
+
+    with closing(StoreReader.open(url)) as reader, reader.snapshot() as view:
+        state = state_body(view, "r1", 1, server_time=NOON)
+
+    assert state is not None
+    assert state["late_corrections"]["order_count"] == 0
 
 
 def test_without_arrivals_nothing_is_known_of_late_orders(tmp_path: Path) -> None:
