@@ -12,7 +12,7 @@ test test-dbt test-integration test-equivalence test-faults test-nightly: \
 	export LIVEMART_JVM_OPTIONS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 
 .PHONY: help env env-unit demo demo-once test test-unit test-serve test-e2e test-dbt test-integration test-equivalence \
-	test-faults test-nightly golden bench-refresh lint format lock clean
+	test-faults test-nightly golden bench-refresh bench-serve lint format lock clean
 
 help: ## Show what there is
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ golden: env-unit ## Rewrite the golden files of the planner; review the diff
 
 bench-refresh: env ## Refresh at 1 M and 10 M orders against recompute and DuckDB (hours, 12 GB; ARGS="--help")
 	@$(BIN)/python -m bench.refresh $(ARGS)
+
+bench-serve: env-unit ## Reads and push under load on one core (ARGS="--pipeline": from a file to the page, needs Java)
+	@$(BIN)/python -m bench.serve $(ARGS)
 
 lint: env-unit ## Every check that needs no test
 	$(BIN)/ruff check .

@@ -1,0 +1,148 @@
+"""How long it takes from a file in the landing folder to a client of the page, through `up`.
+
+The real command on the reference mart with fifteen days of orders behind it; then one order a file,
+each in another restaurant: it is the only one in the newest point of its restaurant's trend.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import random
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from http.client import HTTPConnection
+from pathlib import Path
+
+from demo.market import Market, Order
+
+ROOT = Path(__file__).resolve().parents[1]
+_EVERY = "5s"
+_FILES = 40
+_WARM_UP = 5
+_PATIENCE_S = 120.0
+_START_S = 900.0
+
+_PANE_S = 300
+_MARGIN_S = 20
+# Start of the newest point of a trend, and its orders.
+Point = tuple[datetime, int | None]
+
+
+def measure_freshness(folder: Path, say: Callable[[str], None]) -> list[float]:
+    """Return, for each file, the seconds from its rename to the event that shows its order."""
+    landing = folder / "landing"
+    market = Market(20260301, restaurants=40, orders_per_day=2_000)
+    market.history(landing, datetime.now(UTC))
+    chance = random.Random(20260301)
+    delays: list[float] = []
+    with running(folder, landing) as port:
+        say("up serves")
+        for number in range(_WARM_UP + _FILES):
+            restaurant = market.restaurants[number % len(market.restaurants)]
+            with watching(port, restaurant.restaurant_id) as points:
+                points.get(timeout=_PATIENCE_S)
+                # At any instant of the interval, but not where the next pane may come first.
+                time.sleep(chance.uniform(0, 5))
+                if (rest := _PANE_S - time.time() % _PANE_S) < _MARGIN_S:
+                    time.sleep(rest + 1)
+                now = datetime.now(UTC)
+                dish = restaurant.dishes[0]
+                order = Order(
+                    f"bench-{number}",
+                    restaurant,
+                    f"bench-customer-{number}",
+                    now,
+                    "placed",
+                    restaurant.currency,
+                    ((dish.dish_id, 1, dish.price),),
+                    now,
+                )
+                began = deliver(landing, order)
+                pane = now.replace(minute=now.minute // 5 * 5, second=0, microsecond=0)
+                while points.get(timeout=_PATIENCE_S) != (pane, 1):
+                    pass
+                took = time.monotonic() - began
+            if number >= _WARM_UP:
+                delays.append(took)
+                say(f"file {number - _WARM_UP + 1}: {took:.2f} s")
+    return delays
+
+
+def deliver(landing: Path, order: Order) -> float:
+    """Put one order into the landing folder by rename; return the instant of the rename."""
+    folder = landing / "orders"
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = landing / f".{order.order_id}"
+    draft.write_text(order.line() + "\n", encoding="utf-8")
+    draft.rename(folder / f"{order.order_id}.jsonl")
+    return time.monotonic()
+
+
+@contextmanager
+def watching(port: int, restaurant_id: str) -> Iterator[queue.Queue[Point]]:
+    """Yield the newest point of the last hour's trend, as it is pushed."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=_PATIENCE_S)
+    connection.request("GET", f"/v1/restaurants/{restaurant_id}/stream?window=1h")
+    response = connection.getresponse()
+    if response.status != 200:
+        raise RuntimeError(f"{restaurant_id}: {response.status}: {response.read().decode()}")
+    points: queue.Queue[Point] = queue.Queue()
+
+    def listen() -> None:
+        # The connection is closed under its feet when enough was seen.
+        try:
+            for line in response:
+                if line.startswith(b"data: "):
+                    point = json.loads(line[6:])["trend_point"]
+                    points.put((datetime.fromisoformat(point["start"]), point["order_count"]))
+        except (OSError, ValueError, AttributeError):
+            return
+
+    thread = threading.Thread(target=listen, daemon=True)
+    thread.start()
+    try:
+        yield points
+    finally:
+        if connection.sock is not None:
+            connection.sock.close()
+        connection.close()
+
+
+@contextmanager
+def running(folder: Path, landing: Path) -> Iterator[int]:
+    """Run `livemart up` until its first snapshot is served; yield its port."""
+    command = [sys.executable, str(ROOT / "runner.py"), "up", "--every", _EVERY, "--port", "0"]
+    places = ["--project-dir", ROOT, "--warehouse", folder / "warehouse", "--landing", landing]
+    log = folder / "up.log"
+    with log.open("wb") as said:
+        process = subprocess.Popen([*command, *map(str, places)], stdout=said, stderr=said)
+        try:
+            yield wait_until_ready(process, log)
+        finally:
+            process.terminate()
+            process.wait(120)
+
+
+def wait_until_ready(process: subprocess.Popen[bytes], log: Path) -> int:
+    """Return the port once the first snapshot is shown."""
+    ends_at = time.monotonic() + _START_S
+    while time.monotonic() < ends_at:
+        text = log.read_text(encoding="utf-8", errors="replace")
+        if process.poll() is not None:
+            raise RuntimeError(f"up ended with {process.returncode}:\n{text[-2_000:]}")
+        if found := re.search(r"serving http://127\.0\.0\.1:(\d+)/", text):
+            connection = HTTPConnection("127.0.0.1", int(found[1]), timeout=10)
+            connection.request("GET", "/v1/restaurants")
+            status = connection.getresponse().status
+            connection.close()
+            if status == 200:
+                return int(found[1])
+        time.sleep(0.5)
+    raise RuntimeError(f"no snapshot within {_START_S:.0f} s, see {log}")

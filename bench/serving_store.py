@@ -1,0 +1,188 @@
+"""A serving store as large as a mart's, and a writer that publishes one snapshot after the other.
+
+`python -m bench.serving_store URL RESTAURANTS COUNT EVERY_S` publishes, and prints of each snapshot
+the id and the instant of its commit, on the clock that all processes of a machine share.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from livemart.publish.publisher import Publishing, publish
+from livemart.publish.served import ServedSpec
+from livemart.publish.snapshots import ModelState, Snapshot
+from livemart.publish.store import Store
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+PANE = timedelta(minutes=5)
+DAYS = 15
+WINDOWS = (1, 24, 168)
+KEYS = {
+    "restaurant_order_metrics": ("restaurant_id", "window_hours"),
+    "restaurant_top_dishes": ("restaurant_id", "window_hours", "dish_rank"),
+    "restaurant_sales_trend": ("restaurant_id", "pane_started_at"),
+}
+# Two panes of five have an order.
+_DENSITY = 0.4
+_WEIGHT = "_weight"
+Ints = npt.NDArray[np.int64]
+
+
+def as_of(number: int) -> datetime:
+    """Return where the windows of a snapshot end."""
+    return START + PANE * number
+
+
+def rows_at(model: str, restaurants: int, number: int) -> pa.Table:
+    """Return the rows of a model that are of this snapshot alone: of the trend, its last pane."""
+    names = pa.array([restaurant_id(each) for each in range(restaurants)])
+    if model == "restaurant_sales_trend":
+        started = np.full(restaurants, _micros(as_of(number) - PANE), dtype=np.int64)
+        return _trend(names, started, np.full(restaurants, 1 + number % 5, dtype=np.int64))
+    hours = np.tile(np.array(WINDOWS, dtype=np.int64), restaurants)
+    if model == "restaurant_order_metrics":
+        orders = hours * 4 + number
+        return pa.table(
+            {
+                "restaurant_id": names.take(pa.array(np.repeat(np.arange(restaurants), 3))),
+                "restaurant_name": pa.array([f"Restaurant {n // 3}" for n in range(len(hours))]),
+                "time_zone": pa.array(["Europe/Berlin"] * len(hours)),
+                "currency_code": pa.array(["EUR"] * len(hours)),
+                "window_hours": pa.array(hours, pa.int32()),
+                "order_count": pa.array(orders),
+                "sales_amount": _money(orders * 2_150),
+                "average_order_value": _money(np.full(len(hours), 2_150, dtype=np.int64)),
+                "unique_customers": pa.array(orders // 2),
+                "previous_order_count": pa.array(orders - 1),
+                "previous_sales_amount": _money((orders - 1) * 2_150),
+                "previous_average_order_value": _money(np.full(len(hours), 2_150, dtype=np.int64)),
+            }
+        )
+    count = restaurants * 9
+    ranks = np.tile(np.array([1, 2, 3], dtype=np.int64), restaurants * 3)
+    sold = np.repeat(hours, 3) * 3 + number - ranks + 3
+    return pa.table(
+        {
+            "restaurant_id": names.take(pa.array(np.repeat(np.arange(restaurants), 9))),
+            "dish_id": pa.array([f"d{n % 3}" for n in range(count)]),
+            "dish_name": pa.array([f"Dish number {n % 3}" for n in range(count)]),
+            "window_hours": pa.array(np.repeat(hours, 3), pa.int32()),
+            "dish_rank": pa.array(ranks, pa.int32()),
+            "quantity_sold": pa.array(sold),
+            "sales_amount": _money(sold * 950),
+        }
+    )
+
+
+def history(restaurants: int) -> pa.Table:
+    """Return the panes of 15 days before the first snapshot."""
+    rng = np.random.default_rng(20260301)
+    panes = np.arange(DAYS * 288, dtype=np.int64)
+    starts, owners = [], []
+    for each in range(restaurants):
+        chosen = panes[rng.random(len(panes)) < _DENSITY]
+        starts.append(_micros(START - timedelta(days=DAYS)) + chosen * (PANE // _MICROSECOND))
+        owners.append(np.full(len(chosen), each))
+    names = pa.array([restaurant_id(each) for each in range(restaurants)])
+    owner = np.concatenate(owners)
+    return _trend(names.take(pa.array(owner)), np.concatenate(starts), 1 + owner % 5)
+
+
+def restaurant_id(number: int) -> str:
+    """Return the id of a restaurant."""
+    return f"r{number:04}"
+
+
+def publish_number(store: Store, restaurants: int, number: int) -> float:
+    """Publish a snapshot; return the instant of its commit, in seconds of the monotonic clock."""
+    committed = 0.0
+
+    def step(name: str) -> None:
+        nonlocal committed
+        if name == "publish.after":
+            committed = time.monotonic()
+
+    def read_change(relation: str, before: int | None, _: int) -> pa.Table:
+        model = relation.removeprefix("gold.")
+        new = _weighted(rows_at(model, restaurants, number), 1)
+        is_trend = model == "restaurant_sales_trend"
+        if before is None:
+            return pa.concat_tables([_weighted(history(restaurants), 1), new]) if is_trend else new
+        if is_trend:
+            return new
+        return pa.concat_tables([_weighted(rows_at(model, restaurants, before), -1), new])
+
+    specs = [
+        ServedSpec(name, f"model.bench.{name}", f"gold.{name}", key) for name, key in KEYS.items()
+    ]
+    publish(
+        store, _snapshot(number), specs, read_change, Publishing(step=step), is_start=number == 1
+    )
+    return committed
+
+
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def _trend(names: pa.Array, started: Ints, orders: Ints) -> pa.Table:
+    columns: dict[str, pa.Array] = {
+        "restaurant_id": names,
+        "order_count": pa.array(orders),
+        "sales_amount": _money(orders * 2_150),
+    }
+    for hours in WINDOWS:
+        columns[f"order_count_{hours}h"] = pa.array(orders * hours)
+        columns[f"sales_amount_{hours}h"] = _money(orders * hours * 2_150)
+    columns["pane_started_at"] = pa.array(started, pa.timestamp("us", tz="UTC"))
+    columns["pane_date"] = pa.array(started // 86_400_000_000, pa.int32()).cast(pa.date32())
+    return pa.table(columns)
+
+
+def _money(cents: Ints) -> pa.Array:
+    """Return amounts that are not negative, exactly: 128 bits each, the low half first."""
+    wide = np.zeros((len(cents), 2), dtype=np.int64)
+    wide[:, 0] = cents
+    kind = pa.decimal128(18, 2)
+    return pa.Array.from_buffers(kind, len(cents), [None, pa.py_buffer(wide.tobytes())])
+
+
+def _weighted(table: pa.Table, weight: int) -> pa.Table:
+    return table.append_column(_WEIGHT, pa.array(np.full(table.num_rows, weight, dtype=np.int64)))
+
+
+def _snapshot(number: int) -> Snapshot:
+    state = ModelState(number, "f", "region", None, 0, 1, 0, "table")
+    models = {f"model.bench.{name}": state for name in KEYS}
+    moment = as_of(number)
+    return Snapshot(
+        number, "bench", number, "refresh", moment, {}, models, {}, "published", moment, moment
+    )
+
+
+def _micros(moment: datetime) -> int:
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // _MICROSECOND
+
+
+def main(url: str, restaurants: int, count: int, every_s: float) -> None:
+    """Publish `count` snapshots behind what the store shows."""
+    store = Store.open(url)
+    try:
+        published = store.read_state().published
+        first = published.snapshot_id + 1 if published else 1
+        for number in range(first, first + count):
+            committed = publish_number(store, restaurants, number)
+            print(json.dumps({"snapshot_id": number, "committed_s": committed}), flush=True)
+            time.sleep(every_s)
+    finally:
+        store.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))
