@@ -13,7 +13,7 @@ from livemart.serve.page_view import PageView, build_view
 _POINT = {"order_count": 2, "sales_amount": "10.00"}
 
 
-@pytest.mark.parametrize("path", ["/", "/r/r17?window=24h", "/r/caf%C3%A9", "/models"])
+@pytest.mark.parametrize("path", ["/", "/r/r17?window=24h", "/r/S%C3%A3o", "/models"])
 def test_a_form_leads_to_a_path_of_this_site(path: str) -> None:
     assert _own_path(path) == path
 
