@@ -26,6 +26,8 @@ Kind = Literal["metrics", "top-dishes", "state"]
 Result = TypeVar("Result")
 # More threads would only wait for each other.
 _THREADS = 4
+# Results of one snapshot; the longest trend is 25 kB.
+_MOST_KEPT = 5_000
 # Restaurants read in one query.
 _TOGETHER = 50
 # Restaurants that are read ahead of their being asked for again.
@@ -249,6 +251,8 @@ class Answers:
                 return
             self._kept.clear()
         self._kept[key] = answer
+        if len(self._kept) > _MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
 
 
 def to_json(body: object) -> bytes:

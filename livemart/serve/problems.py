@@ -34,6 +34,7 @@ _KINDS: Mapping[str, tuple[int, str]] = {
     "REQUEST_REFUSED": (400, "The request cannot be read"),
     "WINDOW_UNKNOWN": (422, "Unknown window"),
     "PARAMETER_WRONG": (422, "A parameter is wrong"),
+    "MODEL_TOO_LARGE": (422, "The model is too large to be sent whole"),
     "TOO_MANY_ATTEMPTS": (429, "Too many wrong tokens"),
     "TOO_MANY_STREAMS": (503, "Too many streams are open"),
     "NOTHING_PUBLISHED": (503, "Nothing is published yet"),

@@ -49,7 +49,8 @@ async def restaurants(request: Request, caller: CallerOf) -> Response:
         return to_json({**snapshot_head(view.published), **found})
 
     found = await serving.answers.read(("restaurants", caller.tenants), read)
-    return answer(request, found.value, etag_of(found.published, "restaurants", caller.tenants))
+    scope = "all" if caller.is_admin else sorted(caller.restaurants)
+    return answer(request, found.value, etag_of(found.published, "restaurants", scope))
 
 
 @router.get("/{restaurant_id}/metrics", responses=schemas.answers(schemas.Metrics))

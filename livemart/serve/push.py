@@ -41,6 +41,8 @@ _SEND_TIMEOUT_S = 30.0
 _MOST_STREAMS = 5_000
 # Changes of a page; more of one snapshot come all at once.
 _PAGE = 2_000
+# Rows of a reset: they are in memory all at once.
+_MOST_RESET = 50_000
 # Rows of a reset in one piece.
 _SLICE = 200
 _PATIENCE_S = 1.0
@@ -126,7 +128,14 @@ async def model_stream(
         start = Position(published.snapshot_id)
         return _respond(_tell_changes(request, caller, name, start, None))
     marked = None if position.within else position.snapshot_id
-    return _respond(_tell_changes(request, caller, name, position, marked))
+    first = await _page(serving_of(request), caller, name, position.snapshot_id)
+    if first is not None and first.is_too_large:
+        raise ProblemError(
+            "MODEL_TOO_LARGE",
+            f"more than {_MOST_RESET} rows are yours: pull them by key or time, then follow with "
+            f"after={published.snapshot_id}",
+        )
+    return _respond(_tell_changes(request, caller, name, position, marked, first))
 
 
 def _respond(events: AsyncIterator[bytes]) -> EventSourceResponse:
@@ -165,17 +174,28 @@ async def _tell_state(
 
 
 async def _tell_changes(
-    request: Request, caller: Caller, name: str, position: Position, marked: int | None
+    request: Request,
+    caller: Caller,
+    name: str,
+    position: Position,
+    marked: int | None,
+    first: Page | None = None,
 ) -> AsyncIterator[bytes]:
-    """Yield the changes behind `position`, then a mark for each snapshot but `marked`."""
+    """Yield the changes behind `position`, then a mark for each snapshot but `marked`.
+
+    `first`: what comes behind the position, if it was read already.
+    """
     serving = serving_of(request)
     yield _OPENING
     with serving.hub.attend():
         async for published in _news(serving, request, caller):
             while position.snapshot_id != published.snapshot_id or position.within:
                 at = position.snapshot_id
-                page = await _insist(serving, partial(_page, serving, caller, name, at))
-                if page is None or not is_still_allowed(request, caller):
+                if first is None:
+                    page = await _insist(serving, partial(_page, serving, caller, name, at))
+                else:
+                    page, first = first, None
+                if page is None or page.is_too_large or not is_still_allowed(request, caller):
                     return
                 if page.upto == at and not position.within:
                     # The store is further than `published`, and so are we.
@@ -188,6 +208,7 @@ async def _tell_changes(
                     serving.measurements.sent(_OF_MODEL, len(page.changes))
                     yield events
                 position = Position(page.upto)
+            first = None
             if position.snapshot_id == published.snapshot_id != marked:
                 marked = published.snapshot_id
                 yield _event("snapshot", to_json(snapshot_head(published)), marked)
@@ -219,7 +240,8 @@ async def _insist(serving: Serving, work: Callable[[], Awaitable[Result]]) -> Re
 class Page:
     """Changes of a model for one kind of caller, encoded once for all who are as far.
 
-    Of a reset, `slices` are all rows at `upto`; else they are the events of `changes`.
+    Of a reset, `slices` are all rows at `upto`, unless they are too many; else they are the events
+    of `changes`.
     """
 
     after: int
@@ -227,6 +249,7 @@ class Page:
     is_reset: bool
     changes: Sequence[Change]
     slices: Sequence[bytes]
+    is_too_large: bool = False
 
     def behind(self, position: Position) -> bytes:
         """Return the events behind a position, which may be in the middle of a snapshot."""
@@ -259,7 +282,9 @@ async def _page(serving: Serving, caller: Caller, name: str, after: int) -> Page
 
 
 def _whole(view: SnapshotView, name: str, after: int, tenants: frozenset[str] | None) -> Page:
-    rows = view.rows(name, tenants=tenants)
+    rows = view.rows(name, tenants=tenants, limit=_MOST_RESET + 1)
+    if len(rows) > _MOST_RESET:
+        return Page(after, view.published.snapshot_id, True, (), (), is_too_large=True)
     head = {**snapshot_head(view.published), "row_count": len(rows)}
     slices = [_event("reset", to_json(head), None)]
     snapshot_id = view.published.snapshot_id

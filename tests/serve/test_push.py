@@ -220,6 +220,22 @@ def test_a_position_that_is_not_kept_begins_anew(world: World, position: str) ->
     assert mark.event_id == "1"
 
 
+def test_a_model_that_is_too_large_is_not_sent_whole_but_followed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(push, "_MOST_RESET", 5)
+
+    async def ask(path: str) -> tuple[int, bytes, Event | None]:
+        async with open_stream(world.address, path) as stream:
+            return stream.status, stream.body, await stream.next() if stream.status == 200 else None
+
+    status, body, _ = asyncio.run(ask(f"{DISHES}?after=0"))
+    followed, _, mark = asyncio.run(ask(DISHES))
+
+    assert (status, b"MODEL_TOO_LARGE" in body, b"after=1" in body) == (422, True, True)
+    assert (followed, mark and mark.event_id) == (200, "1")
+
+
 def test_rows_of_others_are_in_no_stream(world: World) -> None:
     tokens = world.tokens()
     text, _ = tokens.create("r2", restaurants=["r2"])
