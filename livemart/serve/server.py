@@ -119,17 +119,19 @@ def _running(app: FastAPI, listener: socket.socket, failed: Callable[[], None]) 
     thread.start()
     try:
         yield
-        if not thread.is_alive():
+    finally:
+        has_ended = not thread.is_alive()
+        is_wanted = False
+        server.should_exit = True
+        thread.join(2 * _PATIENCE_S)
+        sys.setswitchinterval(before)
+        if has_ended:
+            # Whatever the block ended with followed from it.
             raise StateError(
                 "SERVER_ENDED",
                 "the server ended by itself; the lines above say why",
                 hint="start it again; if it is ours, please report it",
             )
-    finally:
-        is_wanted = False
-        server.should_exit = True
-        thread.join(2 * _PATIENCE_S)
-        sys.setswitchinterval(before)
 
 
 @contextmanager
