@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rate", type=int, default=200, help="reads a second")
     parser.add_argument("--seconds", type=int, default=60, help="how long reads are counted")
     parser.add_argument("--warm-up", type=int, default=10, help="seconds before they count")
-    parser.add_argument("--every", type=float, default=5, help="seconds between two snapshots")
+    parser.add_argument("--every", type=float, default=30, help="seconds between two snapshots")
     parser.add_argument("--clients", type=int, default=2_000, help="push clients")
     parser.add_argument("--snapshots", type=int, default=10, help="that push clients wait for")
     parser.add_argument("--pipeline", action="store_true", help="from a file to the page, too")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import sys
 import threading
@@ -24,6 +25,7 @@ from livemart.settings import Settings
 _PATIENCE_S = 5
 _BACKLOG = 4_096
 _SWITCH_S = 0.001
+_THRESHOLDS = (20_000, 20, 50)
 
 
 class _Server(uvicorn.Server):
@@ -115,6 +117,11 @@ def _running(app: FastAPI, listener: socket.socket, failed: Callable[[], None]) 
     # A thread that reads the store must not keep the others' answers waiting.
     before = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_S)
+    # Nor must the collector: modules stay for ever, and rows that were read go all at once.
+    thresholds = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_THRESHOLDS)
     thread = threading.Thread(target=run, name="server", daemon=True)
     thread.start()
     try:
@@ -125,6 +132,8 @@ def _running(app: FastAPI, listener: socket.socket, failed: Callable[[], None]) 
         server.should_exit = True
         thread.join(2 * _PATIENCE_S)
         sys.setswitchinterval(before)
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
         if has_ended:
             # Whatever the block ended with followed from it.
             raise StateError(
