@@ -38,7 +38,7 @@ RETRY_MS = 3_000
 PING_S = 15
 # A client that takes nothing for so long is closed; it comes back and goes on where it was.
 _SEND_TIMEOUT_S = 30.0
-_MOST_STREAMS = 5_000
+MOST_STREAMS = 5_000
 # Changes of a page; more of one snapshot come all at once.
 _PAGE = 2_000
 # Rows of a reset: they are in memory all at once.
@@ -323,5 +323,5 @@ def _read_position(request: Request, after: str | None) -> Position | None:
 
 
 def _require_room(request: Request) -> None:
-    if serving_of(request).hub.clients >= _MOST_STREAMS:
-        raise ProblemError("TOO_MANY_STREAMS", f"{_MOST_STREAMS} are open; try again")
+    if serving_of(request).hub.clients >= MOST_STREAMS:
+        raise ProblemError("TOO_MANY_STREAMS", f"{MOST_STREAMS} are open; try again")

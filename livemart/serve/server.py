@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import resource
 import socket
 import sys
 import threading
@@ -17,6 +18,7 @@ from livemart.errors import ConfigError, StateError
 from livemart.publish.reader import StoreReader
 from livemart.serve.app import create_app
 from livemart.serve.auth import is_loopback_name
+from livemart.serve.push import MOST_STREAMS
 from livemart.serve.serving import Serving
 from livemart.serve.tokens import TokenStore
 from livemart.settings import Settings
@@ -25,6 +27,8 @@ from livemart.settings import Settings
 _PATIENCE_S = 5
 _BACKLOG = 4_096
 _SWITCH_S = 0.001
+# As many as there may be streams, and what else a process holds open.
+_OPEN_FILES = MOST_STREAMS + 1_000
 _THRESHOLDS = (20_000, 20, 50)
 
 
@@ -105,6 +109,7 @@ def _running(app: FastAPI, listener: socket.socket, failed: Callable[[], None]) 
             timeout_graceful_shutdown=_PATIENCE_S,
         )
     )
+    _raise_open_files()
     is_wanted = True
 
     def run() -> None:
@@ -141,6 +146,14 @@ def _running(app: FastAPI, listener: socket.socket, failed: Callable[[], None]) 
                 "the server ended by itself; the lines above say why",
                 hint="start it again; if it is ours, please report it",
             )
+
+
+def _raise_open_files() -> None:
+    """Each stream is an open file, and the usual limit of 1,024 is a matter of habit alone."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 @contextmanager

@@ -181,7 +181,7 @@ def test_a_request_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
 
 
 def test_there_is_an_end_to_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(push, "_MOST_STREAMS", 0)
+    monkeypatch.setattr(push, "MOST_STREAMS", 0)
     with site(tmp_path) as one:
         fill(one)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -233,6 +234,19 @@ def test_the_block_of_a_server_ends_it(tmp_path: Path) -> None:
 
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((host, port), timeout=1)
+
+
+def test_a_server_may_hold_as_many_files_open_as_it_takes_streams(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = 6_000 if hard == resource.RLIM_INFINITY else min(6_000, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(1_024, hard), hard))
+    try:
+        with server(tmp_path):
+            raised, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    assert raised == most
 
 
 def test_a_stale_snapshot_is_not_ready_and_still_answers(tmp_path: Path) -> None:
