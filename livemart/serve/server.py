@@ -26,7 +26,7 @@ from livemart.settings import Settings
 # Streams end at once; only answers under way are waited for.
 _PATIENCE_S = 5
 _BACKLOG = 4_096
-_SWITCH_S = 0.001
+_SWITCH_S = 0.0002
 # As many as there may be streams, and what else a process holds open.
 _OPEN_FILES = MOST_STREAMS + 1_000
 _THRESHOLDS = (20_000, 20, 50)
