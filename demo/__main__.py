@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +29,10 @@ _EVERY = timedelta(seconds=2)
 @click.option("--seed", default=7, show_default=True, help="Another seed, another market.")
 @click.option("--restaurants", default=40, show_default=True, type=click.IntRange(1))
 @click.option("--orders-per-day", default=2_000, show_default=True, type=click.IntRange(1))
-def main(once: bool, folder: str, seed: int, restaurants: int, orders_per_day: int) -> None:
+@click.option("--port", default=8_000, show_default=True, help="Of the page, unless --once.")
+def main(
+    once: bool, folder: str, seed: int, restaurants: int, orders_per_day: int, port: int
+) -> None:
     """Show a restaurant's three answers staying right while orders arrive."""
     place = Path(folder).absolute()
     try:
@@ -38,6 +42,7 @@ def main(once: bool, folder: str, seed: int, restaurants: int, orders_per_day: i
                 "warehouse": place / "warehouse",
                 "landing": place / "landing",
                 "clock": "event_time",
+                "port": port,
             }
         )
         sys.exit(_run(settings, once, seed, restaurants, orders_per_day))
@@ -54,6 +59,7 @@ def _run(settings: Settings, once: bool, seed: int, restaurants: int, orders_per
     from livemart.engine.runtime import open_runtime
     from livemart.observe.logs import configure_logs
     from livemart.observe.progress import open_watcher
+    from livemart.serve.server import open_server
 
     configure_logs(settings.log_format, debug=settings.debug)
     _empty(settings)
@@ -63,7 +69,8 @@ def _run(settings: Settings, once: bool, seed: int, restaurants: int, orders_per
     history = market.history(settings.landing, start)
     click.echo(f"history: {history.records:,} records in {len(history.files)} files")
 
-    with open_watcher(settings.log_format) as watcher:
+    with ExitStack() as stack:
+        watcher = stack.enter_context(open_watcher(settings.log_format))
         tour = Tour(
             watcher,
             market,
@@ -73,6 +80,9 @@ def _run(settings: Settings, once: bool, seed: int, restaurants: int, orders_per
             now=lambda: datetime.now(UTC),
         )
         interrupts = Interrupts(settings.stop_timeout, tour.enough.set)
+        if not once:
+            # From the first snapshot on, the page shows what the terminal tells.
+            click.echo(stack.enter_context(open_server(settings, tour.enough.set)))
         try:
             with interrupts, open_runtime(settings, tour, has_guests=not once) as runtime:
                 interrupts.install(patient=True)
@@ -83,7 +93,7 @@ def _run(settings: Settings, once: bool, seed: int, restaurants: int, orders_per
                 pipeline.stream(_EVERY)
                 code = 0 if interrupts.stop.is_set() else _verify(runtime)
                 if not (once or interrupts.stop.is_set()):
-                    click.echo("\norders keep coming; Ctrl-C ends the demo")
+                    click.echo("\norders keep coming, on the page, too; Ctrl-C ends the demo")
                     tour.go_live()
                     if interrupts.stop.is_set():
                         tour.enough.set()
@@ -125,6 +135,8 @@ def _empty(settings: Settings) -> None:
         for path in (settings.warehouse / "_livemart").iterdir():
             if path.is_dir():
                 shutil.rmtree(path)
+            elif path.name.startswith("serving.db"):
+                path.unlink()
 
 
 def _start_of_pane(instant: datetime) -> datetime:

@@ -1,118 +1,178 @@
-"""Additive groups: stored totals plus the signed change, in one statement."""
+"""Additive groups: stored totals plus the signed change, exactly, without a statement."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from livemart.engine.arrow_types import spark_schema
+from livemart.engine.bags import as_numpy, row_codes
 from livemart.engine.differences import quoted, typed_columns
+from livemart.engine.exact_numbers import add_by_group, from_whole, to_whole
 from livemart.engine.tables import NEW_COUNT, OLD_COUNT
 from livemart.plan.signed import Output
 
+SIGN = "_sign"
 
-def combined_groups(
-    schema: pa.Schema, outputs: Sequence[Output], sides: Sequence[tuple[str, int]], stored: str
-) -> str:
-    """Return SQL that moves stored groups by a signed change.
+_Mask = npt.NDArray[np.bool_]
+
+
+class DoubtfulSum(Exception):
+    """The change alone does not say what a group's totals became."""
+
+
+def stacked_sides(schema: pa.Schema, sides: Sequence[tuple[str, int]]) -> str:
+    """Return SQL for the groups of each side: columns of the model plus `_sign`.
+
+    Args:
+        schema: columns of the model.
+        sides: the model's query over touched rows with its sign, +1 as they are, -1 as they were.
+    """
+    return " union all ".join(
+        f"select {typed_columns(schema, 'q')}, {sign} as {quoted(SIGN)} from ({query}) as q"
+        for query, sign in sides
+    )
+
+
+def moved_groups(change: pa.Table, outputs: Sequence[Output]) -> pa.Table:
+    """Return the rows of `change` whose group's totals move; the others cancel out.
+
+    Args:
+        change: columns of the model plus `_sign`.
+        outputs: the role of each column.
+    """
+    keys = _keys(change, outputs)
+    _, group = np.unique(row_codes(keys, change.num_rows), return_inverse=True)
+    size = int(group.max(initial=-1)) + 1
+    moves = np.zeros(size, dtype=bool)
+    for name, output in _measures(change, outputs):
+        moved, gained, lost = _moved(change, name, group, size)
+        moves |= (moved != 0).astype(bool)
+        if output.role == "sum" and not output.is_never_null:
+            moves |= gained != lost
+    return change.filter(pa.array(moves[group]))
+
+
+def combine_groups(
+    schema: pa.Schema, outputs: Sequence[Output], change: pa.Table, stored: pa.Table
+) -> pa.Table:
+    """Return how stored groups change.
 
     Args:
         schema: columns of the model.
         outputs: the role of each.
-        sides: the model's query over touched rows with its sign, +1 as they are, -1 as they were.
-        stored: view or subquery of the model's rows, at least those of every group that changes.
+        change: columns of the model plus `_sign`; one row for each group of each side.
+        stored: rows of the model, at least those of every group in `change`; one for each group.
 
     Returns:
-        Columns of the model plus `_old_count`, `_new_count` (one row for each row that leaves,
-        with 1 and 0, and for each that comes, with 0 and 1) and `_doubtful`: true where the change
-        alone does not say whether a sum became NULL, or a count fell below zero.
+        Columns of the model plus `_old_count`, `_new_count`: one row for each row that leaves, with
+        1 and 0, and for each that comes, with 0 and 1.
+
+    Raises:
+        DoubtfulSum: a sum may have become NULL, a count fell below zero, or a total no longer fits
+            its type.
     """
-    roles = {output.name.lower(): output for output in outputs}
-    kinds = {field.name: field.dataType.simpleString() for field in spark_schema(schema).fields}
-    named = [(field.name, roles[field.name.lower()]) for field in schema]
-    keys = [name for name, output in named if output.role == "key"]
-    measures = [(name, output) for name, output in named if output.role != "key"]
+    codes = row_codes(
+        [
+            pa.concat_arrays([_flat(mine), _flat(theirs).cast(mine.type)])
+            for mine, theirs in zip(_keys(change, outputs), _keys(stored, outputs), strict=True)
+        ],
+        change.num_rows + stored.num_rows,
+    )
+    own, others = codes[: change.num_rows], codes[change.num_rows :]
+    distinct, first, group = np.unique(own, return_index=True, return_inverse=True)
+    size = len(distinct)
+    order = np.argsort(others, kind="stable")
+    place = np.searchsorted(others[order], distinct)
+    has_place = place < len(others)
+    is_stored = np.zeros(size, dtype=bool)
+    is_stored[has_place] = others[order][place[has_place]] == distinct[has_place]
+    at = np.zeros(size, dtype=np.int64)
+    at[is_stored] = order[place[is_stored]]
+    before = stored.take(pa.array(at, pa.int64(), mask=~is_stored))
+
+    measures = _measures(change, outputs)
     rows = next(name for name, output in measures if output.role == "count_rows")
-    change = _change(schema, keys, measures, sides)
-    join = " and ".join(f"t.{quoted(key)} <=> d.{quoted(key)}" for key in keys) or "true"
-    count = f"(coalesce(t.{quoted(rows)}, 0) + d.{_moved(rows)})"
-    values, doubts = [], [f"{count} < 0", f"(t.{quoted(rows)} is null and {count} = 0)"]
+    count = to_whole(before.column(rows)) + _moved(change, rows, group, size)[0]
+    if (count < 0).any() or (~is_stored & (count == 0)).any():
+        raise DoubtfulSum
+    after: dict[str, pa.Array] = {}
+    differs = np.zeros(size, dtype=bool)
     for name, output in measures:
-        value = f"coalesce(t.{quoted(name)}, 0) + d.{_moved(name)}"
+        moved, gained, lost = _moved(change, name, group, size)
+        value = to_whole(before.column(name)) + moved
+        is_null = np.zeros(size, dtype=bool)
         if output.role == "sum" and not output.is_never_null:
-            gained, lost = f"d.{_gained(name)}", f"d.{_lost(name)}"
-            total = f"(t.{quoted(name)} is not null)"
-            doubts.append(f"({lost} and not {gained} and {count} > 0 and {value} = 0)")
-            doubts.append(f"({lost} and t.{quoted(rows)} is not null and not {total})")
-            value = f"case when {total} or {gained} then {value} end"
-        values.append(f"cast({value} as {kinds[name]}) as {quoted(name)}")
-    old_row = ", ".join(f"t.{quoted(name)} as {quoted('old ' + name)}" for name, _ in measures)
-    key_list = ", ".join(f"d.{quoted(key)}" for key in keys)
-    joined = (
-        f"select {', '.join(filter(None, [key_list, ', '.join(values), old_row]))},"
-        f" t.{quoted(rows)} is not null as _stored, {count} > 0 as _present,"
-        f" ({' or '.join(doubts)}) as _doubtful"
-        f" from ({change}) as d left join {stored} as t on {join}"
-    )
-    differs = " or ".join(
-        f"not ({quoted(name)} <=> {quoted('old ' + name)})" for name, _ in measures
-    )
-    # One pass over the joined groups: each yields the row that leaves and the row that comes.
-    leaving = f"named_struct({_pairs(schema, keys, 'old ')}, '{OLD_COUNT}', 1L, '{NEW_COUNT}', 0L)"
-    coming = f"named_struct({_pairs(schema, keys, '')}, '{OLD_COUNT}', 0L, '{NEW_COUNT}', 1L)"
-    changes = (
-        f"filter(array(case when _stored then {leaving} end, case when _present then {coming} end),"
-        " row -> row is not null)"
-    )
-    return (
-        f"select moved.*, _doubtful from (select _doubtful, explode_outer({changes}) as moved"
-        f" from ({joined}) where _doubtful or not (_stored and _present) or {differs})"
+            has_total = as_numpy(pc.is_valid(before.column(name)).combine_chunks())
+            may_be_null = lost & ~gained & (count > 0) & (value == 0).astype(bool)
+            if may_be_null.any() or (lost & is_stored & ~has_total).any():
+                raise DoubtfulSum
+            is_null = ~(has_total | gained)
+            differs |= is_null != ~has_total
+        differs |= ~is_null & (moved != 0).astype(bool)
+        found = from_whole(value, schema.field(name).type, is_null)
+        if found is None:
+            raise DoubtfulSum
+        after[name] = found
+    is_present = (count > 0).astype(bool)
+    is_changed = differs | ~(is_stored & is_present)
+    leaving = before.select(schema.names).filter(pa.array(is_changed & is_stored))
+    picked = change.take(pa.array(first))
+    coming = pa.table(
+        [after[name] if name in after else _flat(picked.column(name)) for name in schema.names],
+        names=schema.names,
+    ).filter(pa.array(is_changed & is_present))
+    both = pa.concat_tables([coming, leaving.cast(coming.schema)]).combine_chunks()
+    counts = np.repeat([0, 1], [coming.num_rows, leaving.num_rows])
+    return both.append_column(OLD_COUNT, pa.array(counts, pa.int64())).append_column(
+        NEW_COUNT, pa.array(1 - counts, pa.int64())
     )
 
 
-def _pairs(schema: pa.Schema, keys: Sequence[str], prefix: str) -> str:
-    return ", ".join(
-        f"{_text(name)}, {quoted(name if name in keys else prefix + name)}" for name in schema.names
-    )
+def key_columns(table: pa.Table, outputs: Sequence[Output]) -> list[str]:
+    """Return the names of the group's columns, as the table writes them."""
+    roles = _roles(outputs)
+    return [
+        name
+        for name in table.column_names
+        if name.lower() in roles and roles[name.lower()].role == "key"
+    ]
 
 
-def _change(
-    schema: pa.Schema,
-    keys: Sequence[str],
-    measures: Sequence[tuple[str, Output]],
-    sides: Sequence[tuple[str, int]],
-) -> str:
-    """Return SQL for the net change of each group; groups whose change is zero are left out."""
-    stacked = " union all ".join(
-        f"select {typed_columns(schema, 'q')}, {sign} as _sign from ({query}) as q"
-        for query, sign in sides
-    )
-    parts = [quoted(key) for key in keys]
-    moved = []
-    for name, output in measures:
-        parts.append(f"sum(_sign * coalesce({quoted(name)}, 0)) as {_moved(name)}")
-        moved.append(f"sum(_sign * coalesce({quoted(name)}, 0)) <> 0")
-        if output.role == "sum" and not output.is_never_null:
-            present = f"{quoted(name)} is not null"
-            parts.append(f"bool_or(_sign > 0 and {present}) as {_gained(name)}")
-            parts.append(f"bool_or(_sign < 0 and {present}) as {_lost(name)}")
-            moved.append(f"bool_or(_sign > 0 and {present}) <> bool_or(_sign < 0 and {present})")
-    grouped = f" group by {', '.join(map(quoted, keys))}" if keys else ""
-    return f"select {', '.join(parts)} from ({stacked}){grouped} having {' or '.join(moved)}"
+def _keys(table: pa.Table, outputs: Sequence[Output]) -> list[pa.ChunkedArray]:
+    return [table.column(name) for name in key_columns(table, outputs)]
 
 
-def _moved(name: str) -> str:
-    return quoted("moved " + name)
+def _measures(table: pa.Table, outputs: Sequence[Output]) -> list[tuple[str, Output]]:
+    roles = _roles(outputs)
+    return [
+        (name, roles[name.lower()])
+        for name in table.column_names
+        if name.lower() in roles and roles[name.lower()].role != "key"
+    ]
 
 
-def _gained(name: str) -> str:
-    return quoted("gained " + name)
+def _roles(outputs: Sequence[Output]) -> dict[str, Output]:
+    return {output.name.lower(): output for output in outputs}
 
 
-def _lost(name: str) -> str:
-    return quoted("lost " + name)
+def _moved(
+    change: pa.Table, name: str, group: npt.NDArray[np.int64], size: int
+) -> tuple[npt.NDArray[Any], _Mask, _Mask]:
+    """Return by group: the signed sum, and whether a value came or went that is not NULL."""
+    signs = as_numpy(_flat(change.column(SIGN)).cast(pa.int64()))
+    column = change.column(name)
+    is_valid = as_numpy(pc.is_valid(column).combine_chunks())
+    gained, lost = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)
+    gained[group[is_valid & (signs > 0)]] = True
+    lost[group[is_valid & (signs < 0)]] = True
+    return add_by_group(to_whole(column) * signs, group, size), gained, lost
 
 
-def _text(name: str) -> str:
-    return "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    array = column.combine_chunks()
+    return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array

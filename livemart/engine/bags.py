@@ -15,6 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 WEIGHT = "_weight"
+# How often a changed row was there, and is there now.
+OLD_COUNT = "_old_count"
+NEW_COUNT = "_new_count"
 
 _Codes = npt.NDArray[Any]
 
@@ -55,6 +58,30 @@ def net_rows(table: pa.Table, weights: pa.Array | pa.ChunkedArray) -> pa.Table:
         pa.field(WEIGHT, pa.int64(), nullable=False), pa.array(sums[kept], pa.int64())
     )
     return netted.combine_chunks()
+
+
+def difference(new: pa.Table, old: pa.Table) -> pa.Table:
+    """Return the rows whose multiplicity differs between two bags.
+
+    Args:
+        new: rows, each as often as it is there now.
+        old: the same columns, as often as it was there.
+
+    Returns:
+        The columns of `new` plus `_old_count`, `_new_count` (bigint); one row per distinct row.
+    """
+    both = pa.concat_tables([new, old.cast(new.schema)]).combine_chunks()
+    codes = row_codes(both.columns, both.num_rows)
+    _, first, group = np.unique(codes, return_index=True, return_inverse=True)
+    counts = [
+        np.bincount(part, minlength=len(first)).astype(np.int64)
+        for part in (group[new.num_rows :], group[: new.num_rows])
+    ]
+    changed = np.flatnonzero(counts[0] != counts[1])
+    rows = both.take(pa.array(first[changed]))
+    for name, found in zip((OLD_COUNT, NEW_COUNT), counts, strict=True):
+        rows = rows.append_column(name, pa.array(found[changed], pa.int64()))
+    return rows.combine_chunks()
 
 
 def is_member(

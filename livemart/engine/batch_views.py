@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from livemart.engine.arrow_types import spark_schema
 from livemart.engine.differences import quoted
+from livemart.engine.few_rows import session_for
 from livemart.engine.row_filter import EVERY_ROW, RowFilter
 from livemart.engine.tables import Warehouse, to_view
 from livemart.plan.planner import Plan
@@ -29,30 +30,45 @@ class SharedViews:
     """Whole small tables as views that stay from one batch to the next, by version."""
 
     def __init__(self) -> None:
-        self._names: dict[tuple[str, int], str] = {}
+        self._tables: dict[tuple[str, int], pa.Table] = {}
         self._lock = threading.Lock()
+        self._registered: set[tuple[SparkSession, str, int]] = set()
         # By fingerprint: whether the sums of an additive model are exact, asked of Spark once.
         self.exact: dict[str, bool] = {}
         # Plans on top of the columns that the tables have, and what they were made from.
         self.plans: dict[str, Plan] = {}
         self.plans_key: object = None
 
-    def get(self, spark: SparkSession, warehouse: Warehouse, relation: str, version: int) -> str:
-        """Return the view of a whole table at a version, made at most once."""
+    def rows(self, warehouse: Warehouse, relation: str, version: int) -> pa.Table:
+        """Return the rows of a whole table at a version, read at most once."""
         with self._lock:
-            name = self._names.get((relation, version))
-            if name is None:
-                name = f"__whole_{relation.replace('.', '__')}_{version}"
-                to_view(spark, name, warehouse.read(relation, version))
-                self._names[relation, version] = name
-            return name
+            found = self._tables.get((relation, version))
+            if found is None:
+                found = self._tables[relation, version] = warehouse.read(relation, version)
+            return found
 
-    def keep(self, spark: SparkSession, versions: dict[str, int]) -> None:
+    def register(self, spark: SparkSession, relation: str, version: int) -> None:
+        """Give a session the view of a table that `rows` has returned."""
+        with self._lock:
+            if (spark, relation, version) not in self._registered:
+                to_view(spark, whole_name(relation, version), self._tables[relation, version])
+                self._registered.add((spark, relation, version))
+
+    def keep(self, versions: dict[str, int]) -> None:
         """Drop the views of versions that no later batch reads."""
         with self._lock:
-            for relation, version in list(self._names):
+            for relation, version in list(self._tables):
                 if versions.get(relation) != version:
-                    spark.catalog.dropTempView(self._names.pop((relation, version)))
+                    del self._tables[relation, version]
+            for spark, relation, version in list(self._registered):
+                if (relation, version) not in self._tables:
+                    spark.catalog.dropTempView(whole_name(relation, version))
+                    self._registered.discard((spark, relation, version))
+
+
+def whole_name(relation: str, version: int) -> str:
+    """Return the name of the view of a whole table."""
+    return f"__whole_{relation.replace('.', '__')}_{version}"
 
 
 class BatchViews:
@@ -73,17 +89,37 @@ class BatchViews:
         self._shared = shared
         # The large lane: Spark reads stored tables itself.
         self.is_large = is_large
-        self._names: list[str] = []
+        self._tables: dict[str, pa.Table] = {}
+        self._whole: dict[tuple[str, int], int] = {}
+        self._registered: set[tuple[SparkSession, str]] = set()
+        # True once Spark reads a table itself: how many rows that is, nobody counts.
+        self._reads_tables = False
 
     @property
     def shared(self) -> SharedViews:
         return self._shared
 
+    def query(self, sql: str) -> pa.Table:
+        """Return the rows of a statement over these views, planned for as many rows as they have.
+
+        Its session gets the views now, since only now it is known which one it is.
+        """
+        spark = self._spark
+        if not self._reads_tables:
+            count = sum(rows.num_rows for rows in self._tables.values())
+            spark = session_for(spark, count + sum(self._whole.values()))
+        for name, rows in self._tables.items():
+            if (spark, name) not in self._registered:
+                to_view(spark, name, rows)
+                self._registered.add((spark, name))
+        for relation, version in self._whole:
+            self._shared.register(spark, relation, version)
+        return spark.sql(sql).toArrow()
+
     def of_rows(self, label: str, rows: pa.Table) -> str:
         """Return the view of rows in memory."""
         name = f"{self._prefix}_{label}"
-        to_view(self._spark, name, rows)
-        self._names.append(name)
+        self._tables[name] = rows
         return name
 
     def padded(self, label: str, rows: pa.Table, schema: pa.Schema) -> str:
@@ -104,11 +140,14 @@ class BatchViews:
     def whole(self, relation: str, version: int) -> str:
         """Return a name or subquery that reads a whole table at a version."""
         if not self.is_large and self._warehouse.row_count(relation, version) <= SMALL_ROWS:
-            return self._shared.get(self._spark, self._warehouse, relation, version)
+            rows = self._shared.rows(self._warehouse, relation, version)
+            self._whole[relation, version] = rows.num_rows
+            return whole_name(relation, version)
         return self.stored(relation, version, EVERY_ROW)
 
     def stored(self, relation: str, version: int, rows: RowFilter) -> str:
         """Return a subquery on the Delta table itself, pruned by literals."""
+        self._reads_tables = True
         path = str(self._warehouse.path(relation)).replace("`", "``")
         where = "" if rows.is_whole else f" where {rows.sql()}"
         return f"(select * from delta.`{path}` version as of {version}{where})"
@@ -145,6 +184,9 @@ class BatchViews:
         return self._warehouse.read(relation, version, columns=names, filter=rows.expression())
 
     def close(self) -> None:
-        for name in self._names:
-            self._spark.catalog.dropTempView(name)
-        self._names.clear()
+        for spark, name in self._registered:
+            spark.catalog.dropTempView(name)
+        self._registered.clear()
+        self._tables.clear()
+        self._whole.clear()
+        self._reads_tables = False

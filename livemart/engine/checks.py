@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
+from livemart.engine.few_rows import session_for
 from livemart.engine.proofs import Prover, Versions
 from livemart.engine.tables import Warehouse, to_view
 from livemart.plan.flatten import Flat, Occurrence
@@ -87,14 +88,17 @@ def run_checks(
             (test, _statement(test, reader, prover.flat(test), rows))
             for test, rows in over_new_rows
         ]
-        for unique_id, result in _ask_all(spark, narrow).items():
-            if result.status == "pass":
-                results[unique_id] = TestResult("pass", 0, "changes")
-            else:
-                # How many rows fail is known only in full.
-                in_full.append(tests[unique_id])
         wide = [(test, _statement(test, reader, prover.flat(test))) for test in in_full]
-        results.update(_ask_all(spark, wide))
+        found = _ask_all(reader.session(), narrow + wide)
+        # Of a test over new rows that fails, how many rows fail is known only in full.
+        failed = [test for test, _ in over_new_rows if found[test.unique_id].status != "pass"]
+        again = [(test, _statement(test, reader, prover.flat(test))) for test in failed]
+        shown = {
+            test.unique_id: TestResult("pass", 0, "changes")
+            for test, _ in over_new_rows
+            if test not in failed
+        }
+        results |= found | shown | _ask_all(reader.session(), again)
     return {unique_id: results[unique_id] for unique_id in tests}
 
 
@@ -146,7 +150,7 @@ def _statement(
     test: DataTest, reader: _Reader, flat: Flat | None, rows: Mapping[int, pa.Table] | None = None
 ) -> str:
     """Return dbt's own frame around a test: one row of failures and what they mean."""
-    body = test.compiled_code if flat is None else flat.render(reader.names(rows or {}))
+    body = reader.own_text(test) if flat is None else flat.render(reader.names(rows or {}))
     limit = f"\nlimit {test.limit}" if test.limit is not None else ""
     unique_id = test.unique_id.replace("\\", "\\\\").replace("'", "\\'")
     return (
@@ -168,7 +172,10 @@ class _Reader:
         self._versions = versions
         self._stack = ExitStack()
         self._whole: dict[str, str] = {}
-        self._count = 0
+        self._tables: dict[str, pa.Table] = {}
+        self._registered: set[tuple[SparkSession, str]] = set()
+        # False once Spark reads a table itself.
+        self._is_small = True
 
     def __enter__(self) -> _Reader:
         return self
@@ -187,21 +194,38 @@ class _Reader:
 
         return name_of
 
+    def own_text(self, test: DataTest) -> str:
+        """Return a test that could not be taken apart; it reads the catalog's tables."""
+        self._is_small = False
+        return test.compiled_code
+
     def _table(self, relation: str) -> str:
         version = self._versions.get(relation)
         if version is None:
+            self._is_small = False
             return ".".join(f"`{part}`" for part in relation.split("."))
         if relation not in self._whole:
             if self._warehouse.row_count(relation, version) <= _ARROW_ROWS:
                 self._whole[relation] = self._view(self._warehouse.read(relation, version))
             else:
+                self._is_small = False
                 path = str(self._warehouse.path(relation)).replace("`", "``")
                 self._whole[relation] = f"(select * from delta.`{path}` version as of {version})"
         return self._whole[relation]
 
+    def session(self) -> SparkSession:
+        """Return the session for a statement over what was named until now; it has the views."""
+        spark = self._spark
+        if self._is_small:
+            spark = session_for(spark, sum(rows.num_rows for rows in self._tables.values()))
+        for name, rows in self._tables.items():
+            if (spark, name) not in self._registered:
+                to_view(spark, name, rows)
+                self._registered.add((spark, name))
+                self._stack.callback(spark.catalog.dropTempView, name)
+        return spark
+
     def _view(self, rows: pa.Table) -> str:
-        self._count += 1
-        name = f"livemart_check_{self._count}"
-        to_view(self._spark, name, rows)
-        self._stack.callback(self._spark.catalog.dropTempView, name)
+        name = f"livemart_check_{len(self._tables)}"
+        self._tables[name] = rows
         return name

@@ -9,6 +9,7 @@ import pyarrow as pa
 from livemart.engine.batch_views import SMALL_ROWS
 from livemart.engine.context import BatchContext
 from livemart.engine.differences import counted_difference, quoted, typed_columns
+from livemart.engine.few_rows import session_for
 from livemart.engine.large_lane import LargeLane
 from livemart.engine.tables import Commit, Tag
 from livemart.plan.flatten import Occurrence
@@ -41,7 +42,7 @@ def refresh_full(
         names = [name.lower() for name in context.spark.sql(query).columns]
         is_same = sorted(names) == sorted(name.lower() for name in schema.names)
         if is_same and warehouse.row_count(model.relation, stored_version) <= SMALL_ROWS:
-            change = _difference(context, model, query, schema, stored_version)
+            change = _difference(context, model, plan, inputs, query, schema, stored_version)
             if change.num_rows <= SMALL_ROWS:
                 return warehouse.commit(model.relation, change, tag)
     return lane.overwrite(model.relation, query, tag, partition_by=model.partition_by)
@@ -63,14 +64,24 @@ def full_query(context: BatchContext, model: Model, plan: Plan, inputs: BatchInp
 
 
 def _difference(
-    context: BatchContext, model: Model, query: str, schema: pa.Schema, version: int
+    context: BatchContext,
+    model: Model,
+    plan: Plan,
+    inputs: BatchInputs,
+    query: str,
+    schema: pa.Schema,
+    version: int,
 ) -> pa.Table:
     path = str(context.warehouse.path(model.relation)).replace("`", "``")
     own = ", ".join(quoted(name) for name in schema.names)
     part = f"select {typed_columns(schema, 'q')} from ({query}) as q"
     stored = f"select {own} from delta.`{path}` version as of {version}"
     sides = [(part, 0, 1), (stored, 1, 0)]
-    return context.spark.sql(counted_difference(schema, sides)).toArrow()
+    count = context.warehouse.row_count(model.relation, version)
+    for relation in plan.flat.relations if plan.flat is not None else ():
+        count += context.warehouse.row_count(relation, inputs.new[relation])
+    spark = context.spark if plan.flat is None else session_for(context.spark, count)
+    return spark.sql(counted_difference(schema, sides)).toArrow()
 
 
 __all__ = ["full_query", "refresh_full"]

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from livemart.engine.small_lane import NEW_COUNT, OLD_COUNT, Tag
+from livemart.engine.bags import NEW_COUNT, OLD_COUNT
+from livemart.engine.small_lane import Tag
 from livemart.engine.tables import Commit, TableChangedError, Warehouse
 from livemart.errors import RefreshError
 

@@ -185,7 +185,7 @@ class ModelRun:
                     f"select cast({item.threshold} as timestamp)"
                     f" from (select {literal(value)} as __clock__)"
                 )
-                column = self.context.spark.sql(sql).toArrow().column(0)
+                column = self.views.query(sql).column(0)
                 found = column[0].as_py()
             self._thresholds[key] = found
         return self._thresholds[key]

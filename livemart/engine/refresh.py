@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -27,18 +25,6 @@ from livemart.plan.project_plans import plan_project
 from livemart.plan.reasons import Reason
 from livemart.project.graph import Model, Project
 from livemart.publish.snapshots import ModelState, Snapshot
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-_FEW_ROWS = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
-}
-# A warehouse of fewer rows than this has no slice for which generated code pays off.
-_FEW = 1_000_000
 
 # Errors that a full refresh mends, with the reason that the snapshot row then names.
 _RECOMPUTED = {
@@ -78,27 +64,7 @@ def refresh_models(
         PlanError: POLICY_NOT_MET, if a model of policy strict would fall back to a full refresh.
     """
     refresher = _Refresher(context, project, frontier, sources, plans, shared or SharedViews())
-    with _quick_statements(context.spark, is_wanted=refresher.is_small()):
-        return refresher.run()
-
-
-@contextmanager
-def _quick_statements(spark: SparkSession, *, is_wanted: bool) -> Iterator[None]:
-    """Plan statements for few rows: interpreted, in one task, without planning again half-way.
-
-    Compiling generated code takes longer than reading some thousand rows; half the time of a
-    statement over a union of windows (measured on 2 cores).
-    """
-    settings = _FEW_ROWS if is_wanted else {}
-    before = {name: spark.conf.get(name) for name in settings}
-    try:
-        for name, value in settings.items():
-            spark.conf.set(name, value)
-        yield
-    finally:
-        for name, earlier in before.items():
-            if earlier is not None:
-                spark.conf.set(name, earlier)
+    return refresher.run()
 
 
 class _Refresher:
@@ -163,19 +129,8 @@ class _Refresher:
             finally:
                 for future in running:
                     future.cancel()
-        self._shared.keep(self._context.spark, self._inputs.new)
+        self._shared.keep(self._inputs.new)
         return self._states
-
-    def is_small(self) -> bool:
-        """Return True if no table read holds many rows."""
-        warehouse = self._context.warehouse
-        if self._context.settings.lane == "large":
-            return False
-        return all(
-            warehouse.row_count(relation, version) < _FEW
-            for relation, version in self._inputs.old.items()
-            if warehouse.exists(relation)
-        )
 
     def _parents(self, model: Model) -> frozenset[str]:
         """Return the stored models that a model reads, through views."""

@@ -7,9 +7,11 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
+from livemart.engine.bags import difference
 from livemart.engine.differences import counted_difference, quoted, typed_columns
 from livemart.engine.model_run import FallBack, ModelRun, stored_field
-from livemart.engine.row_filter import instant, micros
+from livemart.engine.region_rows import is_comparable, lies_in
+from livemart.engine.row_filter import RowFilter, instant, micros
 from livemart.plan.planner import Region
 from livemart.plan.reasons import Reason
 from livemart.plan.relation import Restriction, column
@@ -51,24 +53,29 @@ def refresh_region(run: ModelRun) -> pa.Table | None:
         )
     area = run.views.of_rows("area", _as_timestamps(affected) if region.time else affected)
     schema = run.stored_schema
-    stored = stored_slice(run, region, affected)
     part = (
         f"select {typed_columns(schema, 'q')} from ({run.render('new', names)}) as q"
         f" {_semi_join(region, area, 'q')}"
     )
+    relation, version, passing = run.model.relation, run.stored_version, _own(run, region, affected)
+    if not run.views.is_large and is_comparable(region, affected, schema):
+        stored = run.views.read(relation, version, passing).select(schema.names)
+        kept = stored.filter(lies_in(region, affected, stored))
+        return difference(run.views.query(part), kept)
     own = ", ".join(f"t.{quoted(name)}" for name in schema.names)
-    kept = f"select {own} from {stored} as t {_semi_join(region, area, 't')}"
-    return run.context.spark.sql(counted_difference(schema, [(part, 0, 1), (kept, 1, 0)])).toArrow()
+    view = run.views.slice("stored", relation, version, passing)
+    known = f"select {own} from {view} as t {_semi_join(region, area, 't')}"
+    sides = [(part, 0, 1), (known, 1, 0)]
+    return run.views.query(counted_difference(schema, sides))
 
 
-def stored_slice(run: ModelRun, region: Region, affected: pa.Table) -> str:
-    """Return the view of the model's own rows that may lie in the region."""
+def _own(run: ModelRun, region: Region, affected: pa.Table) -> RowFilter:
+    """Return which of the model's own rows may lie in the region."""
     restriction = Restriction(
         tuple((index, column(name)) for index, name in enumerate(region.keys)),
         None if region.time is None else column(region.time),
     )
-    rows = run.filter_of(run.model.relation, [restriction], affected)
-    return run.views.slice("stored", run.model.relation, run.stored_version, rows)
+    return run.filter_of(run.model.relation, [restriction], affected)
 
 
 def affected_region(run: ModelRun, region: Region) -> pa.Table:
@@ -99,7 +106,7 @@ def affected_region(run: ModelRun, region: Region) -> pa.Table:
         query = _TOUCHED.sub(lambda match: views[int(match.group(1))], item.query)
         queries.append(_PRESENT.sub(lambda match: _present(run, int(match.group(1))), query))
     if queries:
-        pieces.append(run.context.spark.sql(" union ".join(queries)).toArrow())
+        pieces.append(run.views.query(" union ".join(queries)))
     names = [f"w{index}" for index in range(width)]
     if not pieces:
         return pa.table({name: pa.array([], pa.null()) for name in names})

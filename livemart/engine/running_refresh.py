@@ -9,11 +9,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.engine.bags import row_codes
+from livemart.engine.bags import difference, row_codes
 from livemart.engine.differences import quoted, typed_columns
 from livemart.engine.model_run import ModelRun, stored_field
 from livemart.engine.row_filter import Condition, RowFilter, time_condition, values_condition
-from livemart.engine.tables import NEW_COUNT, OLD_COUNT, WEIGHT
+from livemart.engine.tables import WEIGHT
 from livemart.plan.running import Running
 
 _HOUR = 3_600_000_000
@@ -76,7 +76,9 @@ def refresh_running(run: ModelRun) -> pa.Table | None:
         if total.argument is not None and _column(rows, total.argument).null_count:
             raise NotRunning
     part = _part(run, running, rows, start)
-    return _counted(run, pa.concat_tables(stored).combine_chunks(), part)
+    schema = run.stored_schema
+    kept = pa.concat_tables(stored).combine_chunks().select(schema.names)
+    return difference(part.select(schema.names).cast(schema), kept.cast(schema))
 
 
 def _groups(images: pa.Table, running: Running, longest: int) -> list[_Group]:
@@ -261,7 +263,7 @@ def _part(run: ModelRun, running: Running, rows: pa.Table, start: pa.Table) -> p
         f"select {typed_columns(schema, 'q')} from"
         f" (select {renamed} from ({summed}) where low is not null and at >= low) as q"
     )
-    part = run.context.spark.sql(query).toArrow()
+    part = run.views.query(query)
     for total in running.totals:
         values = _column(part, total.name)
         if total.argument is not None and (
@@ -270,22 +272,6 @@ def _part(run: ModelRun, running: Running, rows: pa.Table, start: pa.Table) -> p
             # Zero, or nothing but NULL in the frame: the carried total does not tell.
             raise NotRunning
     return part
-
-
-def _counted(run: ModelRun, stored: pa.Table, part: pa.Table) -> pa.Table:
-    schema = run.stored_schema
-    old, new = stored.select(schema.names), part.select(schema.names).cast(schema)
-    both = pa.concat_tables([old.cast(schema), new]).combine_chunks()
-    codes = row_codes(both.columns, both.num_rows)
-    _, first, group = np.unique(codes, return_index=True, return_inverse=True)
-    is_new = np.arange(both.num_rows) >= old.num_rows
-    old_counts = np.bincount(group[~is_new], minlength=len(first))
-    new_counts = np.bincount(group[is_new], minlength=len(first))
-    changed = np.flatnonzero(old_counts != new_counts)
-    rows = both.take(pa.array(first[changed]))
-    return rows.append_column(
-        OLD_COUNT, pa.array(old_counts[changed].astype(np.int64))
-    ).append_column(NEW_COUNT, pa.array(new_counts[changed].astype(np.int64)))
 
 
 def _require_exact(run: ModelRun, running: Running) -> None:

@@ -10,15 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_type
 
-from livemart.engine.additive import combined_groups
+from livemart.engine.additive import (
+    DoubtfulSum,
+    combine_groups,
+    key_columns,
+    moved_groups,
+    stacked_sides,
+)
 from livemart.engine.bags import row_codes
-from livemart.engine.batch_views import SMALL_ROWS
 from livemart.engine.differences import grouped_columns, quoted, typed_columns
 from livemart.engine.model_run import ModelRun, Side, stored_field
-from livemart.engine.region_refresh import affected_region, stored_slice
 from livemart.engine.row_filter import (
     EVERY_ROW,
-    NO_ROW,
     RowFilter,
     values_condition,
 )
@@ -80,7 +83,8 @@ def _summed_type(run: ModelRun, query: str) -> pa.DataType:
     def present(match: re.Match[str]) -> str:
         occurrence = int(match.group(1))
         version = run.version_of(occurrence, "new")
-        return run.views.stored(run.relation_of(occurrence), version, NO_ROW)
+        path = str(run.warehouse.path(run.relation_of(occurrence))).replace("`", "``")
+        return f"(select * from delta.`{path}` version as of {version} where false)"
 
     # Only analysed, never run.
     frame = run.context.spark.sql(_PRESENT.sub(present, query))
@@ -192,7 +196,7 @@ def _rows(run: ModelRun, sides: Sequence[tuple[str, int]]) -> pa.Table:
             f"select {', '.join(selected)}, sum({WEIGHT}) as {WEIGHT} from ({stacked})"
             f" group by {', '.join(groups)} having sum({WEIGHT}) <> 0"
         )
-    change = run.context.spark.sql(stacked).toArrow()
+    change = run.views.query(stacked)
     weights = change.column(WEIGHT).combine_chunks().cast(pa.int64())
     rows = change.select(schema.names)
     if change.num_rows and pc.min(weights).as_py() < 0:
@@ -214,14 +218,7 @@ def _stored_counts(run: ModelRun, rows: pa.Table) -> np.ndarray:
     if run.plan.unique_key:
         return np.ones(rows.num_rows, dtype=np.int64)
     schema = run.stored_schema
-    conditions = []
-    for found in schema:
-        if found.name in rows.column_names and not pa.types.is_nested(found.type):
-            condition = values_condition(found.name, found.type, rows.column(found.name))
-            if condition is not None:
-                conditions.append(condition)
-    passing = RowFilter((tuple(conditions),))
-    stored = run.views.read(run.model.relation, run.stored_version, passing)
+    stored = run.views.read(run.model.relation, run.stored_version, _equal_in(schema, rows))
     aligned = rows.select(schema.names).cast(stored.schema)
     both = pa.concat_tables([aligned, stored]).combine_chunks()
     codes = row_codes(both.columns, both.num_rows)
@@ -234,27 +231,31 @@ def _stored_counts(run: ModelRun, rows: pa.Table) -> np.ndarray:
 def _groups(run: ModelRun, signed: Signed, sides: Sequence[tuple[str, int]]) -> pa.Table | None:
     """Return the change of an additive aggregate's groups."""
     assert signed.outputs is not None
-    stored = _stored_groups(run)
-    query = combined_groups(run.stored_schema, signed.outputs, sides, stored)
-    change = run.context.spark.sql(query).toArrow()
-    doubtful = change.column("_doubtful")
-    if pc.any(doubtful).as_py():
-        raise NotSigned
-    return change.drop_columns(["_doubtful"])
+    schema = run.stored_schema
+    found = run.views.query(stacked_sides(schema, sides))
+    change = moved_groups(found, signed.outputs)
+    if change.num_rows == 0:
+        return None
+    stored = run.views.read(
+        run.model.relation,
+        run.stored_version,
+        _equal_in(schema, change.select(key_columns(change, signed.outputs))),
+    )
+    try:
+        return combine_groups(schema, signed.outputs, change, stored.select(schema.names))
+    except DoubtfulSum as doubt:
+        raise NotSigned from doubt
 
 
-def _stored_groups(run: ModelRun) -> str:
-    """Return a view of the model's own rows that holds every group that may change."""
-    relation, version = run.model.relation, run.stored_version
-    if run.warehouse.row_count(relation, version) <= SMALL_ROWS:
-        return run.views.slice("stored", relation, version, EVERY_ROW)
-    region = run.plan.region
-    if region is None:
-        return run.views.stored(relation, version, EVERY_ROW)
-    affected = affected_region(run, region)
-    if affected.num_rows == 0:
-        return run.views.slice("stored", relation, version, NO_ROW)
-    return stored_slice(run, region, affected)
+def _equal_in(schema: pa.Schema, rows: pa.Table) -> RowFilter:
+    """Return a filter that stored rows pass which are equal to one of `rows` in its columns."""
+    conditions = []
+    for found in schema:
+        if found.name in rows.column_names and not pa.types.is_nested(found.type):
+            condition = values_condition(found.name, found.type, rows.column(found.name))
+            if condition is not None:
+                conditions.append(condition)
+    return RowFilter((tuple(conditions),))
 
 
 __all__ = ["NotSigned", "refresh_signed"]

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from livemart.engine.bags import is_member
+from livemart.engine.bags import NEW_COUNT, OLD_COUNT, is_member
 from livemart.engine.data_files import (
     PartitionValues,
     each,
@@ -29,9 +29,6 @@ from livemart.engine.data_files import (
 from livemart.engine.delta_log import Action, write_entry
 from livemart.engine.file_index import DataFile, FileIndex
 from livemart.engine.file_layout import ROWS_PER_FILE, crowded, lay_out, order_column
-
-OLD_COUNT = "_old_count"
-NEW_COUNT = "_new_count"
 
 _FEATURES = {"appendOnly", "invariants", "changeDataFeed", "timestampNtz"}
 _MAX_WRITER_VERSION = 4

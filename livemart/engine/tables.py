@@ -19,7 +19,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.schema import Schema as DeltaSchema
 
 from livemart.engine.arrow_types import align, plain_schema, spark_schema
-from livemart.engine.bags import WEIGHT
+from livemart.engine.bags import NEW_COUNT, OLD_COUNT, WEIGHT
 from livemart.engine.data_files import without_blank_partitions
 from livemart.engine.delta_log import (
     LogEntry,
@@ -32,8 +32,6 @@ from livemart.engine.net_changes import NetChanges
 from livemart.engine.open_tables import OpenTables, version_gone
 from livemart.engine.session import TABLE_PROPERTIES
 from livemart.engine.small_lane import (
-    NEW_COUNT,
-    OLD_COUNT,
     StoredRowsError,
     Tag,
     commit_diff,
@@ -329,6 +327,19 @@ def to_view(spark: SparkSession, name: str, table: pa.Table) -> None:
     else:
         frame = spark.createDataFrame(aligned.combine_chunks(), struct)
     frame.createOrReplaceTempView(name)
+    make_active(type(spark)._instantiatedSession)
+
+
+def make_active(spark: SparkSession | None) -> None:
+    """Let this thread's statements that name no session be those of `spark`.
+
+    `createDataFrame` makes its session the active one for good, and the settings of the active
+    session count even where another session was asked.
+    """
+    if spark is not None:
+        type(spark)._activeSession = spark
+        kind = type(spark)._get_j_spark_session_class(spark._jvm)
+        kind.setActiveSession(spark._jsparkSession)
 
 
 def _ms_since(started: float) -> int:

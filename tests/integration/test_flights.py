@@ -90,7 +90,7 @@ def test_a_download_with_another_content_is_refused(tmp_path: Path) -> None:
 def test_the_example_refreshed_week_by_week_equals_its_batch_and_plain_python(
     data: Path, tmp_path: Path
 ) -> None:
-    _run_and_compare(data, tmp_path, weeks=3, first=1)
+    _run_and_compare(data, tmp_path, weeks=2, first=1)
 
 
 @pytest.mark.nightly

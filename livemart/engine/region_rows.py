@@ -1,0 +1,80 @@
+"""Which rows in memory lie in an affected region: as the semi join of the region says it in SQL."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from livemart.engine.bags import as_numpy, row_codes
+from livemart.engine.model_run import stored_field
+from livemart.plan.planner import Region
+
+_DAY = 86_400_000_000
+
+
+def is_comparable(region: Region, affected: pa.Table, schema: pa.Schema) -> bool:
+    """Return True if keys and time compare in Arrow as in SQL: the same type on both sides."""
+    for index, name in enumerate(region.keys):
+        mine, theirs = stored_field(schema, name).type, affected.schema.field(f"w{index}").type
+        both_whole = pa.types.is_integer(mine) and pa.types.is_integer(theirs)
+        if mine != theirs and not both_whole:
+            return False
+    if region.time is None:
+        return bool(region.keys)
+    kind = stored_field(schema, region.time).type
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date32(kind))
+
+
+def lies_in(region: Region, affected: pa.Table, rows: pa.Table) -> pa.Array:
+    """Return for each row whether it lies in the region (boolean, never NULL).
+
+    Args:
+        region: its keys and time, columns of `rows`.
+        affected: w0, w1, ... and with a time: `low`, `high` (microseconds, both ends included;
+            disjoint intervals per key) and `has_null`.
+        rows: any rows of the model.
+    """
+    size = affected.num_rows
+    columns = []
+    for index, name in enumerate(region.keys):
+        own = _flat(rows.column(stored_field(rows.schema, name).name))
+        asked = _flat(affected.column(f"w{index}"))
+        if own.type != asked.type:
+            own, asked = own.cast(pa.int64()), asked.cast(pa.int64())
+        columns.append(pa.concat_arrays([asked, own]))
+    codes = row_codes(columns, size + rows.num_rows)
+    asked_codes, own_codes = codes[:size], codes[size:]
+    if region.time is None:
+        return pa.array(np.isin(own_codes, asked_codes))
+    low = as_numpy(_flat(affected.column("low")))
+    order = np.lexsort((low, asked_codes))
+    asked_codes, low = asked_codes[order], low[order]
+    high = as_numpy(_flat(affected.column("high")))[order]
+    has_null = as_numpy(_flat(affected.column("has_null")))[order]
+    times, is_null = _micros(rows.column(stored_field(rows.schema, region.time).name))
+    start = np.searchsorted(asked_codes, own_codes, "left")
+    end = np.searchsorted(asked_codes, own_codes, "right")
+    found = np.zeros(rows.num_rows, dtype=bool)
+    for step in range(int((end - start).max(initial=0))):
+        place = np.minimum(start + step, max(size - 1, 0))
+        is_inside = (low[place] <= times) & (times <= high[place])
+        found |= (start + step < end) & np.where(is_null, has_null[place], is_inside)
+    return pa.array(found)
+
+
+def _micros(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return microseconds since 1970 (0 for NULL), and where the time is NULL."""
+    array = _flat(column)
+    is_null = as_numpy(array.is_null())
+    if pa.types.is_date32(array.type):
+        days = as_numpy(pc.fill_null(array.cast(pa.int32()).cast(pa.int64()), 0))
+        return days * _DAY, is_null
+    moments = array.cast(pa.timestamp("us", tz=array.type.tz)).cast(pa.int64())
+    return as_numpy(pc.fill_null(moments, 0)), is_null
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    array = column.combine_chunks()
+    return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
