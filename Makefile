@@ -7,8 +7,9 @@ SPARK_PYTEST := $(PYTEST) -p no:xdist
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-# Test processes are short: the JVM's first compiler alone starts them in half the time.
-test test-dbt test-integration test-equivalence test-faults test-nightly: \
+# Processes of a minute start in half the time with the JVM's first compiler alone; the suites that
+# stay in one process for long do not take it.
+test-dbt test-faults: \
 	export LIVEMART_JVM_OPTIONS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 
 .PHONY: help env env-unit demo demo-once test test-unit test-serve test-e2e test-dbt test-integration test-equivalence \

@@ -93,8 +93,8 @@ def lane(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("seed", "partition_by"),
     [
-        (0, ()),
         (2, ("region", "at")),
+        pytest.param(0, (), marks=pytest.mark.nightly),
         pytest.param(1, ("day",), marks=pytest.mark.nightly),
         pytest.param(3, ("amount",), marks=pytest.mark.nightly),
     ],
@@ -110,8 +110,8 @@ def test_a_history_without_key(
 @pytest.mark.parametrize(
     ("seed", "key"),
     [
-        (1, ("name", "day")),
         (3, ("ratio", "extra")),
+        pytest.param(1, ("name", "day"), marks=pytest.mark.nightly),
         pytest.param(0, ("big",), marks=pytest.mark.nightly),
         pytest.param(2, ("at",), marks=pytest.mark.nightly),
     ],
