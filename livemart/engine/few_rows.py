@@ -7,6 +7,7 @@ functions, settings) it shares from when it was made; the catalog is one for bot
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -23,19 +24,21 @@ _SETTINGS = {
     "spark.sql.leafNodeDefaultParallelism": "1",
 }
 _CLONES: WeakKeyDictionary[SparkSession, SparkSession] = WeakKeyDictionary()
+_LOCK = Lock()
 
 
 def few_rows_session(spark: SparkSession) -> SparkSession:
     """Return the session for few rows that belongs to `spark`, made at first use."""
-    found = _CLONES.get(spark)
-    if found is None:
-        # Not newSession: what dbt's hooks and profiles have set holds here, too.
-        inner = spark._jsparkSession.cloneSession()
-        found = type(spark)(spark.sparkContext, inner)
-        for name, value in _SETTINGS.items():
-            found.conf.set(name, value)
-        _CLONES[spark] = found
-    return found
+    with _LOCK:
+        found = _CLONES.get(spark)
+        if found is None:
+            # Not newSession: what dbt's hooks and profiles have set holds here, too.
+            inner = spark._jsparkSession.cloneSession()
+            found = type(spark)(spark.sparkContext, inner)
+            for name, value in _SETTINGS.items():
+                found.conf.set(name, value)
+            _CLONES[spark] = found
+        return found
 
 
 def session_for(spark: SparkSession, rows: int) -> SparkSession:

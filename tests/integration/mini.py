@@ -25,6 +25,11 @@ PROJECT = Path(__file__).resolve().parents[1] / "projects" / "mini"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
+# What dbt knows of the project once it has parsed it: half of the time a test needs to begin.
+_PARTIAL_PARSE = Path("target", "livemart", "partial_parse.msgpack")
+_parsed: list[bytes] = []
+
+
 class Silent:
     """A watcher that only remembers the retries."""
 
@@ -54,6 +59,10 @@ class Mini:
     def __post_init__(self) -> None:
         shutil.copytree(PROJECT, self.project, ignore=shutil.ignore_patterns("target", "logs"))
         self.landing.mkdir()
+        if _parsed:
+            path = self.project / _PARTIAL_PARSE
+            path.parent.mkdir(parents=True)
+            path.write_bytes(_parsed[0])
 
     @property
     def project(self) -> Path:
@@ -109,6 +118,8 @@ class Mini:
             )
             (self.root / "warehouse").mkdir(exist_ok=True)
             self._runtime = load_runtime(settings, self.spark, self.watcher)
+            if not _parsed:
+                _parsed.append((self.project / _PARTIAL_PARSE).read_bytes())
         return Pipeline(self._runtime, self.watcher, now=lambda: self.now)
 
     def build(self, **options: Any) -> Pass:
