@@ -89,7 +89,7 @@ def run_checks(
             for test, rows in over_new_rows
         ]
         wide = [(test, _statement(test, reader, prover.flat(test))) for test in in_full]
-        found = _ask_all(reader.session(), narrow + wide)
+        found = _ask_all(reader.session, narrow + wide)
         # Of a test over new rows that fails, how many rows fail is known only in full.
         failed = [test for test, _ in over_new_rows if found[test.unique_id].status != "pass"]
         again = [(test, _statement(test, reader, prover.flat(test))) for test in failed]
@@ -98,7 +98,7 @@ def run_checks(
             for test, _ in over_new_rows
             if test not in failed
         }
-        results |= found | shown | _ask_all(reader.session(), again)
+        results |= found | shown | _ask_all(reader.session, again)
     return {unique_id: results[unique_id] for unique_id in tests}
 
 
@@ -107,9 +107,12 @@ def _status(text: str) -> Status:
 
 
 def _ask_all(
-    spark: SparkSession, statements: Sequence[tuple[DataTest, str]]
+    session: Callable[[], SparkSession], statements: Sequence[tuple[DataTest, str]]
 ) -> dict[str, TestResult]:
     results: dict[str, TestResult] = {}
+    if not statements:
+        return results
+    spark = session()
     for start in range(0, len(statements), _TESTS_A_STATEMENT):
         results.update(_ask(spark, statements[start : start + _TESTS_A_STATEMENT]))
     return results
