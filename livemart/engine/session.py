@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -115,6 +116,8 @@ def create_session(
     from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
+    # What a micro-batch raises arrives as an exception; Py4J would print it as well.
+    logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
     # Else each failing statement is also printed, as JSON with a Java stack.
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
     if not os.environ.get("LIVEMART_SPARK_LOG"):
