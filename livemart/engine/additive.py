@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.engine.bags import as_numpy, row_codes
+from livemart.engine.bags import as_numpy, one_array, row_codes
 from livemart.engine.differences import quoted, typed_columns
 from livemart.engine.exact_numbers import add_by_group, from_whole, to_whole
 from livemart.engine.tables import NEW_COUNT, OLD_COUNT
@@ -78,7 +78,7 @@ def combine_groups(
     """
     codes = row_codes(
         [
-            pa.concat_arrays([_flat(mine), _flat(theirs).cast(mine.type)])
+            pa.concat_arrays([one_array(mine), one_array(theirs).cast(mine.type)])
             for mine, theirs in zip(_keys(change, outputs), _keys(stored, outputs), strict=True)
         ],
         change.num_rows + stored.num_rows,
@@ -97,17 +97,18 @@ def combine_groups(
 
     measures = _measures(change, outputs)
     rows = next(name for name, output in measures if output.role == "count_rows")
-    count = to_whole(before.column(rows)) + _moved(change, rows, group, size)[0]
+    moves = {name: _moved(change, name, group, size) for name, _ in measures}
+    count = to_whole(before.column(rows)) + moves[rows][0]
     if (count < 0).any() or (~is_stored & (count == 0)).any():
         raise DoubtfulSum
     after: dict[str, pa.Array] = {}
     differs = np.zeros(size, dtype=bool)
     for name, output in measures:
-        moved, gained, lost = _moved(change, name, group, size)
+        moved, gained, lost = moves[name]
         value = to_whole(before.column(name)) + moved
         is_null = np.zeros(size, dtype=bool)
         if output.role == "sum" and not output.is_never_null:
-            has_total = as_numpy(pc.is_valid(before.column(name)).combine_chunks())
+            has_total = as_numpy(one_array(pc.is_valid(before.column(name))))
             may_be_null = lost & ~gained & (count > 0) & (value == 0).astype(bool)
             if may_be_null.any() or (lost & is_stored & ~has_total).any():
                 raise DoubtfulSum
@@ -123,7 +124,7 @@ def combine_groups(
     leaving = before.select(schema.names).filter(pa.array(is_changed & is_stored))
     picked = change.take(pa.array(first))
     coming = pa.table(
-        [after[name] if name in after else _flat(picked.column(name)) for name in schema.names],
+        [after[name] if name in after else one_array(picked.column(name)) for name in schema.names],
         names=schema.names,
     ).filter(pa.array(is_changed & is_present))
     both = pa.concat_tables([coming, leaving.cast(coming.schema)]).combine_chunks()
@@ -164,15 +165,10 @@ def _moved(
     change: pa.Table, name: str, group: npt.NDArray[np.int64], size: int
 ) -> tuple[npt.NDArray[Any], _Mask, _Mask]:
     """Return by group: the signed sum, and whether a value came or went that is not NULL."""
-    signs = as_numpy(_flat(change.column(SIGN)).cast(pa.int64()))
+    signs = as_numpy(one_array(change.column(SIGN)).cast(pa.int64()))
     column = change.column(name)
-    is_valid = as_numpy(pc.is_valid(column).combine_chunks())
+    is_valid = as_numpy(one_array(pc.is_valid(column)))
     gained, lost = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)
     gained[group[is_valid & (signs > 0)]] = True
     lost[group[is_valid & (signs < 0)]] = True
     return add_by_group(to_whole(column) * signs, group, size), gained, lost
-
-
-def _flat(column: pa.ChunkedArray) -> pa.Array:
-    array = column.combine_chunks()
-    return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array

@@ -33,7 +33,7 @@ def row_codes(columns: Sequence[pa.Array | pa.ChunkedArray], length: int) -> _Co
     """
     combined = np.zeros(length, dtype=np.int64)
     for position, column in enumerate(columns):
-        codes = _value_codes(_one_array(column))
+        codes = _value_codes(one_array(column))
         combined = codes if position == 0 else _pair_codes(combined, codes)
     return combined
 
@@ -52,7 +52,7 @@ def net_rows(table: pa.Table, weights: pa.Array | pa.ChunkedArray) -> pa.Table:
     codes = row_codes(table.columns, table.num_rows)
     _, first, group = np.unique(codes, return_index=True, return_inverse=True)
     sums = np.zeros(len(first), dtype=np.int64)
-    np.add.at(sums, group, as_numpy(_one_array(weights)))
+    np.add.at(sums, group, as_numpy(one_array(weights)))
     kept = np.flatnonzero(sums)
     netted = table.take(pa.array(first[kept])).append_column(
         pa.field(WEIGHT, pa.int64(), nullable=False), pa.array(sums[kept], pa.int64())
@@ -100,7 +100,7 @@ def is_member(
     # One hash look-up a column leaves few rows, so that exact codes are computed for those only.
     for column, values in zip(rows, others, strict=True):
         if _is_plain(column.type) and mask.any():
-            found = pc.is_in(_canonical(_one_array(column)), _canonical(_one_array(values)))
+            found = pc.is_in(_canonical(one_array(column)), _canonical(one_array(values)))
             mask &= as_numpy(found)
     if len(rows) == 1 and _is_plain(rows[0].type):
         return mask
@@ -109,7 +109,7 @@ def is_member(
         return mask
     chosen = pa.array(likely)
     stacked = [
-        pa.concat_arrays([_one_array(column).take(chosen), _one_array(values)])
+        pa.concat_arrays([one_array(column).take(chosen), one_array(values)])
         for column, values in zip(rows, others, strict=True)
     ]
     codes = row_codes(stacked, len(stacked[0]))
@@ -123,7 +123,8 @@ def as_numpy(array: pa.Array) -> npt.NDArray[Any]:
     return values
 
 
-def _one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return a column in one piece."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
         if isinstance(column, pa.ChunkedArray):  # several chunks remain only above 2 GB

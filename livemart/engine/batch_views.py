@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from livemart.engine.arrow_types import spark_schema
 from livemart.engine.differences import quoted
-from livemart.engine.few_rows import session_for
+from livemart.engine.few_rows import ArrowViews
 from livemart.engine.row_filter import EVERY_ROW, RowFilter
 from livemart.engine.tables import Warehouse, to_view
 from livemart.plan.planner import Plan
@@ -83,15 +83,13 @@ class BatchViews:
         *,
         is_large: bool = False,
     ) -> None:
-        self._spark = spark
         self._warehouse = warehouse
         self._prefix = prefix
         self._shared = shared
         # The large lane: Spark reads stored tables itself.
         self.is_large = is_large
-        self._tables: dict[str, pa.Table] = {}
+        self._slices = ArrowViews(spark)
         self._whole: dict[tuple[str, int], int] = {}
-        self._registered: set[tuple[SparkSession, str]] = set()
         # True once Spark reads a table itself: how many rows that is, nobody counts.
         self._reads_tables = False
 
@@ -100,27 +98,15 @@ class BatchViews:
         return self._shared
 
     def query(self, sql: str) -> pa.Table:
-        """Return the rows of a statement over these views, planned for as many rows as they have.
-
-        Its session gets the views now, since only now it is known which one it is.
-        """
-        spark = self._spark
-        if not self._reads_tables:
-            count = sum(rows.num_rows for rows in self._tables.values())
-            spark = session_for(spark, count + sum(self._whole.values()))
-        for name, rows in self._tables.items():
-            if (spark, name) not in self._registered:
-                to_view(spark, name, rows)
-                self._registered.add((spark, name))
+        """Return the rows of a statement over these views, planned for as many as they have."""
+        spark = self._slices.session(None if self._reads_tables else sum(self._whole.values()))
         for relation, version in self._whole:
             self._shared.register(spark, relation, version)
         return spark.sql(sql).toArrow()
 
     def of_rows(self, label: str, rows: pa.Table) -> str:
         """Return the view of rows in memory."""
-        name = f"{self._prefix}_{label}"
-        self._tables[name] = rows
-        return name
+        return self._slices.add(f"{self._prefix}_{label}", rows)
 
     def padded(self, label: str, rows: pa.Table, schema: pa.Schema) -> str:
         """Return a view of rows whose unread columns were left out; they are NULL in it."""
@@ -148,9 +134,8 @@ class BatchViews:
     def stored(self, relation: str, version: int, rows: RowFilter) -> str:
         """Return a subquery on the Delta table itself, pruned by literals."""
         self._reads_tables = True
-        path = str(self._warehouse.path(relation)).replace("`", "``")
         where = "" if rows.is_whole else f" where {rows.sql()}"
-        return f"(select * from delta.`{path}` version as of {version}{where})"
+        return f"(select * from {self._warehouse.sql_at(relation, version)}{where})"
 
     def slice(
         self,
@@ -184,9 +169,6 @@ class BatchViews:
         return self._warehouse.read(relation, version, columns=names, filter=rows.expression())
 
     def close(self) -> None:
-        for spark, name in self._registered:
-            spark.catalog.dropTempView(name)
-        self._registered.clear()
-        self._tables.clear()
+        self._slices.close()
         self._whole.clear()
         self._reads_tables = False

@@ -8,15 +8,14 @@ cannot show goes the full way, so that all ways give the same answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from livemart.engine.few_rows import session_for
+from livemart.engine.few_rows import ArrowViews
 from livemart.engine.proofs import Prover, Versions
-from livemart.engine.tables import Warehouse, to_view
+from livemart.engine.tables import Warehouse
 from livemart.plan.flatten import Flat, Occurrence
 from livemart.project.graph import DataTest
 
@@ -170,13 +169,10 @@ class _Reader:
     def __init__(
         self, spark: SparkSession, warehouse: Warehouse, versions: Mapping[str, int]
     ) -> None:
-        self._spark = spark
         self._warehouse = warehouse
         self._versions = versions
-        self._stack = ExitStack()
         self._whole: dict[str, str] = {}
-        self._tables: dict[str, pa.Table] = {}
-        self._registered: set[tuple[SparkSession, str]] = set()
+        self._views = ArrowViews(spark)
         # False once Spark reads a table itself.
         self._is_small = True
 
@@ -184,7 +180,7 @@ class _Reader:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stack.close()
+        self._views.close()
 
     def names(self, rows: Mapping[int, pa.Table]) -> Callable[[Occurrence], str]:
         """Return what names an occurrence: the given rows, else the whole table."""
@@ -212,23 +208,13 @@ class _Reader:
                 self._whole[relation] = self._view(self._warehouse.read(relation, version))
             else:
                 self._is_small = False
-                path = str(self._warehouse.path(relation)).replace("`", "``")
-                self._whole[relation] = f"(select * from delta.`{path}` version as of {version})"
+                table = self._warehouse.sql_at(relation, version)
+                self._whole[relation] = f"(select * from {table})"
         return self._whole[relation]
 
     def session(self) -> SparkSession:
         """Return the session for a statement over what was named until now; it has the views."""
-        spark = self._spark
-        if self._is_small:
-            spark = session_for(spark, sum(rows.num_rows for rows in self._tables.values()))
-        for name, rows in self._tables.items():
-            if (spark, name) not in self._registered:
-                to_view(spark, name, rows)
-                self._registered.add((spark, name))
-                self._stack.callback(spark.catalog.dropTempView, name)
-        return spark
+        return self._views.session(0 if self._is_small else None)
 
     def _view(self, rows: pa.Table) -> str:
-        name = f"livemart_check_{len(self._tables)}"
-        self._tables[name] = rows
-        return name
+        return self._views.add(f"livemart_check_{len(self._views)}", rows)

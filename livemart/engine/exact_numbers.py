@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from livemart.engine.bags import one_array
+
 # Two numbers below this add up without overflow.
 _HALF = 2**62
 # More digits than any decimal of Arrow or Spark has: nothing is rounded.
@@ -27,9 +29,7 @@ def to_whole(column: pa.ChunkedArray | pa.Array) -> Whole:
     Raises:
         TypeError: for any other type.
     """
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks)
+    array = one_array(column)
     kind = array.type
     if pa.types.is_integer(kind):
         values: Whole = pc.fill_null(array, 0).to_numpy(zero_copy_only=False)

@@ -11,6 +11,10 @@ from threading import Lock
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+import pyarrow as pa
+
+from livemart.engine.tables import to_view
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -44,3 +48,42 @@ def few_rows_session(spark: SparkSession) -> SparkSession:
 def session_for(spark: SparkSession, rows: int) -> SparkSession:
     """Return the session for a statement that reads so many rows."""
     return few_rows_session(spark) if rows <= MOST_ROWS else spark
+
+
+class ArrowViews:
+    """Rows in memory under names; the session of a statement gets them when it is known."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._tables: dict[str, pa.Table] = {}
+        self._registered: set[tuple[SparkSession, str]] = set()
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def add(self, name: str, rows: pa.Table) -> str:
+        """Give rows a name, and return it."""
+        self._tables[name] = rows
+        return name
+
+    def session(self, other_rows: int | None) -> SparkSession:
+        """Return the session for a statement over all that was named; it has the views.
+
+        Args:
+            other_rows: how many rows the statement reads besides; None if nobody counted.
+        """
+        spark = self._spark
+        if other_rows is not None:
+            own_rows = sum(rows.num_rows for rows in self._tables.values())
+            spark = session_for(spark, own_rows + other_rows)
+        for name, rows in self._tables.items():
+            if (spark, name) not in self._registered:
+                to_view(spark, name, rows)
+                self._registered.add((spark, name))
+        return spark
+
+    def close(self) -> None:
+        for spark, name in self._registered:
+            spark.catalog.dropTempView(name)
+        self._registered.clear()
+        self._tables.clear()

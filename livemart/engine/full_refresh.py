@@ -56,9 +56,8 @@ def full_query(context: BatchContext, model: Model, plan: Plan, inputs: BatchInp
         return model.compiled_code
 
     def pinned(occurrence: Occurrence) -> str:
-        path = str(context.warehouse.path(occurrence.relation)).replace("`", "``")
-        version = inputs.new[occurrence.relation]
-        return f"(select * from delta.`{path}` version as of {version})"
+        relation = occurrence.relation
+        return f"(select * from {context.warehouse.sql_at(relation, inputs.new[relation])})"
 
     return plan.flat.render(pinned)
 
@@ -72,10 +71,9 @@ def _difference(
     schema: pa.Schema,
     version: int,
 ) -> pa.Table:
-    path = str(context.warehouse.path(model.relation)).replace("`", "``")
     own = ", ".join(quoted(name) for name in schema.names)
     part = f"select {typed_columns(schema, 'q')} from ({query}) as q"
-    stored = f"select {own} from delta.`{path}` version as of {version}"
+    stored = f"select {own} from {context.warehouse.sql_at(model.relation, version)}"
     sides = [(part, 0, 1), (stored, 1, 0)]
     count = context.warehouse.row_count(model.relation, version)
     for relation in plan.flat.relations if plan.flat is not None else ():

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.engine.bags import as_numpy, row_codes
+from livemart.engine.bags import as_numpy, one_array, row_codes
 from livemart.engine.model_run import stored_field
 from livemart.plan.planner import Region
 
@@ -39,8 +39,8 @@ def lies_in(region: Region, affected: pa.Table, rows: pa.Table) -> pa.Array:
     size = affected.num_rows
     columns = []
     for index, name in enumerate(region.keys):
-        own = _flat(rows.column(stored_field(rows.schema, name).name))
-        asked = _flat(affected.column(f"w{index}"))
+        own = one_array(rows.column(stored_field(rows.schema, name).name))
+        asked = one_array(affected.column(f"w{index}"))
         if own.type != asked.type:
             own, asked = own.cast(pa.int64()), asked.cast(pa.int64())
         columns.append(pa.concat_arrays([asked, own]))
@@ -48,11 +48,11 @@ def lies_in(region: Region, affected: pa.Table, rows: pa.Table) -> pa.Array:
     asked_codes, own_codes = codes[:size], codes[size:]
     if region.time is None:
         return pa.array(np.isin(own_codes, asked_codes))
-    low = as_numpy(_flat(affected.column("low")))
+    low = as_numpy(one_array(affected.column("low")))
     order = np.lexsort((low, asked_codes))
     asked_codes, low = asked_codes[order], low[order]
-    high = as_numpy(_flat(affected.column("high")))[order]
-    has_null = as_numpy(_flat(affected.column("has_null")))[order]
+    high = as_numpy(one_array(affected.column("high")))[order]
+    has_null = as_numpy(one_array(affected.column("has_null")))[order]
     times, is_null = _micros(rows.column(stored_field(rows.schema, region.time).name))
     start = np.searchsorted(asked_codes, own_codes, "left")
     end = np.searchsorted(asked_codes, own_codes, "right")
@@ -66,15 +66,10 @@ def lies_in(region: Region, affected: pa.Table, rows: pa.Table) -> pa.Array:
 
 def _micros(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Return microseconds since 1970 (0 for NULL), and where the time is NULL."""
-    array = _flat(column)
+    array = one_array(column)
     is_null = as_numpy(array.is_null())
     if pa.types.is_date32(array.type):
         days = as_numpy(pc.fill_null(array.cast(pa.int32()).cast(pa.int64()), 0))
         return days * _DAY, is_null
     moments = array.cast(pa.timestamp("us", tz=array.type.tz)).cast(pa.int64())
     return as_numpy(pc.fill_null(moments, 0)), is_null
-
-
-def _flat(column: pa.ChunkedArray) -> pa.Array:
-    array = column.combine_chunks()
-    return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array

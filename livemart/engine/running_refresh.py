@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.engine.bags import difference, row_codes
+from livemart.engine.bags import difference, one_array, row_codes
 from livemart.engine.differences import quoted, typed_columns
 from livemart.engine.model_run import ModelRun, stored_field
 from livemart.engine.row_filter import Condition, RowFilter, time_condition, values_condition
@@ -138,8 +138,8 @@ def _starts(
     columns = [
         pa.concat_arrays(
             [
-                _array(group.keys.column(f"k{index}")),
-                _array(_column(own, name)).cast(group.keys.column(f"k{index}").type),
+                one_array(group.keys.column(f"k{index}")),
+                one_array(_column(own, name)).cast(group.keys.column(f"k{index}").type),
             ]
         )
         for index, (name, _) in enumerate(running.keys)
@@ -161,12 +161,12 @@ def _starts(
     at = pa.array([int(times[row]) if row >= 0 else None for row in last], pa.int64())
     start = np.where(found, times[last] if len(times) else 0, group.low - longest - 1)
     rows = pa.array([int(row) if row >= 0 else None for row in last], pa.int64())
-    arrays = [_array(group.keys.column(f"k{index}")) for index in range(len(running.keys))]
+    arrays = [one_array(group.keys.column(f"k{index}")) for index in range(len(running.keys))]
     names = [f"_k{index}" for index in range(len(running.keys))]
     arrays += [pa.array(group.low), pa.array(group.high), pa.array(start), at]
     names += ["_low", "_high", "_start", "_from"]
     for index, total in enumerate(running.totals):
-        values = _array(_column(own, total.name)).take(rows)
+        values = one_array(_column(own, total.name)).take(rows)
         if values.null_count > int((~found).sum()):
             raise NotRunning
         arrays.append(values)
@@ -307,16 +307,11 @@ def _column(rows: pa.Table, name: str) -> pa.ChunkedArray:
     return rows.column(stored_field(rows.schema, name).name)
 
 
-def _array(column: pa.ChunkedArray) -> pa.Array:
-    found = column.combine_chunks()
-    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
-
-
 def _micros(column: pa.ChunkedArray, *, allow_null: bool = False) -> _Micros:
     if not pa.types.is_timestamp(column.type) or (column.null_count and not allow_null):
         raise NotRunning
     filled = pc.fill_null(column.cast(pa.int64()), np.iinfo(np.int64).max)
-    return np.asarray(_array(filled).to_numpy(zero_copy_only=False), dtype=np.int64)
+    return np.asarray(one_array(filled).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _largest(rows: pa.Table, name: str, default: int = 0) -> int:

@@ -83,8 +83,8 @@ def _summed_type(run: ModelRun, query: str) -> pa.DataType:
     def present(match: re.Match[str]) -> str:
         occurrence = int(match.group(1))
         version = run.version_of(occurrence, "new")
-        path = str(run.warehouse.path(run.relation_of(occurrence))).replace("`", "``")
-        return f"(select * from delta.`{path}` version as of {version} where false)"
+        table = run.warehouse.sql_at(run.relation_of(occurrence), version)
+        return f"(select * from {table} where false)"
 
     # Only analysed, never run.
     frame = run.context.spark.sql(_PRESENT.sub(present, query))

@@ -77,6 +77,11 @@ class Warehouse:
         """Return the folder of `schema.identifier`."""
         return self._tables.path(relation)
 
+    def sql_at(self, relation: str, version: int) -> str:
+        """Return what stands after FROM for Spark to read the table itself, at a version."""
+        path = str(self.path(relation)).replace("`", "``")
+        return f"delta.`{path}` version as of {version}"
+
     def exists(self, relation: str) -> bool:
         """Return whether the folder holds a Delta table."""
         log = self.path(relation) / "_delta_log"
