@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from livemart.engine.arrow_types import spark_schema
 from livemart.engine.differences import quoted
-from livemart.engine.few_rows import ArrowViews
+from livemart.engine.few_rows import ArrowViews, to_view_of
 from livemart.engine.row_filter import EVERY_ROW, RowFilter
-from livemart.engine.tables import Warehouse, to_view
+from livemart.engine.tables import Warehouse
 from livemart.plan.planner import Plan
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # A whole table up to this many rows is read into memory; a larger one is read by Spark.
 SMALL_ROWS = 400_000
+# A view of so many rows, made once, costs less than one of its own for every batch.
+_FEW_ROWS = 5_000
 
 
 class SharedViews:
@@ -51,7 +53,8 @@ class SharedViews:
         """Give a session the view of a table that `rows` has returned."""
         with self._lock:
             if (spark, relation, version) not in self._registered:
-                to_view(spark, whole_name(relation, version), self._tables[relation, version])
+                rows = self._tables[relation, version]
+                to_view_of(spark, whole_name(relation, version), rows)
                 self._registered.add((spark, relation, version))
 
     def keep(self, versions: dict[str, int]) -> None:
@@ -130,6 +133,20 @@ class BatchViews:
             self._whole[relation, version] = rows.num_rows
             return whole_name(relation, version)
         return self.stored(relation, version, EVERY_ROW)
+
+    def matching(self, label: str, relation: str, version: int, rows: RowFilter) -> str:
+        """Return a view of a table looked up by key: at least the rows that pass a filter.
+
+        A small table is kept in memory from batch to batch and filtered there.
+        """
+        if self.is_large or rows.is_whole:
+            return self.whole(relation, version)
+        if self._warehouse.row_count(relation, version) > SMALL_ROWS:
+            return self.slice(label, relation, version, rows)
+        known = self._shared.rows(self._warehouse, relation, version)
+        if known.num_rows <= _FEW_ROWS:
+            return self.whole(relation, version)
+        return self.of_rows(label, known.filter(rows.matches(known)).combine_chunks())
 
     def stored(self, relation: str, version: int, rows: RowFilter) -> str:
         """Return a subquery on the Delta table itself, pruned by literals."""

@@ -1,8 +1,9 @@
 """Checks: the project's data tests, run before a snapshot may be shown.
 
 A test costs nothing if nothing it reads has changed, and little if the new rows prove that it
-still passes. Every other test runs in full, as dbt compiled it, many in one statement. What a proof
-cannot show goes the full way, so that all ways give the same answer.
+still passes, or if new and gone rows tell how many now fail. Every other test runs in full, as dbt
+compiled it, many in one statement. What a proof cannot show goes the full way, so that all ways
+give the same answer.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 from livemart.engine.few_rows import ArrowViews
-from livemart.engine.proofs import Prover, Versions
+from livemart.engine.proofs import MovedTest, Prover, RowTest
 from livemart.engine.tables import Warehouse
+from livemart.engine.tested_versions import Versions
 from livemart.plan.flatten import Flat, Occurrence
 from livemart.project.graph import DataTest
 
@@ -65,7 +67,8 @@ def run_checks(
         previous: status of each test at the frontier.
     """
     results: dict[str, TestResult] = {}
-    over_new_rows: list[tuple[DataTest, Mapping[int, pa.Table]]] = []
+    over_new_rows: list[tuple[DataTest, RowTest]] = []
+    moved: list[MovedTest] = []
     in_full: list[DataTest] = []
     tests = prover.project.tests
     for test in tests.values():
@@ -73,31 +76,47 @@ def run_checks(
         if flat and before and all(map(versions.is_unchanged, flat.relations)):
             results[test.unique_id] = TestResult(_status(before), None, "unchanged")
         elif before != "pass":
-            in_full.append(test)
+            if (change := prover.moved_test(test, warehouse, versions)) is None:
+                in_full.append(test)
+            else:
+                moved.append(change)
         elif prover.is_shown(test, warehouse, versions):
             results[test.unique_id] = TestResult("pass", 0, "changes")
-        elif (rows := prover.new_rows_to_test(test, warehouse, versions)) is None:
+        elif (new := prover.test_of_new_rows(test, warehouse, versions)) is None:
             in_full.append(test)
-        elif not any(found.num_rows for found in rows.values()):
+        elif new.is_empty:
             results[test.unique_id] = TestResult("pass", 0, "changes")
         else:
-            over_new_rows.append((test, rows))
+            over_new_rows.append((test, new))
     with _Reader(spark, warehouse, versions.now) as reader:
-        narrow = [
-            (test, _statement(test, reader, prover.flat(test), rows))
-            for test, rows in over_new_rows
+        questions = [
+            (test, _statement(test, reader, rows.flat, rows.rows)) for test, rows in over_new_rows
         ]
-        wide = [(test, _statement(test, reader, prover.flat(test))) for test in in_full]
-        found = _ask_all(reader.session, narrow + wide)
-        # Of a test over new rows that fails, how many rows fail is known only in full.
-        failed = [test for test, _ in over_new_rows if found[test.unique_id].status != "pass"]
-        again = [(test, _statement(test, reader, prover.flat(test))) for test in failed]
-        shown = {
-            test.unique_id: TestResult("pass", 0, "changes")
-            for test, _ in over_new_rows
-            if test not in failed
-        }
-        results |= found | shown | _ask_all(reader.session, again)
+        for each in moved:
+            for side, rows in each.sides():
+                questions.append((side, _statement(side, reader, rows.flat, rows.rows)))
+        questions += [(test, _statement(test, reader, prover.flat(test))) for test in in_full]
+        answers = _ask_all(reader.session, questions)
+        results |= {test.unique_id: answers[test.unique_id] for test in in_full}
+        again: list[DataTest] = []
+        for test, _ in over_new_rows:
+            # How many rows fail in all is known only in full.
+            if answers[test.unique_id].status == "pass":
+                results[test.unique_id] = TestResult("pass", 0, "changes")
+            else:
+                again.append(test)
+        for each in moved:
+            failures = each.failures({name: found.failures for name, found in answers.items()})
+            if failures is None:
+                again.append(each.test)
+            else:
+                status = _judge(each.test, failures, failures != 0, failures != 0).status
+                results[each.test.unique_id] = TestResult(status, failures, "changes")
+        full = [(test, _statement(test, reader, prover.flat(test))) for test in again]
+        results |= _ask_all(reader.session, full)
+    for unique_id, result in results.items():
+        if result.how != "unchanged":
+            prover.remember(tests[unique_id], result.failures, versions)
     return {unique_id: results[unique_id] for unique_id in tests}
 
 
@@ -187,8 +206,7 @@ class _Reader:
 
         def name_of(occurrence: Occurrence) -> str:
             if occurrence.index in rows:
-                found = rows[occurrence.index]
-                return self._view(found.drop_columns(["_weight"]))
+                return self._view(rows[occurrence.index])
             return self._table(occurrence.relation)
 
         return name_of

@@ -50,6 +50,13 @@ def session_for(spark: SparkSession, rows: int) -> SparkSession:
     return few_rows_session(spark) if rows <= MOST_ROWS else spark
 
 
+def to_view_of(spark: SparkSession, name: str, rows: pa.Table) -> None:
+    """Give either session a view of rows, laid out as its statements are planned."""
+    with _LOCK:
+        is_for_few = any(spark is clone for clone in _CLONES.values())
+    to_view(spark, name, rows, in_one_part=is_for_few)
+
+
 class ArrowViews:
     """Rows in memory under names; the session of a statement gets them when it is known."""
 
@@ -78,7 +85,7 @@ class ArrowViews:
             spark = session_for(spark, own_rows + other_rows)
         for name, rows in self._tables.items():
             if (spark, name) not in self._registered:
-                to_view(spark, name, rows)
+                to_view_of(spark, name, rows)
                 self._registered.add((spark, name))
         return spark
 

@@ -2,45 +2,70 @@
 
 Three kinds. The model's SQL itself makes a key unique. The new rows alone decide a test of single
 rows, and a look-up of their keys one of uniqueness. A test whose SQL is linear is run over the new
-rows instead of all. What none of them shows is run in full: a proof never says that a test fails.
+rows instead of all; if some rows failed it before, then over the gone rows, too, and the difference
+is how many fail now. What none of them shows is run in full.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
-from livemart.engine.tables import WEIGHT, Warehouse
-from livemart.errors import RefreshError
+from livemart.engine.shown_by_rows import OF_VALUES, SHOWN_BY_NEW_ROWS, Place, tested_columns
+from livemart.engine.tables import Warehouse
+from livemart.engine.tested_versions import Versions, new_rows, repeated_rows
 from livemart.plan.flatten import Flat, flatten
 from livemart.plan.planner import Inputs, Plan, plan_query
 from livemart.plan.project_plans import views_of
 from livemart.plan.reasons import Unplannable
 from livemart.project.graph import DataTest, Project
 
-# Above this a test in full is cheaper than a look-up of the changed keys, or a view of new rows.
-_MOST_KEYS = 20_000
+# Above this a test in full is cheaper than a view of the rows that changed.
 _MOST_NEW_ROWS = 400_000
-_COMBINATIONS = ("unique_combination", "unique_combination_of_columns")
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
-    """The versions of all stored tables, by relation, at the frontier and now.
+class RowTest:
+    """A test over some rows: its SQL, and by occurrence what it reads instead of a whole table."""
 
-    `before` leaves out tables that are new or rebuilt: their tests run in full.
-    """
+    flat: Flat
+    rows: Mapping[int, pa.Table]
 
-    before: Mapping[str, int]
-    now: Mapping[str, int]
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing came or went."""
+        return not any(found.num_rows for found in self.rows.values())
 
-    def is_unchanged(self, relation: str) -> bool:
-        """True if the table is the one of the frontier."""
-        return relation in self.now and self.before.get(relation) == self.now[relation]
+
+@dataclass(frozen=True, slots=True)
+class MovedTest:
+    """A test that did not pass, of which so many rows failed before those came and these went."""
+
+    test: DataTest
+    known: int
+    new: RowTest
+    gone: RowTest
+
+    def sides(self) -> list[tuple[DataTest, RowTest]]:
+        """Return what is to be asked, each under a name of its own."""
+        return [
+            (replace(self.test, unique_id=f"{self.test.unique_id} {name}"), rows)
+            for name, rows in (("new", self.new), ("gone", self.gone))
+            if not rows.is_empty
+        ]
+
+    def failures(self, answers: Mapping[str, int | None]) -> int | None:
+        """Return how many rows fail now, None if an answer is lacking or contradicts it."""
+        found = [answers.get(side.unique_id) for side, _ in self.sides()]
+        moved = self.known
+        for (_, rows), count in zip(self.sides(), found, strict=True):
+            if count is None:
+                return None
+            moved += count if rows is self.new else -count
+        return moved if moved >= 0 else None
 
 
 class Prover:
@@ -51,7 +76,10 @@ class Prover:
         self._plans = plans
         self._views = views_of(project)
         self._flats: dict[str, Flat | None] = {}
-        self._linear: dict[str, Plan | None] = {}
+        # By the text of the SQL.
+        self._linear: dict[str, Plan] = {}
+        # How many rows failed a test, and at which versions: as long as this process lives.
+        self._failures: dict[str, tuple[int, Mapping[str, int]]] = {}
         self._keys: dict[str, tuple[str, ...]] = {}
 
     def flat(self, test: DataTest) -> Flat | None:
@@ -66,63 +94,119 @@ class Prover:
     def is_shown(self, test: DataTest, warehouse: Warehouse, versions: Versions) -> bool:
         """Return True if the tested model's SQL, or its new rows, show that the test passes."""
         has_filter = "dbt_subquery" in test.compiled_code
-        if has_filter or test.warn_if != "!= 0" or test.error_if != "!= 0":
+        if has_filter or not _fails_by_any_row(test):
             return False
         if self._is_unique_by_sql(test, warehouse):
             return True
-        show = _SHOWN_BY_NEW_ROWS.get(test.kind or "")
-        node = self.project.models.get(test.attached_to or "") or self.project.sources.get(
-            test.attached_to or ""
-        )
+        show = SHOWN_BY_NEW_ROWS.get(test.kind or "")
         flat = self.flat(test)
-        if show is None or node is None or flat is None or flat.relations != (node.relation,):
+        if show is None or flat is None:
             return False
-        new_rows = _new_rows(warehouse, versions, node.relation)
-        if new_rows is None:
-            return False
-        here = _Place(warehouse, node.relation, versions.now[node.relation])
-        return new_rows.num_rows == 0 or show(test, new_rows, here)
+        is_shown = False
+        for relation, column in self._origins(test, warehouse, versions):
+            found = new_rows(warehouse, versions, relation)
+            if found is None:
+                return False
+            here = Place(warehouse, relation, versions.now[relation])
+            if found.num_rows and not show(replace(test, column_name=column), found, here):
+                return False
+            is_shown = True
+        return is_shown
 
-    def new_rows_to_test(
+    def test_of_new_rows(
         self, test: DataTest, warehouse: Warehouse, versions: Versions
-    ) -> Mapping[int, pa.Table] | None:
-        """Return the rows, by occurrence, that are enough to run a test of linear SQL over.
+    ) -> RowTest | None:
+        """Return the test over the rows that came, which are enough for a test that passed.
 
-        Occurrences that are left out are read whole. None: the test must see all rows.
+        None: the test must see all rows.
         """
-        plan = self._linear_plan(test, warehouse)
+        return self._over_changed_rows(test, warehouse, versions, _without_groups(test), 1)
+
+    def moved_test(
+        self, test: DataTest, warehouse: Warehouse, versions: Versions
+    ) -> MovedTest | None:
+        """Return what tells how many rows fail now, from how many failed at the frontier."""
+        known = self._failures.get(test.unique_id)
+        flat = self.flat(test)
+        if known is None or flat is None:
+            return None
+        failures, seen = known
+        if any(versions.before.get(name) != seen.get(name) for name in flat.relations):
+            return None
+        new, gone = (
+            self._over_changed_rows(test, warehouse, versions, test.compiled_code, sign)
+            for sign in (1, -1)
+        )
+        return None if new is None or gone is None else MovedTest(test, failures, new, gone)
+
+    def remember(self, test: DataTest, failures: int | None, versions: Versions) -> None:
+        """Note how many rows fail a test at these versions; what passes needs no note."""
+        self._failures.pop(test.unique_id, None)
+        if failures:
+            self._failures[test.unique_id] = (failures, versions.now)
+
+    def _over_changed_rows(
+        self, test: DataTest, warehouse: Warehouse, versions: Versions, text: str, sign: int
+    ) -> RowTest | None:
+        if test.limit is not None or test.fail_calc != "count(*)" or not _fails_by_any_row(test):
+            return None
+        plan = self._linear_plan(text, warehouse)
         if plan is None or plan.flat is None or plan.signed is None:
             return None
         anchors = set(plan.signed.anchors)
         rows: dict[int, pa.Table] = {}
         for occurrence in plan.flat.occurrences:
             if occurrence.index in anchors:
-                found = _new_rows(warehouse, versions, occurrence.relation)
+                found = repeated_rows(warehouse, versions, occurrence.relation, sign)
                 if found is None or found.num_rows > _MOST_NEW_ROWS:
                     return None
                 rows[occurrence.index] = found
             elif not versions.is_unchanged(occurrence.relation):
                 return None
-        return rows
+        return RowTest(plan.flat, rows)
 
-    def _linear_plan(self, test: DataTest, warehouse: Warehouse) -> Plan | None:
-        """Return the plan of a test in which each row found comes from one row of one table."""
-        if test.unique_id not in self._linear:
-            plan = plan_query(test.compiled_code, self._inputs(warehouse))
-            is_linear = (
-                plan.signed is not None
-                and plan.signed.outputs is None
-                and not plan.slices
-                and not plan.is_volatile
-                and test.limit is None
-                and test.fail_calc == "count(*)"
-                and test.warn_if == test.error_if == "!= 0"
+    def _linear_plan(self, text: str, warehouse: Warehouse) -> Plan | None:
+        """Return the plan of SQL in which each row found comes from one row of one table."""
+        if text not in self._linear:
+            self._linear[text] = plan_query(text, self._inputs(warehouse))
+        plan = self._linear[text]
+        is_linear = plan.signed is not None and plan.signed.outputs is None
+        return plan if is_linear and not plan.slices and not plan.is_volatile else None
+
+    def _origins(
+        self, test: DataTest, warehouse: Warehouse, versions: Versions
+    ) -> Sequence[tuple[str, str | None]]:
+        """Return the stored columns, by relation, that all values of a tested column are from.
+
+        Of a test of several columns, only of a stored node. Empty: not known.
+        """
+        unique_id = test.attached_to or ""
+        source, model = self.project.sources.get(unique_id), self.project.models.get(unique_id)
+        node = source or model
+        flat = self.flat(test)
+        if node is None or flat is None:
+            return ()
+        if model is None or model.is_stored:
+            return (
+                ((node.relation, test.column_name),) if flat.relations == (node.relation,) else ()
             )
-            self._linear[test.unique_id] = plan if is_linear else None
-        return self._linear[test.unique_id]
+        if test.kind not in OF_VALUES or model.compiled_code is None:
+            return ()
+        plan = self._linear_plan(model.compiled_code, warehouse)
+        if plan is None or plan.flat is None or plan.signed is None:
+            return ()
+        if set(plan.flat.relations) != set(flat.relations):
+            return ()
+        sites = plan.origins.get((test.column_name or "").strip("` ").lower(), ())
+        names = {each.index: each.relation for each in plan.flat.occurrences}
+        others = names.keys() - set(plan.signed.anchors)
+        if not all(versions.is_unchanged(names[occurrence]) for occurrence in others):
+            # A row that a lookup newly lets through is none of the new rows.
+            return ()
+        return tuple((names[occurrence], column) for occurrence, column in sites)
 
     def _is_unique_by_sql(self, test: DataTest, warehouse: Warehouse) -> bool:
-        columns = {name.lower() for name in _tested_columns(test)}
+        columns = {name.lower() for name in tested_columns(test)}
         key = {name.lower() for name in self._key_of(test.attached_to or "", warehouse)}
         return bool(key) and key <= columns
 
@@ -161,116 +245,21 @@ class Prover:
         return Inputs(columns, unique, self._views, clocks)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A table at the version that is tested."""
-
-    warehouse: Warehouse
-    relation: str
-    version: int
+def _fails_by_any_row(test: DataTest) -> bool:
+    return test.warn_if == test.error_if == "!= 0"
 
 
-def _new_rows(warehouse: Warehouse, versions: Versions, relation: str) -> pa.Table | None:
-    """Return the rows that are there now and were not before, with `_weight`; None if unknown."""
-    before, now = versions.before.get(relation), versions.now.get(relation)
-    if before is None or now is None:
-        return None
-    try:
-        changed = warehouse.changes(relation, before, now)
-    except RefreshError:
-        return None
-    return changed.filter(pc.greater(changed[WEIGHT], 0)).combine_chunks()
+_COUNTED = re.compile(r",\s*count\(\*\) as n_records\b")
+_GROUPED = re.compile(r"\bgroup by [^()]*\)(?=\s*select \*\s+from all_values\b)")
 
 
-def _is_not_null(test: DataTest, new_rows: pa.Table, here: _Place) -> bool:
-    name = _column(test.column_name, new_rows)
-    return name is not None and new_rows[name].null_count == 0
+def _without_groups(test: DataTest) -> str:
+    """Return the SQL of a test; that of dbt's accepted_values without its GROUP BY.
 
-
-def _is_accepted(test: DataTest, new_rows: pa.Table, here: _Place) -> bool:
-    name = _column(test.column_name, new_rows)
-    values = test.arguments.get("values")
-    if name is None or not isinstance(values, list | tuple):
-        return False
-    found = pc.unique(new_rows[name]).drop_null()
-    # Other types are compared as Spark casts them: leave that to Spark.
-    if pa.types.is_string(found.type) or pa.types.is_large_string(found.type):
-        accepted = {str(value) for value in values}
-    elif pa.types.is_integer(found.type) and all(type(value) is int for value in values):
-        accepted = set(values)
-    else:
-        return False
-    return all(value in accepted for value in found.to_pylist())
-
-
-def _are_keys_single(test: DataTest, new_rows: pa.Table, here: _Place) -> bool:
-    """Return True if each key among the new rows occurs once in the table as it is now."""
-    names = [_column(name, new_rows) for name in _tested_columns(test)]
-    if not names or None in names:
-        return False
-    keys = [name for name in names if name is not None]
-    if test.kind == "unique":
-        new_rows = new_rows.filter(pc.is_valid(new_rows[keys[0]]))
-    if new_rows.num_rows == 0:
-        return True
-    if new_rows.num_rows > _MOST_KEYS or pc.max(new_rows[WEIGHT]).as_py() > 1:
-        return False
-    if any(new_rows[name].null_count for name in keys):
-        # Arrow never joins NULL keys: leave them to Spark.
-        return False
-    try:
-        wanted = new_rows.select(keys).group_by(keys).aggregate([])
-        if wanted.num_rows < new_rows.num_rows:
-            return False
-        stored = here.warehouse.read(
-            here.relation, here.version, columns=keys, filter=_among(wanted)
-        )
-        found = stored.join(wanted, keys, join_type="left semi")
-        return bool(found.group_by(keys).aggregate([]).num_rows == found.num_rows)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
-        # A key of a type that Arrow does not group or join by.
-        return False
-
-
-def _among(keys: pa.Table) -> ds.Expression:
-    """Return a filter that holds for all rows with one of `keys`, and for some others.
-
-    Bounds come first: file statistics prune by them.
+    It looks at the keys of the groups alone: a group fails exactly if all of its rows do.
     """
-    expression = ds.scalar(True)
-    for name in keys.column_names:
-        values = pc.unique(keys[name])
-        field = ds.field(name)
-        condition = field.isin(values)
-        if not (pa.types.is_nested(values.type) or pa.types.is_boolean(values.type)):
-            bounds = pc.min_max(values)
-            condition = (field >= bounds["min"]) & (field <= bounds["max"]) & condition
-        expression = expression & condition
-    return expression
-
-
-def _tested_columns(test: DataTest) -> tuple[str, ...]:
-    """Return the columns that a test wants unique together, none if it is another test."""
-    if test.kind == "unique":
-        return ((test.column_name or "").strip("` "),)
-    if test.kind in _COMBINATIONS:
-        for name in ("columns", "combination_of_columns", "column_names"):
-            found = test.arguments.get(name)
-            if isinstance(found, list | tuple):
-                return tuple(str(each).strip("` ") for each in found)
-    return ()
-
-
-def _column(name: str | None, table: pa.Table) -> str | None:
-    """Return the table's spelling of a column that a test names, None if it is an expression."""
-    bare = (name or "").strip("` ").lower()
-    return next((own for own in table.column_names if own.lower() == bare), None)
-
-
-_SHOWN_BY_NEW_ROWS: Mapping[str, Callable[[DataTest, pa.Table, _Place], bool]] = {
-    "not_null": _is_not_null,
-    "accepted_values": _is_accepted,
-    "unique": _are_keys_single,
-    "unique_combination": _are_keys_single,
-    "unique_combination_of_columns": _are_keys_single,
-}
+    text = test.compiled_code
+    found = [len(pattern.findall(text)) for pattern in (_COUNTED, _GROUPED)]
+    if test.kind != "accepted_values" or found != [1, 1]:
+        return text
+    return _GROUPED.sub(")", _COUNTED.sub("", text))

@@ -119,6 +119,9 @@ def values_condition(
     if pa.types.is_nested(kind) or pa.types.is_floating(kind):
         # NaN and -0.0 compare differently in Arrow and in SQL: such a key does not narrow.
         return None
+    if _is_text(kind) != _is_text(array.type) and not pa.types.is_null(array.type):
+        # Spark reads the text as the other type: '7', '07' and ' 7' are one number.
+        return None
     try:
         array = array.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -129,6 +132,10 @@ def values_condition(
         return Values(name, unique, has_null)
     bounds = pc.min_max(unique)
     return Between(name, bounds["min"], bounds["max"], has_null)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def time_condition(

@@ -22,6 +22,7 @@ from livemart.engine.differences import grouped_columns, quoted, typed_columns
 from livemart.engine.model_run import ModelRun, Side, stored_field
 from livemart.engine.row_filter import (
     EVERY_ROW,
+    NO_ROW,
     RowFilter,
     values_condition,
 )
@@ -122,6 +123,8 @@ def _side(
 ) -> dict[int, str] | None:
     """Return the views of one side; None if no anchor row is touched on it."""
     names: dict[int, str] = {}
+    # By anchor, its rows; those that only Spark sees are missing.
+    present: dict[int, pa.Table] = {}
     is_empty = True
     for anchor in signed.anchors:
         relation, version = run.relation_of(anchor), run.version_of(anchor, side)
@@ -129,8 +132,7 @@ def _side(
         filtered = passing[anchor].bounded() if run.views.is_large else passing[anchor]
         rows = _changed_rows(run, anchor, filtered, side)
         if not filtered.alternatives:
-            is_empty &= rows.num_rows == 0
-            names[anchor] = run.views.padded(f"{side}_{anchor}", rows, schema)
+            present[anchor] = rows
         elif run.views.is_large:
             # How many rows a slice holds is for Spark to see.
             is_empty = False
@@ -143,16 +145,39 @@ def _side(
         else:
             read = run.views.read(relation, version, filtered, run.columns_of(anchor))
             read = read.select(rows.column_names)
-            both = pa.concat_tables([read, rows.cast(read.schema)]).combine_chunks()
-            is_empty &= both.num_rows == 0
-            names[anchor] = run.views.padded(f"{side}_{anchor}", both, schema)
+            present[anchor] = pa.concat_tables([read, rows.cast(read.schema)]).combine_chunks()
+        if anchor in present:
+            is_empty &= present[anchor].num_rows == 0
+            names[anchor] = run.views.padded(f"{side}_{anchor}", present[anchor], schema)
     if is_empty:
         return None
+    # One scan may be looked up at several places: a common table expression.
+    joined: dict[int, RowFilter] = {}
     for lookup in signed.lookups:
-        names[lookup.occurrence] = run.views.whole(
-            run.relation_of(lookup.occurrence), run.version_of(lookup.occurrence, side)
-        )
+        found = _joined(run, lookup, present)
+        joined[lookup.occurrence] = found.or_else(joined.get(lookup.occurrence, NO_ROW))
+    for occurrence, wanted in joined.items():
+        relation, version = run.relation_of(occurrence), run.version_of(occurrence, side)
+        names[occurrence] = run.views.matching(f"{side}_{occurrence}", relation, version, wanted)
     return names
+
+
+def _joined(run: ModelRun, lookup: Lookup, present: Mapping[int, pa.Table]) -> RowFilter:
+    """Return which rows of a lookup share a join key with the anchors' rows."""
+    if not lookup.keys:
+        return EVERY_ROW
+    name, sites = lookup.keys[0]
+    own = stored_field(run.warehouse.arrow_schema(run.relation_of(lookup.occurrence)), name)
+    keys: list[pa.ChunkedArray] = []
+    for anchor, key in sites:
+        if anchor not in present:
+            return EVERY_ROW
+        keys.append(present[anchor].column(stored_field(present[anchor].schema, key).name))
+    if any(found.type != own.type for found in keys):
+        # Which values are equal across types is for Spark to say.
+        return EVERY_ROW
+    condition = values_condition(own.name, own.type, pa.chunked_array(keys, own.type))
+    return EVERY_ROW if condition is None else RowFilter(((condition,),))
 
 
 def _changed_rows(run: ModelRun, anchor: int, passing: RowFilter, side: Side) -> pa.Table:

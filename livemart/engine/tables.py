@@ -318,8 +318,10 @@ def _changed_rows(diff: pa.Table, index: FileIndex, relation: str) -> pa.Table:
     return rows.filter(moved).combine_chunks()
 
 
-def to_view(spark: SparkSession, name: str, table: pa.Table) -> None:
+def to_view(spark: SparkSession, name: str, table: pa.Table, *, in_one_part: bool = False) -> None:
     """Hand an Arrow table to Spark as a temporary view, rows and types unchanged.
+
+    `in_one_part`: Spark knows that it is all in one partition, and shuffles nothing of it.
 
     PySpark 4.2.0 drops in silence everything after the first empty record batch, so the table is
     made one chunk a column first; no other code may call `createDataFrame` with Arrow.
@@ -331,7 +333,7 @@ def to_view(spark: SparkSession, name: str, table: pa.Table) -> None:
         frame = spark.createDataFrame([], struct)
     else:
         frame = spark.createDataFrame(aligned.combine_chunks(), struct)
-    frame.createOrReplaceTempView(name)
+    (frame.coalesce(1) if in_one_part else frame).createOrReplaceTempView(name)
     make_active(type(spark)._instantiatedSession)
 
 

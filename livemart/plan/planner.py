@@ -22,7 +22,7 @@ from livemart.plan.rules.gate import Gate, Window
 from livemart.plan.rules.project import Filter, Project
 from livemart.plan.running import Running, running_totals
 from livemart.plan.scopes import Query, build_query, check_functions
-from livemart.plan.signed import Signed, signed_change
+from livemart.plan.signed import Signed, origins, signed_change
 
 Strategy = Literal["append", "signed", "region", "full", "view"]
 _SAFE_NAME = re.compile(r"[a-z_][a-z0-9_]*")
@@ -89,9 +89,10 @@ class Inputs:
 class Plan:
     """How one model is refreshed.
 
-    `unique_key`: output columns that the SQL itself proves unique; `parameters`: occurrences read
-    for one value (True: only compared with times); `slices`: see Slice; `used`: stored columns that
-    the query needs, for the occurrences where fewer than all are enough.
+    `unique_key`: output columns that the SQL itself proves unique; `origins`: by output column of
+    linear SQL, the anchors' stored columns (occurrence, name) that each of its values is one of;
+    `parameters`: occurrences read for one value (True: only compared with times); `slices`: see
+    Slice; `used`: stored columns that the query needs, where fewer than all are enough.
     """
 
     strategy: Strategy
@@ -99,6 +100,7 @@ class Plan:
     flat: Flat | None = None
     names: tuple[str, ...] = ()
     unique_key: tuple[str, ...] = ()
+    origins: Mapping[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
     signed: Signed | None = None
     region: Region | None = None
     running: Running | None = None
@@ -246,6 +248,7 @@ def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:
         flat,
         query.names,
         unique,
+        origins(query, signed) if signed is not None else {},
         signed,
         region,
         running_totals(query) if not parameters else None,

@@ -94,6 +94,25 @@ def signed_change(query: Query) -> Signed | None:
     return Signed(tuple(dict.fromkeys(anchors)), tuple(lookups), outputs)
 
 
+def origins(query: Query, signed: Signed) -> dict[str, tuple[tuple[int, str], ...]]:
+    """Return, by output column of linear SQL, the anchors' columns that each value is one of.
+
+    A lookup's columns are left out: of a row that a join does not find they are NULL.
+    """
+    found: dict[str, tuple[tuple[int, str], ...]] = {}
+    if signed.outputs is not None or any(isinstance(part, Values) for part in query.top.walk()):
+        return found
+    for name in query.names:
+        sites = query.top.trace(exp.column(name)) or ()
+        plain = [(scan.occurrence, bare(expr)) for scan, expr in sites]
+        if plain and all(
+            isinstance(expr, exp.Column) and occurrence in signed.anchors
+            for occurrence, expr in plain
+        ):
+            found[name.lower()] = tuple((occurrence, expr.name) for occurrence, expr in plain)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class _Branch:
     relation: Relation

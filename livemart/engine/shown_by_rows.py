@@ -1,0 +1,125 @@
+"""What the new rows alone show: that a data test of dbt's own that passed still passes.
+
+One predicate per kind of test. True: it passes. False: it may, or it may not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from livemart.engine.tables import WEIGHT, Warehouse
+from livemart.project.graph import DataTest
+
+# Above this a test in full is cheaper than a look-up of the changed keys.
+_MOST_KEYS = 20_000
+_COMBINATIONS = ("unique_combination", "unique_combination_of_columns")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A table at the version that is tested."""
+
+    warehouse: Warehouse
+    relation: str
+    version: int
+
+
+def _is_not_null(test: DataTest, new_rows: pa.Table, here: Place) -> bool:
+    name = _column(test.column_name, new_rows)
+    return name is not None and new_rows[name].null_count == 0
+
+
+def _is_accepted(test: DataTest, new_rows: pa.Table, here: Place) -> bool:
+    name = _column(test.column_name, new_rows)
+    values = test.arguments.get("values")
+    if name is None or not isinstance(values, list | tuple):
+        return False
+    found = pc.unique(new_rows[name]).drop_null()
+    # Other types are compared as Spark casts them: leave that to Spark.
+    if pa.types.is_string(found.type) or pa.types.is_large_string(found.type):
+        accepted = {str(value) for value in values}
+    elif pa.types.is_integer(found.type) and all(type(value) is int for value in values):
+        accepted = set(values)
+    else:
+        return False
+    return all(value in accepted for value in found.to_pylist())
+
+
+def _are_keys_single(test: DataTest, new_rows: pa.Table, here: Place) -> bool:
+    """Return True if each key among the new rows occurs once in the table as it is now."""
+    names = [_column(name, new_rows) for name in tested_columns(test)]
+    if not names or None in names:
+        return False
+    keys = [name for name in names if name is not None]
+    if test.kind == "unique":
+        new_rows = new_rows.filter(pc.is_valid(new_rows[keys[0]]))
+    if new_rows.num_rows == 0:
+        return True
+    if new_rows.num_rows > _MOST_KEYS or pc.max(new_rows[WEIGHT]).as_py() > 1:
+        return False
+    if any(new_rows[name].null_count for name in keys):
+        # Arrow never joins NULL keys: leave them to Spark.
+        return False
+    try:
+        wanted = new_rows.select(keys).group_by(keys).aggregate([])
+        if wanted.num_rows < new_rows.num_rows:
+            return False
+        stored = here.warehouse.read(
+            here.relation, here.version, columns=keys, filter=_among(wanted)
+        )
+        found = stored.join(wanted, keys, join_type="left semi")
+        return bool(found.group_by(keys).aggregate([]).num_rows == found.num_rows)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+        # A key of a type that Arrow does not group or join by.
+        return False
+
+
+def _among(keys: pa.Table) -> ds.Expression:
+    """Return a filter that holds for all rows with one of `keys`, and for some others.
+
+    Bounds come first: file statistics prune by them.
+    """
+    expression = ds.scalar(True)
+    for name in keys.column_names:
+        values = pc.unique(keys[name])
+        field = ds.field(name)
+        condition = field.isin(values)
+        if not (pa.types.is_nested(values.type) or pa.types.is_boolean(values.type)):
+            bounds = pc.min_max(values)
+            condition = (field >= bounds["min"]) & (field <= bounds["max"]) & condition
+        expression = expression & condition
+    return expression
+
+
+def tested_columns(test: DataTest) -> tuple[str, ...]:
+    """Return the columns that a test wants unique together, none if it is another test."""
+    if test.kind == "unique":
+        return ((test.column_name or "").strip("` "),)
+    if test.kind in _COMBINATIONS:
+        for name in ("columns", "combination_of_columns", "column_names"):
+            found = test.arguments.get(name)
+            if isinstance(found, list | tuple):
+                return tuple(str(each).strip("` ") for each in found)
+    return ()
+
+
+def _column(name: str | None, table: pa.Table) -> str | None:
+    """Return the table's spelling of a column that a test names, None if it is an expression."""
+    bare = (name or "").strip("` ").lower()
+    return next((own for own in table.column_names if own.lower() == bare), None)
+
+
+SHOWN_BY_NEW_ROWS: Mapping[str, Callable[[DataTest, pa.Table, Place], bool]] = {
+    "not_null": _is_not_null,
+    "accepted_values": _is_accepted,
+    "unique": _are_keys_single,
+    "unique_combination": _are_keys_single,
+    "unique_combination_of_columns": _are_keys_single,
+}
+# Tests of each value by itself: a copy of the column in another table is as good.
+OF_VALUES = frozenset({"not_null", "accepted_values"})

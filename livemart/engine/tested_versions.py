@@ -1,0 +1,59 @@
+"""What data tests look at: the versions of all tables, and the rows that came and went between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from livemart.engine.tables import WEIGHT, Warehouse
+from livemart.errors import RefreshError
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """The versions of all stored tables, by relation, at the frontier and now.
+
+    `before` leaves out tables that are new or rebuilt: their tests run in full.
+    """
+
+    before: Mapping[str, int]
+    now: Mapping[str, int]
+
+    def is_unchanged(self, relation: str) -> bool:
+        """True if the table is the one of the frontier."""
+        return relation in self.now and self.before.get(relation) == self.now[relation]
+
+
+def new_rows(warehouse: Warehouse, versions: Versions, relation: str) -> pa.Table | None:
+    """Return the rows that are there now and were not before, with `_weight`; None if unknown."""
+    return _rows(warehouse, versions, relation, 1)
+
+
+def repeated_rows(
+    warehouse: Warehouse, versions: Versions, relation: str, sign: int
+) -> pa.Table | None:
+    """Return the rows that came (1) or went (-1), each as often as it did; None if unknown."""
+    found = _rows(warehouse, versions, relation, sign)
+    if found is None:
+        return None
+    repeats = pc.abs(found[WEIGHT]).to_numpy(zero_copy_only=False)
+    rows = found.drop_columns([WEIGHT])
+    if len(repeats) == 0 or repeats.max() == 1:
+        return rows
+    return rows.take(pa.array(np.repeat(np.arange(rows.num_rows), repeats))).combine_chunks()
+
+
+def _rows(warehouse: Warehouse, versions: Versions, relation: str, sign: int) -> pa.Table | None:
+    before, now = versions.before.get(relation), versions.now.get(relation)
+    if before is None or now is None:
+        return None
+    try:
+        changed = warehouse.changes(relation, before, now)
+    except RefreshError:
+        return None
+    weights = pc.multiply(changed[WEIGHT], sign)
+    return changed.filter(pc.greater(weights, 0)).combine_chunks()
