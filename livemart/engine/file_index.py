@@ -8,7 +8,7 @@ widened first.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -24,6 +24,7 @@ from deltalake import DeltaTable
 
 from livemart.engine.arrow_types import plain_schema
 from livemart.engine.bags import as_numpy, row_codes
+from livemart.engine.file_layout import ROWS_PER_FILE
 
 _FORMAT = pds.ParquetFileFormat(
     read_options=pds.ParquetReadOptions(coerce_int96_timestamp_unit="us"),
@@ -33,11 +34,25 @@ _MAX_COMPARISONS = 5_000_000
 _MILLISECOND = 1_000
 
 _KNOWN_PER_FILE = 4
+# A file this many times the usual size, of which less than one row in so many is wanted, is wide.
+_LARGE_FILES = 3
+_WIDE_PART = 4
 
 _Array = npt.NDArray[Any]
 _Bounds = tuple[pa.Array, pa.Array, _Array]
 # By path and the columns whose bounds the fragment carries.
 Fragments = dict[tuple[str, tuple[str, ...]], pds.Fragment]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the versions of one table share: files never change.
+
+    `wide`: paths of large files of which a reader wanted a small part.
+    """
+
+    fragments: Fragments = field(default_factory=dict)
+    wide: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +68,18 @@ class DataFile:
 class FileIndex:
     """The files of one pinned version. Immutable."""
 
-    def __init__(self, table: DeltaTable, root: Path, known: Fragments | None = None) -> None:
+    def __init__(self, table: DeltaTable, root: Path, known: Known | None = None) -> None:
         """Read the file list of an open table.
 
         Args:
             table: opened at some version.
             root: its folder.
-            known: fragments of earlier versions; files never change, so they are used again.
+            known: of earlier versions.
         """
         self.root = root
-        self._known: Fragments = known if known is not None else {}
+        known = known or Known()
+        self._known: Fragments = known.fragments
+        self._wide: set[str] = known.wide
         self._filesystem = pfs.SubTreeFileSystem(str(root), pfs.LocalFileSystem())
         self._bounds_by_name: dict[str, _Bounds | None] = {}
         self.version: int = table.version()
@@ -71,6 +88,12 @@ class FileIndex:
         self.table_id = str(metadata.id)
         self.partition_columns = tuple(metadata.partition_columns)
         self._adds = pa.table(table.get_add_actions(flatten=True)).combine_chunks()
+        counts = self.rows_by_file
+        # By path, the rows of each file that is much larger than files are made here.
+        self._large = {
+            unquote(self._adds.column("path")[position].as_py()): int(counts[position])
+            for position in np.flatnonzero(counts > _LARGE_FILES * ROWS_PER_FILE).tolist()
+        }
 
     def __len__(self) -> int:
         return int(self._adds.num_rows)
@@ -168,7 +191,23 @@ class FileIndex:
             self._fragments(filter), self.schema, _FORMAT, self._filesystem
         )
         names = list(columns) if columns is not None else self.schema.names
-        return dataset.to_table(columns=names, filter=filter).combine_chunks()
+        found = dataset.to_table(columns=names, filter=filter).combine_chunks()
+        if filter is not None and self._large:
+            read = {
+                fragment.path for fragment in dataset.get_fragments(filter)
+            } & self._large.keys()
+            if found.num_rows * _WIDE_PART < sum(self._large[path] for path in read):
+                self._wide.update(read)
+        return found
+
+    def wide_files(self, most: int) -> list[DataFile]:
+        """Return some of the large files of which readers wanted a small part."""
+        paths = set(list(self._wide)[:most])
+        if not paths:
+            return []
+        self._wide -= paths
+        named = [unquote(path) in paths for path in self._adds.column("path").to_pylist()]
+        return self.files(np.array(named, dtype=bool))
 
     def read_file(self, file: DataFile, columns: Sequence[str]) -> pa.Table:
         """Return the rows of one file, in its order, one chunk a column."""

@@ -50,6 +50,23 @@ class BatchInputs:
     old: Mapping[str, int]
     new: dict[str, int]
     _empty: dict[str, bool] = field(default_factory=dict)
+    _values: dict[tuple[str, int, str], object] = field(default_factory=dict)
+
+    def one_value(self, relation: str, version: int, name: str) -> object:
+        """Return the value of a column of a table of one row; models share what was read.
+
+        Raises:
+            FallBack: CLOCK_NOT_ONE_ROW.
+        """
+        key = (relation, version, name)
+        if key not in self._values:
+            rows = self.warehouse.read(relation, version, columns=[name])
+            if rows.num_rows != 1:
+                raise FallBack(
+                    Reason("CLOCK_NOT_ONE_ROW", f"{relation} has {rows.num_rows} rows", None)
+                )
+            self._values[key] = rows.column(0)[0].as_py()
+        return self._values[key]
 
     def has_changed(self, relation: str) -> bool:
         """Return True if the table's rows differ between the frontier and this batch."""
@@ -195,12 +212,7 @@ class ModelRun:
         relation = self.relation_of(occurrence)
         version = self.version_of(occurrence, side)
         field_ = stored_field(self.warehouse.arrow_schema(relation, version), name)
-        rows = self.warehouse.read(relation, version, columns=[field_.name])
-        if rows.num_rows != 1:
-            raise FallBack(
-                Reason("CLOCK_NOT_ONE_ROW", f"{relation} has {rows.num_rows} rows", None)
-            )
-        return rows.column(0)[0].as_py()
+        return self.inputs.one_value(relation, version, field_.name)
 
     # What to read ------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from livemart.engine.delta_log import LogFile, log_file
-from livemart.engine.file_index import FileIndex, Fragments
+from livemart.engine.file_index import FileIndex, Known
 from livemart.errors import RefreshError
 
 _CACHED_INDEXES = 64
@@ -22,7 +22,7 @@ class _Handle:
     lock: threading.RLock
     table: DeltaTable | None = None
     index: FileIndex | None = None
-    fragments: Fragments = field(default_factory=dict)
+    known: Known = field(default_factory=Known)
     log_file: LogFile | None = None
 
 
@@ -73,7 +73,7 @@ class OpenTables:
                         handle.table = None
             if handle.table is None:
                 handle.table = self.open(relation)
-            handle.index = FileIndex(handle.table, root, handle.fragments)
+            handle.index = FileIndex(handle.table, root, handle.known)
             handle.log_file = log_file(root, handle.index.version)
             return handle.index
 
@@ -103,8 +103,8 @@ class OpenTables:
         if newest.version == version:
             index = newest
         else:
-            fragments = self._handle(relation).fragments
-            index = FileIndex(self.open(relation, version), self.path(relation), fragments)
+            known = self._handle(relation).known
+            index = FileIndex(self.open(relation, version), self.path(relation), known)
         with self._lock:
             if file is not None:
                 self._indexes[file] = index

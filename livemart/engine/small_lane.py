@@ -32,6 +32,7 @@ from livemart.engine.file_layout import ROWS_PER_FILE, crowded, lay_out, order_c
 
 _FEATURES = {"appendOnly", "invariants", "changeDataFeed", "timestampNtz"}
 _MAX_WRITER_VERSION = 4
+_WIDE_FILES_A_COMMIT = 2
 
 
 class StoredRowsError(Exception):
@@ -101,7 +102,7 @@ def commit_diff(files: FileIndex, diff: pa.Table, *, key: Sequence[str], tag: Ta
     expected, found = int(np.maximum(old_counts, 0).sum()), sum(int(t.gone.sum()) for t in touched)
     if found != expected:
         raise StoredRowsError(expected, found)
-    touched += _crowded_files(files, added, {piece.file.path for piece in touched})
+    touched += _misplaced_files(files, added, {piece.file.path for piece in touched})
     order_by = order_column(files.schema, key)
     actions, removed = _rewrite(files, touched, added, order_by)
     write_entry(
@@ -168,12 +169,17 @@ def _find(files: FileIndex, wanted: pa.Table) -> list[_Touched]:
     return [found for found in each(look, candidates) if found is not None]
 
 
-def _crowded_files(files: FileIndex, added: pa.Table, taken: Set[str]) -> list[_Touched]:
-    """Return small files beside which new rows land, where they have become too many."""
+def _misplaced_files(files: FileIndex, added: pa.Table, taken: Set[str]) -> list[_Touched]:
+    """Return files to lay out anew.
+
+    Small ones beside which new rows land, where they have become too many; and a large one, such as
+    a build writes, of which readers want a small part.
+    """
     mask = crowded(files.rows_by_file, files.partition_codes)
     if mask.any() and files.partition_columns and added.num_rows:
         mask &= files.may_hold(added.select(files.partition_columns))
-    chosen = [file for file in files.files(mask) if file.path not in taken] if mask.any() else []
+    found = (files.files(mask) if mask.any() else []) + files.wide_files(_WIDE_FILES_A_COMMIT)
+    chosen = [file for file in found if file.path not in taken]
     whole = each(lambda file: files.read_file(file, files.schema.names), chosen)
     return [
         _Touched(file, table, np.zeros(table.num_rows, dtype=bool))

@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pds
@@ -322,6 +323,29 @@ def test_appends_do_not_pile_up_small_files(warehouse: Warehouse) -> None:
     assert cold.row_count(RELATION) == 120
     assert sorted(changes.column("id").to_pylist()) == list(range(15, 120))
     assert pc.all(pc.equal(changes.column("_weight"), 1)).as_py()
+
+
+def test_a_large_file_of_which_little_is_read_is_cut_by_time_with_the_next_change(
+    warehouse: Warehouse,
+) -> None:
+    numbers = np.random.default_rng(5).permutation(150_000)
+    rows = pa.table([pa.array(numbers, pa.int64()), pa.repeat("a", len(numbers))], schema=SMALL)
+    warehouse.create(RELATION, SMALL)
+    write_deltalake(str(warehouse.path(RELATION)), rows, mode="append")
+    narrow = {"filter": pds.field("id") < 100, "columns": ["id"]}
+
+    found = warehouse.read(RELATION, **narrow)
+    warehouse.commit(RELATION, diff((-1, "b", 0, 1)), tag(1), key=["id"])
+
+    files = DeltaTable(str(warehouse.path(RELATION))).file_uris(
+        file_pruning_predicate="id >= 0 and id < 100"
+    )
+    assert (found.num_rows, warehouse.read(RELATION, **narrow).num_rows) == (100, 101)
+    assert len(files) == 1
+    assert warehouse.row_count(RELATION) == 150_001
+    assert Warehouse(warehouse.root).changes(RELATION, 1, 2).to_pylist() == [
+        {"id": -1, "name": "b", "_weight": 1}
+    ]
 
 
 def test_a_table_made_anew_is_seen_as_another(warehouse: Warehouse) -> None:
