@@ -17,6 +17,9 @@ from pathlib import Path
 from livemart.engine.sources.files import FileIdentity
 from livemart.errors import StateError
 
+# Spark replays the last micro-batch; the others are kept for the files that are watched.
+_KEPT = 1_000
+
 
 @dataclass(frozen=True, slots=True)
 class Changed:
@@ -77,7 +80,7 @@ class ManifestStore:
             ) from error
 
     def write(self, manifest: Manifest) -> None:
-        """Keep a manifest; it is whole on disk when this returns."""
+        """Keep a manifest, and the 1,000 before it; it is whole on disk when this returns."""
         self._folder.mkdir(parents=True, exist_ok=True)
         path = self._path(manifest.batch_id)
         draft = path.with_name(f".{path.name}")
@@ -93,6 +96,7 @@ class ManifestStore:
             file.flush()
             os.fsync(file.fileno())
         draft.rename(path)
+        self._path(manifest.batch_id - _KEPT).unlink(missing_ok=True)
 
     def newest(self, count: int) -> list[Manifest]:
         """Return the last manifests, oldest first."""
