@@ -11,22 +11,23 @@ from livemart.engine.records.reader import verdict
 from livemart.engine.records.schema import ORIGIN, RESCUED, RESCUED_TYPE
 from livemart.errors import SourceError
 from livemart.project.graph import SourceTable
-from livemart.project.sources import IDENTIFIER, RESERVED_COLUMNS
+from livemart.project.sources import IDENTIFIER
 
 
 def new_columns(fields: Iterable[str], known: Sequence[str]) -> list[str]:
     """Return which rescued fields can become columns, in order of name.
 
-    Fields of nested structs stay rescued, as do names that are no identifier or that Spark could
-    not tell from a known column.
+    Fields of nested structs stay rescued, as do names that are no identifier, that begin with an
+    underscore (landing's own columns do), or that Spark could not tell from a known column.
 
     >>> new_columns(["note", "items[0].note", "Status", "_landed_at"], ["order_id", "status"])
     ['note']
     """
-    taken = {name.lower() for name in (*known, *RESERVED_COLUMNS)}
+    taken = {name.lower() for name in known}
     found = []
     for name in sorted(set(fields)):
-        if IDENTIFIER.fullmatch(name) and name.lower() not in taken:
+        is_ours = name.startswith("_")
+        if IDENTIFIER.fullmatch(name) and not is_ours and name.lower() not in taken:
             found.append(name)
             taken.add(name.lower())
     return found

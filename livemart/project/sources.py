@@ -21,6 +21,11 @@ from livemart.project.graph import Column, Policy, StreamSpec
 from livemart.project.types import TYPE_WORDS, TypeSyntaxError, parse_type
 
 RESERVED_COLUMNS = ("_landed_at", "_batch_id", "_origin", "_rescued_data")
+# Names that landed rows are given on their way into a table.
+_INTERNAL_COLUMN = re.compile(
+    r"_(record|record_bytes|(code|detail)_[0-9]+|(old|new)_count|weight|kind|is_delete|rank"
+    r"|position|change_type|operation|copy)"
+)
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 FORMATS = ("json", "csv")
 DRIFTS = ("rescue", "evolve", "fail")
@@ -323,6 +328,13 @@ class _Reader:
                     path,
                     f"found column {name}",
                     f"landing adds {', '.join(RESERVED_COLUMNS)} itself: do not declare them",
+                )
+            elif _INTERNAL_COLUMN.fullmatch(name.lower()):
+                self._refuse(
+                    "SOURCE_COLUMN_RESERVED",
+                    path,
+                    f"found column {name}",
+                    "landing works with a column of this name: choose another",
                 )
             elif not IDENTIFIER.fullmatch(name):
                 self._refuse(

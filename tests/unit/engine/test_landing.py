@@ -263,6 +263,24 @@ def test_drift_is_rescued_or_evolves_the_table_or_stops(tmp_path: Path) -> None:
         shop.land(3, shop.deliver("strict/1", lines([drifted])))
 
 
+def test_fields_named_as_landing_names_its_own_columns_stay_rescued(tmp_path: Path) -> None:
+    columns = {"order_id": "string", "updated_at": "timestamp"}
+    shop = Shop(
+        None,
+        tmp_path,
+        [source("evolving", columns, keys=("order_id",), path="x/*", schema_drift="evolve")],
+    )
+    names = ("_code_0", "_old_count", "_record", "_weight")
+
+    for minute in range(3):
+        record = {"order_id": "a", "updated_at": f"2026-03-01T12:0{minute}:00Z"}
+        shop.land(minute, shop.deliver(f"x/{minute}", lines([record | dict.fromkeys(names, "x")])))
+
+    assert shop.rows("evolving", "_batch_id", "_rescued_data") == [
+        (2, [(name, "x") for name in names])
+    ]
+
+
 def test_a_fixed_event_time_that_moves_is_a_dead_letter(tmp_path: Path) -> None:
     fixed = source("orders", keys=("order_id",), event_time_is_fixed=True, max_future=None)
     shop = Shop(None, tmp_path, [fixed])

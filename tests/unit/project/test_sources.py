@@ -141,6 +141,8 @@ def test_a_mistake_names_the_word_and_the_nearest_valid_one(
     ("column", "code"),
     [
         (Column("_Landed_At", "timestamp"), "SOURCE_COLUMN_RESERVED"),
+        (Column("_record", "string"), "SOURCE_COLUMN_RESERVED"),
+        (Column("_code_12", "string"), "SOURCE_COLUMN_RESERVED"),
         (Column("order id", "string"), "SOURCE_COLUMN_INVALID"),
         (Column("Order_ID", "string"), "SOURCE_COLUMN_INVALID"),
         (Column("note", None), "SOURCE_COLUMN_INVALID"),
