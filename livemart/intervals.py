@@ -36,7 +36,10 @@ def parse_interval(text: str) -> timedelta:
     is_whole = bool(parts) and not _PART.sub("", cleaned).strip()
     if not is_whole or any(unit not in _UNITS for _, unit in parts):
         raise ValueError(f"{text!r} is not an interval such as 5m, 90 seconds or 1h 30m")
-    total = sum((timedelta(**{_UNITS[unit]: int(n)}) for n, unit in parts), timedelta())
+    try:
+        total = sum((timedelta(**{_UNITS[unit]: int(n)}) for n, unit in parts), timedelta())
+    except OverflowError:
+        raise ValueError(f"{text!r} is longer than the calendar") from None
     if total <= timedelta():
         raise ValueError(f"{text!r} is not above zero")
     return total

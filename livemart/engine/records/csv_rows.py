@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -18,6 +18,7 @@ from livemart.engine.records.reader import (
     convert_fields,
     to_rows,
 )
+from livemart.engine.sources.files import CutLine, line_size
 
 # A quote that is never closed takes at most so many lines with it before it is given up.
 _MAX_LINES = 1_000
@@ -28,17 +29,26 @@ Header = tuple[str, ...]
 Line = tuple[int, bytes]
 
 
-def read_header(record: bytes) -> Header:
+def read_header(record: bytes, known: Container[str]) -> Header:
     """Return the column names of a header.
 
+    Args:
+        record: the first record of a file.
+        known: the declared columns.
+
     Raises:
-        MalformedError: not CSV, an empty name or a name twice.
+        MalformedError: not CSV, an empty name, a name twice, lines that only a carriage return
+            ends, or no known name: then it is a record and the file has no header.
     """
     names = tuple((name or "").strip() for name in split_fields(record))
+    if any("\r" in name for name in names):
+        raise MalformedError("a carriage return in a name: end lines with a line feed")
     if "" in names:
         raise MalformedError("the header has a column without a name")
     if len(set(names)) < len(names):
         raise MalformedError("the header has a name twice")
+    if not any(name in known for name in names):
+        raise MalformedError("none of its names is a declared column")
     return names
 
 
@@ -92,7 +102,7 @@ def split_records(lines: Iterable[Line]) -> Iterator[Line]:
                 content = joined
                 for _ in range(count):
                     ahead.popleft()
-        yield number, content.removesuffix(b"\r")
+        yield number, content if isinstance(content, CutLine) else content.removesuffix(b"\r")
 
 
 def split_fields(record: bytes) -> list[str | None]:
@@ -102,7 +112,7 @@ def split_fields(record: bytes) -> list[str | None]:
         MalformedError: invalid UTF-8, NUL, or a quote where none may be.
     """
     if len(record) > MAX_RECORD_BYTES:
-        raise MalformedError(f"{len(record)} bytes, at most {MAX_RECORD_BYTES} are read")
+        raise MalformedError(f"{line_size(record)} bytes, at most {MAX_RECORD_BYTES} are read")
     try:
         text = record.decode("utf-8")
     except UnicodeDecodeError as error:

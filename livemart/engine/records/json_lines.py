@@ -27,6 +27,7 @@ from livemart.engine.records.reader import (
 )
 from livemart.engine.records.schema import RESCUED, RESCUED_TYPE
 from livemart.engine.records.values import Number
+from livemart.engine.sources.files import line_size
 
 MAX_NESTING = 64
 _FEW_LINES = 24
@@ -150,7 +151,7 @@ def _exactly(group: Group, run: Sequence[tuple[int, bytes]]) -> Chunk:
     refused: list[Refused] = []
     for line, raw in run:
         if len(raw) > MAX_RECORD_BYTES:
-            detail = f"{len(raw)} bytes, at most {MAX_RECORD_BYTES} are read"
+            detail = f"{line_size(raw)} bytes, at most {MAX_RECORD_BYTES} are read"
             refused.append(Refused(line, "RECORD_TOO_LARGE", detail, raw))
             continue
         try:

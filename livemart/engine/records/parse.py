@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow as pa
 from livemart.engine.records.csv_rows import Header, read_csv_rows, read_header, split_records
 from livemart.engine.records.json_lines import MalformedError, read_json_lines
 from livemart.engine.records.reader import Chunk, Group, Refused, judge, to_rows
-from livemart.engine.sources.files import Lines, Span, read_lines
+from livemart.engine.sources.files import CutLine, Lines, Span, read_lines
 
 _RUN_RECORDS = 8_192
 
@@ -35,9 +35,13 @@ def _json_chunks(group: Group, runs: Iterator[Lines]) -> Iterator[Chunk]:
         if run.problem:
             yield _broken_end(group, run)
             continue
-        lines = [(line, text) for line, raw in run.lines if (text := raw.strip())]
+        lines = [(line, text) for line, raw in run.lines if (text := _stripped(raw))]
         for start in range(0, len(lines), _RUN_RECORDS):
             yield read_json_lines(group, lines[start : start + _RUN_RECORDS])
+
+
+def _stripped(line: bytes) -> bytes:
+    return line if isinstance(line, CutLine) else line.strip()
 
 
 def _csv_chunks(group: Group, runs: Iterator[Lines]) -> Iterator[Chunk]:
@@ -52,28 +56,25 @@ def _csv_chunks(group: Group, runs: Iterator[Lines]) -> Iterator[Chunk]:
 
     records = split_records(lines())
     header: Header | None = None
-    trouble: list[Refused] = []
     if first := next(records, None):
         try:
-            header = read_header(first[1])
+            header = read_header(first[1], group.known_names)
         except MalformedError as error:
-            trouble.append(Refused(first[0], "MALFORMED_RECORD", f"header: {error}", first[1]))
+            yield _malformed(group, [first], f"header: {error}")
     while run_of := list(zip(range(_RUN_RECORDS), records, strict=False)):
         taken = [record for _, record in run_of]
         if header is None:
-            trouble += [
-                Refused(line, "MALFORMED_RECORD", "the file's header is malformed", raw)
-                for line, raw in taken
-            ]
+            yield _malformed(group, taken, "the file's header is malformed")
         else:
             yield read_csv_rows(group, header, taken)
-    if trouble:
-        yield Chunk(to_rows(group, [], []), [], [], trouble)
     yield from (_broken_end(group, run) for run in problems)
 
 
 def _broken_end(group: Group, run: Lines) -> Chunk:
     """What a file that ends too early leaves of its last record."""
-    line, raw = run.lines[-1]
-    refused = Refused(line, "MALFORMED_RECORD", run.problem or "", raw)
-    return Chunk(to_rows(group, [], []), [], [], [refused])
+    return _malformed(group, run.lines[-1:], run.problem or "")
+
+
+def _malformed(group: Group, lines: Sequence[tuple[int, bytes]], detail: str) -> Chunk:
+    refused = [Refused(line, "MALFORMED_RECORD", detail, raw) for line, raw in lines]
+    return Chunk(to_rows(group, [], []), [], [], refused)

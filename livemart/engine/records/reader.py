@@ -17,10 +17,12 @@ import pyarrow.compute as pc
 
 from livemart.engine.records.schema import ORIGIN, RESCUED, RESCUED_TYPE, RecordSchema
 from livemart.engine.records.values import Convert, MisfitError, Rescued, compact, converter
+from livemart.engine.sources.files import line_size
 
 # A record beyond this is refused before it is parsed; of a refused one this much is kept.
 MAX_RECORD_BYTES = 1 << 20
 KEPT_RECORD_BYTES = 8 << 10
+_KEPT_DETAIL_CHARACTERS = 1_000
 RECORD = "_record"
 SIZE = "_record_bytes"
 
@@ -161,11 +163,11 @@ def _refused_rows(group: Group, file: str, refused: Sequence[Refused]) -> pa.Tab
     known: dict[str, list[Any]] = {
         ORIGIN: [f"{file}:{each.line}" for each in refused],
         RECORD: [_kept(each.record) for each in refused],
-        SIZE: [len(each.record) for each in refused],
+        SIZE: [line_size(each.record) for each in refused],
     }
     for position in range(len(group.rules)):
         known[verdict("code", position)] = [each.code for each in refused]
-        known[verdict("detail", position)] = [each.detail for each in refused]
+        known[verdict("detail", position)] = [_legible(each.detail) for each in refused]
     none = [None] * len(refused)
     arrays = [pa.array(known.get(field.name, none), field.type) for field in group.judged]
     return pa.table(arrays, schema=group.judged)
@@ -174,6 +176,12 @@ def _refused_rows(group: Group, file: str, refused: Sequence[Refused]) -> pa.Tab
 def _kept(record: bytes) -> str:
     text = record[:KEPT_RECORD_BYTES].decode("utf-8", errors="backslashreplace")
     return text.replace("\0", "\\x00")
+
+
+def _legible(detail: str) -> str:
+    """A detail quotes the record, so it may be as long and as broken as that."""
+    shown = detail[:_KEPT_DETAIL_CHARACTERS].encode("utf-8", errors="backslashreplace").decode()
+    return shown.replace("\0", "\\x00")
 
 
 def _verdict(rules: Rules, rows: pa.Table, arrived_at: datetime) -> tuple[pa.Array, pa.Array]:
@@ -196,15 +204,23 @@ def _verdict(rules: Rules, rows: pa.Table, arrived_at: datetime) -> tuple[pa.Arr
     if rules.event_time is not None and (rules.max_future or rules.max_age):
         name = rules.event_time
         times = _instants(_array(rows, name))
-        if rules.max_future is not None:
-            bound = pa.scalar(arrived_at + rules.max_future, times.type)
+        if (latest := _moved_by(arrived_at, rules.max_future)) is not None:
+            bound = pa.scalar(latest, times.type)
             detail = f"{name} is more than {rules.max_future} after {arrived_at.isoformat()}"
             refuse(pc.greater(times, bound), "FUTURE_EVENT_TIME", detail)
-        if rules.max_age is not None:
-            bound = pa.scalar(arrived_at - rules.max_age, times.type)
+        if (oldest := _moved_by(arrived_at, rules.max_age, -1)) is not None:
+            bound = pa.scalar(oldest, times.type)
             detail = f"{name} is more than {rules.max_age} before {arrived_at.isoformat()}"
             refuse(pc.less(times, bound), "TOO_LATE", detail)
     return codes, details
+
+
+def _moved_by(moment: datetime, interval: timedelta | None, sign: int = 1) -> datetime | None:
+    """Return the bound that an interval sets; None if it sets none, or lies beyond the calendar."""
+    try:
+        return None if interval is None else moment + sign * interval
+    except OverflowError:
+        return None
 
 
 def _array(rows: pa.Table, name: str) -> pa.Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import math
 import re
@@ -178,7 +177,11 @@ def _decimal(kind: SparkType) -> Convert:
 def _to_decimal(text: str) -> Decimal | None:
     if len(text) > _MAX_DIGITS or not _NUMBER.match(text):
         return None
-    number = Decimal(text)
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        # An exponent of twenty digits, which no Decimal holds.
+        return None
     # 1e999999999 is short to write and long to work with.
     return number if not number or abs(number.adjusted()) <= _MAX_DIGITS else None
 
@@ -242,7 +245,7 @@ def _binary(value: Any, path: str, rescued: Rescued) -> bytes | None:
     if type(value) is str:
         try:
             return base64.b64decode(value, validate=True)
-        except binascii.Error:
+        except ValueError:
             pass
     raise _misfit(path, value, "binary (base64)")
 

@@ -12,15 +12,19 @@ from pathlib import Path, PurePosixPath
 
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
-_DIGEST_BYTES = 1 << 20
+_DIGEST_BLOCK = 1 << 20
+_DIGEST_BLOCKS = 64
 _READ_BYTES = 4 << 20
+# Of a line that blocks do not end this much is kept: twice what a record may have.
+_KEPT_LINE_BYTES = 2 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """What a file was when it was first seen: size, modification time, digest of its first MiB.
+    """What a file was when it was first seen: size, modification time, digest of its content.
 
-    `path` is relative to the landing folder.
+    Of more than 64 MiB, 64 blocks from start to end stand for the content. `path` is relative to
+    the landing folder.
     """
 
     path: str
@@ -43,6 +47,24 @@ class Span:
     start: int = 0
     end: int | None = None
     first_line: int = 1
+
+
+class CutLine(bytes):
+    """The beginning of a line that is longer than memory should hold; `size` is that of it all."""
+
+    size: int
+
+    @classmethod
+    def of(cls, kept: bytes, size: int) -> CutLine:
+        """Return the line of which `kept` is the beginning."""
+        line = cls(kept)
+        line.size = size
+        return line
+
+
+def line_size(line: bytes) -> int:
+    """Return the bytes of a line, also of one that is cut."""
+    return line.size if isinstance(line, CutLine) else len(line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +128,7 @@ class LandingFolder:
         try:
             with path.open("rb") as file:
                 found = os.fstat(file.fileno())
-                digest = hashlib.sha256(file.read(_DIGEST_BYTES)).hexdigest()
+                digest = _digest(file, found.st_size)
         except FileNotFoundError:
             return None
         return FileIdentity(self.relative(path), found.st_size, found.st_mtime_ns, digest)
@@ -117,18 +139,18 @@ def read_lines(path: Path, span: Span = _WHOLE, run_bytes: int = _READ_BYTES) ->
 
     A byte order mark at the start is dropped. The last line needs no line end.
     """
-    number, rest = span.first_line, b""
+    number, unended = span.first_line, _Unended(_BOM if span.start == 0 else b"")
     problem: str | None = None
-    is_first = span.start == 0
     for block, trouble in _blocks(path, span, run_bytes):
         problem = trouble
-        if is_first and block:
-            block, is_first = block.removeprefix(_BOM), False
-        *whole, rest = (rest + block).split(b"\n")
-        if whole:
+        first, *others = block.split(b"\n")
+        unended.add(first)
+        if others:
+            whole = [unended.end(), *others[:-1]]
+            unended.add(others[-1])
             yield Lines(list(enumerate(whole, number)))
             number += len(whole)
-    if rest or problem:
+    if (rest := unended.end()) or problem:
         yield Lines([(number, rest)], problem)
 
 
@@ -149,6 +171,39 @@ def split_file(path: Path, span_bytes: int) -> list[Span]:
                 lines += block.count(b"\n")
             position += len(block)
     return [*spans, Span(start, None, line)]
+
+
+class _Unended:
+    """The line that no block has ended yet; the first one may begin with a mark to be dropped."""
+
+    def __init__(self, mark: bytes) -> None:
+        self._mark = mark
+        self._kept = bytearray()
+        self._size = 0
+
+    def add(self, part: bytes) -> None:
+        self._size += len(part)
+        if (room := _KEPT_LINE_BYTES - len(self._kept)) > 0:
+            self._kept += part[:room]
+
+    def end(self) -> bytes:
+        kept = bytes(self._kept).removeprefix(self._mark)
+        size = self._size - len(self._kept) + len(kept)
+        self._mark, self._size = b"", 0
+        self._kept.clear()
+        return kept if len(kept) == size else CutLine.of(kept, size)
+
+
+def _digest(file: io.BufferedReader, size: int) -> str:
+    """Return the digest of the content, or of blocks that are spread evenly over it."""
+    content = hashlib.sha256()
+    last = max(0, size - _DIGEST_BLOCK)
+    count = min(_DIGEST_BLOCKS, -(-size // _DIGEST_BLOCK))
+    for number in range(count):
+        is_whole = size <= _DIGEST_BLOCK * _DIGEST_BLOCKS
+        file.seek(number * _DIGEST_BLOCK if is_whole else last * number // (count - 1))
+        content.update(file.read(_DIGEST_BLOCK))
+    return content.hexdigest()
 
 
 def _blocks(path: Path, span: Span, size: int) -> Iterator[tuple[bytes, str | None]]:

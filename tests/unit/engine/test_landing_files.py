@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +30,37 @@ def test_a_manifest_comes_back_as_it_was_written(tmp_path: Path) -> None:
     assert store.read(3) == expected
     assert store.newest(5) == [expected]
     assert store.read(4) is None
+
+
+def test_only_the_newest_manifests_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("livemart.engine.sources.manifest._KEPT", 3)
+    store = ManifestStore(tmp_path, "epoch")
+
+    for batch_id in range(8):
+        store.write(Manifest(batch_id, datetime(2026, 3, 1, tzinfo=UTC), {}, {}, {}))
+
+    kept = sorted(int(path.stem) for path in (tmp_path / "epoch").iterdir())
+    assert kept == [5, 6, 7]
+
+
+@pytest.mark.parametrize("size", [5, 3 << 20, 70 << 20])
+def test_content_of_the_same_size_is_other_content(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "a.jsonl"
+    folder = LandingFolder(tmp_path)
+    path.write_bytes(bytes(size))
+    before = folder.identify(path)
+
+    for mark, place in {b"x": 0, b"y": size // 2, b"z": size - 1}.items():
+        with path.open("r+b") as file:
+            file.seek(place)
+            file.write(mark * min(2 << 20, size - place))
+        after = folder.identify(path)
+
+        assert before is not None and after is not None
+        assert not after.is_same_content(before)
+        before = after
 
 
 def test_a_torn_manifest_is_an_error_with_advice(tmp_path: Path) -> None:
@@ -63,6 +95,21 @@ def test_spans_of_a_file_are_the_file_with_its_line_numbers(tmp_path: Path) -> N
 
     assert len(spans) > 3
     assert actual == whole
+
+
+@pytest.mark.parametrize("run_bytes", [8, 13, 1 << 20])
+def test_lines_are_the_same_however_the_file_is_cut_into_blocks(
+    tmp_path: Path, run_bytes: int
+) -> None:
+    content = b"\xef\xbb\xbfone\r\n\n" + b"long " * 20 + b"\n\x00\xff\n\nlast"
+    (tmp_path / "plain").write_bytes(content)
+    (tmp_path / "zipped").write_bytes(gzip.compress(content[:20]) + gzip.compress(content[20:]))
+    expected = list(enumerate(content[3:].split(b"\n"), 1))
+
+    for name in ("plain", "zipped"):
+        runs = read_lines(tmp_path / name, run_bytes=run_bytes)
+
+        assert [line for run in runs for line in run.lines] == expected
 
 
 def test_a_relation_keeps_its_slot_and_a_later_one_gets_its_own(tmp_path: Path) -> None:

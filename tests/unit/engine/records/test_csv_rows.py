@@ -3,6 +3,8 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 
+import pytest
+
 from tests.unit.engine.records.rows import codes, good, group_of, read
 
 COLUMNS = {"id": "string", "quantity": "int", "price": "decimal(6,2)", "tags": "array<string>"}
@@ -56,3 +58,19 @@ def test_without_a_header_no_line_can_be_read(tmp_path: Path) -> None:
 
     assert codes(table) == ["MALFORMED_RECORD"] * 3
     assert len(empty) == 0
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param("a,1\nb,2\n", id="no header"),
+        pytest.param("id,quantity\ra,1\rb,2\r", id="lines that only a carriage return ends"),
+        pytest.param("\ufeff\ufeffi\n1\n", id="two byte order marks"),
+    ],
+)
+def test_a_file_whose_header_names_no_column_is_never_passed_over(
+    tmp_path: Path, content: str
+) -> None:
+    table = read(group_of(COLUMNS, "csv"), tmp_path / "a.csv", content)
+
+    assert codes(table) == ["MALFORMED_RECORD"] * len(content.rstrip("\n").split("\n"))

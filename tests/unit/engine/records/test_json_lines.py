@@ -13,6 +13,7 @@ import pytest
 
 from livemart.engine.records import json_lines
 from livemart.engine.records.reader import KEPT_RECORD_BYTES, MAX_RECORD_BYTES, Rules
+from livemart.engine.sources.files import read_lines
 from tests.unit.engine.records.rows import NOON, codes, good, group_of, read
 
 KINDS = {
@@ -92,6 +93,9 @@ def test_a_value_that_fits_is_kept_exactly(
         ("number", '"many"'),
         ("number", "true"),
         ("number", "1e400000000"),
+        ("number", "1e99999999999999999999"),
+        ("price", "0e99999999999999999999"),
+        ("tags", '{"a":1e99999999999999999999}'),
         ("share", "1e400"),
         ("share", '"NaN"'),
         ("share", '"Infinity"'),
@@ -110,6 +114,7 @@ def test_a_value_that_fits_is_kept_exactly(
         ("items", '[{"dish_id":"x"}]'),
         ("tags", "[]"),
         ("blob", '"?"'),
+        ("blob", '"é"'),
     ],
 )
 def test_a_value_that_does_not_fit_is_a_type_mismatch(
@@ -139,6 +144,8 @@ def test_a_value_that_does_not_fit_is_a_type_mismatch(
         b'{"text":"a\\u0000b"}',
         b'{"text":"\\ud800"}',
         b'{"other":["\\udc00"]}',
+        b'{"\\ud800":1,"\\ud800":2}',
+        b'{"\\u0000":1,"\\u0000":2}',
         b'{"text":"a\tb"}',
         b'{"text":' + b"[" * 100 + b"]" * 100 + b"}",
         b'{"text":' + b"[" * 100_000,
@@ -165,6 +172,40 @@ def test_a_record_too_large_is_cut_and_its_size_kept(tmp_path: Path) -> None:
     assert codes(table) == ["RECORD_TOO_LARGE", None]
     assert table.column("_record_bytes")[0].as_py() == len(raw)
     assert len(table.column("_record")[0].as_py()) == KEPT_RECORD_BYTES
+
+
+def test_a_line_longer_than_memory_should_hold_is_counted_and_cut(tmp_path: Path) -> None:
+    record = {"text": "x" * 9_000_000}
+    content = json.dumps([record]).encode() + b'\r\n{"text":"after"}'
+    group = group_of({"text": "string"})
+
+    table = read(group, tmp_path / "a.jsonl", content)
+
+    assert codes(table) == ["RECORD_TOO_LARGE", None]
+    assert good(table, "_origin", "text") == [("a.jsonl:2", "after")]
+    assert table.column("_record_bytes").to_pylist()[0] == content.index(b"\n")
+    assert len(table.column("_record").to_pylist()[0]) == KEPT_RECORD_BYTES
+    runs = list(read_lines(tmp_path / "a.jsonl"))
+    assert max(len(line) for run in runs for _, line in run.lines) < 3_000_000
+
+
+def test_a_detail_is_cut_however_long_the_name_that_it_quotes(tmp_path: Path) -> None:
+    name = "k" * 100_000
+    group = group_of({"text": "string"})
+
+    table = read(group, tmp_path / "a.jsonl", f'{{"{name}":1,"{name}":2}}')
+
+    assert len(table.column("_detail_0").to_pylist()[0]) == 1_000
+
+
+def test_bounds_beyond_the_calendar_bound_nothing(tmp_path: Path) -> None:
+    ages = timedelta(days=5_000_000)
+    rules = Rules(event_time="moment", max_future=ages, max_age=ages)
+    group = group_of({"moment": "timestamp"}, "json", rules)
+
+    table = read(group, tmp_path / "a.jsonl", '{"moment":"0001-01-01"}\n{"moment":"9999-01-01"}')
+
+    assert codes(table) == [None, None]
 
 
 def test_unknown_fields_are_rescued_under_their_path(tmp_path: Path) -> None:
