@@ -41,6 +41,11 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([_plain_field(field) for field in schema])
 
 
+def plain_table(table: pa.Table) -> pa.Table:
+    """Return what Spark hands over with the types that tables have, one chunk a column."""
+    return table.cast(plain_schema(table.schema)).combine_chunks()
+
+
 def align(table: pa.Table, schema: pa.Schema, relation: str) -> pa.Table:
     """Return the columns of `schema`, by name, cast without losing a value.
 

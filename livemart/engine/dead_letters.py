@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 import pyarrow as pa
 
+from livemart.engine.landed_note import Stamp
 from livemart.engine.records.reader import RECORD, SIZE, verdict
 from livemart.engine.records.schema import ORIGIN, TIMESTAMP
-from livemart.engine.tables import NEW_COUNT, OLD_COUNT
 
 TABLE = "_dead_letters"
 SCHEMA = pa.schema(
@@ -34,45 +32,55 @@ def relation_of(schema: str) -> str:
     return f"{schema.lower()}.{TABLE}"
 
 
-def from_judged(
-    rows: pa.Table, position: int, source: str, batch_id: int, landed_at: datetime
-) -> pa.Table:
+def from_judged(rows: pa.Table, position: int, source: str, stamp: Stamp) -> pa.Table:
     """Return refused records (judged rows whose code is set for a source) as dead letters."""
-    count = rows.num_rows
-    return pa.table(
-        [
-            pa.array([source] * count, pa.string()),
-            rows.column(ORIGIN),
-            rows.column(verdict("code", position)),
-            rows.column(verdict("detail", position)),
-            rows.column(RECORD),
-            rows.column(SIZE),
-            pa.array([batch_id] * count, pa.int64()),
-            pa.array([landed_at] * count, TIMESTAMP),
-        ],
-        schema=SCHEMA,
+    return of_records(
+        rows,
+        source,
+        rows.column(verdict("code", position)),
+        rows.column(verdict("detail", position)),
+        stamp,
     )
 
 
-def of_file(
-    source: str, origin: str, code: str, detail: str, batch_id: int, landed_at: datetime
+def of_records(
+    rows: pa.Table,
+    source: str,
+    code: str | pa.ChunkedArray,
+    detail: str | pa.ChunkedArray,
+    stamp: Stamp,
 ) -> pa.Table:
+    """Return records as dead letters.
+
+    Args:
+        rows: `_origin` and the records as they arrived.
+        source: relation of the source that refuses them.
+        code: reason, of all or of each.
+        detail: what is wrong, with all or with each.
+        stamp: the micro-batch.
+    """
+    return _letters(source, rows.column(ORIGIN), code, detail, rows.select([RECORD, SIZE]), stamp)
+
+
+def of_file(source: str, name: str, code: str, detail: str, stamp: Stamp) -> pa.Table:
     """Return one dead letter that stands for a whole file."""
-    row = {
-        "source": source,
-        "origin": origin,
-        "code": code,
-        "detail": detail,
-        "record": None,
-        "record_bytes": None,
-        "batch_id": batch_id,
-        "landed_at": landed_at,
-    }
-    return pa.Table.from_pylist([row], schema=SCHEMA)
+    record = pa.table([pa.array([None], pa.string()), pa.array([None], pa.int64())], [RECORD, SIZE])
+    return _letters(source, pa.array([name], pa.string()), code, detail, record, stamp)
 
 
-def as_added(rows: pa.Table) -> pa.Table:
-    """Return rows as a change set that adds each of them once."""
-    zeros = pa.repeat(pa.scalar(0, pa.int64()), rows.num_rows)
-    ones = pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows)
-    return rows.append_column(OLD_COUNT, zeros).append_column(NEW_COUNT, ones)
+def _letters(
+    source: str,
+    origin: pa.Array | pa.ChunkedArray,
+    code: str | pa.ChunkedArray,
+    detail: str | pa.ChunkedArray,
+    record: pa.Table,
+    stamp: Stamp,
+) -> pa.Table:
+    given = [source, origin, code, detail, *record.columns, stamp.batch_id, stamp.landed_at]
+    columns = [
+        value
+        if isinstance(value, pa.Array | pa.ChunkedArray)
+        else pa.array([value] * len(origin), field.type)
+        for value, field in zip(given, SCHEMA, strict=True)
+    ]
+    return pa.table(columns, schema=SCHEMA)

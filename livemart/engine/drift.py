@@ -7,10 +7,7 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.engine.records.reader import verdict
-from livemart.engine.records.schema import ORIGIN, RESCUED, RESCUED_TYPE
-from livemart.errors import SourceError
-from livemart.project.graph import SourceTable
+from livemart.engine.records.schema import RESCUED, RESCUED_TYPE
 from livemart.project.sources import IDENTIFIER
 
 
@@ -54,25 +51,3 @@ def adopt(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
         rows = rows.append_column(name, pa.array(values, pa.string()))
     left = pa.array([sorted(fields.items()) or None for fields in rescued], RESCUED_TYPE)
     return rows.set_column(rows.schema.get_field_index(RESCUED), RESCUED, left)
-
-
-def refuse_drift(source: SourceTable, judged: pa.Table, position: int) -> None:
-    """Stop if a source with `schema_drift: fail` met a field that it does not declare.
-
-    Raises:
-        SourceError: SCHEMA_DRIFT.
-    """
-    codes = judged.column(verdict("code", position))
-    drifted = judged.filter(pc.fill_null(pc.equal(codes, "SCHEMA_DRIFT"), False))
-    if drifted.num_rows:
-        first = drifted.slice(0, 1).to_pylist()[0]
-        raise drift_error(source, first[ORIGIN], [name for name, _ in first[RESCUED]])
-
-
-def drift_error(source: SourceTable, origin: str, fields: Sequence[str]) -> SourceError:
-    """Return the error that names the first record with unknown fields."""
-    return SourceError(
-        "SCHEMA_DRIFT",
-        f"{source.relation}: {origin}: found fields {', '.join(fields)}",
-        hint="declare them under `columns`, or set schema_drift to rescue or evolve",
-    )

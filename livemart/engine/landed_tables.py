@@ -9,8 +9,8 @@ import pyarrow as pa
 from livemart.engine import dead_letters
 from livemart.engine.arrow_types import plain_schema
 from livemart.engine.records.schema import LANDING_NAMES, RecordSchema
+from livemart.engine.remembered_deletes import deletes_relation, deletes_schema
 from livemart.engine.tables import Tag, Warehouse
-from livemart.engine.upsert import deletes_relation, deletes_schema
 from livemart.errors import StateError
 from livemart.project.graph import SourceTable
 

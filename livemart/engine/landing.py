@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Literal
 
 from livemart.engine.epoch import open_checkpoint, read_epoch
 from livemart.engine.failpoints import failpoint
+from livemart.engine.landed_note import Counts
 from livemart.engine.landed_tables import create_tables
-from livemart.engine.landing_batch import Limit, MicroBatch, stream_spec
+from livemart.engine.landing_batch import Limit, MicroBatch
+from livemart.engine.remembered_deletes import deletes_relation
 from livemart.engine.sources.file_stream import Limits, files_of_batch, place_slots, start_stream
 from livemart.engine.sources.files import FileIdentity, LandingFolder
 from livemart.engine.sources.manifest import Changed, Manifest, ManifestStore
 from livemart.engine.tables import Warehouse
-from livemart.engine.upsert import Counts, deletes_relation
 from livemart.errors import SourceError
 from livemart.project.graph import SourceTable
 
@@ -116,7 +117,7 @@ class Landing:
         epoch = read_epoch(checkpoint) or open_checkpoint(checkpoint, None, new_epoch=False)
         self._epoch, self._watched = epoch.id, None
         self.create_tables()
-        wanted = {name: stream_spec(source).path for name, source in self._sources.items()}
+        wanted = {name: source.arrival.path for name, source in self._sources.items()}
         slots = place_slots(checkpoint, wanted)
         limited = [(slot, self._limits(slot.relations)) for slot in slots]
 
@@ -156,6 +157,7 @@ class Landing:
             self._epoch,
             manifest,
             self._limit,
+            is_replay=known is not None,
         )
         if known is None:
             store.write(manifest)
@@ -170,8 +172,7 @@ class Landing:
             landed_at=manifest.landed_at,
             versions={name: self._warehouse.version(name) for name in self._sources},
             counts={
-                name: landed[name].counts if name in landed else Counts(0, 0, 0, 0)
-                for name in self._sources
+                name: landed[name].counts if name in landed else Counts() for name in self._sources
             },
             newest_event_time=max(times, default=None),
             has_records=any(each.counts.produced for each in landed.values()),
@@ -180,19 +181,17 @@ class Landing:
     def _relative(self, files: Mapping[str, Sequence[Path]] | None) -> dict[str, tuple[str, ...]]:
         if files is None:
             files = {
-                name: self._folder.find(stream_spec(source).path)
+                name: self._folder.find(source.arrival.path)
                 for name, source in self._sources.items()
             }
         named = {
             name: tuple(
-                self._folder.relative(path)
-                for path in sorted(paths)
-                if not self._folder.is_hidden(path)
+                self._folder.relative(path) for path in paths if not self._folder.is_hidden(path)
             )
             for name, paths in files.items()
             if name in self._sources
         }
-        return {name: paths for name, paths in named.items() if paths}
+        return {name: tuple(sorted(paths)) for name, paths in named.items() if paths}
 
     def _new_manifest(self, batch_id: int, relations: Mapping[str, tuple[str, ...]]) -> Manifest:
         """Look at the files of a new micro-batch.
@@ -200,7 +199,7 @@ class Landing:
         Raises:
             SourceError: SOURCE_FILE_CHANGED, if one has gone since Spark listed it.
         """
-        keyed = [source for source in self._sources.values() if stream_spec(source).keys]
+        keyed = [source for source in self._sources.values() if source.arrival.keys]
         tables = [*self._sources, *(deletes_relation(source) for source in keyed)]
         names = sorted({path for paths in relations.values() for path in paths})
         return Manifest(
@@ -257,7 +256,7 @@ class Landing:
         self._watched = dict(list(watched.items())[-_WATCHED_FILES:])
 
     def _limits(self, relations: Sequence[str]) -> Limits:
-        specs = [stream_spec(self._sources[name]) for name in relations]
+        specs = [self._sources[name].arrival for name in relations]
         files = [spec.max_files_per_trigger for spec in specs if spec.max_files_per_trigger]
         sizes = [spec.max_bytes_per_trigger for spec in specs if spec.max_bytes_per_trigger]
         if files:

@@ -53,6 +53,12 @@ class SourceTable:
     is_clock: bool = False
 
     @property
+    def arrival(self) -> StreamSpec:
+        """How the table arrives; asked of one that does."""
+        assert self.stream is not None, self.unique_id
+        return self.stream
+
+    @property
     def relation(self) -> str:
         """`schema.identifier` in lower case: name in the catalog and path in the warehouse."""
         return f"{self.schema}.{self.identifier}".lower()

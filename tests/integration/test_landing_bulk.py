@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from livemart.engine import dead_letters
 from livemart.engine.landing_batch import Limit
+from livemart.errors import SourceError
 from tests.deliveries import COLUMNS, EVENTS, ORDERS, Shop, lines, order, source
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 DRIFTING = source(
     "drifting", keys=("order_id",), schema_drift="evolve", event_time_is_fixed=True, max_age=None
 )
+STRICT = source("strict", path="strict/*.jsonl", schema_drift="fail")
 
 
 def test_bulk_and_small_batches_land_the_same(spark: SparkSession, tmp_path: Path) -> None:
@@ -38,14 +41,39 @@ def test_bulk_and_small_batches_land_the_same(spark: SparkSession, tmp_path: Pat
         assert again == landed[1]
 
     for name, columns in {
-        "orders": [*COLUMNS, "_landed_at", "_batch_id", "_rescued_data"],
+        "orders": [*COLUMNS, "_landed_at", "_batch_id", "_origin", "_rescued_data"],
         "order_events": [*COLUMNS, "_origin"],
-        "drifting": [*COLUMNS, "tip", "_rescued_data"],
-        "_deletes_orders": ["order_id", "updated_at", "_batch_id"],
-        "_dead_letters": ["source", "origin", "code", "batch_id"],
+        "drifting": [*COLUMNS, "tip", "_origin", "_rescued_data"],
+        "_deletes_orders": ["order_id", "updated_at", "_batch_id", "_origin"],
+        "_dead_letters": dead_letters.SCHEMA.names,
     }.items():
         assert bulk.rows(name, *columns) == small.rows(name, *columns), name
     assert not (bulk.warehouse.root / "_livemart" / "staging").exists()
+
+
+@pytest.mark.parametrize("most_letters", [0, 100_000])
+def test_a_stop_for_drift_leaves_dead_letters_until_the_batch_lands(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_letters: int
+) -> None:
+    monkeypatch.setattr("livemart.engine.letter_box._MAX_LETTERS", most_letters)
+    shop = _shop(spark, tmp_path / "shop", [STRICT], Limit.of("large"))
+    records = [order("a"), order("b", tip=1), order("c", tip=2, to="me"), order("d", status={})]
+    path = shop.deliver("strict/1.jsonl", lines(records))
+
+    for _ in range(2):
+        with pytest.raises(SourceError, match=r"SCHEMA_DRIFT: bronze.strict: strict/1.jsonl:"):
+            shop.land(0, path)
+    stopped = shop.rows("_dead_letters", "code", "origin", "detail")
+    shop.sources = [source("strict", path="strict/*.jsonl")]
+    shop.restart()
+    counts = shop.land(0, path).counts["bronze.strict"]
+
+    assert stopped == [
+        ("SCHEMA_DRIFT", "strict/1.jsonl:2", "found fields tip"),
+        ("SCHEMA_DRIFT", "strict/1.jsonl:3", "found fields tip, to"),
+    ]
+    assert (counts.produced, counts.landed, counts.dead_letters) == (4, 3, 1)
+    assert shop.rows("_dead_letters", "code", "origin") == [("TYPE_MISMATCH", "strict/1.jsonl:4")]
 
 
 def test_files_of_a_first_load_are_ranged_by_key(

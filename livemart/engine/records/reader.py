@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from livemart.engine.records.schema import ORIGIN, RESCUED, RESCUED_TYPE, RecordSchema
 from livemart.engine.records.values import Convert, MisfitError, Rescued, compact, converter
 from livemart.engine.sources.files import line_size
+from livemart.project.graph import SourceTable
 
 # A record beyond this is refused before it is parsed; of a refused one this much is kept.
 MAX_RECORD_BYTES = 1 << 20
@@ -37,6 +38,21 @@ class Rules:
     max_future: timedelta | None = None
     max_age: timedelta | None = None
     refuses_drift: bool = False
+    event_time_is_fixed: bool = False
+
+    @classmethod
+    def of(cls, source: SourceTable) -> Rules:
+        """Return the rules of a source that is landed."""
+        spec = source.arrival
+        return cls(
+            keys=spec.keys,
+            sequence_by=spec.sequence_by,
+            event_time=source.event_time,
+            max_future=spec.max_future,
+            max_age=spec.max_age,
+            refuses_drift=spec.schema_drift == "fail",
+            event_time_is_fixed=spec.event_time_is_fixed,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +85,16 @@ class Group:
         return frozenset(self.schema.names)
 
     @cached_property
+    def keeps_records(self) -> bool:
+        """Whether good records are kept, too: a source refuses some when it knows their keys."""
+        return any(rules.event_time_is_fixed for rules in self.rules)
+
+    @cached_property
     def judged(self) -> pa.Schema:
-        """Schema of `judge`: columns, origin, rescued data, refused records raw, verdicts."""
+        """Schema of `judge`: columns, origin, rescued data, records as they arrived, verdicts.
+
+        Records are those that are refused, or may be later.
+        """
         verdicts = [
             pa.field(verdict(kind, position), pa.string())
             for position in range(len(self.rules))
@@ -139,12 +163,12 @@ def judge(group: Group, file: str, chunk: Chunk) -> pa.Table:
     """
     rows, count = chunk.rows, chunk.rows.num_rows
     verdicts = [_verdict(rules, rows, group.arrived_at) for rules in group.rules]
-    is_bad = [False] * count
+    is_kept = [group.keeps_records] * count
     for codes, _ in verdicts:
         for position in pc.indices_nonzero(codes.is_valid()).to_pylist():
-            is_bad[position] = True
-    records = [_kept(raw) if bad else None for raw, bad in zip(chunk.raw, is_bad, strict=True)]
-    sizes = [len(raw) if bad else None for raw, bad in zip(chunk.raw, is_bad, strict=True)]
+            is_kept[position] = True
+    records = [_kept(raw) if kept else None for raw, kept in zip(chunk.raw, is_kept, strict=True)]
+    sizes = [len(raw) if kept else None for raw, kept in zip(chunk.raw, is_kept, strict=True)]
     arrays: list[Any] = [rows.column(name).combine_chunks() for name in group.schema.names]
     arrays += [
         pa.array([f"{file}:{line}" for line in chunk.lines], pa.string()),
@@ -196,7 +220,8 @@ def _verdict(rules: Rules, rows: pa.Table, arrived_at: datetime) -> tuple[pa.Arr
         details = pc.if_else(fresh, detail, details)
 
     if rules.refuses_drift:
-        refuse(_array(rows, RESCUED).is_valid(), "SCHEMA_DRIFT", "fields that are not declared")
+        rescued = _array(rows, RESCUED)
+        refuse(rescued.is_valid(), "SCHEMA_DRIFT", _fields_found(rescued))
     for name in rules.keys:
         refuse(_array(rows, name).is_null(), "NULL_KEY", f"{name} is NULL")
     for name in rules.sequence_by:
@@ -213,6 +238,17 @@ def _verdict(rules: Rules, rows: pa.Table, arrived_at: datetime) -> tuple[pa.Arr
             detail = f"{name} is more than {rules.max_age} before {arrived_at.isoformat()}"
             refuse(pc.less(times, bound), "TOO_LATE", detail)
     return codes, details
+
+
+def _fields_found(rescued: pa.Array) -> pa.Array:
+    """Return the detail of a record that has fields which it should not have."""
+    found = [
+        None
+        if fields is None
+        else _legible(f"found fields {', '.join(name for name, _ in fields)}")
+        for fields in rescued.to_pylist()
+    ]
+    return pa.array(found, pa.string())
 
 
 def _moved_by(moment: datetime, interval: timedelta | None, sign: int = 1) -> datetime | None:

@@ -33,6 +33,7 @@ SALES = SourceTable(
     stream=StreamSpec("json", "sales/*.jsonl"),
     file="models/_sources.yml",
 )
+STRICT = replace(SALES, stream=StreamSpec("json", "sales/*.jsonl", schema_drift="fail"))
 
 
 class Place:
@@ -52,6 +53,10 @@ class Place:
         landing = Landing(NO_SPARK, tables, self.landing, [source], now=lambda: NOON)
         landing.create_tables()
         landing.land_files(batch_id, {source.relation: list(files)})
+
+    def rows(self, relation: str, *columns: str) -> list[tuple[object, ...]]:
+        found = Warehouse(self.warehouse).read(relation, columns=list(columns)).to_pylist()
+        return sorted((tuple(row.values()) for row in found), key=str)
 
     def forget(self, relation: str) -> None:
         """Leave the batch's manifest and take its rows away: a crash before they were landed."""
@@ -91,15 +96,37 @@ def test_a_file_that_is_gone_before_its_replay_is_noticed(place: Place) -> None:
 
 
 def test_a_source_that_may_not_drift_stops_before_it_lands_anything(place: Place) -> None:
-    strict = replace(SALES, stream=StreamSpec("json", "sales/*.jsonl", schema_drift="fail"))
-    path = place.deliver("1.jsonl", {"sale_id": "a", "amount": 1, "tip": 2})
+    path = place.deliver("1.jsonl", {"sale_id": "a"}, {"sale_id": "b", "tip": 2, "to": 1})
 
-    with pytest.raises(SourceError, match="found fields tip") as caught:
-        place.land(0, path, source=strict)
+    for _ in range(2):
+        with pytest.raises(SourceError, match=r"sales/1\.jsonl:2: found fields tip, to") as caught:
+            place.land(0, path, source=STRICT)
 
-    assert caught.value.code == "SCHEMA_DRIFT"
-    warehouse = Warehouse(place.warehouse)
-    assert warehouse.row_count("bronze.sales", warehouse.version("bronze.sales")) == 0
+        assert caught.value.code == "SCHEMA_DRIFT"
+        assert place.rows("bronze.sales", "sale_id") == []
+        assert place.rows("bronze._dead_letters", "code", "origin", "record", "detail") == [
+            (
+                "SCHEMA_DRIFT",
+                "sales/1.jsonl:2",
+                '{"sale_id": "b", "tip": 2, "to": 1}',
+                "found fields tip, to",
+            )
+        ]
+
+
+def test_dead_letters_of_a_stop_are_taken_back_when_the_batch_lands(place: Place) -> None:
+    path = place.deliver("1.jsonl", {"sale_id": "a"}, {"sale_id": "b", "tip": 2}, {"sale_id": {}})
+    with pytest.raises(SourceError, match="found fields tip"):
+        place.land(0, path, source=STRICT)
+    wider = replace(STRICT, columns=(*STRICT.columns, Column("tip", "int")))
+
+    for _ in range(2):
+        place.land(0, path, source=wider)
+
+        assert place.rows("bronze.sales", "sale_id", "tip") == [("a", None), ("b", 2)]
+        assert place.rows("bronze._dead_letters", "code", "origin") == [
+            ("TYPE_MISMATCH", "sales/1.jsonl:3")
+        ]
 
 
 def test_a_column_declared_with_another_type_is_refused(place: Place) -> None:

@@ -1,0 +1,86 @@
+"""What a micro-batch came to for one source: noted in the commit that landed it, for a replay."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+
+from livemart.engine.tables import Tag, Warehouse
+
+UNKNOWN = -1
+_GENERATION = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """The micro-batch that rows belong to."""
+
+    batch_id: int
+    landed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Records of one source in one batch: produced = landed + superseded + dead_letters."""
+
+    produced: int = 0
+    landed: int = 0
+    superseded: int = 0
+    dead_letters: int = 0
+
+    def with_dead_letters(self, more: int) -> Counts:
+        """Return the counts with records that were refused besides."""
+        return replace(self, produced=self.produced + more, dead_letters=self.dead_letters + more)
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """What a batch came to for one source. `newest_event_time`: of records that were taken, UTC."""
+
+    counts: Counts
+    newest_event_time: datetime | None = None
+
+
+def batch_tag(epoch: str, relation: str, batch_id: int) -> Tag:
+    """Return the tag of a batch's commit to a table."""
+    metadata = {"batch_id": str(batch_id), "relation": relation}
+    return Tag(f"{epoch}/{relation}/{_GENERATION}", batch_id, metadata)
+
+
+def noted(tag: Tag, landed: Landed, deleted: int = 0) -> Tag:
+    """Return the tag with a note.
+
+    Args:
+        tag: of the commit to the landed table.
+        landed: what the batch came to; `counts.landed` is UNKNOWN if only the commit will show it.
+        deleted: records that were taken as deletes: rows of the commit do not show them.
+    """
+    note = {"counts": json.dumps(asdict(landed.counts)), "deleted": str(deleted)}
+    if landed.newest_event_time is not None:
+        note["newest_event_time"] = landed.newest_event_time.isoformat()
+    return Tag(tag.app_id, tag.version, {**tag.metadata, **note})
+
+
+def read_note(warehouse: Warehouse, relation: str, batch_id: int, before: int) -> Landed:
+    """Return what a batch came to for a source that it has committed.
+
+    Args:
+        warehouse: the tables.
+        relation: the landed table.
+        batch_id: the batch.
+        before: the table's version before it.
+    """
+    for version in range(warehouse.version(relation), before, -1):
+        found = warehouse.metadata_of(relation, version)
+        if found.get("batch_id") != str(batch_id) or "counts" not in found:
+            continue
+        counts = Counts(**json.loads(found["counts"]))
+        if counts.landed == UNKNOWN:
+            rows = warehouse.row_count
+            landed = rows(relation, version) - rows(relation, version - 1) + int(found["deleted"])
+            good = counts.produced - counts.dead_letters
+            counts = replace(counts, landed=landed, superseded=good - landed)
+        newest = found.get("newest_event_time")
+        return Landed(counts, datetime.fromisoformat(newest).astimezone(UTC) if newest else None)
+    return Landed(Counts())
