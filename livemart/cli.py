@@ -264,7 +264,9 @@ def status(output: str, limit: int, **flags: Any) -> None:
     with _errors(flags) as settings:
         from livemart.engine.status import read_status, render
 
-        found = read_status(settings.warehouse, every=settings.every, limit=limit)
+        found = read_status(
+            settings.warehouse, every=settings.every, pane=settings.pane, limit=limit
+        )
         click.echo(json.dumps(found.to_json(), indent=2) if output == "json" else render(found))
 
 

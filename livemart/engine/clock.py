@@ -34,6 +34,20 @@ def as_of_for(pane: timedelta, moment: datetime) -> datetime:
     return _ZERO + ((moment - _ZERO) // pane + 1) * pane
 
 
+def skipped_panes(pane: timedelta, before: datetime | None, as_of: datetime | None) -> int:
+    """Return how many panes ended between two snapshots and have none of their own.
+
+    A refresh that takes longer than a pane goes on with the newest `as_of`; nothing is queued.
+
+    >>> noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    >>> skipped_panes(timedelta(minutes=5), noon, noon + timedelta(minutes=15))
+    2
+    """
+    if before is None or as_of is None:
+        return 0
+    return max(0, (as_of - before) // pane - 1)
+
+
 def read_clock(
     warehouse: Warehouse, version: int | None = None, *, relation: str = CLOCK
 ) -> datetime:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from livemart.engine.clock import skipped_panes
 from livemart.engine.tables import Warehouse
 from livemart.errors import LivemartError
 from livemart.intervals import format_interval
@@ -34,7 +35,7 @@ class SourceStatus:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotStatus:
-    """One row of the log, in brief."""
+    """One row of the log, in brief. `skipped_panes`: since the row before, without a snapshot."""
 
     snapshot_id: int
     kind: str
@@ -45,6 +46,7 @@ class SnapshotStatus:
     lag_s: float | None
     rows_changed: int
     rebuilt: tuple[str, ...]
+    skipped_panes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +67,28 @@ class Status:
 
 
 def read_status(
-    warehouse_root: Path, *, every: timedelta, now: datetime | None = None, limit: int = 10
+    warehouse_root: Path,
+    *,
+    every: timedelta,
+    pane: timedelta,
+    now: datetime | None = None,
+    limit: int = 10,
 ) -> Status:
     """Return the status of a warehouse.
 
     Args:
         warehouse_root: root of all tables.
         every: the interval; a published snapshot older than two of them is stale.
+        pane: what `as_of` moves by.
         now: wall clock, UTC.
         limit: how many snapshots to look back.
     """
     now = now or datetime.now(UTC)
     warehouse = Warehouse(warehouse_root)
     log = SnapshotLog(warehouse_root)
-    rows = sorted(log.rows(limit), key=lambda row: row.snapshot_id, reverse=True)
+    # One more than asked for: each is compared with the one before.
+    known = sorted(log.rows(limit + 1), key=lambda row: row.snapshot_id, reverse=True)
+    rows = known[:limit]
     newest = rows[0] if rows else None
     published = log.newest_published()
     staleness = now - published.finished_at if published else None
@@ -90,7 +100,9 @@ def read_status(
         held_by=tuple(sorted(name for name, word in tests.items() if word in ("fail", "error"))),
         warned_by=tuple(sorted(name for name, word in tests.items() if word == "warn")),
         sources=_sources(warehouse, rows, now),
-        snapshots=tuple(map(_brief, rows)),
+        snapshots=tuple(
+            _brief(row, before, pane) for row, before in zip(rows, [*known[1:], None], strict=False)
+        ),
     )
 
 
@@ -120,7 +132,17 @@ def render(status: Status) -> str:
     ]
     if table:
         lines += ["", *_aligned([header, *table])]
-    header = ("snapshot", "kind", "status", "as of", "finished", "took", "lag", "rows changed")
+    header = (
+        "snapshot",
+        "kind",
+        "status",
+        "as of",
+        "finished",
+        "took",
+        "lag",
+        "skipped panes",
+        "rows changed",
+    )
     rows = [
         (
             str(row.snapshot_id),
@@ -130,6 +152,7 @@ def render(status: Status) -> str:
             f"{row.finished_at:%Y-%m-%d %H:%M:%S}",
             f"{row.took_s:.1f} s",
             "-" if row.lag_s is None else f"{row.lag_s:.1f} s",
+            str(row.skipped_panes),
             f"{row.rows_changed:,}"
             + (f" (rebuilt {', '.join(row.rebuilt)})" if row.rebuilt else ""),
         )
@@ -167,7 +190,8 @@ def _source(
     return SourceStatus(relation, landed_at, freshness, count, **sums)
 
 
-def _brief(row: Snapshot) -> SnapshotStatus:
+def _brief(row: Snapshot, before: Snapshot | None, pane: timedelta) -> SnapshotStatus:
+    known = before.as_of if before is not None and row.kind == "refresh" else None
     return SnapshotStatus(
         snapshot_id=row.snapshot_id,
         kind=row.kind,
@@ -182,6 +206,7 @@ def _brief(row: Snapshot) -> SnapshotStatus:
             for unique_id, state in row.models.items()
             if row.kind == "refresh" and state.strategy == "full" and state.reason
         ),
+        skipped_panes=skipped_panes(pane, known, row.as_of),
     )
 
 
