@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 
 
 class LivemartError(Exception):
@@ -61,3 +62,13 @@ class RefreshError(LivemartError):
 
 class PublishError(LivemartError):
     """A snapshot could not be published."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return `, did you mean ...?`, or an empty string.
+
+    >>> nearest("sequence", ("keys", "sequence_by"))
+    ', did you mean sequence_by?'
+    """
+    found = difflib.get_close_matches(word, list(known), n=1)
+    return f", did you mean {found[0]}?" if found else ""

@@ -22,7 +22,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from livemart.errors import ConfigError, ConfigErrors
+from livemart.errors import ConfigError, ConfigErrors, nearest
 from livemart.intervals import parse_interval
 
 _PREFIX = "LIVEMART_"
@@ -195,12 +195,6 @@ def load_settings(
     if errors:
         raise ConfigErrors(errors)
     return settings
-
-
-def nearest(word: str, words: list[str]) -> str:
-    """Return ` (did you mean x?)` for the word of `words` most like `word`, or nothing."""
-    found = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
-    return f" (did you mean {found[0]}?)" if found else ""
 
 
 def _unknown_variables(variables: Mapping[str, str]) -> list[ConfigError]:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.engine.records.schema import RESCUED, RESCUED_TYPE
-from livemart.project.sources import IDENTIFIER
+from livemart.project.declared_columns import IDENTIFIER
 
 
 def new_columns(fields: Iterable[str], known: Sequence[str]) -> list[str]:

@@ -19,13 +19,9 @@ from livemart.project.graph import (
     SourceTable,
     StreamSpec,
 )
-from livemart.project.sources import (
-    Where,
-    model_lines,
-    parse_model_policy,
-    parse_source_spec,
-    source_lines,
-)
+from livemart.project.places import Where, model_lines, source_lines
+from livemart.project.policy import parse_model_policy
+from livemart.project.sources import parse_source_spec
 
 _Lines = Callable[[str], Mapping[tuple[str, ...], int]]
 _NODE_KINDS = ("model", "seed", "snapshot")

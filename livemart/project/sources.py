@@ -1,59 +1,25 @@
-"""`config.meta.livemart`: how a dbt source arrives, and how a model may be refreshed.
+"""`config.meta.livemart` of a source: how its records arrive.
 
 Every mistake is found and reported at once, with its file, line and the nearest valid word.
 """
 
 from __future__ import annotations
 
-import difflib
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from datetime import timedelta
 from pathlib import PurePosixPath
-from typing import Any, get_args
+from typing import Any
 
-import yaml
-
-from livemart.errors import ConfigError
+from livemart.errors import ConfigError, nearest
 from livemart.intervals import parse_interval
-from livemart.project.graph import Column, Policy, StreamSpec
-from livemart.project.types import TYPE_WORDS, TypeSyntaxError, parse_type
+from livemart.project.declared_columns import DeclaredColumns, outer_type
+from livemart.project.graph import Column, StreamSpec
+from livemart.project.places import Mistakes, Where, place_of
 
-RESERVED_COLUMNS = ("_landed_at", "_batch_id", "_origin", "_rescued_data")
-# Names that landed rows are given on their way into a table.
-_INTERNAL_COLUMN = re.compile(
-    r"_(record|record_bytes|(code|detail)_[0-9]+|(old|new)_count|weight|kind|is_delete|rank"
-    r"|position|change_type|operation|copy)"
-)
-IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 FORMATS = ("json", "csv")
 DRIFTS = ("rescue", "evolve", "fail")
-POLICIES: tuple[str, ...] = get_args(Policy)
-
 _KEYS = tuple(each.name for each in fields(StreamSpec))
-# Keys and sequences need types whose values can be compared.
-_UNORDERED = ("array", "map", "struct", "binary")
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    """Where a configuration stands: `file`, what it configures, and the line of each of its keys.
-
-    `lines`: path below the node (("columns", "order_id"), ("meta", "keys")) to its line, from 1.
-    """
-
-    file: str
-    node: str
-    lines: Mapping[tuple[str, ...], int] = field(default_factory=dict)
-
-    def at(self, *path: str) -> str:
-        """Return `file:line: node: key`, with the line of the nearest known parent."""
-        parents = (path[:size] for size in range(len(path), -1, -1))
-        line = next((self.lines[parent] for parent in parents if parent in self.lines), None)
-        place = f"{self.file}:{line}" if line else self.file
-        key = ".".join(("meta.livemart", *path[1:]) if path[:1] == ("meta",) else path)
-        return f"{place}: {self.node}: {key}"
 
 
 def parse_source_spec(
@@ -77,7 +43,7 @@ def parse_source_spec(
         SOURCE_COLUMN_RESERVED, SOURCE_COLUMN_INVALID, SOURCE_KEYS_INCOMPLETE,
         SOURCE_LIMITS_CONFLICT.
     """
-    place = _place(where)
+    place = place_of(where)
     if not isinstance(meta, Mapping):
         mistake = ConfigError(
             "SOURCE_NOT_A_MAPPING",
@@ -85,78 +51,20 @@ def parse_source_spec(
             hint="write keys below it, at least `path: orders/*.jsonl`",
         )
         return None, [mistake]
-    reader = _Reader(meta, columns, place)
-    spec = reader.read(event_time)
-    return (None if reader.mistakes else spec), reader.mistakes
-
-
-def parse_model_policy(meta: object, where: Where | str) -> tuple[Policy, list[ConfigError]]:
-    """Return the refresh policy of a model and every mistake; the only key is `refresh`.
-
-    Args:
-        meta: value of `config.meta.livemart` of a model, or None.
-        where: place of the model, for messages.
-    """
-    place = _place(where)
-    if meta is None:
-        return "auto", []
-    if not isinstance(meta, Mapping):
-        mistake = ConfigError(
-            "MODEL_NOT_A_MAPPING",
-            f"{place.at('meta')}: found {meta!r}",
-            hint="write `livemart: {refresh: auto}`",
-        )
-        return "auto", [mistake]
-    mistakes = [
-        ConfigError(
-            "MODEL_KEY_UNKNOWN",
-            f"{place.at('meta', str(key))}: found key {key}{nearest(str(key), ('refresh',))}",
-            hint="the only key on a model is `refresh`",
-        )
-        for key in meta
-        if key != "refresh"
-    ]
-    policy = meta.get("refresh", "auto")
-    if policy not in POLICIES:
-        mistakes.append(
-            ConfigError(
-                "MODEL_POLICY_UNKNOWN",
-                f"{place.at('meta', 'refresh')}: found {policy}{nearest(str(policy), POLICIES)}",
-                hint=f"write one of {', '.join(POLICIES)}",
-            )
-        )
-        return "auto", mistakes
-    return policy, mistakes
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """Return `, did you mean ...?`, or an empty string.
-
-    >>> nearest("sequence", ("keys", "sequence_by"))
-    ', did you mean sequence_by?'
-    """
-    found = difflib.get_close_matches(word, list(known), n=1)
-    return f", did you mean {found[0]}?" if found else ""
-
-
-def source_lines(text: str, source: str, table: str) -> dict[tuple[str, ...], int]:
-    """Return the line of every key of one source table in a YAML file, for `Where.lines`."""
-    return _node_lines(text, ("sources", source), ("tables", table))
-
-
-def model_lines(text: str, model: str) -> dict[tuple[str, ...], int]:
-    """Return the line of every key of one model in a YAML file, for `Where.lines`."""
-    return _node_lines(text, ("models", model))
+    mistakes = Mistakes(place)
+    spec = _Reader(meta, columns, mistakes).read(event_time)
+    return (None if mistakes.found else spec), mistakes.found
 
 
 class _Reader:
     """Reads one `meta.livemart` and collects what is wrong with it."""
 
-    def __init__(self, meta: Mapping[Any, Any], columns: Sequence[Column], where: Where) -> None:
+    def __init__(
+        self, meta: Mapping[Any, Any], columns: Sequence[Column], mistakes: Mistakes
+    ) -> None:
         self._meta = meta
-        self._columns = {column.name: column for column in columns}
-        self._where = where
-        self.mistakes: list[ConfigError] = []
+        self._columns = DeclaredColumns(columns, mistakes)
+        self._refuse = mistakes.refuse
 
     def read(self, event_time: str | None) -> StreamSpec:
         for key in self._meta:
@@ -167,7 +75,7 @@ class _Reader:
                     f"found key {key}{nearest(str(key), _KEYS)}",
                     f"the keys are {', '.join(_KEYS)}",
                 )
-        self._check_columns()
+        self._columns.check()
         spec = StreamSpec(
             format=self._word("format", FORMATS, "json"),  # type: ignore[arg-type]
             path=self._path(),
@@ -183,9 +91,6 @@ class _Reader:
         )
         self._check_together(spec, event_time)
         return spec
-
-    def _refuse(self, code: str, path: tuple[str, ...], found: str, hint: str) -> None:
-        self.mistakes.append(ConfigError(code, f"{self._where.at(*path)}: {found}", hint=hint))
 
     def _invalid(self, key: str, hint: str) -> None:
         self._refuse("SOURCE_VALUE_INVALID", ("meta", key), f"found {self._meta[key]!r}", hint)
@@ -230,26 +135,10 @@ class _Reader:
         if key in self._meta and not names:
             self._invalid(key, f"name at least one column, or leave {key} out")
         for name in names:
-            self._declared(name, ("meta", key))
+            self._columns.require_ordered(name, ("meta", key))
         if len(set(names)) < len(names):
             self._invalid(key, "name each column once")
         return tuple(names)
-
-    def _declared(self, name: str, path: tuple[str, ...]) -> None:
-        if name not in self._columns:
-            self._refuse(
-                "SOURCE_COLUMN_UNKNOWN",
-                path,
-                f"found column {name}{nearest(name, self._columns)}",
-                "declare it under `columns` with its data_type, or name one that is declared",
-            )
-        elif (kind := self._columns[name].data_type) and _outer(kind) in _UNORDERED:
-            self._refuse(
-                "SOURCE_COLUMN_INVALID",
-                path,
-                f"found column {name} of type {kind}",
-                "choose a column whose values can be compared: a number, a string, a time",
-            )
 
     def _condition(self) -> str | None:
         value = self._meta.get("apply_as_deletes")
@@ -276,11 +165,11 @@ class _Reader:
             self._invalid("apply_as_deletes", "use only columns of the row itself")
         for column in tree.find_all(exp.Column):
             name = str(column.parts[0].name)
-            if name.lower() not in (known.lower() for known in self._columns):
+            if name.lower() not in (known.lower() for known in self._columns.by_name):
                 self._refuse(
                     "SOURCE_COLUMN_UNKNOWN",
                     ("meta", "apply_as_deletes"),
-                    f"found column {name}{nearest(name, self._columns)}",
+                    f"found column {name}{nearest(name, self._columns.by_name)}",
                     "use columns that are declared under `columns`",
                 )
         return value
@@ -318,68 +207,6 @@ class _Reader:
             return None
         return int(value)
 
-    def _check_columns(self) -> None:
-        seen: dict[str, str] = {}
-        for name, column in self._columns.items():
-            path = ("columns", name)
-            if name.lower() in RESERVED_COLUMNS:
-                self._refuse(
-                    "SOURCE_COLUMN_RESERVED",
-                    path,
-                    f"found column {name}",
-                    f"landing adds {', '.join(RESERVED_COLUMNS)} itself: do not declare them",
-                )
-            elif _INTERNAL_COLUMN.fullmatch(name.lower()):
-                self._refuse(
-                    "SOURCE_COLUMN_RESERVED",
-                    path,
-                    f"found column {name}",
-                    "landing works with a column of this name: choose another",
-                )
-            elif not IDENTIFIER.fullmatch(name):
-                self._refuse(
-                    "SOURCE_COLUMN_INVALID",
-                    path,
-                    f"found {name!r}",
-                    "use letters, digits and _, and do not start with a digit",
-                )
-            if name.lower() in seen:
-                self._refuse(
-                    "SOURCE_COLUMN_INVALID",
-                    path,
-                    f"found {name} beside {seen[name.lower()]}",
-                    "Spark does not tell columns apart by case: keep one of them",
-                )
-            seen[name.lower()] = name
-            self._check_type(column)
-        if not self._columns:
-            self._refuse(
-                "SOURCE_COLUMN_INVALID",
-                ("columns",),
-                "no columns",
-                "declare each column with its data_type: they are the schema",
-            )
-
-    def _check_type(self, column: Column) -> None:
-        path = ("columns", column.name, "data_type")
-        if not column.data_type:
-            self._refuse(
-                "SOURCE_COLUMN_INVALID",
-                path,
-                "no data_type",
-                "declare a Spark type: string, bigint, decimal(10,2), timestamp, array<...>",
-            )
-            return
-        try:
-            parse_type(column.data_type)
-        except TypeSyntaxError as error:
-            self._refuse(
-                "SOURCE_COLUMN_INVALID",
-                path,
-                f"{column.data_type}: {error}{nearest(error.word.lower(), TYPE_WORDS)}",
-                "declare a Spark type: string, bigint, decimal(10,2), timestamp, array<...>",
-            )
-
     def _check_together(self, spec: StreamSpec, event_time: str | None) -> None:
         if spec.keys and not spec.sequence_by and "sequence_by" not in self._meta:
             self._refuse(
@@ -415,79 +242,19 @@ class _Reader:
                 )
 
     def _check_event_time(self, event_time: str) -> None:
-        if event_time not in self._columns:
+        if event_time not in self._columns.by_name:
             self._refuse(
                 "SOURCE_COLUMN_UNKNOWN",
                 ("event_time",),
-                f"found column {event_time}{nearest(event_time, self._columns)}",
+                f"found column {event_time}{nearest(event_time, self._columns.by_name)}",
                 "name a declared column of type timestamp",
             )
             return
-        kind = self._columns[event_time].data_type
-        if kind and _outer(kind) not in ("timestamp", "timestamp_ltz", "timestamp_ntz", "date"):
+        kind = self._columns.by_name[event_time].data_type
+        if kind and outer_type(kind) not in ("timestamp", "timestamp_ltz", "timestamp_ntz", "date"):
             self._refuse(
                 "SOURCE_COLUMN_INVALID",
                 ("event_time",),
                 f"found column {event_time} of type {kind}",
                 "name a column of type timestamp",
             )
-
-
-def _place(where: Where | str) -> Where:
-    if isinstance(where, Where):
-        return where
-    file, _, node = where.partition(": ")
-    return Where(file, node)
-
-
-def _outer(data_type: str) -> str:
-    return re.split(r"[<(\s]", data_type.strip().lower(), maxsplit=1)[0]
-
-
-def _node_lines(text: str, *steps: tuple[str, str]) -> dict[tuple[str, ...], int]:
-    try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError:
-        return {}
-    for group, name in steps:
-        node = _named(_child(node, group), name)
-    if node is None:
-        return {}
-    lines: dict[tuple[str, ...], int] = {(): node.start_mark.line + 1}
-    for column in getattr(_child(node, "columns"), "value", []):
-        name_node = _child(column, "name")
-        if name_node is not None:
-            lines["columns", str(name_node.value)] = column.start_mark.line + 1
-    config = _child(node, "config")
-    for place in (node, config):
-        for key, value in _pairs(place):
-            lines.setdefault((key.value,), key.start_mark.line + 1)
-            if key.value == "meta":
-                lines |= _meta_lines(value)
-    return lines
-
-
-def _meta_lines(meta: yaml.Node) -> dict[tuple[str, ...], int]:
-    lines: dict[tuple[str, ...], int] = {}
-    for key, value in _pairs(meta):
-        if key.value == "livemart":
-            lines["meta",] = key.start_mark.line + 1
-            for inner, _ in _pairs(value):
-                lines["meta", str(inner.value)] = inner.start_mark.line + 1
-    return lines
-
-
-def _pairs(node: yaml.Node | None) -> list[tuple[Any, Any]]:
-    return list(node.value) if isinstance(node, yaml.MappingNode) else []
-
-
-def _child(node: yaml.Node | None, name: str) -> yaml.Node | None:
-    return next((value for key, value in _pairs(node) if key.value == name), None)
-
-
-def _named(node: yaml.Node | None, name: str) -> yaml.Node | None:
-    for item in node.value if isinstance(node, yaml.SequenceNode) else []:
-        found = _child(item, "name")
-        if found is not None and found.value == name:
-            return item  # type: ignore[no-any-return]
-    return None

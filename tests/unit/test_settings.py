@@ -68,9 +68,9 @@ def test_all_mistakes_are_reported_at_once_with_place_and_nearest_word(tmp_path:
     text = str(raised.value)
     assert len(raised.value.errors) == 5
     assert "UNKNOWN_SETTING: environment: found LIVEMART_WAREHOSE" in text
-    assert "livemart.yml:2: clok: unknown setting (did you mean clock?)" in text
+    assert "livemart.yml:2: clok: unknown setting, did you mean clock?" in text
     assert "WRONG_SETTING: livemart.yml:3: memory: found 'lots'" in text
-    assert "WRONG_SETTING: LIVEMART_LANE: found 'smal' (did you mean small?)" in text
+    assert "WRONG_SETTING: LIVEMART_LANE: found 'smal', did you mean small?" in text
     assert "WRONG_SETTING: --every: found 'soon'" in text
 
 

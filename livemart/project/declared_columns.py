@@ -1,0 +1,113 @@
+"""The columns that a source declares: they are its schema, so names and types must hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from livemart.errors import nearest
+from livemart.project.graph import Column
+from livemart.project.places import Mistakes
+from livemart.project.types import TYPE_WORDS, TypeSyntaxError, parse_type
+
+RESERVED_COLUMNS = ("_landed_at", "_batch_id", "_origin", "_rescued_data")
+# Names that landed rows are given on their way into a table.
+_INTERNAL_COLUMN = re.compile(
+    r"_(record|record_bytes|(code|detail)_[0-9]+|(old|new)_count|weight|kind|is_delete|rank"
+    r"|position|change_type|operation|copy)"
+)
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_UNORDERED = ("array", "map", "struct", "binary")
+
+
+class DeclaredColumns:
+    """The columns of one source table; what is wrong with them goes to `mistakes`."""
+
+    def __init__(self, columns: Sequence[Column], mistakes: Mistakes) -> None:
+        self.by_name = {column.name: column for column in columns}
+        self._mistakes = mistakes
+
+    def check(self) -> None:
+        """Find what is wrong with names and types."""
+        seen: dict[str, str] = {}
+        for name, column in self.by_name.items():
+            path = ("columns", name)
+            if name.lower() in RESERVED_COLUMNS:
+                self._mistakes.refuse(
+                    "SOURCE_COLUMN_RESERVED",
+                    path,
+                    f"found column {name}",
+                    f"landing adds {', '.join(RESERVED_COLUMNS)} itself: do not declare them",
+                )
+            elif _INTERNAL_COLUMN.fullmatch(name.lower()):
+                self._mistakes.refuse(
+                    "SOURCE_COLUMN_RESERVED",
+                    path,
+                    f"found column {name}",
+                    "landing works with a column of this name: choose another",
+                )
+            elif not IDENTIFIER.fullmatch(name):
+                self._mistakes.refuse(
+                    "SOURCE_COLUMN_INVALID",
+                    path,
+                    f"found {name!r}",
+                    "use letters, digits and _, and do not start with a digit",
+                )
+            if name.lower() in seen:
+                self._mistakes.refuse(
+                    "SOURCE_COLUMN_INVALID",
+                    path,
+                    f"found {name} beside {seen[name.lower()]}",
+                    "Spark does not tell columns apart by case: keep one of them",
+                )
+            seen[name.lower()] = name
+            self._check_type(column)
+        if not self.by_name:
+            self._mistakes.refuse(
+                "SOURCE_COLUMN_INVALID",
+                ("columns",),
+                "no columns",
+                "declare each column with its data_type: they are the schema",
+            )
+
+    def _check_type(self, column: Column) -> None:
+        path = ("columns", column.name, "data_type")
+        if not column.data_type:
+            self._mistakes.refuse(
+                "SOURCE_COLUMN_INVALID",
+                path,
+                "no data_type",
+                "declare a Spark type: string, bigint, decimal(10,2), timestamp, array<...>",
+            )
+            return
+        try:
+            parse_type(column.data_type)
+        except TypeSyntaxError as error:
+            self._mistakes.refuse(
+                "SOURCE_COLUMN_INVALID",
+                path,
+                f"{column.data_type}: {error}{nearest(error.word.lower(), TYPE_WORDS)}",
+                "declare a Spark type: string, bigint, decimal(10,2), timestamp, array<...>",
+            )
+
+    def require_ordered(self, name: str, path: tuple[str, ...]) -> None:
+        """Find what keeps a column, named at `path`, from being a key or a sequence."""
+        if name not in self.by_name:
+            self._mistakes.refuse(
+                "SOURCE_COLUMN_UNKNOWN",
+                path,
+                f"found column {name}{nearest(name, self.by_name)}",
+                "declare it under `columns` with its data_type, or name one that is declared",
+            )
+        elif (kind := self.by_name[name].data_type) and outer_type(kind) in _UNORDERED:
+            self._mistakes.refuse(
+                "SOURCE_COLUMN_INVALID",
+                path,
+                f"found column {name} of type {kind}",
+                "choose a column whose values can be compared: a number, a string, a time",
+            )
+
+
+def outer_type(data_type: str) -> str:
+    """Return the first word of a type: `array` of `array<string>`."""
+    return re.split(r"[<(\s]", data_type.strip().lower(), maxsplit=1)[0]

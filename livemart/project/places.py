@@ -1,0 +1,110 @@
+"""Where a configuration stands: the file, and the line of each key in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from livemart.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where a configuration stands: `file`, what it configures, and the line of each of its keys.
+
+    `lines`: path below the node (("columns", "order_id"), ("meta", "keys")) to its line, from 1.
+    """
+
+    file: str
+    node: str
+    lines: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+
+    def at(self, *path: str) -> str:
+        """Return `file:line: node: key`, with the line of the nearest known parent."""
+        parents = (path[:size] for size in range(len(path), -1, -1))
+        line = next((self.lines[parent] for parent in parents if parent in self.lines), None)
+        place = f"{self.file}:{line}" if line else self.file
+        key = ".".join(("meta.livemart", *path[1:]) if path[:1] == ("meta",) else path)
+        return f"{place}: {self.node}: {key}"
+
+
+class Mistakes:
+    """What is wrong with one configuration, each mistake with its place."""
+
+    def __init__(self, where: Where) -> None:
+        self._where = where
+        self.found: list[ConfigError] = []
+
+    def refuse(self, code: str, path: tuple[str, ...], found: str, hint: str) -> None:
+        """Note what was found at `path`, and what to write instead."""
+        self.found.append(ConfigError(code, f"{self._where.at(*path)}: {found}", hint=hint))
+
+
+def place_of(where: Where | str) -> Where:
+    """Return a place; a string is file and node in one."""
+    if isinstance(where, Where):
+        return where
+    file, _, node = where.partition(": ")
+    return Where(file, node)
+
+
+def source_lines(text: str, source: str, table: str) -> dict[tuple[str, ...], int]:
+    """Return the line of every key of one source table in a YAML file, for `Where.lines`."""
+    return _node_lines(text, ("sources", source), ("tables", table))
+
+
+def model_lines(text: str, model: str) -> dict[tuple[str, ...], int]:
+    """Return the line of every key of one model in a YAML file, for `Where.lines`."""
+    return _node_lines(text, ("models", model))
+
+
+def _node_lines(text: str, *steps: tuple[str, str]) -> dict[tuple[str, ...], int]:
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError:
+        return {}
+    for group, name in steps:
+        node = _named(_child(node, group), name)
+    if node is None:
+        return {}
+    lines: dict[tuple[str, ...], int] = {(): node.start_mark.line + 1}
+    for column in getattr(_child(node, "columns"), "value", []):
+        name_node = _child(column, "name")
+        if name_node is not None:
+            lines["columns", str(name_node.value)] = column.start_mark.line + 1
+    config = _child(node, "config")
+    for place in (node, config):
+        for key, value in _pairs(place):
+            lines.setdefault((key.value,), key.start_mark.line + 1)
+            if key.value == "meta":
+                lines |= _meta_lines(value)
+    return lines
+
+
+def _meta_lines(meta: yaml.Node) -> dict[tuple[str, ...], int]:
+    lines: dict[tuple[str, ...], int] = {}
+    for key, value in _pairs(meta):
+        if key.value == "livemart":
+            lines["meta",] = key.start_mark.line + 1
+            for inner, _ in _pairs(value):
+                lines["meta", str(inner.value)] = inner.start_mark.line + 1
+    return lines
+
+
+def _pairs(node: yaml.Node | None) -> list[tuple[Any, Any]]:
+    return list(node.value) if isinstance(node, yaml.MappingNode) else []
+
+
+def _child(node: yaml.Node | None, name: str) -> yaml.Node | None:
+    return next((value for key, value in _pairs(node) if key.value == name), None)
+
+
+def _named(node: yaml.Node | None, name: str) -> yaml.Node | None:
+    for item in node.value if isinstance(node, yaml.SequenceNode) else []:
+        found = _child(item, "name")
+        if found is not None and found.value == name:
+            return item  # type: ignore[no-any-return]
+    return None
