@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from livemart.errors import RefreshError
-from livemart.project.dbt import NodeResult
 from livemart.project.graph import Project
+from livemart.project.nodes import NodeResult
 
 
 def _without_plan(message: str) -> str:

@@ -14,7 +14,7 @@ from livemart.engine.jars import delta_jars
 from livemart.engine.lock import who_holds
 from livemart.engine.session import session_settings
 from livemart.engine.terminal import TERMINAL
-from livemart.project.dbt import find_profiles
+from livemart.project.profiles import find_profiles
 from livemart.settings import Settings
 
 

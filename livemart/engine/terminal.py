@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from livemart.engine.connect import connect_url
 from livemart.engine.lock import hold_warehouse, runner_lives, who_holds
-from livemart.project.dbt import attach, is_attached
+from livemart.project.dbt_attachment import attach, is_attached
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,4 +1,4 @@
-"""The only module that imports dbt: parse, compile and run a project, in this process.
+"""Parse, compile and run a project with dbt, in this process.
 
 dbt's runner keeps its state in globals of the process: one invocation at a time, whoever asks.
 """
@@ -6,17 +6,18 @@ dbt's runner keeps its state in globals of the process: one invocation at a time
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from livemart.errors import ConfigError, ConfigErrors
+from livemart.project.dbt_attachment import attached
 from livemart.project.graph import Project
 from livemart.project.manifest import read_manifest
+from livemart.project.nodes import NodeProgress, NodeResult, node_progress, node_result
+from livemart.project.profiles import find_profiles
 from livemart.project.statements import (
     CompilingCursor,
     Connection,
@@ -30,39 +31,7 @@ if TYPE_CHECKING:
     from dbt.cli.main import dbtRunnerResult
     from pyspark.sql import SparkSession
 
-NodeStatus = Literal["success", "warn", "error", "skipped"]
-MACROS = Path(__file__).with_name("spark_macros")
-_PACKAGE = "livemart_spark"
-_WAREHOUSE = "LIVEMART_WAREHOUSE"  # read by the macros
 _ONE_INVOCATION = threading.RLock()
-_STATUS: Mapping[str, NodeStatus] = {
-    "success": "success",
-    "pass": "success",
-    "no-op": "success",
-    "warn": "warn",
-    "skipped": "skipped",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class NodeResult:
-    """What became of one node. `failures` counts the rows a data test found, else None."""
-
-    unique_id: str
-    name: str
-    kind: str
-    status: NodeStatus
-    message: str
-    took_ms: int
-    failures: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class NodeProgress:
-    """One node began or ended. `status` is None when it began."""
-
-    unique_id: str
-    status: NodeStatus | None
 
 
 class Dbt:
@@ -165,7 +134,7 @@ class Dbt:
         ended = getattr(result.result, "results", None)
         if ended is None:
             raise _failed(str(result.exception), self.project_dir)
-        return {item.unique_id: item for item in map(_node_result, ended)}
+        return {item.unique_id: item for item in map(node_result, ended)}
 
     def selection(self, select: Sequence[str] = (), exclude: Sequence[str] = ()) -> frozenset[str]:
         """Return the unique ids of the models, seeds and dbt snapshots that a selection names.
@@ -226,12 +195,8 @@ class Dbt:
         return result
 
     def _on_event(self, event: Any) -> None:
-        if self._progress is None or event.info.name not in ("NodeStart", "NodeFinished"):
-            return
-        node = event.data.node_info
-        ended = event.info.name == "NodeFinished"
-        status = _STATUS.get(str(node.node_status), "error") if ended else None
-        self._progress(NodeProgress(str(node.unique_id), status))
+        if self._progress is not None and (progress := node_progress(event)) is not None:
+            self._progress(progress)
 
     def _target_schema(self) -> str:
         from dbt.config.runtime import load_profile
@@ -263,62 +228,6 @@ class Dbt:
             yield
 
 
-@contextmanager
-def attached(connection: Connection, warehouse: Path | None) -> Iterator[None]:
-    """Let dbt-spark open `connection`, know livemart's macros, and report every compile error."""
-    from dbt.adapters.spark import session as spark_session
-    from dbt.task.compile import CompileTask
-
-    _know_macros()
-    before = os.environ.get(_WAREHOUSE)
-    if warehouse is not None:
-        os.environ[_WAREHOUSE] = str(warehouse)
-    try:
-        with (
-            _replaced(spark_session, "Connection", connection),
-            _replaced(CompileTask, "raise_on_first_error", lambda task: False),
-        ):
-            yield
-    finally:
-        if before is not None:
-            os.environ[_WAREHOUSE] = before
-        else:
-            os.environ.pop(_WAREHOUSE, None)
-
-
-def attach(session: SessionFactory, warehouse: Path) -> None:
-    """Let the dbt of this process work on `warehouse` through `session`, for good."""
-    from dbt.adapters.spark import session as spark_session
-    from dbt_common.context import get_invocation_context
-
-    _know_macros()
-    # dbt has copied the environment before it calls a plugin.
-    environment: Any = get_invocation_context().env
-    environment[_WAREHOUSE] = str(warehouse)
-    module: Any = spark_session
-    module.Connection = Connection(lambda parameters: SparkCursor(session, parameters))
-
-
-def is_attached() -> bool:
-    """Return True if the dbt of this process opens livemart's connections already."""
-    from dbt.adapters.spark import session as spark_session
-
-    return isinstance(spark_session.Connection, Connection)
-
-
-def _know_macros() -> None:
-    """Add livemart's macros to those that come with dbt, once."""
-    from dbt.adapters.factory import FACTORY
-
-    factory: Any = FACTORY
-    if _PACKAGE in factory.packages:
-        return
-    factory.packages[_PACKAGE] = MACROS
-    names = factory.get_adapter_package_names
-    # The first of dbt's internal packages wins; the project's own macros beat them all.
-    factory.get_adapter_package_names = lambda name: [_PACKAGE, *names(name)]
-
-
 def _once(session: SessionFactory) -> SessionFactory:
     """Return a session of dbt's own beside that of `session`, made at the first call.
 
@@ -337,55 +246,6 @@ def _once(session: SessionFactory) -> SessionFactory:
     return own
 
 
-@contextmanager
-def _replaced(owner: Any, name: str, value: object) -> Iterator[None]:
-    before = getattr(owner, name)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        setattr(owner, name, before)
-
-
-def load_project(
-    project_dir: Path,
-    profiles_dir: Path | None = None,
-    *,
-    target: str | None = None,
-    vars: Mapping[str, object] | None = None,
-    session: SessionFactory | None = None,
-) -> Project:
-    """Parse and compile a project; see `Dbt.load`."""
-    return Dbt(project_dir, profiles_dir, target=target, vars=vars, session=session).load()
-
-
-def find_profiles(project_dir: Path, profiles_dir: Path | None) -> Path | None:
-    """Return the folder of `profiles.yml`, or None to leave the search to dbt.
-
-    Raises:
-        ConfigError: PROFILES_NOT_FOUND, if `profiles_dir` has none; DBT_PROJECT_NOT_FOUND, if
-            `project_dir` is no dbt project.
-    """
-    if not (project_dir / "dbt_project.yml").is_file():
-        raise ConfigError(
-            "DBT_PROJECT_NOT_FOUND",
-            f"{project_dir}: no dbt_project.yml",
-            hint="name the folder of a dbt project with --project-dir",
-        )
-    if profiles_dir is not None:
-        if not (profiles_dir / "profiles.yml").is_file():
-            raise ConfigError(
-                "PROFILES_NOT_FOUND",
-                f"--profiles-dir {profiles_dir}: no profiles.yml",
-                hint="name the folder that holds profiles.yml",
-            )
-        return profiles_dir.resolve()
-    for folder in (project_dir / "profiles", project_dir):
-        if (folder / "profiles.yml").is_file():
-            return folder.resolve()
-    return None
-
-
 def _close_logs() -> None:
     """Close the log file of an invocation, which dbt leaves to the garbage collector."""
     from dbt_common.events.event_manager_client import cleanup_event_logger, get_event_manager
@@ -396,18 +256,6 @@ def _close_logs() -> None:
             handler.close()
             logger._python_logger.removeHandler(handler)
     cleanup_event_logger()
-
-
-def _node_result(result: Any) -> NodeResult:
-    return NodeResult(
-        unique_id=result.node.unique_id,
-        name=result.node.name,
-        kind=str(getattr(result.node.resource_type, "value", result.node.resource_type)),
-        status=_STATUS.get(str(result.status), "error"),
-        message=str(result.message or ""),
-        took_ms=round(result.execution_time * 1000),
-        failures=result.failures,
-    )
 
 
 def _failed(message: str, project_dir: Path) -> ConfigError:

@@ -17,7 +17,8 @@ from demo.market import Market
 from livemart.engine.catalog import register
 from livemart.engine.jars import delta_jars
 from livemart.engine.session import create_session
-from livemart.project.dbt import Dbt, NodeResult
+from livemart.project.dbt import Dbt
+from livemart.project.nodes import NodeResult
 from tests.equivalence import oracle
 
 ROOT = Path(__file__).parents[2]

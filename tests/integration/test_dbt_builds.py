@@ -12,8 +12,9 @@ import pytest
 from deltalake import DeltaTable
 
 from livemart.engine.catalog import name_of, register, save_views
-from livemart.project.dbt import Dbt, NodeProgress
+from livemart.project.dbt import Dbt
 from livemart.project.graph import Project
+from livemart.project.nodes import NodeProgress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

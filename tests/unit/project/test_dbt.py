@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from livemart.errors import ConfigError, ConfigErrors
-from livemart.project.dbt import Dbt, find_profiles, load_project
+from livemart.project.dbt import Dbt
 from livemart.project.graph import Column, DataTest, Project
+from livemart.project.profiles import find_profiles
 
 _JAFFLE = Path(__file__).parents[2] / "projects" / "jaffle"
 
@@ -135,7 +136,7 @@ def test_other_rows_of_a_seed_are_another_checksum(jaffle: Path, project: Projec
     with (jaffle / "seeds" / "raw_orders.csv").open("a") as file:
         file.write("5,1,2026-01-04 00:00:00.000000,placed,13\n")
 
-    changed = load_project(jaffle).models
+    changed = Dbt(jaffle).load().models
 
     differing = {
         unique_id
@@ -146,7 +147,7 @@ def test_other_rows_of_a_seed_are_another_checksum(jaffle: Path, project: Projec
 
 
 def test_vars_change_the_compiled_code(jaffle: Path) -> None:
-    project = load_project(jaffle, vars={"smallest_amount": 7})
+    project = Dbt(jaffle, vars={"smallest_amount": 7}).load()
 
     assert "amount >= 7" in _code(project, "order_payments")
 
@@ -179,7 +180,7 @@ def test_dbt_mistakes_are_reported_in_its_own_words(
     spoil(jaffle)
 
     with pytest.raises(ConfigError) as caught:
-        load_project(jaffle)
+        Dbt(jaffle).load()
 
     assert caught.value.code == "DBT_FAILED"
     assert [word for word in words if word not in str(caught.value)] == []
@@ -204,7 +205,7 @@ def test_mistakes_for_livemart_are_reported_together_with_their_lines(jaffle: Pa
     customers.write_text(customers.read_text().replace("'full'", "'fulll'"))
 
     with pytest.raises(ConfigErrors) as caught:
-        load_project(jaffle)
+        Dbt(jaffle).load()
 
     codes = [error.code for error in caught.value.errors]
     assert codes == ["SOURCE_KEY_UNKNOWN", "MODEL_POLICY_UNKNOWN"]
@@ -227,7 +228,7 @@ def test_a_source_that_says_how_it_arrives_is_a_stream_and_the_clock_is_none(jaf
         "    tables: [{name: clock, columns: [{name: as_of, data_type: timestamp}]}]\n"
     )
 
-    project = load_project(jaffle)
+    project = Dbt(jaffle).load()
 
     events = project.sources["source.jaffle.raw.events"]
     assert events.stream is not None
@@ -243,7 +244,7 @@ def test_a_model_that_asks_the_database_needs_spark(jaffle: Path) -> None:
     )
 
     with pytest.raises(ConfigError) as caught:
-        load_project(jaffle)
+        Dbt(jaffle).load()
 
     assert caught.value.code == "DBT_NEEDS_SPARK"
 
@@ -253,7 +254,7 @@ def test_another_connection_method_is_refused(jaffle: Path) -> None:
     profiles.write_text(profiles.read_text().replace("method: session", "method: odbc"))
 
     with pytest.raises(ConfigError) as caught:
-        load_project(jaffle)
+        Dbt(jaffle).load()
 
     assert caught.value.code in ("PROFILE_NOT_SESSION", "DBT_FAILED")
 
