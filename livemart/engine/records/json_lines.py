@@ -26,7 +26,7 @@ from livemart.engine.records.reader import (
     to_rows,
 )
 from livemart.engine.records.schema import RESCUED, RESCUED_TYPE
-from livemart.engine.records.values import Number
+from livemart.engine.records.written import Number
 from livemart.engine.sources.files import line_size
 
 MAX_NESTING = 64

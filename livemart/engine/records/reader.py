@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.engine.records.schema import ORIGIN, RESCUED, RESCUED_TYPE, RecordSchema
-from livemart.engine.records.values import Convert, MisfitError, Rescued, compact, converter
+from livemart.engine.records.values import converter
+from livemart.engine.records.written import Convert, MisfitError, Rescued, compact
 from livemart.engine.sources.files import line_size
 from livemart.project.graph import SourceTable
 

@@ -1,0 +1,52 @@
+"""Values as they were written, before they have a type, and the refusal of those that fit none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+# Unknown fields of nested structs are rescued under their path, such as items[0].note.
+Rescued = dict[str, str | None]
+Convert = Callable[[Any, str, Rescued], Any]
+
+
+class Number(str):
+    """A JSON number as it was written: no float ever stands between the text and a decimal."""
+
+    __slots__ = ()
+
+
+class MisfitError(ValueError):
+    """A value that does not fit its declared type. `code` is the dead letter's reason."""
+
+    code = "TYPE_MISMATCH"
+
+
+def compact(value: object) -> str | None:
+    """Return a value as it is kept in `_rescued_data`: strings as they are, the rest as JSON."""
+    if value is None or type(value) is str:
+        return value
+    return _json(value)
+
+
+def misfit(path: str, value: object, kind: object) -> MisfitError:
+    """Return the refusal of a value at a path for a type."""
+    shown = compact(value) or "null"
+    shown = shown if len(shown) <= 80 else f"{shown[:80]}... ({len(shown)} characters)"
+    quoted = json.dumps(shown, ensure_ascii=False) if type(value) is str else shown
+    return MisfitError(f"{path}: {quoted} does not fit {kind}")
+
+
+def _json(value: object) -> str:
+    """Write JSON with numbers as they were written."""
+    match value:
+        case Number():
+            return str(value)
+        case dict():
+            inner = ",".join(f"{_json(key)}:{_json(item)}" for key, item in value.items())
+            return f"{{{inner}}}"
+        case list():
+            return f"[{','.join(map(_json, value))}]"
+        case _:
+            return json.dumps(value, ensure_ascii=False)
