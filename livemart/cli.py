@@ -1,79 +1,34 @@
-"""The commands: they read flags, call one function, and turn what comes back into text.
-
-Exit codes: 0 ok; 1 a check or a model failed, or the snapshot is held; 2 a wrong use, configuration
-or state; 130 and 143 after SIGINT and SIGTERM.
-"""
+"""The commands: they read flags, call one function, and turn what comes back into text."""
 
 from __future__ import annotations
 
 import json
 import sys
-import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from livemart import __version__
-from livemart.errors import LivemartError
-from livemart.settings import Settings, load_settings
+from livemart.endings import finish, interruptible, reported_errors
+from livemart.flags import (
+    ADDRESS,
+    OUTPUT,
+    PLACES,
+    PROJECT,
+    RUNNING,
+    SELECTION,
+    STORE,
+    json_or_text,
+    with_flags,
+)
+from livemart.settings import Settings
 
 if TYPE_CHECKING:
-    from livemart.engine.batch import Outcome
     from livemart.engine.interrupts import Interrupts
-    from livemart.engine.pipeline import Pass, Pipeline
+    from livemart.engine.pipeline import Pipeline
     from livemart.engine.runtime import Runtime
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-_PROJECT = (
-    click.option("--project-dir", metavar="DIR", help="Folder of dbt_project.yml. [default: .]"),
-    click.option("--profiles-dir", metavar="DIR", help="Folder of profiles.yml."),
-    click.option("--target", "-t", metavar="NAME", help="Target of the dbt profile."),
-    click.option("--vars", metavar="YAML", help="Variables for dbt, as a YAML mapping."),
-)
-_PLACES = (
-    click.option("--warehouse", metavar="DIR", help="Root of all tables. [default: ./warehouse]"),
-    click.option(
-        "--landing", metavar="DIR", help="Where records arrive as files. [default: ./landing]"
-    ),
-)
-_ADDRESS = (
-    click.option("--host", metavar="ADDRESS", help="Where to listen. [default: 127.0.0.1]"),
-    click.option("--port", metavar="PORT", help="[default: 8000]"),
-)
-_SELECTION = (
-    click.option("--select", "-s", multiple=True, metavar="NAME", help="Models, as dbt selects."),
-    click.option("--exclude", multiple=True, metavar="NAME", help="Models to leave out."),
-)
-_OUTPUT = (
-    click.option("--log-format", type=click.Choice(["text", "json"]), help="Form of log events."),
-    click.option("--debug", is_flag=True, default=None, help="Show tracebacks and details."),
-)
-_RUNNING = (
-    click.option("--as-of", metavar="TIME", help="The snapshot's now, instead of the clock (UTC)."),
-    click.option("--clock", metavar="wall|event_time", help="What moves as_of. [default: wall]"),
-)
-_STORE = (
-    click.option(
-        "--store",
-        metavar="URL",
-        help="Serving store: sqlite:///file.db, postgresql://..., or none. [default: in warehouse]",
-    ),
-)
-_json_or_text = click.option(
-    "--output", type=click.Choice(["text", "json"]), default="text", help="Form of the answer."
-)
-
-
-def _with(*groups: tuple[Callable[[Any], Any], ...]) -> Callable[[Command], Command]:
-    def decorate(command: Command) -> Command:
-        for option in reversed([option for group in groups for option in group]):
-            command = option(command)
-        return command
-
-    return decorate
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -83,7 +38,7 @@ def cli() -> None:
 
 
 @cli.command()
-@_with(_PROJECT, _PLACES, _STORE, _RUNNING, _SELECTION, _OUTPUT)
+@with_flags(PROJECT, PLACES, STORE, RUNNING, SELECTION, OUTPUT)
 @click.option(
     "--new-epoch",
     is_flag=True,
@@ -97,47 +52,47 @@ def build(new_epoch: bool, **flags: Any) -> None:
     with _run(flags) as (runtime, pipeline, _):
         settings = runtime.settings
         if not (settings.select or settings.exclude):
-            _finish(pipeline.build(new_epoch=new_epoch))
+            finish(pipeline.build(new_epoch=new_epoch))
         if new_epoch:
             raise click.UsageError(
                 "--new-epoch builds everything: leave --select and --exclude out"
             )
         chosen = runtime.dbt.selection(settings.select, settings.exclude)
-        _finish(pipeline.refresh(selected=chosen))
+        finish(pipeline.refresh(selected=chosen))
 
 
 @cli.command()
-@_with(_PROJECT, _PLACES, _STORE, _RUNNING, _OUTPUT)
+@with_flags(PROJECT, PLACES, STORE, RUNNING, OUTPUT)
 def refresh(**flags: Any) -> None:
     """Land what waits, refresh every model, publish, and exit (for cron and schedulers)."""
     with _run(flags) as (_, pipeline, _interrupts):
-        _finish(pipeline.refresh())
+        finish(pipeline.refresh())
 
 
 @cli.command()
-@_with(_PROJECT, _PLACES, _STORE, _RUNNING, _OUTPUT)
+@with_flags(PROJECT, PLACES, STORE, RUNNING, OUTPUT)
 @click.option("--every", metavar="INTERVAL", help="Time between two refreshes. [default: 5m]")
 def stream(**flags: Any) -> None:
     """Refresh continuously, until Ctrl-C."""
     with _run(flags, has_guests=True) as (runtime, pipeline, _):
-        _finish(pipeline.stream(runtime.settings.every))
+        finish(pipeline.stream(runtime.settings.every))
 
 
 @cli.command()
-@_with(_PROJECT, _PLACES, _STORE, _RUNNING, _ADDRESS, _OUTPUT)
+@with_flags(PROJECT, PLACES, STORE, RUNNING, ADDRESS, OUTPUT)
 @click.option("--every", metavar="INTERVAL", help="Time between two refreshes. [default: 5m]")
 def up(**flags: Any) -> None:
     """Refresh continuously and serve the API and the page, in one process, until Ctrl-C."""
     with _run(flags, has_guests=True, serves=True) as (runtime, pipeline, _):
-        _finish(pipeline.stream(runtime.settings.every))
+        finish(pipeline.stream(runtime.settings.every))
 
 
 @cli.command()
-@_with(_PROJECT, _PLACES, _STORE, _ADDRESS, _OUTPUT)
+@with_flags(PROJECT, PLACES, STORE, ADDRESS, OUTPUT)
 @click.option("--every", metavar="INTERVAL", help="The interval that staleness is judged by.")
 def serve(**flags: Any) -> None:
     """Serve the API and the page from a store that another process fills, until Ctrl-C."""
-    with _errors(flags) as settings:
+    with reported_errors(flags) as settings:
         from livemart.engine.interrupts import Interrupts
         from livemart.observe.logs import configure_logs
         from livemart.serve.server import open_server
@@ -146,7 +101,7 @@ def serve(**flags: Any) -> None:
         interrupts = Interrupts(settings.stop_timeout)
         with (
             interrupts,
-            _interruptible(interrupts),
+            interruptible(interrupts),
             open_server(settings, interrupts.stop.set) as greeting,
         ):
             interrupts.install(patient=True)
@@ -160,7 +115,7 @@ def token() -> None:
 
 
 @token.command("create")
-@_with(_PROJECT, _PLACES, _STORE, _OUTPUT)
+@with_flags(PROJECT, PLACES, STORE, OUTPUT)
 @click.option("--name", required=True, metavar="TEXT", help="Whom it is for.")
 @click.option("--restaurant", multiple=True, metavar="ID", help="What it may read; repeatable.")
 @click.option("--admin", is_flag=True, help="It may read everything.")
@@ -177,7 +132,7 @@ def create_token(
     """Make a token and print it, this once; only its hash is kept."""
     if admin == bool(restaurant):
         raise click.UsageError("give --restaurant ID (once or more), or --admin")
-    with _errors(flags) as settings:
+    with reported_errors(flags) as settings:
         from livemart.serve.token_report import lifetime_of, open_tokens, render_created
 
         lasts = lifetime_of(expires)
@@ -188,11 +143,11 @@ def create_token(
 
 
 @token.command("list")
-@_with(_PROJECT, _PLACES, _STORE, _OUTPUT)
-@_json_or_text
+@with_flags(PROJECT, PLACES, STORE, OUTPUT)
+@json_or_text
 def list_tokens(output: str, **flags: Any) -> None:
     """List all tokens: for whom, for what, until when; never the tokens themselves."""
-    with _errors(flags) as settings:
+    with reported_errors(flags) as settings:
         from livemart.serve.token_report import describe_tokens, open_tokens, render_tokens
 
         with open_tokens(settings) as tokens:
@@ -201,11 +156,11 @@ def list_tokens(output: str, **flags: Any) -> None:
 
 
 @token.command("revoke")
-@_with(_PROJECT, _PLACES, _STORE, _OUTPUT)
+@with_flags(PROJECT, PLACES, STORE, OUTPUT)
 @click.argument("token_id")
 def revoke_token(token_id: str, **flags: Any) -> None:
     """Revoke a token, at once and for good; open streams end."""
-    with _errors(flags) as settings:
+    with reported_errors(flags) as settings:
         from livemart.serve.token_report import open_tokens
 
         with open_tokens(settings) as tokens:
@@ -214,12 +169,12 @@ def revoke_token(token_id: str, **flags: Any) -> None:
 
 
 @cli.command()
-@_with(_PROJECT, _PLACES, _SELECTION, _OUTPUT)
-@_json_or_text
+@with_flags(PROJECT, PLACES, SELECTION, OUTPUT)
+@json_or_text
 @click.option("--strict", is_flag=True, help="Exit with 1 if a model falls back to full.")
 def plan(output: str, strict: bool, **flags: Any) -> None:
     """Show how each model can be refreshed, and why not better."""
-    with _errors(flags) as settings:
+    with reported_errors(flags) as settings:
         from livemart.engine.plan_report import describe_plans, full_models, render_plans
         from livemart.engine.runtime import plan_without_spark
 
@@ -232,15 +187,15 @@ def plan(output: str, strict: bool, **flags: Any) -> None:
 
 
 @cli.command()
-@_with(_PROJECT, _PLACES, _SELECTION, _OUTPUT)
-@_json_or_text
+@with_flags(PROJECT, PLACES, SELECTION, OUTPUT)
+@json_or_text
 def verify(output: str, **flags: Any) -> None:
     """Recompute every model from the landed tables and compare with what is published."""
-    with _errors(flags) as settings:
+    with reported_errors(flags) as settings:
         from livemart.engine.interrupts import Interrupts
         from livemart.engine.verify import render_comparison, verify_snapshot
 
-        with Interrupts(settings.stop_timeout) as interrupts, _interruptible(interrupts):
+        with Interrupts(settings.stop_timeout) as interrupts, interruptible(interrupts):
             found = []
             for comparison in verify_snapshot(settings):
                 found.append(comparison)
@@ -253,15 +208,15 @@ def verify(output: str, **flags: Any) -> None:
 
 
 @cli.command()
-@_with(_PLACES, _OUTPUT)
-@_json_or_text
+@with_flags(PLACES, OUTPUT)
+@json_or_text
 @click.option("--every", metavar="INTERVAL", help="The interval that staleness is judged by.")
 @click.option("--limit", type=click.IntRange(1), default=10, help="How many snapshots to list.")
 @click.option("--project-dir", metavar="DIR", help="Folder of livemart.yml. [default: .]")
 @click.option("--profiles-dir", metavar="DIR", help="Accepted for uniformity; not read.")
 def status(output: str, limit: int, **flags: Any) -> None:
     """Show freshness, lag, the last snapshots, landed and rejected records, failing tests."""
-    with _errors(flags) as settings:
+    with reported_errors(flags) as settings:
         from livemart.engine.status import read_status, render
 
         found = read_status(
@@ -271,21 +226,21 @@ def status(output: str, limit: int, **flags: Any) -> None:
 
 
 @cli.command()
-@_with(_PROJECT, _PLACES, _OUTPUT)
+@with_flags(PROJECT, PLACES, OUTPUT)
 def env(**flags: Any) -> None:
     """Print what a terminal needs for plain dbt: eval "$(python runner.py env)"."""
-    with _errors(flags) as settings:
+    with reported_errors(flags) as settings:
         from livemart.engine.env import environment_lines
 
         click.echo("\n".join(environment_lines(settings)))
 
 
 @cli.command()
-@_with(_PROJECT, _PLACES, _OUTPUT)
-@_json_or_text
+@with_flags(PROJECT, PLACES, OUTPUT)
+@json_or_text
 def doctor(output: str, **flags: Any) -> None:
     """Check Java, versions, jars, locks and disk, and say what to do."""
-    with _errors(flags) as settings:
+    with reported_errors(flags) as settings:
         from livemart.engine.doctor import diagnose, render_findings
 
         findings = diagnose(settings)
@@ -302,7 +257,7 @@ def _run(
     flags: dict[str, Any], *, has_guests: bool = False, serves: bool = False
 ) -> Iterator[tuple[Runtime, Pipeline, Interrupts]]:
     """Open everything that writing needs, with the signals held."""
-    with _errors(flags) as settings:
+    with reported_errors(flags) as settings:
         from livemart.engine.interrupts import Interrupts
         from livemart.engine.pipeline import Pipeline
         from livemart.engine.runtime import open_runtime
@@ -317,7 +272,7 @@ def _run(
         interrupts = Interrupts(settings.stop_timeout, say_goodbye)
         with (
             interrupts,
-            _interruptible(interrupts),
+            interruptible(interrupts),
             _serving(settings, interrupts) if serves else nullcontext(),
             open_watcher(settings.log_format) as watcher,
             open_runtime(settings, watcher, has_guests=has_guests) as runtime,
@@ -335,66 +290,6 @@ def _serving(settings: Settings, interrupts: Interrupts) -> Iterator[None]:
     with open_server(settings, interrupts.stop.set) as greeting:
         click.echo(greeting, err=True)
         yield
-
-
-@contextmanager
-def _interruptible(interrupts: Interrupts) -> Iterator[None]:
-    """Exit with 130 or 143 if a signal came, whatever broke because of it."""
-    from livemart.engine.interrupts import Interrupted
-
-    try:
-        yield
-    except (Exception, SystemExit, KeyboardInterrupt, Interrupted) as error:
-        if interrupts.exit_code is not None:
-            sys.exit(interrupts.exit_code)
-        if isinstance(error, KeyboardInterrupt):
-            sys.exit(130)
-        raise
-    if interrupts.exit_code is not None:
-        sys.exit(interrupts.exit_code)
-
-
-@contextmanager
-def _errors(flags: dict[str, Any]) -> Iterator[Settings]:
-    """Read the settings; print an error as code, message and next step, and exit with its code."""
-    is_debugging = bool(flags.get("debug"))
-    try:
-        flags = {name: None if value == () else value for name, value in flags.items()}
-        settings = load_settings(flags)
-        is_debugging = settings.debug
-        yield settings
-    except LivemartError as error:
-        _fail(str(error), error.exit_code, is_debugging)
-    except click.ClickException:
-        raise
-    except Exception as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        message = f"UNEXPECTED: {type(error).__name__}: {lines[0]}"
-        hint = "run again with --debug for the traceback; if it is ours, please report it"
-        _fail(f"{message}\n  next: {hint}", 1, is_debugging)
-
-
-def _fail(message: str, code: int, is_debugging: bool) -> NoReturn:
-    if is_debugging:
-        traceback.print_exc()
-    click.echo(message, err=True)
-    sys.exit(code)
-
-
-def _finish(done: Pass) -> NoReturn:
-    """Exit with 1 if the newest snapshot is held, naming the tests that hold it."""
-    outcome: Outcome | None = next(
-        (each for each in reversed(done.outcomes) if each.snapshot is not None), None
-    )
-    if outcome is None:
-        click.echo("nothing to do: no record waits and as_of has not moved", err=True)
-        sys.exit(0)
-    if outcome.is_held:
-        for unique_id, result in outcome.checks.items():
-            if result.holds:
-                details = result.message or f"{result.failures} rows"
-                click.echo(f"held by {unique_id}: {details}", err=True)
-    sys.exit(done.exit_code)
 
 
 def main() -> None:

@@ -1,0 +1,60 @@
+"""The flags that commands share, in groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+PROJECT = (
+    click.option("--project-dir", metavar="DIR", help="Folder of dbt_project.yml. [default: .]"),
+    click.option("--profiles-dir", metavar="DIR", help="Folder of profiles.yml."),
+    click.option("--target", "-t", metavar="NAME", help="Target of the dbt profile."),
+    click.option("--vars", metavar="YAML", help="Variables for dbt, as a YAML mapping."),
+)
+PLACES = (
+    click.option("--warehouse", metavar="DIR", help="Root of all tables. [default: ./warehouse]"),
+    click.option(
+        "--landing", metavar="DIR", help="Where records arrive as files. [default: ./landing]"
+    ),
+)
+ADDRESS = (
+    click.option("--host", metavar="ADDRESS", help="Where to listen. [default: 127.0.0.1]"),
+    click.option("--port", metavar="PORT", help="[default: 8000]"),
+)
+SELECTION = (
+    click.option("--select", "-s", multiple=True, metavar="NAME", help="Models, as dbt selects."),
+    click.option("--exclude", multiple=True, metavar="NAME", help="Models to leave out."),
+)
+OUTPUT = (
+    click.option("--log-format", type=click.Choice(["text", "json"]), help="Form of log events."),
+    click.option("--debug", is_flag=True, default=None, help="Show tracebacks and details."),
+)
+RUNNING = (
+    click.option("--as-of", metavar="TIME", help="The snapshot's now, instead of the clock (UTC)."),
+    click.option("--clock", metavar="wall|event_time", help="What moves as_of. [default: wall]"),
+)
+STORE = (
+    click.option(
+        "--store",
+        metavar="URL",
+        help="Serving store: sqlite:///file.db, postgresql://..., or none. [default: in warehouse]",
+    ),
+)
+json_or_text = click.option(
+    "--output", type=click.Choice(["text", "json"]), default="text", help="Form of the answer."
+)
+
+
+def with_flags(*groups: tuple[Callable[[Any], Any], ...]) -> Callable[[Command], Command]:
+    """Return a decorator that gives a command these flags, in this order."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed([option for group in groups for option in group]):
+            command = option(command)
+        return command
+
+    return decorate
