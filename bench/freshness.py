@@ -20,7 +20,8 @@ from datetime import UTC, datetime
 from http.client import HTTPConnection
 from pathlib import Path
 
-from demo.market import Market, Order
+from demo.market import Market
+from demo.records import Order
 
 ROOT = Path(__file__).resolve().parents[1]
 _EVERY = "5s"

@@ -7,32 +7,24 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import json
-import os
 import random
-from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
 from demo.catalogue import Restaurant, open_restaurants
+from demo.delivery import Delivery, hand_over
+from demo.demand import demand
+from demo.records import Order, broken_line, dish_line, next_version, restaurant_line
 
 Kind = Literal[
     "placed", "delivered", "cancelled", "corrected", "deleted", "late", "redelivered", "broken",
     "restaurant", "dish",
 ]  # fmt: skip
-
-# Share of a day's orders in each hour of the local day: a lunch, a dinner, few at night.
-_HOURS = (
-    0.6, 0.3, 0.2, 0.1, 0.1, 0.2, 0.5, 1.2, 2.0, 2.2, 3.0, 7.0,
-    11.0, 9.0, 4.5, 3.0, 3.5, 6.0, 11.5, 13.0, 10.0, 6.0, 3.5, 1.6,
-)  # fmt: skip
-# Monday to Sunday.
-_WEEKDAYS = (0.8, 0.85, 0.9, 1.0, 1.25, 1.35, 1.1)
 
 _LATE_SHARE = 0.02
 _LONGEST_DELAY = timedelta(hours=6)
@@ -43,55 +35,6 @@ _FOREIGN_SHARE = 0.001
 _REDELIVERED_SHARE = 0.005
 _BROKEN_SHARE = 0.001
 _REMEMBERED = 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """One version of an order; `items` are (dish_id, quantity, unit price)."""
-
-    order_id: str
-    restaurant: Restaurant
-    customer_id: str
-    ordered_at: datetime
-    status: str
-    currency: str
-    items: tuple[tuple[str, int, Decimal], ...]
-    updated_at: datetime
-    op: str = "c"
-
-    def line(self) -> str:
-        """Return the record as a phone sends it: local times with their offset."""
-        zone = self.restaurant.time_zone
-        return json.dumps(
-            {
-                "order_id": self.order_id,
-                "restaurant_id": self.restaurant.restaurant_id,
-                "customer_id": self.customer_id,
-                "ordered_at": self.ordered_at.astimezone(zone).isoformat(),
-                "status": self.status,
-                "currency_code": self.currency,
-                "items": [
-                    {"dish_id": dish_id, "quantity": quantity, "unit_price": float(price)}
-                    for dish_id, quantity, price in self.items
-                ],
-                "updated_at": self.updated_at.astimezone(UTC).isoformat(),
-                "op": self.op,
-            },
-            ensure_ascii=False,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """Files that were handed over, and how many records of each kind they hold."""
-
-    files: tuple[Path, ...]
-    counts: Mapping[str, int]
-
-    @property
-    def records(self) -> int:
-        """All lines, broken ones included."""
-        return sum(self.counts.values())
 
 
 @dataclass(order=True, slots=True)
@@ -156,7 +99,7 @@ class Market:
         while day < end:
             following = min(day + timedelta(days=1), end)
             lines = self._arrived(following, counts)
-            files.append(_hand_over(landing / "orders", f"history-{day:%Y%m%dT%H%M}.jsonl", lines))
+            files.append(hand_over(landing / "orders", f"history-{day:%Y%m%dT%H%M}.jsonl", lines))
             day = following
         return Delivery(tuple(files), counts)
 
@@ -179,11 +122,11 @@ class Market:
         self._surprise(start, end)
         lines = list(self._arrived(end, counts))
         name = f"live-{self._steps:06d}-{end:%Y%m%dT%H%M%S}"
-        files.append(_hand_over(landing / "orders", f"{name}.jsonl", lines))
+        files.append(hand_over(landing / "orders", f"{name}.jsonl", lines))
         if self._steps % 3 == 0:
             # A gateway that heard no answer sends the same file again, under a new name.
             counts["redelivered"] += len(lines)
-            files.append(_hand_over(landing / "orders", f"{name}-again.jsonl", lines))
+            files.append(hand_over(landing / "orders", f"{name}-again.jsonl", lines))
         if self._steps % 2 == 0:
             files.extend(self._change_menus(landing, name, end, counts))
         return Delivery(tuple(files), counts)
@@ -192,27 +135,10 @@ class Market:
         self, start: datetime, end: datetime, *, exactly: int | None = None
     ) -> Iterator[Order]:
         """Return new orders of [start, end), in the order of their time."""
-        rng = self._rng
-        hour = start
-        while hour < end:
-            following = min(
-                hour.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1), end
-            )
-            pulls = list(itertools.accumulate(_pull(each, hour) for each in self._restaurants))
-            share = (following - hour) / timedelta(days=1)
-            if exactly is None:
-                expected = self._orders_per_day * share * pulls[-1]
-                count = int(expected) + (rng.random() < expected % 1)
-            else:
-                count = round(exactly * ((following - start) / (end - start))) - round(
-                    exactly * ((hour - start) / (end - start))
-                )
-            width = (following - hour) // timedelta(microseconds=1)
-            for offset in sorted(rng.randrange(width) for _ in range(count)):
-                chosen = bisect_right(pulls, rng.random() * pulls[-1])
-                restaurant = self._restaurants[min(chosen, len(pulls) - 1)]
-                yield self._order(restaurant, hour + timedelta(microseconds=offset))
-            hour = following
+        places = demand(
+            self._rng, self._restaurants, self._orders_per_day, start, end, exactly=exactly
+        )
+        return (self._order(restaurant, at) for restaurant, at in places)
 
     def _order(self, restaurant: Restaurant, at: datetime) -> Order:
         rng = self._rng
@@ -251,14 +177,14 @@ class Market:
         self._recent.append(order)
         fate = rng.random()
         if fate < _CANCELLED_SHARE:
-            self._send(_next(order, rng, 2, 20, status="cancelled"), "cancelled", delay)
+            self._send(next_version(order, rng, 2, 20, status="cancelled"), "cancelled", delay)
             return
-        done = _next(order, rng, 15, 50, status="delivered")
+        done = next_version(order, rng, 15, 50, status="delivered")
         self._send(done, "delivered", delay)
         if rng.random() < _CORRECTED_SHARE:
             self._send(self._corrected(done, done.updated_at), "corrected")
         if rng.random() < _DELETED_SHARE:
-            self._send(_next(done, rng, 60, 180, op="d"), "deleted")
+            self._send(next_version(done, rng, 60, 180, op="d"), "deleted")
         if rng.random() < _REDELIVERED_SHARE:
             self._send(done, "redelivered", timedelta(minutes=rng.randrange(1, 120)))
         if rng.random() < _BROKEN_SHARE:
@@ -301,29 +227,14 @@ class Market:
             old = known[-rng.randrange(1, min(len(known), 200) + 1)]
             self._queue(inside, self._corrected(old, start).line(), "corrected")
             old = known[-rng.randrange(1, min(len(known), 200) + 1)]
-            gone = _next(old, rng, 0, 0, status="cancelled", at=inside)
+            gone = next_version(old, rng, 0, 0, status="cancelled", at=inside)
             self._queue(inside, gone.line(), "cancelled")
             again = known[-rng.randrange(1, min(len(known), 200) + 1)]
             self._queue(inside, again.line(), "redelivered")
         self._queue(inside, self._broken(late, end), "broken")
 
     def _broken(self, order: Order, now: datetime) -> str:
-        """Return a record that must become a dead letter: of each sort in turn."""
-        record = json.loads(order.line())
-        record["order_id"] = f"broken-{next(self._numbers)}"
-        sort = self._rng.randrange(5)
-        if sort == 0:
-            return json.dumps(record)[:-20]
-        if sort == 1:
-            record["items"][0]["quantity"] = "two"
-        elif sort == 2:
-            record["order_id"] = None
-        elif sort == 3:
-            # Beyond any bound on the future, whenever it is read.
-            record["ordered_at"] = (now + timedelta(days=400)).isoformat()
-        else:
-            record["updated_at"] = "yesterday"
-        return json.dumps(record)
+        return broken_line(order, next(self._numbers), now, self._rng)
 
     def _send(self, order: Order, kind: Kind, delay: timedelta = timedelta(0)) -> None:
         transit = timedelta(seconds=1 + self._rng.expovariate(0.5))
@@ -350,94 +261,25 @@ class Market:
         dish = rng.choice(restaurant.dishes)
         counts["restaurant"] += 1
         counts["dish"] += 1
-        yield _hand_over(
-            landing / "restaurants", f"{name}.jsonl", [_restaurant_line(restaurant, at, "u")]
+        yield hand_over(
+            landing / "restaurants", f"{name}.jsonl", [restaurant_line(restaurant, at, "u")]
         )
-        yield _hand_over(
+        yield hand_over(
             landing / "dishes",
             f"{name}.jsonl",
-            [_dish_line(dish.dish_id, dish.restaurant_id, f"{dish.name} ({self._steps})", at, "u")],
+            [dish_line(dish.dish_id, dish.restaurant_id, f"{dish.name} ({self._steps})", at, "u")],
         )
 
     def _write_restaurants(self, landing: Path, at: datetime, counts: Counter[str]) -> Path:
-        lines = [_restaurant_line(restaurant, at, "c") for restaurant in self._restaurants]
+        lines = [restaurant_line(restaurant, at, "c") for restaurant in self._restaurants]
         counts["restaurant"] += len(lines)
-        return _hand_over(landing / "restaurants", "history.jsonl", lines)
+        return hand_over(landing / "restaurants", "history.jsonl", lines)
 
     def _write_menus(self, landing: Path, at: datetime, counts: Counter[str]) -> Path:
         lines = [
-            _dish_line(dish.dish_id, dish.restaurant_id, dish.name, at, "c")
+            dish_line(dish.dish_id, dish.restaurant_id, dish.name, at, "c")
             for restaurant in self._restaurants
             for dish in restaurant.dishes
         ]
         counts["dish"] += len(lines)
-        return _hand_over(landing / "dishes", "history.jsonl", lines)
-
-
-def _pull(restaurant: Restaurant, at: datetime) -> float:
-    """Return how much a restaurant is ordered from at an hour; 1 / restaurants on average."""
-    local = at.astimezone(restaurant.time_zone)
-    return restaurant.weight * _HOURS[local.hour] * 24 / sum(_HOURS) * _WEEKDAYS[local.weekday()]
-
-
-def _next(
-    order: Order,
-    rng: random.Random,
-    least: int,
-    most: int,
-    *,
-    status: str | None = None,
-    op: str = "u",
-    at: datetime | None = None,
-) -> Order:
-    """Return the next version of an order, written some minutes later or at a given time."""
-    after = timedelta(minutes=rng.randint(least, most), microseconds=rng.randrange(1_000_000))
-    return Order(
-        order.order_id,
-        order.restaurant,
-        order.customer_id,
-        order.ordered_at,
-        status or order.status,
-        order.currency,
-        order.items,
-        at or order.updated_at + after,
-        op,
-    )
-
-
-def _restaurant_line(restaurant: Restaurant, at: datetime, op: str) -> str:
-    return json.dumps(
-        {
-            "restaurant_id": restaurant.restaurant_id,
-            "restaurant_name": restaurant.name,
-            "time_zone": restaurant.time_zone.key,
-            "currency_code": restaurant.currency,
-            "updated_at": at.isoformat(),
-            "op": op,
-        },
-        ensure_ascii=False,
-    )
-
-
-def _dish_line(dish_id: str, restaurant_id: str, name: str, at: datetime, op: str) -> str:
-    return json.dumps(
-        {
-            "dish_id": dish_id,
-            "restaurant_id": restaurant_id,
-            "dish_name": name,
-            "updated_at": at.isoformat(),
-            "op": op,
-        },
-        ensure_ascii=False,
-    )
-
-
-def _hand_over(folder: Path, name: str, lines: Iterable[str]) -> Path:
-    """Write a file under a name that is not read, then rename it: the landing contract."""
-    folder.mkdir(parents=True, exist_ok=True)
-    target = folder / name
-    hidden = folder / f".{name}.part"
-    with hidden.open("w", encoding="utf-8") as file:
-        file.writelines(f"{line}\n" for line in lines)
-    os.replace(hidden, target)
-    return target
+        return hand_over(landing / "dishes", "history.jsonl", lines)

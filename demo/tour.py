@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from demo.answers import describe_records, read_answers, read_name, render_answers
-from demo.market import Delivery, Market
+from demo.delivery import Delivery
+from demo.market import Market
 from livemart.engine.tables import Warehouse
 from livemart.settings import Settings
 
