@@ -121,6 +121,9 @@ class _Reader:
         if not parts or parts[0] == "/" or ".." in parts or "\\" in value or ":" in parts[0]:
             self._invalid("path", "write a glob below the landing folder, such as orders/*.jsonl")
             return ""
+        if "**" in value:
+            self._invalid("path", "one * stands for the names of one folder: orders/*/*.jsonl")
+            return ""
         if any(part.startswith((".", "_")) for part in parts):
             self._invalid("path", "names that start with . or _ are never read: choose another")
             return ""

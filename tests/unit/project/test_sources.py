@@ -81,6 +81,7 @@ def test_every_key_is_read() -> None:
         ({"path": "x", "format": "jsno"}, ["SOURCE_VALUE_INVALID"], "did you mean json?"),
         ({"path": "/etc/x"}, ["SOURCE_VALUE_INVALID"], "'/etc/x'"),
         ({"path": "a/../b"}, ["SOURCE_VALUE_INVALID"], "'a/../b'"),
+        ({"path": "a/**/*.csv"}, ["SOURCE_VALUE_INVALID"], "'a/**/*.csv'"),
         ({"path": "_a/*.csv"}, ["SOURCE_VALUE_INVALID"], "'_a/*.csv'"),
         ({"path": "x", "keys": ["order_id"]}, ["SOURCE_KEYS_INCOMPLETE"], "without sequence_by"),
         ({"path": "x", "sequence_by": ["updated_at"]}, ["SOURCE_KEYS_INCOMPLETE"], "without keys"),
