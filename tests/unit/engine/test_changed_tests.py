@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
 
 from livemart.engine import checks
 from livemart.engine.checks import Prover, TestResult, Versions, run_checks
+from livemart.plan.flatten import Flat
 from livemart.plan.planner import Plan
 from livemart.project.graph import DataTest, Model, Project
 
@@ -59,10 +60,11 @@ class FakeWarehouse:
     def changes(self, relation: str, v0: int, v1: int) -> pa.Table:
         rows = self._changed.get(relation.removeprefix("raw."), ())
         schema = self.arrow_schema(relation).append(pa.field("_weight", pa.int64()))
-        return pa.Table.from_pylist([row | {"_weight": weight} for weight, row in rows], schema)
+        weighted = [{**row, "_weight": weight} for weight, row in rows]
+        return pa.Table.from_pylist(weighted, schema)
 
 
-def model(name: str, materialized: str, code: str) -> Model:
+def model(name: str, materialized: Literal["table", "view"], code: str) -> Model:
     return Model(
         unique_id=f"model.mini.{name}",
         name=name,
@@ -179,11 +181,14 @@ def test_what_the_new_rows_do_not_show_of_a_view_is_asked(
 def test_accepted_values_are_asked_of_the_new_rows_without_their_groups() -> None:
     knows = prover("accepted_values", None, ACCEPTED)
 
+    seen: list[str] = []
+
+    def statement(test: DataTest, reader: object, flat: Flat, rows: object = None) -> str:
+        seen.append(flat.text)
+        return ""
+
     with pytest.MonkeyPatch.context() as patch:
-        seen: list[str] = []
-        patch.setattr(
-            checks, "_statement", lambda test, reader, flat, rows=None: seen.append(flat.text) or ""
-        )
+        patch.setattr(checks, "_statement", statement)
         result, _ = run(knows, FakeWarehouse(orders=[(1, row())]), "pass", ONE_LATER, [0])
 
     assert result.how == "changes"

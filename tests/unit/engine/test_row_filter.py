@@ -16,7 +16,8 @@ def passing(name: str, column: pa.Array, found: pa.Array) -> list[Any] | None:
     if condition is None:
         return None
     table = pa.table({name: column})
-    return table.filter(RowFilter(((condition,),)).matches(table)).column(name).to_pylist()
+    kept: list[Any] = table.filter(RowFilter(((condition,),)).matches(table))[name].to_pylist()
+    return kept
 
 
 def test_rows_with_a_value_that_was_found_pass() -> None:
