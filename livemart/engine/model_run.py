@@ -159,6 +159,8 @@ class ModelRun:
             schema = schema or self.warehouse.arrow_schema(self.relation_of(occurrence))
             field_ = stored_field(schema, item.column)
             low, high = sorted((micros(before) or 0, micros(after) or 0))
+            # Both ends of a condition are included: the other one is left out to the microsecond.
+            low, high = (low, high - 1) if item.has_lower_end else (low + 1, high)
             condition = time_condition(
                 field_.name, field_.type, low - item.margin, high + item.margin, has_null=False
             )

@@ -33,6 +33,7 @@ from livemart.engine.file_layout import ROWS_PER_FILE, crowded, lay_out, order_c
 _FEATURES = {"appendOnly", "invariants", "changeDataFeed", "timestampNtz"}
 _MAX_WRITER_VERSION = 4
 _WIDE_FILES_A_COMMIT = 2
+_ROWS_TOGETHER = 1_000_000
 
 
 class StoredRowsError(Exception):
@@ -154,19 +155,48 @@ class _Touched:
 
 def _find(files: FileIndex, wanted: pa.Table) -> list[_Touched]:
     """Find the files that hold a wanted row; read whole only those."""
-    candidates = files.files(files.may_hold(wanted))
+    found: list[_Touched] = []
+    for together in _in_portions(files.files(files.may_hold(wanted))):
+        found += _find_among(files, together, wanted)
+    return found
 
-    def look(file: DataFile) -> _Touched | None:
+
+def _find_among(
+    files: FileIndex, candidates: Sequence[DataFile], wanted: pa.Table
+) -> list[_Touched]:
+    """Look for the wanted rows in several files at once: each look-up has a price of its own."""
+
+    def read(file: DataFile) -> pa.Table:
         # A usual file is read whole at once: opening it twice costs more than its other columns.
         is_usual = file.rows is not None and file.rows <= 2 * ROWS_PER_FILE
-        names = files.schema.names if is_usual else wanted.column_names
-        rows = files.read_file(file, names)
-        gone = is_member(rows.select(wanted.column_names).columns, wanted.columns)
-        if not gone.any():
-            return None
-        return _Touched(file, rows if is_usual else files.read_file(file, files.schema.names), gone)
+        return files.read_file(file, files.schema.names if is_usual else wanted.column_names)
 
-    return [found for found in each(look, candidates) if found is not None]
+    tables = each(read, candidates)
+    keys = pa.concat_tables([table.select(wanted.column_names) for table in tables])
+    is_gone = is_member(keys.columns, wanted.columns)
+    touched = []
+    start = 0
+    for file, table in zip(candidates, tables, strict=True):
+        gone = is_gone[start : start + table.num_rows]
+        start += table.num_rows
+        if gone.any():
+            is_whole = len(table.column_names) == len(files.schema.names)
+            rows = table if is_whole else files.read_file(file, files.schema.names)
+            touched.append(_Touched(file, rows, gone))
+    return touched
+
+
+def _in_portions(candidates: Sequence[DataFile]) -> list[list[DataFile]]:
+    """Split files so that the rows of a portion fit into memory beside each other."""
+    portions: list[list[DataFile]] = []
+    left = 0
+    for file in candidates:
+        if left <= 0:
+            portions.append([])
+            left = _ROWS_TOGETHER
+        portions[-1].append(file)
+        left -= file.rows if file.rows is not None else _ROWS_TOGETHER
+    return portions
 
 
 def _misplaced_files(files: FileIndex, added: pa.Table, taken: Set[str]) -> list[_Touched]:

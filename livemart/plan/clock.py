@@ -18,14 +18,16 @@ class ClockBound:
     """A condition that compares `time` (over the filter's input) with `threshold`.
 
     `threshold` is deterministic over the one column `__clock__`, the value of the clock at
-    `occurrence`. When the clock moves from a to b, only rows whose time lies between threshold(a)
-    and threshold(b), both ends included, may enter or leave.
+    `occurrence`. When the clock moves, only rows whose time lies between the lower and the higher
+    threshold may enter or leave; of the two ends only the lower one counts (`has_lower_end`, for
+    `>=` and `<`) or only the higher one (for `>` and `<=`).
     """
 
     occurrence: int
     clock_column: str
     time: Expr
     threshold: Expr
+    has_lower_end: bool
 
 
 def clock_value(occurrence: int, name: str) -> exp.Column:
@@ -56,15 +58,18 @@ def bounds_of(condition: Expr) -> list[ClockBound] | None:
         left, right = bounds_of(condition.left), bounds_of(condition.right)
         return None if left is None or right is None else left + right
     if isinstance(condition, exp.Between):
-        low = _bound(condition.this, condition.args["low"])
-        high = _bound(condition.this, condition.args["high"])
+        low = _bound(condition.this, condition.args["low"], has_lower_end=True)
+        high = _bound(condition.this, condition.args["high"], has_lower_end=False)
         return None if low is None or high is None else low + high
     if isinstance(condition, _COMPARISONS):
-        return _bound(condition.left, condition.right)
+        # time >= threshold, or threshold > time.
+        is_written_so = isinstance(condition, exp.GTE | exp.LT)
+        is_turned = bool(clock_values(condition.left))
+        return _bound(condition.left, condition.right, has_lower_end=is_written_so != is_turned)
     return None if clock_values(condition) else []
 
 
-def _bound(left: Expr, right: Expr) -> list[ClockBound] | None:
+def _bound(left: Expr, right: Expr, *, has_lower_end: bool) -> list[ClockBound] | None:
     """Return the bound of `left <op> right`; [] if neither side reads the clock."""
     on_left, on_right = clock_values(left), clock_values(right)
     if not on_left and not on_right:
@@ -82,7 +87,7 @@ def _bound(left: Expr, right: Expr) -> list[ClockBound] | None:
     if len({(value.meta["occurrence"], value.meta["name"]) for value in on_right}) > 1:
         return None
     occurrence, name = int(marker.meta["occurrence"]), str(marker.meta["name"])
-    return [ClockBound(occurrence, name, left, right)]
+    return [ClockBound(occurrence, name, left, right, has_lower_end)]
 
 
 def evaluate(threshold: str, value: datetime) -> datetime | None:

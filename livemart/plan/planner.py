@@ -34,7 +34,8 @@ class Slice:
     """Rows of one occurrence that enter or leave a window when the clock moves.
 
     `column` is a stored time; a row may matter if it lies within `margin` microseconds of the
-    interval between the old and the new value of `threshold` (SQL over the column `__clock__`).
+    interval between the old and the new value of `threshold` (SQL over the column `__clock__`). Of
+    its ends, the lower one belongs to the interval (`has_lower_end`), or the higher one.
     """
 
     occurrence: int
@@ -43,6 +44,7 @@ class Slice:
     clock_occurrence: int
     clock_column: str
     threshold: str
+    has_lower_end: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +283,7 @@ def _slices(query: Query) -> tuple[tuple[Slice, ...], set[int]]:
                         bound.occurrence,
                         bound.clock_column,
                         sql_of(bound.threshold),
+                        bound.has_lower_end,
                     )
                 ] = None
     return tuple(slices), unsliced
