@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from livemart.engine.delta_log import LogFile, log_file
+from livemart.engine.file_cache import FileCache
 from livemart.engine.file_index import FileIndex, Known
 from livemart.errors import RefreshError
 
@@ -20,9 +21,9 @@ _CACHED_INDEXES = 64
 @dataclass(slots=True)
 class _Handle:
     lock: threading.RLock
+    known: Known
     table: DeltaTable | None = None
     index: FileIndex | None = None
-    known: Known = field(default_factory=Known)
     log_file: LogFile | None = None
 
 
@@ -33,6 +34,7 @@ class OpenTables:
         self._root = root
         self._lock = threading.Lock()
         self._handles: dict[str, _Handle] = {}
+        self._files = FileCache()
         self._indexes: OrderedDict[LogFile, FileIndex] = OrderedDict()
 
     def path(self, relation: str) -> Path:
@@ -53,7 +55,9 @@ class OpenTables:
 
     def _handle(self, relation: str) -> _Handle:
         with self._lock:
-            return self._handles.setdefault(relation, _Handle(threading.RLock()))
+            return self._handles.setdefault(
+                relation, _Handle(threading.RLock(), Known(files=self._files))
+            )
 
     def newest(self, relation: str) -> FileIndex:
         """Return the newest version's files, from the open handle if that is still newest."""

@@ -156,7 +156,7 @@ class _Touched:
 def _find(files: FileIndex, wanted: pa.Table) -> list[_Touched]:
     """Find the files that hold a wanted row; read whole only those."""
     found: list[_Touched] = []
-    for together in _in_portions(files.files(files.may_hold(wanted))):
+    for together in _in_portions(files.files(files.bounds.may_hold(wanted))):
         found += _find_among(files, together, wanted)
     return found
 
@@ -207,7 +207,7 @@ def _misplaced_files(files: FileIndex, added: pa.Table, taken: Set[str]) -> list
     """
     mask = crowded(files.rows_by_file, files.partition_codes)
     if mask.any() and files.partition_columns and added.num_rows:
-        mask &= files.may_hold(added.select(files.partition_columns))
+        mask &= files.bounds.may_hold(added.select(files.partition_columns))
     found = (files.files(mask) if mask.any() else []) + files.wide_files(_WIDE_FILES_A_COMMIT)
     chosen = [file for file in found if file.path not in taken]
     whole = each(lambda file: files.read_file(file, files.schema.names), chosen)
@@ -223,10 +223,12 @@ def _rewrite(
     """Write what stays and what is new; return the commit's file actions and the rows removed."""
     partitions = files.partition_columns
     parts = _parts(added, [(p.file, p.rows.filter(pa.array(~p.gone))) for p in touched], partitions)
-    adds = write_files(
-        files.root,
-        [(values, rows) for values, kept, new in parts for rows in lay_out(kept, new, order_by)],
-    )
+    laid_out = [
+        (values, rows) for values, kept, new in parts for rows in lay_out(kept, new, order_by)
+    ]
+    adds = write_files(files.root, laid_out)
+    for action, (_, rows) in zip(adds, laid_out, strict=True):
+        files.written(action["add"]["path"], rows)
     if not touched:
         return adds, 0
     gone = pa.concat_tables([piece.rows.filter(pa.array(piece.gone)) for piece in touched])

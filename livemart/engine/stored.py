@@ -41,7 +41,7 @@ def find_stored(
     names = list(columns) if columns is not None else index.schema.names
     if not wanted.num_rows or not len(index):
         return _empty(index.schema, names)
-    mask = index.may_hold(wanted)
+    mask = index.bounds.may_hold(wanted)
     positions = np.flatnonzero(mask)
     if len(positions):
         mask[positions] = _holds_a_key(index, positions, wanted)
@@ -82,7 +82,7 @@ def _holds_a_key(index: FileIndex, positions: np.ndarray, wanted: pa.Table) -> n
     for name in wanted.column_names:
         if not pa.types.is_string(wanted.schema.field(name).type):
             continue
-        bounds = index.text_bounds(name)
+        bounds = index.bounds.text_bounds(name)
         if bounds is None:
             continue
         low, high = (bound.take(pa.array(positions)) for bound in bounds)

@@ -141,7 +141,7 @@ class Warehouse:
 
     def highest(self, relation: str, column: str, version: int | None = None) -> object:
         """Return an upper bound of a column from file statistics; None if no file has one."""
-        return self._tables.at(relation, version).highest(column)
+        return self._tables.at(relation, version).bounds.highest(column)
 
     def changes(self, relation: str, from_version: int, to_version: int) -> pa.Table:
         """Return the net change between two versions.

@@ -84,7 +84,7 @@ def test_files_of_a_first_load_are_ranged_by_key(
     numbers = random.Random(1).sample(range(10_000, 90_000), 1_000)
 
     shop.land(0, shop.deliver("orders/0.jsonl", lines(order(f"o{n}") for n in numbers)))
-    bounds = shop.warehouse.files("bronze.orders").text_bounds("order_id")
+    bounds = shop.warehouse.files("bronze.orders").bounds.text_bounds("order_id")
 
     assert bounds is not None
     ranges = sorted(zip(bounds[0].to_pylist(), bounds[1].to_pylist(), strict=True))

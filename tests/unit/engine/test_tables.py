@@ -325,6 +325,36 @@ def test_appends_do_not_pile_up_small_files(warehouse: Warehouse) -> None:
     assert pc.all(pc.equal(changes.column("_weight"), 1)).as_py()
 
 
+def test_what_is_read_again_is_what_is_stored(warehouse: Warehouse) -> None:
+    kinds = pa.schema(
+        [("at", pa.timestamp("us", tz="UTC")), ("day", pa.string()), ("n", pa.int64())]
+    )
+    warehouse.create(RELATION, kinds, partition_by=["day"])
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+    def rows(batch: int, old: int, new: int) -> pa.Table:
+        days = ["a", "b", None]
+        values = [(noon.replace(minute=batch), day, batch) for day in days]
+        table = pa.Table.from_pylist(
+            [dict(zip(kinds.names, value, strict=True)) for value in values], kinds
+        )
+        for name, count in ((OLD_COUNT, old), (NEW_COUNT, new)):
+            table = table.append_column(name, pa.repeat(pa.scalar(count, pa.int64()), 3))
+        return table
+
+    for batch in range(6):
+        warehouse.commit(RELATION, rows(batch, 0, 1), tag(2 * batch))
+        if batch > 1:
+            warehouse.commit(RELATION, rows(batch - 1, 1, 0), tag(2 * batch + 1))
+        for _ in range(3):
+            passing = (pds.field("n") <= 3) & (pds.field("day") == "a")
+            warm = warehouse.read(RELATION, filter=passing, columns=["n", "day", "at"])
+            cold = Warehouse(warehouse.root).read(
+                RELATION, filter=passing, columns=["n", "day", "at"]
+            )
+            assert warm.sort_by("n").equals(cold.sort_by("n"))
+
+
 def test_a_large_file_of_which_little_is_read_is_cut_by_time_with_the_next_change(
     warehouse: Warehouse,
 ) -> None:

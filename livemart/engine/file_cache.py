@@ -1,0 +1,58 @@
+"""The rows of data files that are read again and again: files never change, so neither do these.
+
+A batch reads what the last one wrote, and the same few files at the edges of its windows.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from pathlib import Path
+
+import pyarrow as pa
+
+_BYTES = 256 * 1024 * 1024
+_NAMES = 10_000
+
+
+class FileCache:
+    """The files read or written last, up to a number of bytes. Safe to use from several threads."""
+
+    def __init__(self, most_bytes: int = _BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._lock = threading.Lock()
+        self._rows: OrderedDict[Path, pa.Table] = OrderedDict()
+        self._bytes = 0
+        # Files that were asked for once.
+        self._asked: OrderedDict[Path, None] = OrderedDict()
+
+    def rows(self, path: Path) -> pa.Table | None:
+        """Return the rows of a file, without partition columns; None if they are not kept."""
+        with self._lock:
+            found = self._rows.get(path)
+            if found is not None:
+                self._rows.move_to_end(path)
+            return found
+
+    def keep(self, path: Path, rows: pa.Table) -> None:
+        """Keep the rows of a file; the files used least recently make room."""
+        rows = rows.combine_chunks()
+        with self._lock:
+            if path in self._rows or rows.nbytes > self._most_bytes:
+                return
+            self._rows[path] = rows
+            self._bytes += rows.nbytes
+            while self._bytes > self._most_bytes:
+                _, oldest = self._rows.popitem(last=False)
+                self._bytes -= oldest.nbytes
+
+    def is_worth_keeping(self, path: Path) -> bool:
+        """Return whether a file is kept, or was asked for before: once is no reason to keep it."""
+        with self._lock:
+            if path in self._rows or path in self._asked:
+                self._asked.pop(path, None)
+                return True
+            self._asked[path] = None
+            if len(self._asked) > _NAMES:
+                self._asked.popitem(last=False)
+            return False
