@@ -4,8 +4,9 @@ For each history: the first build by dbt; then batches of 1,000 orders through t
 warm process; then every model computed anew by Spark and written as Delta tables; then the same
 batches in DuckDB. JSON lines on standard output, progress on standard error.
 
-`refresh_*_s` is the time from a landed batch to its snapshot row, the project's tests included;
-`models_*_s` leaves them out. `order_events` is filled like `orders`, a version per order.
+`refresh_*_s` is the time from a landed batch to its snapshot row without the project's data tests,
+which neither the recompute nor DuckDB runs; `checks_*_s` are the tests, `refresh_tested_*_s` is
+both. `order_events` is filled like `orders`, a version per order.
 """
 
 from __future__ import annotations
@@ -44,17 +45,17 @@ class Scale:
 
     @property
     def refresh_s(self) -> float:
-        """Median seconds from a landed batch to its snapshot row."""
-        return median(each.refresh_s for each in self.rounds)
+        """Median seconds from a landed batch to its snapshot row, data tests left out."""
+        return median(each.refresh_s - each.checks_s for each in self.rounds)
 
     def figures(self) -> Iterator[tuple[str, float]]:
         """Yield name and value of each figure."""
         label, rounds = label_of(self.orders), self.rounds
         yield f"refresh_{label}_s", self.refresh_s
-        yield f"models_{label}_s", median(each.refresh_s - each.checks_s for each in rounds)
+        yield f"refresh_tested_{label}_s", median(each.refresh_s for each in rounds)
         yield f"checks_{label}_s", median(each.checks_s for each in rounds)
         yield f"landing_{label}_s", median(each.landing_s for each in rounds)
-        yield f"refresh_slowest_{label}_s", max(each.refresh_s for each in rounds)
+        yield f"refresh_slowest_{label}_s", max(each.refresh_s - each.checks_s for each in rounds)
         yield f"full_{label}_s", self.full_s
         yield f"full_over_refresh_{label}", self.full_s / self.refresh_s
         yield f"duckdb_{label}_s", self.duckdb_s
