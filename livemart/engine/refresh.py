@@ -327,6 +327,7 @@ class _Refresher:
 
     def _changed_rows(self, run: ModelRun) -> tuple[pa.Table | None, str]:
         plan = run.plan
+        _require_names(run)
         missing = [
             occurrence.relation
             for occurrence in (plan.flat.occurrences if plan.flat else ())
@@ -377,6 +378,21 @@ class _Refresher:
             generation=generation,
             table_id=self._context.warehouse.table_id(model.relation),
         )
+
+
+def _require_names(run: ModelRun) -> None:
+    """Fall back where a table has columns that the analysis does not know.
+
+    An expression without a name gets one from Spark, and some generators make several columns.
+
+    Raises:
+        FallBack: PARSE_UNSUPPORTED.
+    """
+    names = {name.lower() for name in run.plan.names}
+    unknown = [name for name in run.stored_schema.names if name.lower() not in names]
+    if names and unknown:
+        message = f"column {unknown[0]} comes from an expression without a name"
+        raise FallBack(Reason("PARSE_UNSUPPORTED", message, None, "name it in the select list"))
 
 
 def _carried(before: ModelState, took_ms: int = 0) -> ModelState:
