@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
@@ -17,6 +17,7 @@ from livemart.plan.reasons import Reason
 from livemart.plan.relation import Restriction, column
 
 _PRESENT = re.compile(r"__present_(\d+)__")
+_KNOWN = re.compile(r"__known_(\d+)__")
 _TOUCHED = re.compile(r"__touched_(\d+)__")
 # A larger region costs more to join with than a full recompute.
 _MOST_REGION_ROWS = 1_000_000
@@ -88,37 +89,77 @@ def affected_region(run: ModelRun, region: Region) -> pa.Table:
     width = len(region.keys) + (1 if region.time is not None else 0)
     pieces: list[pa.Table] = []
     queries: list[str] = []
-    touched: dict[int, pa.Table] = {}
-    views: dict[int, str] = {}
+    touched = _Touched(run)
     for item in region.affected:
         if item.occurrence in run.plan.parameters:
             continue
-        if item.occurrence not in touched:
-            touched[item.occurrence] = run.touched(item.occurrence)
-        rows = touched[item.occurrence]
+        rows = touched.rows(item.occurrence)
         if rows.num_rows == 0:
             continue
         if item.columns is not None:
             pieces.append(_plain(rows, item.columns))
             continue
-        if item.occurrence not in views:
-            views[item.occurrence] = run.views.of_rows(f"touched_{item.occurrence}", rows)
-        query = _TOUCHED.sub(lambda match: views[int(match.group(1))], item.query)
+        query = _TOUCHED.sub(lambda match: touched.view(int(match.group(1))), item.query)
+        query = _KNOWN.sub(lambda match: touched.known(int(match.group(1))), query)
         queries.append(_PRESENT.sub(lambda match: _present(run, int(match.group(1))), query))
     if queries:
         pieces.append(run.views.query(" union ".join(queries)))
     names = [f"w{index}" for index in range(width)]
     if not pieces:
         return pa.table({name: pa.array([], pa.null()) for name in names})
-    stacked = pa.concat_tables(
-        [piece.select(names) for piece in pieces], promote_options="permissive"
-    ).combine_chunks()
-    distinct = stacked.group_by(names, use_threads=False).aggregate([]).select(names)
+    distinct = _distinct([piece.select(names) for piece in pieces])
     if distinct.num_rows > _MOST_REGION_ROWS:
         raise FallBack(Reason("COST_GATE", f"{distinct.num_rows} keys are affected", None))
     if region.time is None:
         return distinct.combine_chunks()
     return _islands(distinct, len(region.keys), region.before, region.after)
+
+
+def _distinct(pieces: Sequence[pa.Table]) -> pa.Table:
+    """Return the distinct rows of all pieces.
+
+    Raises:
+        FallBack: KEY_NOT_IN_OUTPUT, for keys of types that have no common one, or that Arrow does
+            not group by.
+    """
+    try:
+        stacked = pa.concat_tables(pieces, promote_options="permissive").combine_chunks()
+        names = stacked.column_names
+        return stacked.group_by(names, use_threads=False).aggregate([]).select(names)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        message = f"the keys of the affected rows cannot be compared: {error}"
+        raise FallBack(Reason("KEY_NOT_IN_OUTPUT", message.splitlines()[0], None)) from error
+
+
+class _Touched:
+    """The touched rows of a model's occurrences, read and named at most once."""
+
+    def __init__(self, run: ModelRun) -> None:
+        self._run = run
+        self._rows: dict[int, pa.Table] = {}
+        self._views: dict[int, str] = {}
+
+    def rows(self, occurrence: int) -> pa.Table:
+        if occurrence not in self._rows:
+            self._rows[occurrence] = self._run.touched(occurrence)
+        return self._rows[occurrence]
+
+    def view(self, occurrence: int) -> str:
+        if occurrence not in self._views:
+            rows = self.rows(occurrence)
+            self._views[occurrence] = self._run.views.of_rows(f"touched_{occurrence}", rows)
+        return self._views[occurrence]
+
+    def known(self, occurrence: int) -> str:
+        """Return the rows of an occurrence as they are, and those of its touched rows before."""
+        present, rows = _present(self._run, occurrence), self.rows(occurrence)
+        if rows.num_rows == 0:
+            return present
+        listed = ", ".join(map(quoted, rows.column_names))
+        return (
+            f"(select {listed} from {present} union all"
+            f" select {listed} from {self.view(occurrence)})"
+        )
 
 
 def _present(run: ModelRun, occurrence: int) -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from livemart.plan.determinism import APPROXIMATE_AGGREGATES, function_name
 from livemart.plan.flatten import Flat
+from livemart.plan.parse import parse
+from livemart.plan.reasons import Unplannable
 
 _SCALARS = frozenset({"hll_union", "theta_union", "theta_intersection", "theta_difference"})
 
@@ -41,7 +43,7 @@ def approximate_columns(
     }
     try:
         tree = qualify(
-            parse_one(flat.text, dialect="spark"),
+            parse(flat.text),
             schema=schema,
             dialect="spark",
             validate_qualify_columns=False,
@@ -53,7 +55,7 @@ def approximate_columns(
         for scope in traverse_scope(tree):
             result = found[id(scope.expression)] = _of_scope(scope, found, known)
         return result
-    except (SqlglotError, RecursionError, KeyError, AttributeError):
+    except (Unplannable, SqlglotError, RecursionError, KeyError, AttributeError):
         return {}
 
 

@@ -17,17 +17,27 @@ VOLATILE_FUNCTIONS = frozenset(
         "current_user", "session_user", "user", "current_database", "current_schema",
         "current_catalog", "current_timezone", "monotonically_increasing_id", "spark_partition_id",
         "input_file_name", "input_file_block_start", "input_file_block_length", "version",
-        "current_version", "utc_timestamp", "utc_date", "utc_time",
+        "current_version", "current_path", "utc_timestamp", "utc_date", "utc_time",
+        # Each encrypts with an initialisation vector, or calls a method, of its own choosing.
+        "aes_encrypt", "java_method", "reflect", "try_reflect",
     }
 )  # fmt: skip
-ORDER_DEPENDENT_AGGREGATES = frozenset(
+# These need no brackets: where no column has such a name, the function is meant.
+_BARE_FUNCTIONS = frozenset(
     {
-        "first", "first_value", "last", "last_value", "any_value", "anyvalue", "collect_list",
-        "array_agg", "listagg", "string_agg", "max_by", "min_by", "argmax", "argmin", "mode",
-        "arrayagg", "approx_top_k", "kll_sketch_agg_bigint", "kll_sketch_agg_float",
-        "kll_sketch_agg_double", "count_min_sketch",
+        "current_date", "current_time", "current_timestamp", "current_user", "localtimestamp",
+        "session_user", "user",
     }
 )  # fmt: skip
+# Spark reads these words in a DATE or TIMESTAMP literal as a time of today.
+_SPECIAL_TIMES = frozenset({"now", "today", "tomorrow", "yesterday"})
+_TIME_TYPES = (
+    exp.DataType.Type.DATE,
+    exp.DataType.Type.TIMESTAMP,
+    exp.DataType.Type.TIMESTAMPTZ,
+    exp.DataType.Type.TIMESTAMPLTZ,
+    exp.DataType.Type.TIMESTAMPNTZ,
+)
 APPROXIMATE_AGGREGATES = frozenset(
     {
         "hll_sketch_agg", "hll_union_agg", "theta_sketch_agg", "theta_union_agg",
@@ -47,12 +57,21 @@ def function_name(node: exp.Expr) -> str | None:
 
 def is_volatile(node: exp.Expr) -> bool:
     """Return True if this very call may differ between two runs over the same rows."""
+    if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
+        literal = node.this
+        words = literal.name.lower().split() if isinstance(literal, exp.Literal) else []
+        return bool(words) and words[0] in _SPECIAL_TIMES and node.is_type(*_TIME_TYPES)
     name = function_name(node)
     if name is None:
         return False
     if name == "unix_timestamp" or isinstance(node, exp.TimeToUnix):
         return not list(node.iter_expressions())
     return name in VOLATILE_FUNCTIONS
+
+
+def is_bare_function(column: exp.Column) -> bool:
+    """Return True if a column that no table has is a function called without brackets."""
+    return not column.table and column.name.lower() in _BARE_FUNCTIONS
 
 
 def line_of(node: exp.Expr) -> int | None:
@@ -67,6 +86,10 @@ def line_of(node: exp.Expr) -> int | None:
 def require_deterministic(tree: exp.Expr) -> None:
     """Raise Unplannable if anything in the query is volatile or sampled."""
     for node in tree.walk():
+        if isinstance(node, exp.QueryTransform):
+            raise Unplannable(
+                Reason("UDF_NOT_DETERMINISTIC", "TRANSFORM ... USING runs a program", line_of(node))
+            )
         if is_volatile(node):
             raise Unplannable(
                 Reason(
@@ -80,10 +103,3 @@ def require_deterministic(tree: exp.Expr) -> None:
             raise Unplannable(
                 Reason("EXPRESSION_NOT_DETERMINISTIC", "TABLESAMPLE is random", line_of(node))
             )
-
-
-def is_order_dependent(call: exp.Expr) -> bool:
-    """Return True for an aggregate whose answer depends on the order of its rows."""
-    if isinstance(call, exp.WithinGroup):
-        return False
-    return function_name(call) in ORDER_DEPENDENT_AGGREGATES

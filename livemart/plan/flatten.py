@@ -10,10 +10,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import traverse_scope
 
+from livemart.plan.parse import parse, statement
 from livemart.plan.reasons import Reason, Unplannable
 
 _PLACEHOLDER = re.compile(r"__livemart_(\d+)__")
@@ -98,8 +99,8 @@ def _flatten(
 
 def _stored_tables(text: str) -> list[exp.Table]:
     """Return the tables that are not names of common table expressions, in order of their text."""
+    tree = parse(text)
     try:
-        tree = parse_one(text, dialect="spark")
         scopes = traverse_scope(tree)
     except (SqlglotError, RecursionError) as error:
         message = str(error).splitlines()[0]
@@ -109,8 +110,9 @@ def _stored_tables(text: str) -> list[exp.Table]:
     named = {id(table) for table in tree.find_all(exp.Table)}
     cte_reads: set[int] = set()
     for scope in scopes:
+        names = {name.lower() for name in scope.cte_sources}
         for table in scope.tables:
-            if not table.db and table.name in scope.cte_sources:
+            if not table.db and table.name.lower() in names:
                 cte_reads.add(id(table))
     tables = [
         table
@@ -149,7 +151,7 @@ def _span(text: str, table: exp.Table) -> tuple[int, int]:
 
 
 def _body(text: str) -> str:
-    return text.strip().rstrip(";").rstrip() + "\n"
+    return statement(text) + "\n"
 
 
 def _quoted(name: str) -> str:

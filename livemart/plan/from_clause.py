@@ -9,7 +9,7 @@ from sqlglot import exp
 from livemart.plan.clock import clock_value, clock_values
 from livemart.plan.determinism import line_of
 from livemart.plan.reasons import Reason, Unplannable
-from livemart.plan.relation import Expr, Relation, Scan, columns_of
+from livemart.plan.relation import Expr, Relation, Scan, column, columns_of
 from livemart.plan.rules.alias import Alias
 from livemart.plan.rules.generate import Generate
 from livemart.plan.rules.join import Join, JoinKind, equi_keys
@@ -91,8 +91,7 @@ class FromClause:
             raise unsupported(f"{join.method or 'USING'} join", join)
         clock = self._clock_joined(join, environment)
         if clock is not None:
-            qualifier, occurrence = clock
-            _replace_columns(tree, qualifier, occurrence)
+            _replace_columns(tree, *clock)
             return left
         right = self.source(join.this, environment)
         qualifier = join.this.alias_or_name
@@ -137,8 +136,10 @@ class FromClause:
             joined = "inner" if keys else "cross"
         return Join(left, right, joined, keys, rights)
 
-    def _clock_joined(self, join: exp.Join, environment: Environment) -> tuple[str, int] | None:
-        """Return qualifier and occurrence if the joined item is the clock itself."""
+    def _clock_joined(
+        self, join: exp.Join, environment: Environment
+    ) -> tuple[str, dict[str, Expr]] | None:
+        """Return qualifier and columns, over the clock's values, if one row of it is joined."""
         if join.args.get("on") is not None or (join.side or ""):
             return None
         item = join.this
@@ -149,7 +150,14 @@ class FromClause:
         if scan is None or not self._is_clock(scan.relation):
             return None
         self._parameters.setdefault(scan.occurrence, Parameter(scan.occurrence, scan.relation))
-        return item.alias_or_name, scan.occurrence
+        qualifier = item.alias_or_name
+        assert isinstance(relation, Alias)
+        sites = {name: relation.trace(column(name, qualifier)) for name in relation.names}
+        return qualifier, {
+            name: _over_clock(scan.occurrence, found[0][1])
+            for name, found in sites.items()
+            if found
+        }
 
     def _lateral(self, relation: Relation, lateral: Expr) -> Relation:
         if not isinstance(lateral, exp.Lateral) or not lateral.args.get("view"):
@@ -181,7 +189,27 @@ def _column_aliases(item: Expr) -> tuple[str, ...]:
     return tuple(name.name for name in alias.args.get("columns") or ()) if alias else ()
 
 
-def _replace_columns(tree: exp.Select, qualifier: str, occurrence: int) -> None:
+def _over_clock(occurrence: int, expr: Expr) -> Expr:
+    """Return `expr` with the clock's columns as markers of its values."""
+    if isinstance(expr, exp.Column):
+        return clock_value(occurrence, expr.name)
+    copy = expr.copy()
+    for reference in list(columns_of(copy)):
+        reference.replace(clock_value(occurrence, reference.name))
+    return exp.Paren(this=copy)
+
+
+def _replace_columns(tree: exp.Select, qualifier: str, columns: Mapping[str, Expr]) -> None:
     for reference in list(tree.find_all(exp.Column)):
         if reference.table == qualifier:
-            reference.replace(clock_value(occurrence, reference.name))
+            if reference.name not in columns:
+                raise unsupported(f"{reference.sql('spark')}, which the clock has not,", reference)
+            reference.replace(_marked(columns[reference.name]))
+
+
+def _marked(expr: Expr) -> Expr:
+    """Return a copy that keeps what its markers stand for."""
+    copy = expr.copy()
+    for mine, theirs in zip(copy.walk(), expr.walk(), strict=True):
+        mine.meta.update(theirs.meta)
+    return copy

@@ -6,12 +6,18 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from livemart.plan.determinism import function_name, is_order_dependent, line_of
+from livemart.plan.aggregate_calls import (
+    aggregate_calls,
+    called,
+    is_order_dependent,
+    is_total,
+)
+from livemart.plan.determinism import function_name, line_of
 from livemart.plan.frames import frame_of, needs_total_order
-from livemart.plan.functions import AGGREGATE_FUNCTIONS
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.relation import Expr, Relation, bare, columns_of, sql_of
 from livemart.plan.rules.gate import Aggregate, Frame, Window
+from livemart.plan.subqueries import refuse_subqueries
 
 
 def aggregated(
@@ -19,23 +25,15 @@ def aggregated(
 ) -> Relation:
     """Return the groups of a SELECT; the relation itself if it has none.
 
+    HAVING makes one group of all rows even where nothing else does.
+
     Raises:
         Unplannable: GLOBAL_AGG, NONDETERMINISTIC_AGG.
     """
     group = tree.args.get("group")
-    calls = [call for expr in (*outputs, *having) for call in _aggregate_calls(expr)]
-    if group is None and not calls:
+    calls = [call for expr in (*outputs, *having) for call in aggregate_calls(expr)]
+    if group is None and not calls and not having:
         return relation
-    for call in calls:
-        if is_order_dependent(call):
-            raise Unplannable(
-                Reason(
-                    "NONDETERMINISTIC_AGG",
-                    f"{call.sql('spark')[:80]} depends on the order of rows",
-                    line_of(call),
-                    "take the row by row_number() with a unique last sort column",
-                )
-            )
     keys: list[Expr] = []
     if group is not None:
         if any(
@@ -46,9 +44,11 @@ def aggregated(
             raise Unplannable(
                 Reason("GLOBAL_AGG", "grouping sets hold a total over all rows", line_of(group))
             )
+        for key in group.expressions:
+            refuse_subqueries(key)
         keys = [window_struct(bare(key), tree) for key in group.expressions]
         if group.args.get("all"):
-            keys = [expr for expr in outputs if not _aggregate_calls(expr)]
+            keys = [expr for expr in outputs if not aggregate_calls(expr)]
     if not keys:
         raise Unplannable(
             Reason(
@@ -58,6 +58,16 @@ def aggregated(
                 "aggregate by hour in a model upstream",
             )
         )
+    for call in calls:
+        if is_order_dependent(call, relation, keys):
+            raise Unplannable(
+                Reason(
+                    "NONDETERMINISTIC_AGG",
+                    f"{call.sql('spark')[:80]} depends on the order of rows",
+                    line_of(call),
+                    "order by a unique column last, or sort what is collected",
+                )
+            )
     return Aggregate(relation, keys)
 
 
@@ -93,9 +103,7 @@ def _window(relation: Relation, window: exp.Window, named: Mapping[str, Expr]) -
     spec: Expr = window
     if window.alias and window.alias in named:
         spec = named[window.alias]
-    call = window.this
-    if isinstance(call, exp.IgnoreNulls | exp.RespectNulls):
-        call = call.this
+    call = called(window)
     partition = [bare(key) for key in spec.args.get("partition_by") or ()]
     order = spec.args.get("order")
     frame = frame_of(spec, call)
@@ -111,7 +119,7 @@ def _window(relation: Relation, window: exp.Window, named: Mapping[str, Expr]) -
     sorts = [bare(item.this) for item in order.expressions] if order is not None else []
     ranked: list[Expr] = []
     if needs_total_order(call, spec):
-        if not _is_total(relation, [*partition, *sorts]):
+        if not is_total(relation, [*partition, *sorts]):
             order_text = order.sql("spark").strip() if order is not None else "no ORDER BY"
             raise Unplannable(
                 Reason(
@@ -123,45 +131,9 @@ def _window(relation: Relation, window: exp.Window, named: Mapping[str, Expr]) -
             )
         if function_name(call) == "row_number":
             ranked.append(window)
-    elif is_order_dependent(call):
+    elif is_order_dependent(call, relation, partition):
         raise Unplannable(Reason("NONDETERMINISTIC_AGG", window.sql("spark")[:80], line_of(window)))
     return Window(relation, partition, frame, ranked)
-
-
-def _is_total(relation: Relation, within: Sequence[Expr]) -> bool:
-    return any(
-        all(composed_of_text(text, within) for text in key) for key in relation.unique_keys()
-    )
-
-
-def composed_of_text(text: str, parts: Sequence[Expr]) -> bool:
-    """Return True if the expression with this SQL text is one of `parts`."""
-    return text in {sql_of(bare(part)) for part in parts}
-
-
-def _aggregate_calls(expr: Expr) -> list[Expr]:
-    """Return the aggregate calls in an expression that are not window functions."""
-    found: list[Expr] = []
-
-    def visit(node: Expr) -> None:
-        if isinstance(node, exp.Window):
-            # The arguments of a window function may hold aggregates of the same SELECT.
-            call = node.this
-            for part in [*call.iter_expressions(), *(node.args.get("partition_by") or ())]:
-                visit(part)
-            if node.args.get("order") is not None:
-                visit(node.args["order"])
-            return
-        if isinstance(node, exp.Query):
-            return
-        if isinstance(node, exp.AggFunc) or function_name(node) in AGGREGATE_FUNCTIONS:
-            found.append(node)
-            return
-        for child in node.iter_expressions():
-            visit(child)
-
-    visit(expr)
-    return found
 
 
 def window_struct(expr: Expr, tree: exp.Select) -> Expr:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.pushdown_projections import pushdown_projections
 from sqlglot.optimizer.qualify import qualify
@@ -15,13 +15,15 @@ from sqlglot.optimizer.scope import traverse_scope
 
 from livemart.plan.determinism import require_deterministic
 from livemart.plan.flatten import Flat, flatten
+from livemart.plan.guards import check_functions, check_names
 from livemart.plan.monotone import base_time
+from livemart.plan.parse import parse
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.relation import Relation, Restriction, Scan, Want, column, is_constant, sql_of
 from livemart.plan.rules.gate import Gate, Window
 from livemart.plan.rules.project import Filter, Project
 from livemart.plan.running import Running, running_totals
-from livemart.plan.scopes import Query, build_query, check_functions
+from livemart.plan.scopes import Query, build_query
 from livemart.plan.signed import Signed, origins, signed_change
 
 Strategy = Literal["append", "signed", "region", "full", "view"]
@@ -120,17 +122,13 @@ def plan_query(text: str, inputs: Inputs) -> Plan:
     except Unplannable as error:
         return Plan("full", (error.reason,))
     try:
-        tree = parse_one(flat.text, dialect="spark")
+        tree = parse(flat.text)
         require_deterministic(tree)
-    except Unplannable as error:
-        return Plan("full", (error.reason,), flat, is_volatile=True)
-    except (SqlglotError, RecursionError) as error:
-        return Plan("full", (Reason("PARSE_UNSUPPORTED", _first_line(error), None),), flat)
-    try:
         query, used = _query(tree, flat, inputs)
         return replace(_plan(query, flat, inputs), used=used)
     except Unplannable as error:
-        return Plan("full", (error.reason,), flat)
+        is_volatile = error.reason.code == "EXPRESSION_NOT_DETERMINISTIC"
+        return Plan("full", (error.reason,), flat, is_volatile=is_volatile)
     except (
         SqlglotError,
         RecursionError,
@@ -187,6 +185,7 @@ def _query(tree: exp.Expr, flat: Flat, inputs: Inputs) -> tuple[Query, dict[int,
         # One spelling per name: expressions are compared by their text.
         if identifier.args.get("quoted") and _SAFE_NAME.fullmatch(identifier.name):
             identifier.set("quoted", False)
+    check_names(qualified)
     used = _used_columns(qualified, {name: found.index for name, found in by_name.items()})
     return build_query(qualified, scan_of, inputs.clocks.__contains__), used
 
@@ -298,7 +297,8 @@ def _region(query: Query) -> Region:
         keys = [name for name in names if top.is_local(name, anchored=False)]
     time = None
     if any(isinstance(gate, Window) and gate.frame is not None for gate in gates):
-        time = next((name for name in names if top.is_local_time(name)), None)
+        times = (name for name in names if top.is_local_time(name) and top.meets_frame(name))
+        time = next(times, None)
     keys = [key for key in keys if time is None or sql_of(key) != sql_of(time)]
     if not gates:
         unique = next(

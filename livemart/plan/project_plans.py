@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from hashlib import sha256
 
-from sqlglot import parse_one
 from sqlglot.errors import SqlglotError
 
 from livemart.errors import PlanError
 from livemart.plan.flatten import flatten
+from livemart.plan.parse import parse
 from livemart.plan.planner import Inputs, Plan, plan_query
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.project.graph import Model, Project
@@ -89,7 +89,7 @@ def fingerprint(model: Model, views: Mapping[str, str]) -> str:
     try:
         flat = flatten(text, views)
         relations = ",".join(occurrence.relation for occurrence in flat.occurrences)
-        tree = parse_one(flat.text, dialect="spark")
+        tree = parse(flat.text)
         for node in tree.walk():
             node.comments = None
         text = f"{tree.sql('spark', comments=False)}\n{relations}"

@@ -7,7 +7,8 @@ rewriting expressions over its own columns into expressions over its inputs' col
   never influence each other below this point? (a region key)
 - `affected(want)`: SQL that returns a superset of the values of `want` in all changed output rows,
   old and new images, given one view of touched rows per stored relation.
-- `rows(want)`: SQL for `want` over all present rows (filters may be left out: a superset).
+- `rows(want)`: SQL for `want` over all present rows (filters may be left out: a superset); with
+  `past` also over the old images of touched rows.
 - `restrict(want, found)`: which rows of each stored relation are enough to compute the output rows
   that match given values of `want`.
 
@@ -21,6 +22,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
+
+from livemart.plan.reasons import Reason, Unplannable
 
 Expr = exp.Expr
 
@@ -73,6 +76,10 @@ class Relation(ABC):
         """Return True if `expr` may be the time of the region's intervals."""
         return False
 
+    def meets_frame(self, expr: Expr) -> bool:
+        """Return True if `expr` is what a bounded frame is ordered by: a date or a timestamp."""
+        return False
+
     @abstractmethod
     def affected(self, want: Sequence[Expr]) -> list[str]:
         """Return SELECTs (columns w0, w1, ...) whose union covers the changed values of `want`.
@@ -82,8 +89,11 @@ class Relation(ABC):
         """
 
     @abstractmethod
-    def rows(self, want: Sequence[Expr]) -> list[str]:
-        """Return SELECTs (columns w0, w1, ...) of `want` over all present rows."""
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
+        """Return SELECTs (columns w0, w1, ...) of `want` over all present rows.
+
+        With `past` also over the rows that this batch changed, as they were.
+        """
 
     @abstractmethod
     def restrict(self, want: Want, found: Restrictions) -> None:
@@ -113,7 +123,8 @@ class Relation(ABC):
 class Scan(Relation):
     """A mention of a stored relation. Its columns are bare names.
 
-    Touched rows are the view `touched_view`, all present rows `present_view`: the engine's part.
+    Touched rows are the view `touched_view`, all present rows `present_view`, the rows of both
+    `known_view`: the engine's part.
     """
 
     def __init__(
@@ -136,17 +147,24 @@ class Scan(Relation):
     def present_view(self) -> str:
         return f"__present_{self.occurrence}__"
 
+    @property
+    def known_view(self) -> str:
+        return f"__known_{self.occurrence}__"
+
     def is_local(self, expr: Expr, *, anchored: bool) -> bool:
-        return True
+        return self._has(expr)
 
     def is_local_time(self, expr: Expr) -> bool:
-        return True
+        return self._has(expr)
 
     def affected(self, want: Sequence[Expr]) -> list[str]:
+        self._require(want)
         return [f"select distinct {selected(want)} from {self.touched_view}"]
 
-    def rows(self, want: Sequence[Expr]) -> list[str]:
-        return [f"select distinct {selected(want)} from {self.present_view}"]
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
+        self._require(want)
+        view = self.known_view if past else self.present_view
+        return [f"select distinct {selected(want)} from {view}"]
 
     def restrict(self, want: Want, found: Restrictions) -> None:
         keys = tuple(
@@ -162,6 +180,21 @@ class Scan(Relation):
 
     def unique_keys(self) -> list[frozenset[str]]:
         return self._unique
+
+    def _has(self, expr: Expr) -> bool:
+        """Return False if more than columns of this relation is read, such as the clock."""
+        return all(not found.table and found.name in self.names for found in columns_of(expr))
+
+    def _require(self, want: Sequence[Expr]) -> None:
+        for expr in want:
+            if not self._has(expr):
+                raise Unplannable(
+                    Reason(
+                        "KEY_NOT_IN_OUTPUT",
+                        f"{sql_of(expr)} is not made of columns of {self.relation}",
+                        None,
+                    )
+                )
 
 
 class Renaming(Relation):
@@ -184,11 +217,14 @@ class Renaming(Relation):
     def is_local_time(self, expr: Expr) -> bool:
         return self.source.is_local_time(self.over_source(expr))
 
+    def meets_frame(self, expr: Expr) -> bool:
+        return self.source.meets_frame(self.over_source(expr))
+
     def affected(self, want: Sequence[Expr]) -> list[str]:
         return self.source.affected([self.over_source(expr) for expr in want])
 
-    def rows(self, want: Sequence[Expr]) -> list[str]:
-        return self.source.rows([self.over_source(expr) for expr in want])
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
+        return self.source.rows([self.over_source(expr) for expr in want], past=past)
 
     def restrict(self, want: Want, found: Restrictions) -> None:
         keys = tuple(None if key is None else self.over_source(key) for key in want.keys)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from livemart.plan.aggregate_calls import is_aggregate
 from livemart.plan.clock import ClockBound, bounds_of, clock_values
 from livemart.plan.determinism import function_name, line_of
 from livemart.plan.from_clause import Environment, FromClause, ScanOf
-from livemart.plan.functions import BUILT_IN_FUNCTIONS
 from livemart.plan.groups_and_windows import aggregated, window_struct, windowed
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.relation import (
@@ -40,6 +40,9 @@ _GENERATORS = {
     "inline": False,
     "inline_outer": True,
     "stack": False,
+    "json_tuple": False,
+    "variant_explode": False,
+    "variant_explode_outer": True,
 }
 
 
@@ -129,6 +132,7 @@ class _Builder:
             if clause != "qualify" and tree.args.get(clause):
                 raise unsupported(clause.upper(), tree)
         relation = self._from.relation(tree, environment)
+        self._note_clocks(tree)
         where = tree.args.get("where")
         if where is not None:
             relation = self._filtered(relation, where.this, environment)
@@ -137,6 +141,8 @@ class _Builder:
             self._replace_scalar_subqueries(expr, environment, is_condition=False)
             refuse_subqueries(expr)
         outputs = {name: expr.copy() for name, expr in outputs.items()}
+        if tree.args.get("group") is None:
+            _refuse_hopping_windows(outputs.values())
         relation, outputs = self._generated(relation, outputs)
         having = tree.args.get("having")
         conditions = [having.this] if having is not None else []
@@ -185,6 +191,8 @@ class _Builder:
                 continue
             if called not in ("explode", "explode_outer"):
                 raise unsupported(f"{called} in a select list", expr)
+            if any(is_aggregate(node) or isinstance(node, exp.Window) for node in call.walk()):
+                raise unsupported("a generator over an aggregate or a window", expr)
             qualifier = f"__generated_{name}"
             outer = _GENERATORS[called]
             generator = exp.Explode(this=call.this.copy()) if outer else call
@@ -211,6 +219,14 @@ class _Builder:
         else:
             bounds.extend(bounded)
         return Filter(relation, tuple(bounds))
+
+    def _note_clocks(self, tree: exp.Select) -> None:
+        """Note clocks that are read outside WHERE: there is no telling which rows they move."""
+        for clause in tree.iter_expressions():
+            if clause.arg_key in ("where", "from_", "from", "joins", "with_", "with", "order"):
+                continue
+            for marker in clock_values(clause):
+                self._parameter(int(marker.meta["occurrence"])).compared_with_time = False
 
     def _parameter(self, occurrence: int) -> Parameter:
         return self.parameters[occurrence]
@@ -254,18 +270,12 @@ class _Builder:
             )
 
 
-def check_functions(tree: Expr) -> None:
-    """Raise Unplannable for a function that Spark does not bring along."""
-    for node in tree.find_all(exp.Anonymous):
-        name = str(node.this).lower()
-        if name not in BUILT_IN_FUNCTIONS:
-            raise Unplannable(
-                Reason(
-                    "UDF_NOT_DETERMINISTIC",
-                    f"{name} is not a built-in function",
-                    line_of(node),
-                )
-            )
+def _refuse_hopping_windows(exprs: Iterable[Expr]) -> None:
+    """Raise Unplannable for `window(t, size, slide)` outside GROUP BY: it repeats rows."""
+    for expr in exprs:
+        for node in expr.walk():
+            if function_name(node) == "window" and len(list(node.iter_expressions())) > 2:
+                raise unsupported("a sliding window outside GROUP BY", node)
 
 
 def _conjuncts(condition: Expr) -> list[Expr]:
@@ -275,4 +285,4 @@ def _conjuncts(condition: Expr) -> list[Expr]:
     return [condition]
 
 
-__all__ = ["Parameter", "Query", "build_query", "check_functions", "composed_of"]
+__all__ = ["Parameter", "Query", "build_query", "composed_of"]

@@ -85,6 +85,8 @@ def signed_change(query: Query) -> Signed | None:
         for branch in branches:
             source = branch.gate.source if branch.gate is not None else branch.relation
             _collect(source, anchors, lookups)
+        if anchors and any(_is_constant(branch.relation) for branch in branches):
+            raise _NotSigned
         outputs = _outputs(branches, query)
     except (_NotSigned, Unplannable):
         return None
@@ -144,6 +146,11 @@ def _branches(relation: Relation, outputs: Mapping[str, Expr], is_filtered: bool
     return [_Branch(relation, None, outputs)]
 
 
+def _is_constant(relation: Relation) -> bool:
+    """Return True for rows of no scan: they would be counted on the one side that has changes."""
+    return not any(isinstance(part, Scan) for part in relation.walk())
+
+
 def _has_gate(relation: Relation) -> bool:
     return any(isinstance(part, Gate) for part in relation.walk())
 
@@ -155,6 +162,8 @@ def _collect(relation: Relation, anchors: list[int], lookups: list[Lookup]) -> N
     elif isinstance(relation, Values):
         return
     elif isinstance(relation, Renaming | Generate | Union):
+        if any(map(_is_constant, relation.inputs)) and not _is_constant(relation):
+            raise _NotSigned
         for source in relation.inputs:
             _collect(source, anchors, lookups)
     elif isinstance(relation, Join):

@@ -69,6 +69,9 @@ def scalar_value(
 def refuse_subqueries(condition: Expr) -> None:
     """Raise Unplannable for a subquery that stands in an expression."""
     for node in condition.walk():
+        if isinstance(node, exp.Exists) and not isinstance(node.this, exp.Query):
+            # exists(array, element -> condition)
+            continue
         if isinstance(node, exp.Query | exp.Exists):
             parent = node.parent
             negated = isinstance(parent, exp.In) and isinstance(parent.parent, exp.Not)

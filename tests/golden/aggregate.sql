@@ -65,3 +65,47 @@ region keys=(restaurant_id);
 # title: a session without another key is not confined
 select session_window(ordered_at, '10 minutes').start as started_at, count(*) as orders from bronze.orders group by session_window(ordered_at, '10 minutes');
 full reason=KEY_NOT_IN_OUTPUT;
+
+# title: max_by over an order that can tie
+select restaurant_id, max_by(status, ordered_at) as status from bronze.orders group by 1;
+full reason=NONDETERMINISTIC_AGG;
+
+# title: max_by over an order that ends in a unique column
+select restaurant_id, max_by(status, struct(ordered_at, order_id)) as status from bronze.orders group by 1;
+region keys=(restaurant_id) unique=(restaurant_id);
+
+# title: what is collected and sorted is settled
+select restaurant_id, sort_array(collect_list(status)) as statuses, size(collect_set(customer_id)) as customers from bronze.orders group by 1;
+region keys=(restaurant_id) unique=(restaurant_id);
+
+# title: collect_set keeps its elements in no order
+select restaurant_id, collect_set(status) as statuses from bronze.orders group by 1;
+full reason=NONDETERMINISTIC_AGG;
+
+# title: a list within an order that can tie
+select restaurant_id, listagg(status, ',') within group (order by ordered_at) as statuses from bronze.orders group by 1;
+full reason=NONDETERMINISTIC_AGG;
+
+# title: a list in the order of its own elements
+select restaurant_id, listagg(status, ',') within group (order by status) as statuses from bronze.orders group by 1;
+region keys=(restaurant_id) unique=(restaurant_id);
+
+# title: any() of a column is an aggregate
+select any(amount > 10) as is_any from bronze.orders;
+full reason=GLOBAL_AGG;
+
+# title: HAVING makes one group of all rows
+select 1 as one from bronze.orders having true;
+full reason=GLOBAL_AGG;
+
+# title: a subquery among the keys
+select restaurant_id, count(*) as orders from bronze.orders group by restaurant_id, (select max(dish_id) from bronze.dishes);
+full reason=SUBQUERY_NOT_INCREMENTALIZABLE;
+
+# title: window() as the first key
+select window.start as started_at, count(*) as orders, max(amount) as most from bronze.orders group by window(ordered_at, '5 minutes');
+region keys=(started_at);
+
+# title: sliding windows repeat rows, so they have no rule outside GROUP BY
+select order_id, window(ordered_at, '1 hour', '5 minutes').start as started_at from bronze.orders;
+full reason=PARSE_UNSUPPORTED;

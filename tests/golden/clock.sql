@@ -29,3 +29,19 @@ full reason=SUBQUERY_NOT_INCREMENTALIZABLE;
 # title: a scalar subquery with an aggregate
 select order_id from bronze.orders where amount > (select avg(amount) from bronze.orders);
 full reason=SUBQUERY_NOT_INCREMENTALIZABLE;
+
+# title: the clock of a cross join in the output changes every row
+select orders.order_id, clock.as_of from bronze.orders as orders cross join livemart.clock as clock;
+signed rows keys=(order_id) unique=(order_id) reason=SCALAR_SUBQUERY_CHANGED;
+
+# title: the clock in HAVING
+select orders.restaurant_id, max(orders.ordered_at) as last_at from bronze.orders as orders cross join livemart.clock as clock group by 1 having max(orders.ordered_at) < max(clock.as_of) - interval 1 day;
+region keys=(restaurant_id) unique=(restaurant_id) reason=SCALAR_SUBQUERY_CHANGED;
+
+# title: the clock in an argument of an aggregate
+select orders.restaurant_id, count(*) as orders, sum(case when orders.ordered_at >= clock.as_of - interval 1 hour then 1 else 0 end) as recent from bronze.orders as orders cross join livemart.clock as clock group by 1;
+region keys=(restaurant_id) unique=(restaurant_id) reason=SCALAR_SUBQUERY_CHANGED;
+
+# title: the clock moved by the subquery that is joined
+select orders.order_id from bronze.orders as orders cross join (select as_of - interval 1 day as as_of from livemart.clock) as clock where orders.ordered_at >= clock.as_of;
+signed rows keys=(order_id) unique=(order_id) slices=(ordered_at);

@@ -21,3 +21,39 @@ full reason=PARSE_UNSUPPORTED;
 # title: a pivot
 select * from (select restaurant_id, status, amount from bronze.orders) pivot (sum(amount) for status in ('placed', 'delivered'));
 full reason=PARSE_UNSUPPORTED;
+
+# title: the time in a literal
+select order_id from bronze.orders where ordered_at >= timestamp 'today';
+full reason=EXPRESSION_NOT_DETERMINISTIC;
+
+# title: a function without brackets
+select order_id, localtimestamp as read_at from bronze.orders;
+full reason=EXPRESSION_NOT_DETERMINISTIC;
+
+# title: a method of Java
+select order_id, reflect('java.util.UUID', 'randomUUID') as id from bronze.orders;
+full reason=EXPRESSION_NOT_DETERMINISTIC;
+
+# title: a function of a schema, whatever its name
+select tools.upper(status) as status from bronze.orders;
+full reason=UDF_NOT_DETERMINISTIC;
+
+# title: a program
+select transform(order_id) using 'cat' as (id) from bronze.orders;
+full reason=UDF_NOT_DETERMINISTIC;
+
+# title: a column that no table has
+select order_id, colour from bronze.orders;
+full reason=PARSE_UNSUPPORTED;
+
+# title: a star among arguments
+select order_id, hash(*) as fingerprint from bronze.orders;
+full reason=PARSE_UNSUPPORTED;
+
+# title: a collation
+select order_id from bronze.orders where status collate UTF8_LCASE = 'placed';
+full reason=PARSE_UNSUPPORTED;
+
+# title: pipes
+from bronze.orders |> where amount > 1 |> select order_id;
+full reason=PARSE_UNSUPPORTED;

@@ -11,9 +11,21 @@ select item.dish_id, count(*) as rows, sum(item.quantity) as sold from bronze.or
 signed groups unique=(dish_id);
 
 # title: a join on an exploded element finds its rows again
-select orders.order_id, dishes.dish_name, max(item.quantity) as most from bronze.orders as orders lateral view explode(orders.items) exploded as item inner join bronze.dishes as dishes on item.dish_id = dishes.dish_id group by 1, 2;
+select lines.order_id, dishes.dish_name, max(lines.item.quantity) as most from (select order_id, item from bronze.orders lateral view explode(items) exploded as item) as lines inner join bronze.dishes as dishes on lines.item.dish_id = dishes.dish_id group by 1, 2;
 region keys=(order_id) unique=(order_id, dish_name);
 
 # title: inline in a select list has no rule
 select order_id, inline(items) from bronze.orders;
 full reason=PARSE_UNSUPPORTED;
+
+# title: explode over an aggregate is no row's own
+select restaurant_id, explode(collect_set(status)) as status from bronze.orders group by restaurant_id;
+full reason=PARSE_UNSUPPORTED;
+
+# title: explode over a window function
+select explode(array(row_number() over (partition by restaurant_id order by order_id))) as place from bronze.orders;
+full reason=PARSE_UNSUPPORTED;
+
+# title: a condition on the elements of an array
+select order_id from bronze.orders where exists(items, item -> item.quantity > amount);
+signed rows keys=(order_id) unique=(order_id);

@@ -49,3 +49,11 @@ signed rows lookups=1/1 keys=(order_id) unique=(order_id);
 # title: EXISTS in the select list
 select dish_id, exists (select 1 from bronze.restaurants as r where r.restaurant_id = d.restaurant_id) as known from bronze.dishes as d;
 full reason=SUBQUERY_NOT_INCREMENTALIZABLE;
+
+# title: hints change no row
+select /*+ broadcast(restaurants) */ orders.order_id, restaurants.restaurant_name from bronze.orders as orders inner join bronze.restaurants as restaurants on orders.restaurant_id = restaurants.restaurant_id;
+signed rows lookups=1/1 keys=(order_id) unique=(order_id);
+
+# title: groups by columns of two dimensions
+select restaurants.currency_code, dishes.dish_name, max(orders.amount) as most from bronze.orders as orders inner join bronze.restaurants as restaurants on orders.restaurant_id = restaurants.restaurant_id inner join bronze.dishes as dishes on orders.restaurant_id = dishes.restaurant_id group by 1, 2;
+region keys=(currency_code, dish_name) unique=(currency_code, dish_name);

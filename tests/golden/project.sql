@@ -17,3 +17,11 @@ signed rows keys=(order_id) unique=(order_id);
 # title: a column that two relations could give is not guessed
 select order_id from bronze.orders, bronze.unknown;
 full reason=INPUT_NOT_IN_DELTA;
+
+# title: names of common table expressions know no letter case
+with Placed as (select order_id, status from bronze.orders) select order_id from placed;
+signed rows keys=(order_id) unique=(order_id);
+
+# title: a semicolon and a last word
+select order_id, amount from bronze.orders; -- done;
+signed rows keys=(order_id) unique=(order_id);

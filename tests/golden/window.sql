@@ -65,3 +65,15 @@ full reason=LIMIT_WITHOUT_ORDER;
 # title: QUALIFY
 select order_id, customer_id from bronze.orders qualify row_number() over (partition by customer_id order by ordered_at, order_id) = 1;
 region keys=(customer_id) unique=(order_id);
+
+# title: the last value that is not NULL
+select order_id, restaurant_id, last_value(amount) ignore nulls over (partition by restaurant_id order by ordered_at, order_id) as known from bronze.orders;
+region keys=(restaurant_id) unique=(order_id);
+
+# title: a filtered window function
+select order_id, restaurant_id, count(*) filter (where status = 'placed') over (partition by restaurant_id) as placed from bronze.orders;
+region keys=(restaurant_id) unique=(order_id);
+
+# title: a frame below the other side of a join lends no time to the region
+select orders.restaurant_id, max(orders.amount) as most from bronze.orders as orders left semi join (select customer_id, sum(amount) over (partition by customer_id order by ordered_at range between interval 1 hour preceding and current row) as spent from bronze.orders) as running on orders.customer_id = running.customer_id and running.spent > 10 group by 1;
+region keys=(restaurant_id) unique=(restaurant_id);

@@ -47,13 +47,16 @@ class Gate(Relation):
     def is_local_time(self, expr: Expr) -> bool:
         return self.passes(expr) and self.source.is_local_time(expr)
 
+    def meets_frame(self, expr: Expr) -> bool:
+        return self.source.meets_frame(expr)
+
     def affected(self, want: Sequence[Expr]) -> list[str]:
         self._require(want)
         return self.source.affected(want)
 
-    def rows(self, want: Sequence[Expr]) -> list[str]:
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
         self._require(want)
-        return self.source.rows(want)
+        return self.source.rows(want, past=past)
 
     def restrict(self, want: Want, found: Restrictions) -> None:
         keys = tuple(
@@ -133,6 +136,9 @@ class Window(Gate):
             and self.source.is_local_time(expr)
         )
 
+    def meets_frame(self, expr: Expr) -> bool:
+        return self._passes_time(expr) or self.source.meets_frame(expr)
+
     def _passes_time(self, expr: Expr) -> bool:
         return self.frame is not None and sql_of(bare(expr)) == sql_of(self.frame.order)
 
@@ -144,10 +150,10 @@ class Window(Gate):
     def _require(self, want: Sequence[Expr]) -> None:
         super()._require([expr for expr in want if not self._passes_time(expr)])
 
-    def rows(self, want: Sequence[Expr]) -> list[str]:
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
         if any(isinstance(node, exp.Window) for expr in want for node in expr.walk()):
             self._require(want)
-        return self.source.rows(want)
+        return self.source.rows(want, past=past)
 
     def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
         # A window function keeps every row, so any other column of the row may be traced.

@@ -45,17 +45,20 @@ class Generate(Relation):
     def is_local_time(self, expr: Expr) -> bool:
         return not self._reads_generated(expr) and self.inputs[0].is_local_time(expr)
 
+    def meets_frame(self, expr: Expr) -> bool:
+        return not self._reads_generated(expr) and self.inputs[0].meets_frame(expr)
+
     def affected(self, want: Sequence[Expr]) -> list[str]:
         if not any(self._reads_generated(expr) for expr in want):
             return self.inputs[0].affected(want)
         needed = self._needed(want)
         return self._unfolded(want, needed, self.inputs[0].affected(needed))
 
-    def rows(self, want: Sequence[Expr]) -> list[str]:
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
         if not any(self._reads_generated(expr) for expr in want):
-            return self.inputs[0].rows(want)
+            return self.inputs[0].rows(want, past=past)
         needed = self._needed(want)
-        return self._unfolded(want, needed, self.inputs[0].rows(needed))
+        return self._unfolded(want, needed, self.inputs[0].rows(needed, past=past))
 
     def restrict(self, want: Want, found: Restrictions) -> None:
         keys = tuple(

@@ -122,6 +122,12 @@ class Join(Relation):
         over_left = self._as_left(expr)
         return over_left is not None and self.left.is_local_time(over_left)
 
+    def meets_frame(self, expr: Expr) -> bool:
+        over_left, over_right = self._as_left(expr), self._as_right(expr)
+        return (over_left is not None and self.left.meets_frame(over_left)) or (
+            over_right is not None and self.right.meets_frame(over_right)
+        )
+
     def affected(self, want: Sequence[Expr]) -> list[str]:
         return [*self._affected_by_left(want), *self._affected_by_right(want)]
 
@@ -146,10 +152,11 @@ class Join(Relation):
         return self._rekeyed(want, changed="right")
 
     def _rekeyed(self, want: Sequence[Expr], changed: Literal["left", "right"]) -> list[str]:
-        """Join the changed rows of one side with the present rows of the other.
+        """Join the changed rows of one side with the rows of the other.
 
-        The old state of the other side is not needed: a row present only before is in its own
-        change set.
+        Where all that is wanted stands on the other side, its present rows are enough: what a row
+        was before is among that side's own changes. A mixture of both sides also needs the other's
+        old images, for rows of both sides may have changed in one batch.
         """
         other: Literal["left", "right"] = "right" if changed == "left" else "left"
         needed: dict[str, dict[str, Expr]] = {"left": {}, "right": {}}
@@ -165,7 +172,8 @@ class Join(Relation):
                 needed[side].setdefault(sql_of(reference), reference)
         sides = {"left": self.left, "right": self.right}
         changed_queries = sides[changed].affected(list(needed[changed].values()))
-        present_queries = sides[other].rows(list(needed[other].values()))
+        is_mixed = any(self.side(expr) in (changed, "both") for expr in mapped)
+        other_queries = sides[other].rows(list(needed[other].values()), past=is_mixed)
         places = {
             side: {text: f"w{index}" for index, text in enumerate(needed[side])} for side in needed
         }
@@ -183,21 +191,19 @@ class Join(Relation):
             for expr in mapped
         ]
         join = (
-            f"inner join {{present}} as p on {condition}"
-            if condition
-            else "cross join {present} as p"
+            f"inner join {{other}} as p on {condition}" if condition else "cross join {other} as p"
         )
         return [
             f"select distinct {selected(outputs)} from ({changed_query}) as c "
-            + join.format(present=f"({present_query})")
+            + join.format(other=f"({other_query})")
             for changed_query in changed_queries
-            for present_query in present_queries
+            for other_query in other_queries
         ]
 
-    def rows(self, want: Sequence[Expr]) -> list[str]:
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
         over_left = [self._as_left(expr) for expr in want]
         if all(expr is not None for expr in over_left):
-            return self.left.rows([expr for expr in over_left if expr is not None])
+            return self.left.rows([expr for expr in over_left if expr is not None], past=past)
         if self.kind == "left":
             raise Unplannable(self._lost(want))
         needed: dict[str, dict[str, Expr]] = {"left": {}, "right": {}}
@@ -227,8 +233,8 @@ class Join(Relation):
         )
         return [
             f"select distinct {selected(outputs)} from ({left}) as l " + join.format(right=right)
-            for left in self.left.rows(list(needed["left"].values()))
-            for right in self.right.rows(list(needed["right"].values()))
+            for left in self.left.rows(list(needed["left"].values()), past=past)
+            for right in self.right.rows(list(needed["right"].values()), past=past)
         ]
 
     def restrict(self, want: Want, found: Restrictions) -> None:

@@ -53,6 +53,12 @@ class Union(Relation):
             for index, branch in enumerate(self.inputs)
         )
 
+    def meets_frame(self, expr: Expr) -> bool:
+        return any(
+            branch.meets_frame(self.over_branch(expr, index))
+            for index, branch in enumerate(self.inputs)
+        )
+
     def affected(self, want: Sequence[Expr]) -> list[str]:
         return [
             query
@@ -60,11 +66,11 @@ class Union(Relation):
             for query in branch.affected([self.over_branch(expr, index) for expr in want])
         ]
 
-    def rows(self, want: Sequence[Expr]) -> list[str]:
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
         return [
             query
             for index, branch in enumerate(self.inputs)
-            for query in branch.rows([self.over_branch(expr, index) for expr in want])
+            for query in branch.rows([self.over_branch(expr, index) for expr in want], past=past)
         ]
 
     def restrict(self, want: Want, found: Restrictions) -> None:

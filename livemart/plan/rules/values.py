@@ -31,7 +31,7 @@ class Values(Relation):
     def affected(self, want: Sequence[Expr]) -> list[str]:
         return []
 
-    def rows(self, want: Sequence[Expr]) -> list[str]:
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
         places = {
             sql_of(reference): reference.name for expr in want for reference in columns_of(expr)
         }

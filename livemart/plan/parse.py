@@ -1,0 +1,73 @@
+"""Parsing: Spark SQL as a tree for the analysis; what does not change the rows is left out."""
+
+from __future__ import annotations
+
+from sqlglot import Dialect, Token, TokenType, exp
+from sqlglot.errors import ParseError, SqlglotError
+
+from livemart.plan.reasons import Reason, Unplannable
+
+# Words that hold a query modifier or, before a bracket, name a function.
+_BEFORE_FUNCTION = frozenset({TokenType.GROUP_BY, TokenType.COMMA})
+
+
+def parse(text: str) -> exp.Expr:
+    """Return the tree of one statement, without hints; tokens keep their offsets in `text`.
+
+    Raises:
+        Unplannable: PARSE_UNSUPPORTED, for text that cannot be parsed or holds pipes.
+    """
+    try:
+        tokens = _tokens(text)
+        _refuse_pipes(tokens)
+        trees = Dialect.get_or_raise("spark").parser().parse(tokens, text)
+        if len(trees) != 1 or trees[0] is None:
+            raise ParseError("not one statement")
+    except (SqlglotError, RecursionError) as error:
+        message = (str(error).splitlines() or ["too deep"])[0]
+        raise Unplannable(Reason("PARSE_UNSUPPORTED", message, None)) from error
+    tree = trees[0]
+    for hint in list(tree.find_all(exp.Hint)):
+        hint.pop()
+    return tree
+
+
+def statement(text: str) -> str:
+    """Return a text without the semicolon that ends it, and without what follows that.
+
+    >>> statement("select 1 ; -- done")
+    'select 1'
+    """
+    text = text.strip()
+    try:
+        tokens = _tokens(text)
+    except SqlglotError:
+        return text.rstrip(";").rstrip()
+    end = len(text)
+    for token in reversed(tokens):
+        if token.token_type is not TokenType.SEMICOLON:
+            break
+        end = token.start
+    return text[:end].rstrip()
+
+
+def _tokens(text: str) -> list[Token]:
+    tokens: list[Token] = list(Dialect.get_or_raise("spark").tokenize(text))
+    for place in range(1, len(tokens) - 1):
+        before, token, after = tokens[place - 1 : place + 2]
+        if (
+            token.token_type is TokenType.WINDOW
+            and before.token_type in _BEFORE_FUNCTION
+            and after.token_type is TokenType.L_PAREN
+        ):
+            token.token_type = TokenType.VAR
+    return tokens
+
+
+def _refuse_pipes(tokens: list[Token]) -> None:
+    for token in tokens:
+        if token.token_type is TokenType.PIPE_GT:
+            raise Unplannable(Reason("PARSE_UNSUPPORTED", "|> has no rule", token.line))
+
+
+__all__ = ["parse", "statement"]
