@@ -29,6 +29,10 @@ from livemart.engine.row_filter import (
 from livemart.engine.tables import NEW_COUNT, OLD_COUNT, WEIGHT
 from livemart.plan.signed import Lookup, Output, Signed
 
+_DIGITS_OF_BIGINT = 19
+# SUM over DECIMAL(p, s) is DECIMAL(p + 10, s), and no decimal has more than 38 digits.
+_DIGITS_OF_SUM = 10
+_MOST_DIGITS = 38
 _PRESENT = re.compile(r"__present_(\d+)__")
 
 
@@ -93,10 +97,17 @@ def _summed_type(run: ModelRun, query: str) -> pa.DataType:
 
 
 def _holds(total: pa.DataType, summed: pa.DataType) -> bool:
+    """Return True if totals are neither rounded nor, by a cast to less than SUM gives, made NULL.
+
+    A NULL total is then one of a group that has nothing but NULL.
+    """
     if pa.types.is_integer(summed):
-        return bool(pa.types.is_integer(total) or pa.types.is_decimal(total))
-    if pa.types.is_decimal(summed):
-        return bool(pa.types.is_decimal(total) and total.scale >= summed.scale)
+        if pa.types.is_decimal(total):
+            return bool(total.precision - total.scale >= _DIGITS_OF_BIGINT)
+        return bool(pa.types.is_integer(total))
+    if pa.types.is_decimal(summed) and pa.types.is_decimal(total):
+        digits = min(summed.precision + _DIGITS_OF_SUM, _MOST_DIGITS) - summed.scale
+        return bool(total.scale >= summed.scale and total.precision - total.scale >= digits)
     return False
 
 

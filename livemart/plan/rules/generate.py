@@ -93,11 +93,16 @@ class Generate(Relation):
         inner = [over_subquery(expr, places, "s") for expr in want]
         generator = over_subquery(self.generator, places, "s")
         outer = "outer " if self._outer else ""
+        names = ", ".join(map(_quoted, self.names))
         return [
             f"select distinct {selected(inner)} from ({query}) as s lateral view {outer}"
-            f"{sql_of(generator)} {self.qualifier} as {', '.join(self.names)}"
+            f"{sql_of(generator)} {_quoted(self.qualifier)} as {names}"
             for query in below
         ]
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def over_subquery(expr: Expr, places: dict[str, str], qualifier: str) -> Expr:
