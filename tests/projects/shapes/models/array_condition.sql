@@ -1,0 +1,1 @@
+select sale_id from {{ source('raw', 'sales') }} where exists(tags, tag -> tag = 'new')

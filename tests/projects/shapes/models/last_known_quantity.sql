@@ -1,0 +1,1 @@
+select sale_id, shop_id, last_value(quantity) ignore nulls over (partition by shop_id order by sold_at, sale_id) as known_quantity, count(*) filter (where amount > 5) over (partition by shop_id) as large from {{ source('raw', 'sales') }}

@@ -1,0 +1,1 @@
+select sale_id, hash(*) as fingerprint from {{ source('raw', 'sales') }}
