@@ -5,32 +5,26 @@ Whose rows they are is decided in `row_filter` and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from livemart.errors import PublishError
-from livemart.publish.row_filter import change_predicates, row_predicates
+from livemart.publish.row_filter import change_predicates
 from livemart.publish.served import Change, ChangePage, Published, ServedModel
+from livemart.publish.snapshot_view import SnapshotView
 from livemart.publish.store import StoredModel, newest_published, stored_model
 from livemart.publish.store_engine import UNDEFINED_TABLE, open_engine, reached, shown_url
 from livemart.publish.store_schema import (
     CHANGES,
     MODELS,
     PUBLISHED,
-    ROW_COUNT,
-    ROW_HASH,
     SCHEMA_VERSION,
     STORE,
-    bag_column,
-    served_table,
 )
-from livemart.publish.store_types import in_order
 
 __all__ = [
     "Change",
@@ -160,81 +154,6 @@ class StoreReader:
             known = (published, {row.model: stored_model(row) for row in rows})
             self._models = known
         return known[1]
-
-
-class SnapshotView:
-    """One snapshot, in one read transaction. Not to be shared between threads."""
-
-    def __init__(
-        self, connection: Connection, published: Published, models: Mapping[str, StoredModel]
-    ) -> None:
-        self.published = published
-        self._connection = connection
-        self._models = models
-
-    def models(self) -> Mapping[str, ServedModel]:
-        """Return the served models, by name."""
-        return {name: stored.layout.model for name, stored in self._models.items()}
-
-    def rows(
-        self,
-        model: str,
-        *,
-        tenants: frozenset[str] | None,
-        equals: Mapping[str, Any] | None = None,
-        since: tuple[str, datetime] | None = None,
-        until: tuple[str, datetime] | None = None,
-        order_by: Sequence[str] = (),
-        limit: int | None = None,
-        descending: bool = False,
-        columns: Sequence[str] | None = None,
-    ) -> list[dict[str, Any]]:
-        """Return rows of a model.
-
-        Args:
-            model: name of a served model.
-            tenants: whose rows; None for all. Rows of a model without tenant column are nobody's.
-            equals: columns and the values they must have; None is NULL.
-            since: a time or date column, and the moment from which on.
-            until: a time or date column, and the moment up to which, not included.
-            order_by: columns; the row key comes after them, so that the order is always the same.
-            limit: of rows.
-            descending: the order of `order_by` and of the key after it.
-            columns: which ones to read; all if None.
-
-        Returns:
-            Rows with the model's columns: Decimal, datetime (UTC), date, int, float, str, bool,
-            bytes, None, or JSON values.
-
-        Raises:
-            KeyError: the model is not served, or has no such column.
-        """
-        layout = self._models[model].layout
-        table = served_table(layout)
-        served = layout.model
-        counts = bag_column(served, ROW_COUNT)
-        names = [name for name, _ in served.columns] if columns is None else list(columns)
-        query = sa.select(*(table.c[name] for name in names))
-        if not served.row_key:
-            query = query.add_columns(table.c[counts])
-        query = query.where(*row_predicates(table, served, tenants, equals or {}, since, until))
-        last = served.row_key or (bag_column(served, ROW_HASH),)
-        for name in [*order_by, *(name for name in last if name not in order_by)]:
-            column = table.c[name]
-            ordered = in_order(column, self._connection.dialect.name)
-            ordered = ordered.desc() if descending else ordered.asc()
-            if column.nullable:
-                ordered = ordered.nulls_last() if descending else ordered.nulls_first()
-            query = query.order_by(ordered)
-        if limit is not None:
-            query = query.limit(limit)
-        found = self._connection.execute(query).all()
-        if served.row_key:
-            return [dict(zip(names, row, strict=True)) for row in found]
-        repeated = [
-            dict(zip(names, row[:-1], strict=True)) for row in found for _ in range(row[-1])
-        ]
-        return repeated[:limit]
 
 
 def _read_page(

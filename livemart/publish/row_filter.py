@@ -43,6 +43,42 @@ def row_predicates(
     return found
 
 
+def span_predicates(
+    table: sa.Table, served: ServedModel, time: str, *, has_end: bool
+) -> list[sa.ColumnElement[bool]]:
+    """Return what the rows of tenants in a span of time fulfil, for the values of `span_values`.
+
+    A statement of these is made once: to make it anew takes longer than to read a few rows.
+    """
+    name, column = served.tenant_column, table.c[time]
+    found = [
+        sa.false() if name is None else table.c[name].in_(sa.bindparam("tenants", expanding=True)),
+        column >= sa.bindparam("since", type_=column.type),
+    ]
+    if has_end:
+        found.append(column < sa.bindparam("until", type_=column.type))
+    return found
+
+
+def span_values(
+    table: sa.Table,
+    served: ServedModel,
+    tenants: frozenset[str],
+    time: str,
+    since: datetime,
+    until: datetime | None,
+) -> dict[str, Any]:
+    """Return the values that a statement of `span_predicates` is executed with."""
+    name = served.tenant_column
+    values = {
+        "tenants": [] if name is None else _ids(served.kinds[name], tenants),
+        "since": _bound(table, (time, since))[1],
+    }
+    if until is not None:
+        values["until"] = _bound(table, (time, until))[1]
+    return values
+
+
 def change_predicates(
     served: ServedModel, tenants: frozenset[str] | None
 ) -> list[sa.ColumnElement[bool]]:
@@ -57,7 +93,11 @@ def change_predicates(
 def _is_one_of(
     column: sa.ColumnElement[Any], kind: str, tenants: frozenset[str]
 ) -> sa.ColumnElement[bool]:
-    """Compare ids in the column's own type; a text that is not how an id is written is nobody's."""
+    return column.in_(_ids(kind, tenants))
+
+
+def _ids(kind: str, tenants: frozenset[str]) -> list[Any]:
+    """Return ids in the column's own type; a text that is not how an id is written is nobody's."""
     values = []
     for tenant in sorted(tenants):
         try:
@@ -66,7 +106,7 @@ def _is_one_of(
             continue
         if str(value) == tenant:
             values.append(value)
-    return column.in_(values)
+    return values
 
 
 def _bound(table: sa.Table, given: tuple[str, datetime]) -> tuple[sa.ColumnElement[Any], object]:

@@ -34,6 +34,7 @@ __all__ = ["Store", "StoreState", "StoredModel", "open_engine", "reached", "show
 
 # Beside others' locks in the same database; the second part is the schema.
 _ADVISORY_LOCK = 0x6C697665
+_NEWEST = sa.select(PUBLISHED).order_by(PUBLISHED.c.snapshot_id.desc()).limit(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +142,7 @@ def read_state(connection: Connection) -> StoreState:
 
 def newest_published(connection: Connection) -> Published | None:
     """Return the row that readers see, None if nothing was published."""
-    query = sa.select(PUBLISHED).order_by(PUBLISHED.c.snapshot_id.desc()).limit(1)
-    row = connection.execute(query).first()
+    row = connection.execute(_NEWEST).first()
     return None if row is None else Published(**row._mapping)
 
 

@@ -5,19 +5,24 @@ Counts are numbers, money is a decimal string, times are UTC; null is "unknown",
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from livemart.publish.reader import SnapshotView
 from livemart.publish.served import Published
-from livemart.serve.facts import METRICS, Facts, has_owner_models, read_facts, read_panes
+from livemart.serve.facts import METRICS, Facts, Panes, has_owner_models, read_facts, read_panes
 
 Body = dict[str, Any]
+_Sum = tuple[int, int]
 _WEEK = timedelta(hours=168)
 _PANE = timedelta(minutes=5)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 _SHARE = Decimal("0.0001")
+_CENT = Decimal("0.01")
 # name: whether the model has it for the window before, too.
 _METRICS = {
     "order_count": True,
@@ -65,14 +70,19 @@ def trend_body(view: SnapshotView, restaurant_id: str, hours: int) -> Body | Non
 
 def trend_of(view: SnapshotView, facts: Facts, hours: int) -> Body:
     """Return the trend of a window; `facts` and `view` are of one snapshot."""
-    restaurant_id, step = facts.restaurant_id, step_of(hours)
-    start, end = facts.as_of - timedelta(hours=hours), facts.as_of
-    before = read_panes(view, restaurant_id, start - _WEEK, end - _WEEK)
+    step, end = step_of(hours), facts.as_of
+    start = end - timedelta(hours=hours)
+
+    def points(back: timedelta) -> list[Body]:
+        first, last = start - back, end - back
+        panes = read_panes(view, facts.restaurant_id, first, last)
+        return _points(_sums(panes, first, last, step), first, step, panes.scale, facts)
+
     return {
         **head_of(facts, hours),
         "step_minutes": step // timedelta(minutes=1),
-        "points": _points(read_panes(view, restaurant_id, start, end), start, end, step, facts),
-        "last_week": _points(before, start - _WEEK, end - _WEEK, step, facts),
+        "points": points(timedelta()),
+        "last_week": points(_WEEK),
     }
 
 
@@ -89,7 +99,8 @@ def top_dishes_of(facts: Facts, hours: int) -> Body:
 def state_of(facts: Facts, hours: int) -> Body:
     """Return the whole state of a window, but for the server's time, from facts that were read."""
     step = step_of(hours)
-    point = _points(facts.panes, facts.as_of - step, facts.as_of, step, facts)[0]
+    start, panes = facts.as_of - step, facts.panes
+    (point,) = _points(_sums(panes, start, facts.as_of, step), start, step, panes.scale, facts)
     return {
         **head_of(facts, hours),
         "metrics": _metrics(facts, hours),
@@ -187,30 +198,51 @@ def _dishes(facts: Facts, hours: int) -> list[Body]:
     ]
 
 
-def _points(
-    panes: Iterable[Mapping[str, Any]],
-    start: datetime,
-    end: datetime,
-    step: timedelta,
-    facts: Facts,
-) -> list[Body]:
+def _sums(panes: Panes, start: datetime, end: datetime, step: timedelta) -> Sequence[_Sum | None]:
+    """Return orders and sales of each point of a span, None where a part of it is unknown."""
     count = (end - start) // step
-    orders, sales = [0] * count, [Decimal(0)] * count
-    for pane in panes:
-        index = (pane["pane_started_at"] - start) // step
-        if 0 <= index < count:
-            orders[index] += pane["order_count"]
-            sales[index] += pane["sales_amount"]
-    known_from = facts.first_pane or end
+    orders, sales = [0] * count, [0] * count
+    unknown: set[int] = set()
+    first, width = (start - _EPOCH) // _MICROSECOND, step // _MICROSECOND
+    for pane, order_count, sales_amount in zip(
+        panes.starts, panes.order_counts, panes.sales_amounts, strict=True
+    ):
+        index = -1 if pane is None else (pane - first) // width
+        if not 0 <= index < count:
+            continue
+        if order_count is None or sales_amount is None:
+            unknown.add(index)
+            continue
+        orders[index] += order_count
+        sales[index] += sales_amount
+    sums: list[_Sum | None] = list(zip(orders, sales, strict=True))
+    for index in unknown:
+        sums[index] = None
+    return sums
+
+
+def _points(
+    sums: Sequence[_Sum | None], start: datetime, step: timedelta, scale: int, facts: Facts
+) -> list[Body]:
+    starts = _starts(start, step, len(sums))
+    # A point that ends before the first order does is of a time that nobody knows of.
+    known_from = len(sums) if facts.first_pane is None else (facts.first_pane - start) // step
     return [
-        {
-            "start": to_text(start + index * step),
-            "order_count": orders[index] if is_known else None,
-            "sales_amount": money(sales[index].quantize(Decimal("0.01"))) if is_known else None,
+        {"start": text, "order_count": None, "sales_amount": None}
+        if index < known_from or each is None
+        else {
+            "start": text,
+            "order_count": each[0],
+            "sales_amount": money(Decimal(each[1]).scaleb(-scale).quantize(_CENT)),
         }
-        for index in range(count)
-        for is_known in (start + (index + 1) * step > known_from,)
+        for index, (text, each) in enumerate(zip(starts, sums, strict=True))
     ]
+
+
+@lru_cache(maxsize=32)
+def _starts(start: datetime, step: timedelta, count: int) -> Sequence[str | None]:
+    """Return where the points of a trend start: the same for all restaurants of a snapshot."""
+    return tuple(to_text(start + index * step) for index in range(count))
 
 
 def _late_corrections(facts: Facts, hours: int) -> Body | None:

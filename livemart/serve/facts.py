@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from livemart.publish.packed import Packed
 from livemart.publish.reader import SnapshotView
-from livemart.publish.served import Published
+from livemart.publish.served import Published, ServedModel
+from livemart.publish.values import decimal_size
 
 METRICS = "restaurant_order_metrics"
 DISHES = "restaurant_top_dishes"
@@ -21,9 +23,23 @@ WINDOWS: Mapping[str, int] = {"1h": 1, "24h": 24, "168h": 168}
 # A late order is news for so long; what came earlier is part of the figures.
 LATE_FOR = timedelta(hours=1)
 _MOST_LATE = 1_000
-_OF_PANE = ("pane_started_at", "order_count", "sales_amount")
+_PANE_START = "pane_started_at"
+_OF_PANE = (_PANE_START, "order_count", "sales_amount")
 
 Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Panes:
+    """Panes of one restaurant, in no order; those without orders are left out.
+
+    `starts`: microseconds since 1970; `sales_amounts`: in units of `10 ** -scale`.
+    """
+
+    starts: Sequence[int | None]
+    order_counts: Sequence[int | None]
+    sales_amounts: Sequence[int | None]
+    scale: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +47,7 @@ class Facts:
     """The rows of one restaurant at one snapshot.
 
     `metrics`: one row by window hours; `dishes`: rows by window hours, in order of rank;
-    `panes`: rows of the trend in the last hour; `first_pane`: start of its oldest pane, or None;
+    `panes`: those of the last hour; `first_pane`: start of its oldest pane, or None;
     `late_panes`: start of the pane that each late order of the last hour fell into, or None if
     the store does not know.
     """
@@ -40,7 +56,7 @@ class Facts:
     restaurant_id: str
     metrics: Mapping[int, Row]
     dishes: Mapping[int, Sequence[Row]]
-    panes: Sequence[Row]
+    panes: Panes
     first_pane: datetime | None
     late_panes: Sequence[datetime] | None
 
@@ -73,79 +89,85 @@ def read_facts(view: SnapshotView, restaurant_ids: Iterable[str]) -> dict[str, F
     end = end_of(view.published)
     metrics = _by_tenant(view.rows(METRICS, tenants=tenants))
     dishes = _by_tenant(view.rows(DISHES, tenants=tenants, order_by=("dish_rank",)))
-    last_hour = ("pane_started_at", end - timedelta(hours=1))
-    panes = _by_tenant(
-        view.rows(
-            TREND,
-            tenants=tenants,
-            since=last_hour,
-            order_by=("pane_started_at",),
-            columns=("restaurant_id", *_OF_PANE),
-        )
-    )
-    has_arrivals = ARRIVALS in view.models()
+    served = view.models()
+    last_hour = end - timedelta(hours=1)
+    panes = view.packed(TREND, _OF_PANE, tenants=tenants, time=_PANE_START, since=last_hour)
+    first_panes = view.firsts(TREND, _PANE_START, tenants=tenants, among=METRICS)
+    late_panes = _late_panes(view, tenants, end) if ARRIVALS in served else None
     return {
         restaurant_id: Facts(
             published=view.published,
             restaurant_id=restaurant_id,
             metrics={row["window_hours"]: row for row in rows},
             dishes=_by_window(dishes.get(restaurant_id, ())),
-            panes=panes.get(restaurant_id, ()),
-            first_pane=_first_pane(view, restaurant_id),
-            late_panes=_late_panes(view, restaurant_id, end) if has_arrivals else None,
+            panes=_panes_of(panes.get(restaurant_id), served[TREND]),
+            first_pane=first_panes.get(restaurant_id),
+            late_panes=None if late_panes is None else late_panes.get(restaurant_id, ()),
         )
         for restaurant_id, rows in metrics.items()
     }
 
 
-def read_panes(
-    view: SnapshotView, restaurant_id: str, start: datetime, end: datetime
-) -> list[dict[str, Any]]:
-    """Return the rows of the trend with a pane that starts in `[start, end)`, in order."""
-    return view.rows(
+def read_panes(view: SnapshotView, restaurant_id: str, start: datetime, end: datetime) -> Panes:
+    """Return the panes that start in `[start, end)`."""
+    found = view.packed(
         TREND,
+        _OF_PANE,
         tenants=frozenset({restaurant_id}),
-        since=("pane_started_at", start),
-        until=("pane_started_at", end),
-        order_by=("pane_started_at",),
-        columns=_OF_PANE,
+        time=_PANE_START,
+        since=start,
+        until=end,
     )
+    return _panes_of(found.get(restaurant_id), view.models()[TREND])
 
 
-def _first_pane(view: SnapshotView, restaurant_id: str) -> datetime | None:
-    rows = view.rows(
-        TREND,
-        tenants=frozenset({restaurant_id}),
-        order_by=("pane_started_at",),
-        limit=1,
-        columns=("pane_started_at",),
+def _panes_of(found: Packed | None, trend: ServedModel) -> Panes:
+    _, scale = decimal_size(trend.kinds["sales_amount"]) or (0, 0)
+    starts, order_counts, sales_amounts = (
+        () if found is None else found[each] for each in _OF_PANE
     )
-    return rows[0]["pane_started_at"] if rows else None
+    return Panes(starts, order_counts, sales_amounts, scale)
 
 
-def _late_panes(view: SnapshotView, restaurant_id: str, end: datetime) -> list[datetime]:
-    rows = view.rows(
-        ARRIVALS,
-        tenants=frozenset({restaurant_id}),
-        equals={"is_late": True},
-        since=("landed_at", end - LATE_FOR),
-        order_by=("landed_at",),
-        descending=True,
-        limit=_MOST_LATE,
-        columns=("changed_pane_started_at", "order_status", "batch_id"),
+def _late_panes(
+    view: SnapshotView, tenants: frozenset[str], end: datetime
+) -> dict[str, list[datetime]]:
+    """Return the panes that late orders of the last hour changed, by restaurant."""
+    most = _MOST_LATE * len(tenants)
+    rows = _by_tenant(
+        view.rows(
+            ARRIVALS,
+            tenants=tenants,
+            equals={"is_late": True},
+            since=("landed_at", end - LATE_FOR),
+            order_by=("landed_at",),
+            descending=True,
+            limit=most,
+            columns=("restaurant_id", "changed_pane_started_at", "order_status", "batch_id"),
+        )
     )
+    if len(tenants) > 1 and sum(map(len, rows.values())) == most:
+        # What one restaurant has too many of would be missing from another.
+        return {
+            name: panes
+            for each in tenants
+            for name, panes in _late_panes(view, frozenset({each}), end).items()
+        }
     # Delivery changes no figure; and of a first load nobody saw an earlier one.
-    return [
-        row["changed_pane_started_at"]
-        for row in rows
-        if row["order_status"] != "delivered" and row["batch_id"] != 0
-    ]
+    return {
+        restaurant_id: [
+            row["changed_pane_started_at"]
+            for row in of_restaurant[:_MOST_LATE]
+            if row["order_status"] != "delivered" and row["batch_id"] != 0
+        ]
+        for restaurant_id, of_restaurant in rows.items()
+    }
 
 
 def _by_tenant(rows: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
-        found[row["restaurant_id"]].append(row)
+        found[str(row["restaurant_id"])].append(row)
     return found
 
 

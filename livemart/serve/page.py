@@ -20,8 +20,8 @@ from starlette.staticfiles import StaticFiles
 
 from livemart.errors import PublishError
 from livemart.serve import auth
-from livemart.serve.bodies import restaurants_of, state_body, trend_body
-from livemart.serve.facts import WINDOWS
+from livemart.serve.bodies import restaurants_of, state_of, to_text, trend_of
+from livemart.serve.facts import WINDOWS, read_facts
 from livemart.serve.page_text import DASH
 from livemart.serve.page_view import build_view
 from livemart.serve.problems import ProblemError, problem_of
@@ -97,11 +97,12 @@ def _restaurant_page(request: Request, restaurant_id: str, window: str = _FIRST_
             raise _unknown()
         serving = serving_of(request)
         with serving.reader.snapshot() as view:
-            state = state_body(view, restaurant_id, hours, server_time=serving.now())
-            trend = trend_body(view, restaurant_id, hours)
+            facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
+            if facts is None:
+                raise _unknown()
+            state = {**state_of(facts, hours), "server_time": to_text(serving.now())}
+            trend = trend_of(view, facts, hours)
             restaurants = restaurants_of(view, caller.tenants)
-        if state is None or trend is None:
-            raise _unknown()
     except (ProblemError, PublishError) as error:
         if _wants_json(request):
             raise

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from livemart.publish.reader import StoreReader
-from livemart.serve import schemas
+from livemart.serve import facts, schemas
 from livemart.serve.bodies import metrics_body, state_body, top_dishes_body, trend_body
 from livemart.serve.facts import DISHES, METRICS, TREND
 from tests.serve.stores import (
@@ -225,6 +225,52 @@ def test_without_arrivals_nothing_is_known_of_late_orders(tmp_path: Path) -> Non
 
     assert state is not None
     assert state["late_corrections"] is None
+
+
+def test_a_restaurant_with_too_many_late_orders_takes_none_from_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(facts, "_MOST_LATE", 2)
+    landed = NOON - timedelta(minutes=10)
+    late = [
+        Order(f"{name}{n}", name, "c1", NOON - timedelta(minutes=60 + n), (("d1", 1),), landed)
+        for name, count in (("r1", 9), ("r2", 1))
+        for n in range(count)
+    ]
+    url = f"sqlite:///{tmp_path}/serving.db"
+    fill_store(url, reference_tables(late))
+
+    with closing(StoreReader.open(url)) as reader, reader.snapshot() as view:
+        found = facts.read_facts(view, ("r1", "r2", "r3"))
+
+    late_panes = {name: each.late_panes for name, each in found.items()}
+    assert {name: len(panes or ()) for name, panes in late_panes.items()} == {
+        "r1": 2,
+        "r2": 1,
+        "r3": 0,
+    }
+
+
+def test_a_pane_whose_figure_is_unknown_makes_its_point_unknown(tmp_path: Path) -> None:
+    orders = [
+        Order(f"o{n}", "r1", "c1", NOON - timedelta(minutes=n), (("d1", 1),)) for n in (2, 8, 58)
+    ]
+    tables = reference_tables(orders)
+    trend = tables[TREND].sort_by("pane_started_at")
+    index = trend.schema.get_field_index("sales_amount")
+    amounts = [*trend["sales_amount"].to_pylist()[:-1], None]
+    tables[TREND] = trend.set_column(
+        index, "sales_amount", pa.array(amounts, trend.schema.field(index).type)
+    )
+    url = f"sqlite:///{tmp_path}/serving.db"
+    fill_store(url, tables)
+
+    with closing(StoreReader.open(url)) as reader, reader.snapshot() as view:
+        body = trend_body(view, "r1", 1)
+
+    assert body is not None
+    assert [point["order_count"] for point in body["points"]][-2:] == [1, None]
+    assert [point["sales_amount"] for point in body["points"]][-2:] == ["9.50", None]
 
 
 def test_a_project_without_the_owner_s_models_has_no_restaurants(tmp_path: Path) -> None:

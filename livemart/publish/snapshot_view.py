@@ -1,0 +1,172 @@
+"""One snapshot of the serving store, as those who answer questions see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from livemart.publish.packed import Packed, pack, unpack
+from livemart.publish.row_filter import row_predicates, span_predicates, span_values
+from livemart.publish.served import Published, ServedModel
+from livemart.publish.store import StoredModel
+from livemart.publish.store_schema import ROW_COUNT, ROW_HASH, Layout, bag_column, served_table
+from livemart.publish.store_types import in_order
+
+
+class SnapshotView:
+    """One snapshot, in one read transaction. Not to be shared between threads."""
+
+    def __init__(
+        self, connection: Connection, published: Published, models: Mapping[str, StoredModel]
+    ) -> None:
+        self.published = published
+        self._connection = connection
+        self._dialect = connection.dialect.name
+        self._models = models
+
+    def models(self) -> Mapping[str, ServedModel]:
+        """Return the served models, by name."""
+        return {name: stored.layout.model for name, stored in self._models.items()}
+
+    def rows(
+        self,
+        model: str,
+        *,
+        tenants: frozenset[str] | None,
+        equals: Mapping[str, Any] | None = None,
+        since: tuple[str, datetime] | None = None,
+        until: tuple[str, datetime] | None = None,
+        order_by: Sequence[str] = (),
+        limit: int | None = None,
+        descending: bool = False,
+        columns: Sequence[str] | None = None,
+    ) -> list[dict[str, Any]]:
+        """Return rows of a model.
+
+        Args:
+            model: name of a served model.
+            tenants: whose rows; None for all. Rows of a model without tenant column are nobody's.
+            equals: columns and the values they must have; None is NULL.
+            since: a time or date column, and the moment from which on.
+            until: a time or date column, and the moment up to which, not included.
+            order_by: columns; the row key comes after them, so that the order is always the same.
+            limit: of rows.
+            descending: the order of `order_by` and of the key after it.
+            columns: which ones to read; all if None.
+
+        Returns:
+            Rows with the model's columns: Decimal, datetime (UTC), date, int, float, str, bool,
+            bytes, None, or JSON values.
+
+        Raises:
+            KeyError: the model is not served, or has no such column.
+        """
+        layout = self._models[model].layout
+        table = served_table(layout)
+        served = layout.model
+        counts = bag_column(served, ROW_COUNT)
+        names = [name for name, _ in served.columns] if columns is None else list(columns)
+        query = sa.select(*(table.c[name] for name in names))
+        if not served.row_key:
+            query = query.add_columns(table.c[counts])
+        query = query.where(*row_predicates(table, served, tenants, equals or {}, since, until))
+        last = served.row_key or (bag_column(served, ROW_HASH),)
+        for name in [*order_by, *(name for name in last if name not in order_by)]:
+            column = table.c[name]
+            ordered = in_order(column, self._dialect)
+            ordered = ordered.desc() if descending else ordered.asc()
+            if column.nullable:
+                ordered = ordered.nulls_last() if descending else ordered.nulls_first()
+            query = query.order_by(ordered)
+        if limit is not None:
+            query = query.limit(limit)
+        found = self._connection.execute(query).all()
+        if served.row_key:
+            return [dict(zip(names, row, strict=True)) for row in found]
+        repeated = [
+            dict(zip(names, row[:-1], strict=True)) for row in found for _ in range(row[-1])
+        ]
+        return repeated[:limit]
+
+    def packed(
+        self,
+        model: str,
+        columns: tuple[str, ...],
+        *,
+        tenants: frozenset[str],
+        time: str,
+        since: datetime,
+        until: datetime | None = None,
+    ) -> dict[str, Packed]:
+        """Return columns of many rows as whole numbers, by tenant; a tenant without rows is absent.
+
+        Args:
+            model: name of a served model. Rows of one without tenant column are nobody's.
+            columns: whole numbers, decimals or times.
+            tenants: whose rows.
+            time: a time or date column.
+            since: the moment from which on.
+            until: the moment up to which, not included.
+
+        Returns:
+            The values of each column, those of a row at the same place in all of them, in no order:
+            see `unpack`.
+
+        Raises:
+            KeyError: the model is not served, or has no such column.
+            ValueError: a column holds something else.
+        """
+        layout = self._models[model].layout
+        table, served = served_table(layout), layout.model
+        if served.tenant_column is None:
+            return {}
+        query = _packed_query(layout, columns, time, until is not None, self._dialect)
+        values = span_values(table, served, tenants, time, since, until)
+        is_bag = not served.row_key
+        return {
+            str(row[0]): unpack(columns, row[1:], is_bag=is_bag)
+            for row in self._connection.execute(query, values).all()
+        }
+
+    def firsts(
+        self, model: str, column: str, *, tenants: frozenset[str], among: str
+    ) -> dict[str, Any]:
+        """Return the smallest value of a column by tenant: of those whose rows `among` has.
+
+        One look into an index for each tenant, in one query for all; None if there are no values.
+
+        Raises:
+            KeyError: a model is not served, or has no such column.
+        """
+        theirs, ours = self._models[model].layout, self._models[among].layout
+        inner, outer = theirs.model.tenant_column, ours.model.tenant_column
+        if inner is None or outer is None:
+            return {}
+        table, known = served_table(theirs), served_table(ours)
+        is_same = table.c[inner] == known.c[outer]
+        first = sa.select(sa.func.min(table.c[column])).where(is_same).scalar_subquery()
+        query = (
+            sa.select(known.c[outer], first)
+            .where(*row_predicates(known, ours.model, tenants, {}, None, None))
+            .group_by(known.c[outer])
+        )
+        return {str(tenant): value for tenant, value in self._connection.execute(query).all()}
+
+
+@lru_cache(maxsize=64)
+def _packed_query(
+    layout: Layout, columns: tuple[str, ...], time: str, has_end: bool, dialect: str
+) -> sa.Select[Any]:
+    """Return what `SnapshotView.packed` reads: a row for each tenant."""
+    table, served = served_table(layout), layout.model
+    owner = table.c[served.tenant_column or ""]
+    packed = [pack(table.c[name], served.kinds[name], dialect) for name in columns]
+    if not served.row_key:
+        packed.append(pack(table.c[bag_column(served, ROW_COUNT)], "bigint", dialect))
+    wanted = span_predicates(table, served, time, has_end=has_end)
+    return sa.select(owner, *packed).where(*wanted).group_by(owner)
