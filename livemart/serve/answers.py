@@ -26,7 +26,7 @@ Kind = Literal["metrics", "top-dishes", "state"]
 Result = TypeVar("Result")
 # More threads would only wait for each other.
 _THREADS = 4
-# Results of one snapshot; the longest trend is 25 kB.
+# Results of one snapshot; the longest trend is 25 kB, so all of them are 125 MB at most.
 _MOST_KEPT = 5_000
 # Restaurants read in one query.
 _TOGETHER = 50
@@ -96,7 +96,7 @@ class Answers:
             newest = await self.run(self._reader.newest)
             if newest is None:
                 raise ProblemError("NOTHING_PUBLISHED", "the first snapshot is not published yet")
-            await self._hub.observe(newest)
+            self._hub.observe(newest)
             return newest
         return self._hub.published
 
@@ -153,7 +153,7 @@ class Answers:
         async def fly() -> Answer[Result]:
             answer = await self.run(self._read_now, read)
             # The store may be a snapshot further than the hub's last look.
-            await self._hub.observe(answer.published)
+            self._hub.observe(answer.published)
             if answer.value is not None:
                 self._keep(key, answer)
             return answer
@@ -163,7 +163,7 @@ class Answers:
     async def read_anew(self, read: Callable[[SnapshotView], Result]) -> Result:
         """Return what `read` makes of the newest snapshot, for this one caller."""
         answer: Answer[Result] = await self.run(self._read_now, read)
-        await self._hub.observe(answer.published)
+        self._hub.observe(answer.published)
         return answer.value
 
     async def share(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
@@ -201,7 +201,7 @@ class Answers:
             try:
                 answer = await self._read_restaurants(names, {})
                 # The store may be a snapshot further than the hub's last look.
-                await self._hub.observe(answer.published)
+                self._hub.observe(answer.published)
             except Exception as error:
                 for name, future in wanted.items():
                     del self._wanted[name]

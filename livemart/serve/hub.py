@@ -64,6 +64,7 @@ class Hub:
         self._tokens_at: datetime | None = None
         self._woken_at: datetime | None = None
         self._learning: asyncio.Task[None] | None = None
+        self._hearing: asyncio.Task[None] | None = None
 
     @property
     def clients(self) -> int:
@@ -129,10 +130,15 @@ class Hub:
         if self._book.version != version:
             self._wake()
 
-    async def observe(self, published: Published) -> None:
-        """Hear of a snapshot that a reader of the store came upon before the next look."""
-        if self.published is None or is_later(published, self.published):
-            await self._take(published)
+    def observe(self, published: Published) -> None:
+        """Hear of a snapshot that a reader of the store came upon before the next look.
+
+        That reader has its answer and does not wait for what others will want of the snapshot.
+        """
+        is_news = self.published is None or is_later(published, self.published)
+        is_idle = self._hearing is None or self._hearing.done()
+        if is_news and is_idle and not self.is_closing:
+            self._hearing = asyncio.create_task(self._take(published))
 
     async def _take(self, published: Published) -> None:
         known, state = self.published, state_of(published)
@@ -144,6 +150,9 @@ class Hub:
                 await self.prepare(frozenset(self._topics))
         except PublishError as error:
             self._failed(error)
+        except Exception:
+            # Whoever asks for what could not be computed is told; the others must not wait for it.
+            structlog.get_logger().exception("prepare_failed", snapshot_id=published.snapshot_id)
         finally:
             self._taking = None
         if self.published is known:
@@ -166,6 +175,8 @@ class Hub:
     def close(self) -> None:
         """Let every stream come to its end."""
         self.is_closing = True
+        if self._hearing is not None:
+            self._hearing.cancel()
         self._wake()
 
     def _wake(self) -> None:

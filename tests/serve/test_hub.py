@@ -1,0 +1,79 @@
+"""The hub goes on, whatever becomes of what is computed ahead."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing
+from datetime import UTC, datetime
+
+import pytest
+from structlog.testing import capture_logs
+
+from livemart.publish.reader import StoreReader
+from livemart.publish.served import Published
+from livemart.serve.hub import Hub, Topic
+from livemart.serve.tokens import TokenBook, TokenStore
+from tests.serve.stores import fill_store, reference_tables
+
+
+def test_a_snapshot_is_told_even_if_nothing_could_be_computed_ahead(store_url: str) -> None:
+    fill_store(store_url, reference_tables([]))
+
+    async def prepare(topics: frozenset[Topic]) -> None:
+        raise ValueError("a row that nobody foresaw")
+
+    async def look() -> Published | None:
+        with closing(StoreReader.open(store_url)) as reader:
+            hub = _hub(reader, tokens)
+            hub.prepare = prepare
+            await hub.look()
+            return hub.published
+
+    with closing(TokenStore(store_url)) as tokens, capture_logs() as logs:
+        published = asyncio.run(look())
+
+    assert published is not None and published.snapshot_id == 1
+    assert [each["event"] for each in logs] == ["prepare_failed"]
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_who_comes_upon_a_snapshot_does_not_wait_until_it_is_prepared(
+    store_url: str, times: int
+) -> None:
+    fill_store(store_url, reference_tables([]))
+    calls = 0
+
+    async def watch() -> tuple[bool, Published | None]:
+        nonlocal calls
+        ready, may_go_on = asyncio.Event(), asyncio.Event()
+
+        async def prepare(topics: frozenset[Topic]) -> None:
+            nonlocal calls
+            calls += 1
+            ready.set()
+            await may_go_on.wait()
+
+        with closing(StoreReader.open(store_url)) as reader:
+            hub = _hub(reader, tokens)
+            hub.prepare = prepare
+            found = reader.newest()
+            assert found is not None
+            for _ in range(times):
+                hub.observe(found)
+            await ready.wait()
+            was_told = hub.published is not None
+            may_go_on.set()
+            published = await hub.wait(None)
+            hub.close()
+            return was_told, published
+
+    with closing(TokenStore(store_url)) as tokens:
+        was_told, published = asyncio.run(watch())
+
+    assert not was_told
+    assert published is not None and published.snapshot_id == 1
+    assert calls == 1
+
+
+def _hub(reader: StoreReader, tokens: TokenStore) -> Hub:
+    return Hub(reader, TokenBook(tokens), now=lambda: datetime.now(UTC))
