@@ -18,6 +18,7 @@ from livemart.serve import health, pull, push, rows, schemas
 from livemart.serve.answers import Answers
 from livemart.serve.auth import Attempts, is_loopback_name
 from livemart.serve.envelope import Envelope
+from livemart.serve.head import Head
 from livemart.serve.hub import Hub
 from livemart.serve.measurements import Measurements
 from livemart.serve.problems import install_problems
@@ -89,6 +90,8 @@ def create_app(
     )
     install_problems(app)
     app.add_middleware(Envelope, measurements=measurements)
+    # Outermost: all the others see a GET.
+    app.add_middleware(Head)
     for part in (pull, rows, push, health):
         app.include_router(part.router)
     if page:

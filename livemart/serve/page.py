@@ -59,7 +59,7 @@ def page_router() -> APIRouter:
     async def static_file(request: Request, path: str) -> Response:
         return await files.get_response(path, request.scope)
 
-    router.add_api_route("/static/{path:path}", static_file, methods=["GET", "HEAD"])
+    router.add_api_route("/static/{path:path}", static_file, methods=["GET"])
     router.add_api_route("/", _first_page, methods=["GET"])
     router.add_api_route("/r/{restaurant_id}", _restaurant_page, methods=["GET"])
     router.add_api_route("/models", _models_page, methods=["GET"])

@@ -123,7 +123,11 @@ def _of_status(error: HTTPException) -> ProblemError:
             return ProblemError("NOT_FOUND", "no such path; /openapi.json lists all")
         case 405:
             detail = "the header Allow names the methods of this path"
-            return ProblemError("METHOD_REFUSED", detail, headers=error.headers)
+            methods = {each.strip() for each in (error.headers or {}).get("Allow", "").split(",")}
+            # HEAD is offered wherever GET is, and no route knows of it.
+            offered = methods | {"HEAD"} if "GET" in methods else methods
+            headers = {"Allow": ", ".join(sorted(offered))}
+            return ProblemError("METHOD_REFUSED", detail, headers=headers)
         case status if status < 500:
             return ProblemError("REQUEST_REFUSED", HTTPStatus(status).phrase.lower())
     return ProblemError("SERVER_FAILED", "the reason is in the log of the server")

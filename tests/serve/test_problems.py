@@ -88,7 +88,7 @@ def test_another_method_is_refused_with_the_ones_that_are_not(tmp_path: Path) ->
         answer = one.client.post("/v1/restaurants/r1/metrics")
 
         assert_problem(answer, 405, "METHOD_REFUSED")
-        assert answer.headers["allow"] == "GET"
+        assert answer.headers["allow"] == "GET, HEAD"
 
 
 @pytest.mark.parametrize(
