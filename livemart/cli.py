@@ -208,19 +208,23 @@ def verify(output: str, **flags: Any) -> None:
 
 
 @cli.command()
-@with_flags(PLACES, OUTPUT)
+@with_flags(PLACES, STORE, OUTPUT)
 @json_or_text
 @click.option("--every", metavar="INTERVAL", help="The interval that staleness is judged by.")
 @click.option("--limit", type=click.IntRange(1), default=10, help="How many snapshots to list.")
 @click.option("--project-dir", metavar="DIR", help="Folder of livemart.yml. [default: .]")
 @click.option("--profiles-dir", metavar="DIR", help="Accepted for uniformity; not read.")
 def status(output: str, limit: int, **flags: Any) -> None:
-    """Show freshness, lag, the last snapshots, landed and rejected records, failing tests."""
+    """Show freshness, lag, snapshots, landed and rejected records, failing tests, the store."""
     with reported_errors(flags) as settings:
         from livemart.engine.status import read_status, render
 
         found = read_status(
-            settings.warehouse, every=settings.every, pane=settings.pane, limit=limit
+            settings.warehouse,
+            every=settings.every,
+            pane=settings.pane,
+            store_url=settings.store_url,
+            limit=limit,
         )
         click.echo(json.dumps(found.to_json(), indent=2) if output == "json" else render(found))
 
@@ -236,10 +240,10 @@ def env(**flags: Any) -> None:
 
 
 @cli.command()
-@with_flags(PROJECT, PLACES, OUTPUT)
+@with_flags(PROJECT, PLACES, STORE, OUTPUT)
 @json_or_text
 def doctor(output: str, **flags: Any) -> None:
-    """Check Java, versions, jars, locks and disk, and say what to do."""
+    """Check Java, versions, jars, locks, disk and the serving store, and say what to do."""
     with reported_errors(flags) as settings:
         from livemart.engine.doctor import diagnose, render_findings
 

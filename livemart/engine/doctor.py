@@ -11,6 +11,7 @@ import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Literal, Protocol
@@ -21,6 +22,7 @@ from livemart.engine.java import require_java
 from livemart.engine.lock import Holder, is_held, who_holds
 from livemart.errors import LivemartError
 from livemart.publish.snapshots import SnapshotLog
+from livemart.publish.store_standing import look_at_store
 
 Level = Literal["ok", "warning", "problem"]
 
@@ -57,6 +59,8 @@ class Places(Protocol):
     def landing(self) -> Path: ...
     @property
     def jars(self) -> Path | None: ...
+    @property
+    def store_url(self) -> str | None: ...
 
 
 def diagnose(places: Places) -> list[Finding]:
@@ -73,6 +77,7 @@ def diagnose(places: Places) -> list[Finding]:
         lambda: check_lock(holder, is_locked=is_held(warehouse)),
         lambda: check_loopback(holder),
         lambda: check_checkpoint(warehouse),
+        lambda: check_store(places.store_url, warehouse),
     )
     return [check() for check in checks]
 
@@ -183,6 +188,15 @@ def check_checkpoint(warehouse: Path) -> Finding:
         hint = "see `status` for the tests that hold it; readers stay on the snapshot before"
         return Finding("checkpoint", "warning", f"{message}; the newest snapshot is held", hint)
     return Finding("checkpoint", "ok", message)
+
+
+def check_store(url: str | None, warehouse: Path) -> Finding:
+    """Look whether readers see what the log says they should. No run fails if they do not."""
+    if url is None:
+        return Finding("store", "ok", "none: nothing is served")
+    found = look_at_store(url, SnapshotLog(warehouse).newest_published(), datetime.now(UTC))
+    level: Level = "ok" if found.hint is None else "warning"
+    return Finding("store", level, f"{found.place}: {found.message}", found.hint)
 
 
 def _check_python() -> Finding:

@@ -15,6 +15,7 @@ from livemart.engine.tables import Warehouse
 from livemart.errors import LivemartError
 from livemart.intervals import format_interval
 from livemart.publish.snapshots import Snapshot, SnapshotLog
+from livemart.publish.store_standing import StoreStanding, look_at_store
 
 _COUNTS = ("produced", "landed", "superseded", "dead_letters")
 
@@ -51,7 +52,10 @@ class SnapshotStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How a warehouse stands at `at`. `held_by` names the failing tests of the newest snapshot."""
+    """How a warehouse stands at `at`.
+
+    `held_by` names the failing tests of the newest snapshot; `store` is None if nothing is served.
+    """
 
     at: datetime
     is_stale: bool
@@ -60,6 +64,7 @@ class Status:
     warned_by: tuple[str, ...]
     sources: tuple[SourceStatus, ...]
     snapshots: tuple[SnapshotStatus, ...]
+    store: StoreStanding | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the status as JSON values; times in ISO 8601, UTC."""
@@ -71,6 +76,7 @@ def read_status(
     *,
     every: timedelta,
     pane: timedelta,
+    store_url: str | None = None,
     now: datetime | None = None,
     limit: int = 10,
 ) -> Status:
@@ -80,6 +86,7 @@ def read_status(
         warehouse_root: root of all tables.
         every: the interval; a published snapshot older than two of them is stale.
         pane: what `as_of` moves by.
+        store_url: of the serving store; None if nothing is served.
         now: wall clock, UTC.
         limit: how many snapshots to look back.
     """
@@ -103,19 +110,21 @@ def read_status(
         snapshots=tuple(
             _brief(row, before, pane) for row, before in zip(rows, [*known[1:], None], strict=False)
         ),
+        store=None if store_url is None else look_at_store(store_url, published, now),
     )
 
 
 def render(status: Status) -> str:
     """Return the status as lines for a terminal."""
     if not status.snapshots:
-        return "no snapshot yet\n  next: run `build`"
+        return "\n".join(["no snapshot yet", *_store_lines(status), "  next: run `build`"])
     age = format_interval(timedelta(seconds=status.staleness_s or 0))
     lines = [
         f"published {age} ago{', stale' if status.is_stale else ''}"
         if status.staleness_s is not None
         else "nothing published yet"
     ]
+    lines += _store_lines(status)
     lines += [f"held by {name}" for name in status.held_by]
     lines += [f"warned by {name}" for name in status.warned_by]
     header = ("source", "freshness", "rows", *(word.replace("_", " ") for word in _COUNTS))
@@ -159,6 +168,15 @@ def render(status: Status) -> str:
         for row in status.snapshots
     ]
     return "\n".join([*lines, "", *_aligned([header, *rows])])
+
+
+def _store_lines(status: Status) -> list[str]:
+    if status.store is None:
+        return []
+    lines = [f"store {status.store.place}: {status.store.message}"]
+    if status.store.hint:
+        lines.append(f"  next: {status.store.hint}")
+    return lines
 
 
 def _sources(warehouse: Warehouse, rows: list[Snapshot], now: datetime) -> tuple[SourceStatus, ...]:

@@ -24,6 +24,7 @@ class Places:
     warehouse: Path
     landing: Path
     jars: Path | None = None
+    store_url: str | None = None
 
 
 def test_everything_is_looked_at_even_when_something_is_wrong(tmp_path: Path) -> None:
@@ -37,6 +38,7 @@ def test_everything_is_looked_at_even_when_something_is_wrong(tmp_path: Path) ->
         "lock",
         "loopback",
         "checkpoint",
+        "store",
     ]
 
     findings = diagnose(Places(tmp_path / "warehouse", tmp_path, tmp_path / "no_jars"))

@@ -1,0 +1,92 @@
+"""How the serving store stands against the snapshot log: what its readers see, and what they lack.
+
+Looking takes no lock and makes nothing; a store that is away is a finding, not an error.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from livemart.errors import PublishError
+from livemart.intervals import format_interval
+from livemart.publish.reader import StoreReader
+from livemart.publish.served import Published
+from livemart.publish.snapshots import Snapshot
+from livemart.publish.store_engine import open_engine, shown_url
+
+State = Literal["current", "behind", "empty", "foreign", "unreachable", "other_version"]
+
+_PUBLISH = (
+    "a running build, refresh or stream publishes it; if one does run, its log says "
+    "`store_unreachable` or `publication_failed`"
+)
+_STATES: dict[str, State] = {
+    "STORE_EMPTY": "empty",
+    "STORE_UNREACHABLE": "unreachable",
+    "STORE_OF_ANOTHER_VERSION": "other_version",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStanding:
+    """What the store shows its readers.
+
+    `place`: its URL without the password; `snapshot_id`: what readers see, None if that is nothing
+    or not known; `behind_s`: how long the newest published snapshot of the log has waited for the
+    store, None if it does not or if that is not known; `hint`: the next step unless all is well.
+    """
+
+    place: str
+    state: State
+    snapshot_id: int | None
+    behind_s: float | None
+    message: str
+    hint: str | None = None
+
+
+def look_at_store(url: str, newest: Snapshot | None, now: datetime) -> StoreStanding:
+    """Compare the store with the log.
+
+    Args:
+        url: of the store.
+        newest: the newest published snapshot of the log; None if there is none.
+        now: wall clock, UTC.
+    """
+    engine = open_engine(url)
+    place = shown_url(engine)
+    try:
+        with closing(StoreReader(engine)) as reader, reader.snapshot() as view:
+            published = view.published
+    except PublishError as error:
+        state = _STATES[error.code]
+        if state != "empty":
+            message = f"{error.code}: {error.message}"
+            return StoreStanding(place, state, None, None, message, error.hint)
+        if newest is None:
+            return StoreStanding(place, state, None, None, "empty, as is the log")
+        return _behind(place, state, None, newest, now)
+    seen = published.snapshot_id
+    if newest is not None and _is_reached(published, newest):
+        return StoreStanding(place, "current", seen, None, f"at snapshot {seen}, the newest")
+    if newest is not None and seen < newest.snapshot_id:
+        return _behind(place, "behind", seen, newest, now)
+    known = "an empty log" if newest is None else f"a log at {newest.snapshot_id}"
+    message = f"at snapshot {seen} beside {known}: it was filled from another warehouse"
+    hint = "the next build, refresh or stream fills it anew; if it is another's, name your own"
+    return StoreStanding(place, "foreign", seen, None, message, hint)
+
+
+def _is_reached(published: Published, newest: Snapshot) -> bool:
+    return (published.epoch, published.snapshot_id) == (newest.epoch, newest.snapshot_id)
+
+
+def _behind(
+    place: str, state: State, seen: int | None, newest: Snapshot, now: datetime
+) -> StoreStanding:
+    waits = max(now - newest.finished_at, timedelta())
+    shown = "empty" if seen is None else f"at snapshot {seen}"
+    message = f"{shown}; snapshot {newest.snapshot_id} has waited for {format_interval(waits)}"
+    return StoreStanding(place, state, seen, waits.total_seconds(), message, _PUBLISH)
