@@ -136,7 +136,7 @@ def create_token(
         from livemart.serve.token_report import lifetime_of, open_tokens, render_created
 
         lasts = lifetime_of(expires)
-        with open_tokens(settings) as tokens:
+        with open_tokens(settings, say=_say) as tokens:
             text, made = tokens.create(name, restaurants=restaurant, is_admin=admin, lasts=lasts)
         click.echo(text)
         click.echo(render_created(made), err=True)
@@ -163,7 +163,7 @@ def revoke_token(token_id: str, **flags: Any) -> None:
     with reported_errors(flags) as settings:
         from livemart.serve.token_report import open_tokens
 
-        with open_tokens(settings) as tokens:
+        with open_tokens(settings, say=_say) as tokens:
             revoked = tokens.revoke(token_id)
         click.echo(f"revoked {revoked.token_id} ({revoked.name})", err=True)
 
@@ -294,6 +294,10 @@ def _serving(settings: Settings, interrupts: Interrupts) -> Iterator[None]:
     with open_server(settings, interrupts.stop.set) as greeting:
         click.echo(greeting, err=True)
         yield
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
 
 
 def main() -> None:

@@ -26,16 +26,17 @@ _HINTS = {
 UNDEFINED_TABLE = "42P01"
 
 
-def open_engine(url: str, *, writes: bool = False) -> Engine:
+def open_engine(url: str, *, writes: bool = False, busy_seconds: float = _BUSY_SECONDS) -> Engine:
     """Return an engine whose transactions see one state of the store from begin to end.
 
     Args:
         url: `sqlite:///path` or SQLAlchemy's URL of a PostgreSQL database.
         writes: take SQLite's write lock when a transaction begins, and make the file and its
             folder if there is none; without it nobody is ever waited for.
+        busy_seconds: how long SQLite waits for that lock.
     """
     if url.startswith(_SQLITE):
-        return _open_sqlite(Path(url.removeprefix(_SQLITE)).absolute(), writes)
+        return _open_sqlite(Path(url.removeprefix(_SQLITE)).absolute(), writes, busy_seconds)
     given = make_url(url)
     # What the URL says holds on: a schema of one's own is `?options=-csearch_path%3Dserving`.
     options = [*given.normalized_query.get("options", ()), "-c timezone=UTC"]
@@ -52,7 +53,7 @@ def open_engine(url: str, *, writes: bool = False) -> Engine:
     )
 
 
-def _open_sqlite(path: Path, writes: bool) -> Engine:
+def _open_sqlite(path: Path, writes: bool, busy_seconds: float) -> Engine:
     def connect() -> sqlite3.Connection:
         if writes:
             _make_folder(path.parent)
@@ -60,7 +61,7 @@ def _open_sqlite(path: Path, writes: bool) -> Engine:
         connection = sqlite3.connect(
             f"{path.as_uri()}?mode={mode}",
             uri=True,
-            timeout=_BUSY_SECONDS,
+            timeout=busy_seconds,
             isolation_level=None,
             check_same_thread=False,
         )
@@ -143,3 +144,9 @@ def _is_of_the_store(error: sa.exc.DBAPIError) -> bool:
 def shown_url(engine: Engine) -> str:
     """Return where an engine's store is, without the password."""
     return engine.url.render_as_string(hide_password=True)
+
+
+def is_locked(error: sa.exc.DBAPIError) -> bool:
+    """Return whether SQLite's write lock was another's for as long as it was waited for."""
+    code = getattr(error.orig, "sqlite_errorcode", 0)
+    return code & 0xFF == sqlite3.SQLITE_BUSY

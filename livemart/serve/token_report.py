@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,12 +12,19 @@ from livemart.intervals import parse_interval
 from livemart.serve.tokens import Token, TokenStore
 from livemart.settings import Settings
 
+_WAITS = "the store is being filled; the token waits for its turn (Ctrl-C gives up)"
 _HEADER = ("id", "name", "scope", "created", "expires", "state")
 
 
 @contextmanager
-def open_tokens(settings: Settings) -> Iterator[TokenStore]:
+def open_tokens(
+    settings: Settings, *, say: Callable[[str], None] = lambda _: None
+) -> Iterator[TokenStore]:
     """Yield the tokens of the store.
+
+    Args:
+        settings: where the store is.
+        say: is told what is waited for, should a token have to wait.
 
     Raises:
         ConfigError: STORE_NOT_SET.
@@ -28,7 +35,7 @@ def open_tokens(settings: Settings) -> Iterator[TokenStore]:
             "store: found 'none': there is nothing that keeps tokens",
             hint="leave `store` out, or name a SQLite file or a PostgreSQL database",
         )
-    tokens = TokenStore(settings.store_url)
+    tokens = TokenStore(settings.store_url, waits=lambda: say(_WAITS))
     try:
         yield tokens
     finally:

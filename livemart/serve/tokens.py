@@ -13,17 +13,19 @@ import re
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import monotonic
 from typing import Any, Literal, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from livemart.errors import StateError
-from livemart.publish.store import open_engine, reached
+from livemart.errors import PublishError, StateError
+from livemart.intervals import format_interval
+from livemart.publish.store_engine import is_locked, open_engine, reached, shown_url
 
 Scope = Literal["admin", "restaurants"]
 _FORM = re.compile(r"lm_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
@@ -31,6 +33,8 @@ _SESSION_KEY = "session_key"
 _VERSION = "tokens_version"
 # Longer without an answer of the store, and nobody is let in: a revoked token might be.
 _TRUSTED_FOR = timedelta(seconds=60)
+# The lock is tried for so long before anybody is told that it has to be waited for.
+_TRY_FOR = timedelta(seconds=2)
 
 _METADATA = sa.MetaData()
 _TOKENS = sa.Table(
@@ -82,14 +86,28 @@ class TokenStore:
     """The tables of tokens and of the key that signs sessions, in the store at `url`.
 
     They are made with the first token, and no rebuild of the served models touches them. Reading
-    takes no lock and makes nothing: a server may well run before there is a store.
+    takes no lock and makes nothing: a server may well run before there is a store. Writing waits
+    while SQLite's one lock is with a publisher, who holds it for all of a first copy.
+
+    Args:
+        url: of the store.
+        now: the wall clock, UTC.
+        patience: how long writing waits at most.
+        waits: is called once, when it turns out that writing has to wait.
     """
 
     def __init__(
-        self, url: str, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self,
+        url: str,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        patience: timedelta = timedelta(minutes=30),
+        waits: Callable[[], None] = lambda: None,
     ) -> None:
         self._url = url
         self._now = now
+        self._patience = patience
+        self._waits = waits
         self._reading = open_engine(url)
 
     def close(self) -> None:
@@ -111,6 +129,9 @@ class TokenStore:
             restaurants: what it may read, unless it is an admin's.
             is_admin: it may read everything.
             lasts: from now until it expires; None is for ever.
+
+        Raises:
+            PublishError: STORE_BUSY, STORE_UNREACHABLE.
         """
         token_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
         now = self._now().replace(microsecond=0)
@@ -133,6 +154,7 @@ class TokenStore:
 
         Raises:
             StateError: TOKEN_UNKNOWN.
+            PublishError: STORE_BUSY, STORE_UNREACHABLE.
         """
         with self._write() as connection:
             wanted = sa.select(_TOKENS).where(_TOKENS.c.token_id == token_id)
@@ -190,9 +212,10 @@ class TokenStore:
     @contextmanager
     def _write(self) -> Iterator[sa.Connection]:
         """Open a transaction in which the tables exist, and raise the version at its end."""
-        writing = open_engine(self._url, writes=True)
+        writing = open_engine(self._url, writes=True, busy_seconds=_TRY_FOR.total_seconds())
         try:
-            with reached(writing), writing.begin() as connection:
+            with reached(writing), ExitStack() as stack:
+                connection = self._begin(writing, stack)
                 _METADATA.create_all(connection)
                 _insert_once(connection, _VERSION, "0")
                 _insert_once(connection, _SESSION_KEY, secrets.token_urlsafe(48))
@@ -203,6 +226,26 @@ class TokenStore:
                 yield connection
         finally:
             writing.dispose()
+
+    def _begin(self, writing: sa.Engine, stack: ExitStack) -> sa.Connection:
+        gives_up_at = monotonic() + self._patience.total_seconds()
+        has_told = False
+        while True:
+            try:
+                return stack.enter_context(writing.begin())
+            except sa.exc.DBAPIError as error:
+                if not is_locked(error):
+                    raise
+                if monotonic() >= gives_up_at:
+                    raise PublishError(
+                        "STORE_BUSY",
+                        f"{shown_url(writing)}: another process has been writing for "
+                        f"{format_interval(self._patience)}",
+                        hint="run the command again once the copy is done; `status` tells",
+                    ) from error
+            if not has_told:
+                has_told = True
+                self._waits()
 
 
 _RAISED = sa.cast(sa.cast(_SECRETS.c.value, sa.BigInteger) + 1, sa.Text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -173,3 +173,40 @@ def test_a_database_that_does_not_answer_is_an_error_with_a_code(opened: Open) -
         store.version()
 
     assert "hidden" not in str(raised.value)
+
+
+def test_a_token_waits_until_a_first_copy_is_done(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/serving.db"
+    is_copying, has_waited = threading.Event(), threading.Event()
+
+    def step(name: str) -> None:
+        if name == "publish.in_transaction":
+            is_copying.set()
+            assert has_waited.wait(30)
+
+    copying = threading.Thread(target=lambda: fill_store(url, reference_tables(), step=step))
+    copying.start()
+    assert is_copying.wait(30)
+    with closing(TokenStore(url, now=lambda: NOW, waits=has_waited.set)) as store:
+        text, made = store.create("till", restaurants=["r1"])
+        copying.join()
+
+        assert book_of(store).find(text) == made
+
+
+def test_a_token_gives_up_after_its_patience(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/serving.db"
+    writing = open_engine(url, writes=True)
+    told: list[str] = []
+    patience = timedelta(seconds=1)
+
+    with closing(
+        TokenStore(url, now=lambda: NOW, patience=patience, waits=lambda: told.append("waits"))
+    ) as store:
+        with writing.begin(), pytest.raises(PublishError, match="STORE_BUSY") as raised:
+            store.create("till", restaurants=["r1"])
+        writing.dispose()
+
+        assert "another process has been writing for 1s" in raised.value.message
+        assert told == []
+        assert store.version() == 0
