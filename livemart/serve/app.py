@@ -23,7 +23,8 @@ from livemart.serve.hub import Hub
 from livemart.serve.measurements import Measurements
 from livemart.serve.problems import install_problems
 from livemart.serve.serving import Serving
-from livemart.serve.tokens import TokenBook, TokenStore
+from livemart.serve.token_book import TokenBook
+from livemart.serve.tokens import TokenStore
 from livemart.settings import Settings
 
 _SUMMARY = """\

@@ -17,7 +17,7 @@ import structlog
 from livemart.errors import PublishError
 from livemart.publish.reader import StoreReader
 from livemart.publish.served import Published
-from livemart.serve.tokens import TokenBook
+from livemart.serve.token_book import TokenBook
 
 POLL = timedelta(milliseconds=150)
 _TOKENS_EVERY = timedelta(seconds=1)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from livemart.serve.auth import Attempts
     from livemart.serve.hub import Hub
     from livemart.serve.measurements import Measurements
-    from livemart.serve.tokens import TokenBook
+    from livemart.serve.token_book import TokenBook
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,9 @@ list of likely passwords leads to it. The id finds the row, the secret is compar
 from __future__ import annotations
 
 import hashlib
-import hmac
 import json
-import re
 import secrets
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -28,11 +25,8 @@ from livemart.intervals import format_interval
 from livemart.publish.store_engine import is_locked, open_engine, reached, shown_url
 
 Scope = Literal["admin", "restaurants"]
-_FORM = re.compile(r"lm_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 _SESSION_KEY = "session_key"
 _VERSION = "tokens_version"
-# Longer without an answer of the store, and nobody is let in: a revoked token might be.
-_TRUSTED_FOR = timedelta(seconds=60)
 # The lock is tried for so long before anybody is told that it has to be waited for.
 _TRY_FOR = timedelta(seconds=2)
 
@@ -137,7 +131,7 @@ class TokenStore:
         now = self._now().replace(microsecond=0)
         token = Token(
             token_id=token_id,
-            token_hash=_hash(secret),
+            token_hash=hash_secret(secret),
             name=name,
             scope="admin" if is_admin else "restaurants",
             restaurants=frozenset() if is_admin else frozenset(restaurants),
@@ -257,73 +251,8 @@ def _insert_once(connection: sa.Connection, name: str, value: str) -> None:
     connection.execute(insert(_SECRETS).values(row).on_conflict_do_nothing())
 
 
-class TokenBook:
-    """The tokens in memory: a request is judged without asking the store.
-
-    `refresh` brings it up to date; what another process changed holds from the next call on.
-    """
-
-    def __init__(self, store: TokenStore) -> None:
-        self._store = store
-        self._lock = threading.Lock()
-        self._version = -1
-        self._tokens: Mapping[str, Token] = {}
-        self._read_at: datetime | None = None
-        self._had_tokens = False
-        self.session_key = ""
-
-    @property
-    def version(self) -> int:
-        """The version of the tokens that are held; -1 before the first reading."""
-        return self._version
-
-    @property
-    def is_empty(self) -> bool:
-        """True if no token was ever made. Revoked ones count: who made one wants a door.
-
-        A store that is lost together with its tokens does not open the door of this process.
-        """
-        return self._version >= 0 and not self._had_tokens
-
-    def is_trusted(self, now: datetime) -> bool:
-        """Return True if the store was asked lately enough to believe what is held."""
-        return self._read_at is not None and now - self._read_at < _TRUSTED_FOR
-
-    def refresh(self, now: datetime) -> None:
-        """Read the tokens again if they changed.
-
-        Raises:
-            PublishError: STORE_UNREACHABLE.
-        """
-        with self._lock:
-            version = self._store.version()
-            if version != self._version:
-                self.session_key = self._store.session_key()
-                self._tokens = {token.token_id: token for token in self._store.tokens()}
-                self._version = version
-                self._had_tokens = self._had_tokens or bool(self._tokens)
-            self._read_at = now
-
-    def find(self, text: str) -> Token | None:
-        """Return the token of this text, valid or not; None if there is none."""
-        form = _FORM.fullmatch(text)
-        token = self._tokens.get(form[1]) if form else None
-        # The comparison takes the same time for an unknown id.
-        given = _hash(form[2]) if form else _hash(text)
-        is_same = hmac.compare_digest(given, token.token_hash if token else "0" * 64)
-        return token if is_same else None
-
-    def is_unknown(self, text: str) -> bool:
-        """Return True if the text has the form of a token, and no token has its id."""
-        form = _FORM.fullmatch(text)
-        return form is not None and form[1] not in self._tokens
-
-    def by_id(self, token_id: str) -> Token | None:
-        """Return the token of this id, valid or not."""
-        return self._tokens.get(token_id)
-
-
-def _hash(secret: str) -> str:
+def hash_secret(secret: str) -> str:
+    """Return what is kept of a secret."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
 
 

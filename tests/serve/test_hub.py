@@ -12,7 +12,8 @@ from structlog.testing import capture_logs
 from livemart.publish.reader import StoreReader
 from livemart.publish.served import Published
 from livemart.serve.hub import Hub, Topic
-from livemart.serve.tokens import TokenBook, TokenStore
+from livemart.serve.token_book import TokenBook
+from livemart.serve.tokens import TokenStore
 from tests.serve.stores import fill_store, reference_tables
 
 
