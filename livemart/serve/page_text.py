@@ -1,4 +1,4 @@
-"""Figures and times as the owner's page writes them; `static/page.js` writes the same text.
+"""Figures and times as the owner's page writes them; `static/page/words.js` writes the same text.
 
 Both sides take CLDR's `en-GB`: Babel here, `Intl` there. Nothing passes through a float.
 """

@@ -1,0 +1,18 @@
+// One answer of the server as JSON, or an error that carries its problem.
+
+const PATIENCE_MS = 15_000;
+
+export async function get(path, signal) {
+  const patience = new AbortController();
+  const timer = setTimeout(() => patience.abort(), PATIENCE_MS);
+  signal.addEventListener("abort", () => patience.abort(), { once: true });
+  const headers = { Accept: "application/json" };
+  const answer = await fetch(path, { headers, signal: patience.signal }).finally(() => clearTimeout(timer));
+  if (answer.ok) return answer.json();
+  const problem = await answer.json().catch(() => ({}));
+  throw Object.assign(new Error(problem.title ?? answer.statusText), {
+    status: answer.status,
+    problem,
+    wait: Number(answer.headers.get("Retry-After")) || 0,
+  });
+}

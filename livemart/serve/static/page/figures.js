@@ -1,0 +1,79 @@
+// The figures of a window: heading, tiles, dishes and the sentence about late orders, as page_view.py
+// paints them. Text from events is only ever `textContent`.
+
+import { byId, make, toggle, write } from "./dom.js";
+import { shown } from "./shown.js";
+import {
+  DASH, SPACE, change, clock, count, moment, money, moveTo, percentOf, place, span, windowWords,
+} from "./words.js";
+
+const ARROWS = { up: "\u25b2", down: "\u25bc", same: "=", none: DASH };
+
+export function paint(state) {
+  const { restaurant, window: { hours, start, end, since, state: certainty }, metrics } = state;
+  moveTo(restaurant);
+  shown.window = `${hours}h`;
+  shown.snapshot = state.snapshot_id;
+  shown.publishedAt = Date.parse(state.published_at);
+  shown.clock = { server: Date.parse(state.server_time), tab: performance.now() };
+
+  const name = restaurant.name || restaurant.id;
+  document.title = `${name}, last ${windowWords(hours)} - livemart`;
+  write(byId("name"), name);
+  const dataAt = new Date(Math.min(state.as_of ? Date.parse(state.as_of) : Infinity, shown.publishedAt));
+  byId("data-at").dateTime = dataAt.toISOString();
+  write(byId("data-at"), clock(dataAt));
+  for (const button of byId("windows").elements) {
+    button.setAttribute("aria-pressed", String(button.value === shown.window));
+  }
+  write(byId("span"), span(Date.parse(start), Date.parse(end)));
+  write(byId("state"), certainty);
+  byId("since").hidden = !since;
+  write(byId("since-at"), since ? moment(Date.parse(since)) : "");
+  toggle(byId("note"), metrics.order_count.value === 0 ? `No orders in the last ${windowWords(hours)}.` : null);
+  for (const tile of document.querySelectorAll(".tile")) paintTile(tile, metrics[tile.id], hours);
+  paintDishes(state.top_dishes);
+  toggle(byId("late"), lateSentence(state.late_corrections, hours));
+  write(byId("zone"), place.zone);
+}
+
+function paintTile(tile, { value, previous }, hours) {
+  const text = ["sales_amount", "average_order_value"].includes(tile.id) ? money(value) : count(value);
+  const figure = tile.querySelector(".value");
+  if (figure.textContent !== text) {
+    figure.textContent = text;
+    figure.classList.add("changed");
+    setTimeout(() => figure.classList.remove("changed"), 1500);
+  }
+  const [direction, words] = change(value, previous, hours);
+  tile.querySelector(".change").dataset.direction = direction;
+  write(tile.querySelector(".arrow"), ARROWS[direction]);
+  write(tile.querySelector(".words"), words);
+}
+
+function paintDishes(dishes) {
+  const lines = dishes.map((dish) => {
+    const percent = percentOf(dish.share);
+    const meter = { min: "0", max: "100", value: String(percent), "aria-label": "Share of sales" };
+    return make("li", {},
+      make("span", { class: "rank", "aria-hidden": "true" }, String(dish.rank)),
+      make("span", { class: "dish" }, dish.name || dish.dish_id),
+      make("span", { class: "sold" }, `${count(dish.quantity_sold)} sold`),
+      make("span", { class: "sales" }, money(dish.sales_amount)),
+      make("span", { class: "share" },
+        ...(percent === null ? [] : [make("meter", meter)]),
+        make("span", { class: "percent" }, percent === null ? DASH : `${percent}${SPACE}%`)));
+  });
+  byId("dishes").replaceChildren(...lines);
+  byId("no-dishes").hidden = dishes.length > 0;
+}
+
+function lateSentence(late, hours) {
+  if (!late?.panes.length) return null;
+  const panes = late.panes.map((pane) => Date.parse(pane)).sort((one, other) => one - other);
+  const first = panes[0];
+  const end = panes.at(-1) + 300_000;
+  const isLong = end - first > 86_400_000 || hours > 24;
+  const noun = late.order_count === 1 ? "order" : "orders";
+  return `${count(late.order_count)} late ${noun} changed ${isLong ? span(first, end) : `${clock(first)} to ${clock(end)}`}.`;
+}

@@ -1,0 +1,23 @@
+// What is shown at the moment: of which restaurant and window, and from which snapshot.
+
+import { byId } from "./dom.js";
+
+export const page = byId("figures");
+
+// `clock` ties the server's time to this tab's own: a tablet's is often wrong.
+export const shown = {
+  restaurant: page.dataset.restaurant,
+  window: page.dataset.window,
+  snapshot: Number(page.dataset.snapshot),
+  interval: Number(page.dataset.interval),
+  step: Number(page.dataset.step),
+  publishedAt: Date.parse(page.dataset.publishedAt),
+  clock: { server: Date.parse(page.dataset.serverTime), tab: performance.now() },
+  points: [],
+};
+
+// The time at the server, whatever the clock of this device says.
+export const serverNow = () => shown.clock.server + (performance.now() - shown.clock.tab);
+
+// Paths end with an id that may hold anything.
+export const addressOf = (base) => `${base}/${encodeURIComponent(shown.restaurant)}`;

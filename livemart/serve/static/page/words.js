@@ -1,0 +1,104 @@
+// Figures and times as text: the same text as page_text.py writes.
+
+import { page } from "./shown.js";
+
+export const DASH = "\u2013";
+export const SPACE = "\u00a0";
+const SCALE = 12;
+
+function makePlace(zone, currency, digits) {
+  const time = (parts) => {
+    try {
+      return new Intl.DateTimeFormat("en-GB", { ...parts, hourCycle: "h23", timeZone: zone });
+    } catch {
+      return new Intl.DateTimeFormat("en-GB", { ...parts, hourCycle: "h23", timeZone: "UTC" });
+    }
+  };
+  const fraction = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+  return {
+    zone,
+    clock: time({ hour: "2-digit", minute: "2-digit" }),
+    day: time({ weekday: "short" }),
+    date: time({ day: "numeric", month: "short" }),
+    isoDay: time({ year: "numeric", month: "2-digit", day: "2-digit" }),
+    money: new Intl.NumberFormat(
+      "en-GB",
+      currency ? { style: "currency", currency, currencyDisplay: "code", ...fraction } : fraction,
+    ),
+  };
+}
+
+export let place = makePlace(page.dataset.zone, page.dataset.currency, Number(page.dataset.digits));
+
+export function moveTo({ time_zone: zone, currency_code: currency }) {
+  const code = /^[A-Z]{3}$/.test(currency ?? "") ? currency : "";
+  const digits = code === page.dataset.currency ? Number(page.dataset.digits) : undefined;
+  place = makePlace(zone ?? "UTC", code, digits);
+}
+
+const wholes = new Intl.NumberFormat("en-GB");
+const tenthsOf = new Intl.NumberFormat("en-GB", { minimumFractionDigits: 1 });
+
+// `format` takes the decimal as a string: exact, as the server writes it.
+export const money = (amount) => (amount === null ? DASH : place.money.format(amount));
+export const count = (value) => (value === null ? DASH : wholes.format(value));
+export const clock = (instant) => place.clock.format(instant);
+export const moment = (instant, hasDate = false) =>
+  [place.day.format(instant), ...(hasDate ? [place.date.format(instant)] : []), clock(instant)].join(" ");
+
+export function span(start, end) {
+  const hasDate = end - start > 6 * 86_400_000;
+  const sameDay = place.isoDay.format(start) === place.isoDay.format(end);
+  return `${moment(start, hasDate)} to ${sameDay ? clock(end) : moment(end, hasDate)}`;
+}
+
+export function windowWords(hours) {
+  if (hours === 1) return "hour";
+  return hours <= 48 || hours % 24 ? `${hours} hours` : `${hours / 24} days`;
+}
+
+// A decimal as a whole number of 10^-12: money never passes through a float.
+export function exact(value) {
+  if (value === null) return null;
+  const [, sign, whole, decimals = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(String(value));
+  return BigInt(`${sign}${whole}${decimals.padEnd(SCALE, "0").slice(0, SCALE)}`);
+}
+
+const absolute = (number) => (number < 0n ? -number : number);
+const divide = (part, whole) => (2n * part + whole) / (2n * whole);
+
+export function change(valueText, previousText, hours) {
+  const before = hours > 1 && hours <= 48 ? `${hours} h` : windowWords(hours);
+  const value = exact(valueText);
+  const previous = exact(previousText);
+  if (value === null || !previous) return ["none", "no comparison"];
+  const tenths = divide(absolute(value - previous) * 1000n, absolute(previous));
+  if (!tenths) return ["same", `unchanged from the ${before} before`];
+  const [direction, sign] = value > previous ? ["up", "+"] : ["down", "\u2212"];
+  const amount = tenthsOf.format(`${tenths / 10n}.${tenths % 10n}`);
+  return [direction, `${direction} ${sign}${amount}${SPACE}% on the ${before} before`];
+}
+
+export function percentOf(shareText) {
+  const share = exact(shareText);
+  if (share === null) return null;
+  const percent = share < 0n ? 0n : divide(share * 100n, exact("1"));
+  return Number(percent > 100n ? 100n : percent);
+}
+
+export function ageWords(milliseconds) {
+  const seconds = Math.max(Math.floor(milliseconds / 1000), 0);
+  const minutes = Math.floor(seconds / 60);
+  const hours = Math.floor(seconds / 3600);
+  const days = Math.floor(seconds / 86_400);
+  if (seconds < 60) return `${seconds} s ago`;
+  if (minutes < 60) return `${minutes} min ago`;
+  if (hours < 24) return minutes % 60 ? `${hours} h ${minutes % 60} min ago` : `${hours} h ago`;
+  return hours % 24 ? `${days} d ${hours % 24} h ago` : `${days} d ago`;
+}
+
+// The inverse of `exact`.
+export function decimalOf(number) {
+  const digits = String(absolute(number)).padStart(SCALE + 1, "0");
+  return `${number < 0n ? "-" : ""}${digits.slice(0, -SCALE)}.${digits.slice(-SCALE)}`;
+}
