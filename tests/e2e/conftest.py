@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from contextlib import ExitStack
+from datetime import timedelta
+from itertools import count
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
 from tests.e2e.raw_orders import RawOrders
-from tests.e2e.site import DESKTOP, Site, Visit, is_ci, open_visit
+from tests.e2e.site import DESKTOP, EVERY, Site, Visit, is_ci, open_visit, published_site
 
 _FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -59,30 +61,22 @@ def scriptless_browser(chromium: Launch) -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A server over two weeks of orders, for tests that change nothing."""
-    raw = RawOrders.of_two_weeks(datetime.now(UTC))
-    site = Site(tmp_path_factory.mktemp("site"), raw, every=timedelta(minutes=5))
-    site.publish()
-    site.start()
-    yield site
-    site.stop()
+    with published_site(tmp_path_factory.mktemp("site")).running() as site:
+        yield site
 
 
 @pytest.fixture
 def open_site(tmp_path: Path) -> Iterator[OpenSite]:
     """Start servers of a test's own, by interval and orders."""
-    sites: list[Site] = []
+    with ExitStack() as stack:
+        numbers = count()
 
-    def start(*, every: timedelta = timedelta(minutes=5), raw: RawOrders | None = None) -> Site:
-        orders = raw or RawOrders.of_two_weeks(datetime.now(UTC))
-        site = Site(tmp_path / f"site{len(sites)}", orders, every=every)
-        sites.append(site)
-        site.publish()
-        site.start()
-        return site
+        def start(*, every: timedelta = EVERY, raw: RawOrders | None = None) -> Site:
+            folder = tmp_path / f"site{next(numbers)}"
+            site = published_site(folder, every=every, raw=raw)
+            return stack.enter_context(site.running())
 
-    yield start
-    for site in sites:
-        site.stop()
+        yield start
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -26,6 +27,7 @@ from tests.serve.stores import fill_store
 ROOT = Path(__file__).parents[2]
 ARTIFACTS = ROOT / "artifacts" / "e2e"
 DESKTOP, PHONE = 1280, 320
+EVERY = timedelta(minutes=5)
 _START_S = 60
 _DEADLINE_MS = 15_000
 
@@ -90,6 +92,15 @@ class Site:
                     raise RuntimeError(f"the server did not start: {error}") from error
             time.sleep(0.1)
 
+    @contextmanager
+    def running(self) -> Iterator[Site]:
+        """Yield this site while its server runs."""
+        try:
+            self.start()
+            yield self
+        finally:
+            self.stop()
+
     def stop(self) -> None:
         """End the server as an operator would; kill it if it does not obey."""
         if self._process is None:
@@ -103,6 +114,13 @@ class Site:
             raise
         finally:
             self._process = None
+
+
+def published_site(folder: Path, *, every: timedelta = EVERY, raw: RawOrders | None = None) -> Site:
+    """Return a site with one snapshot, of two weeks of orders unless others are given."""
+    site = Site(folder, raw or RawOrders.of_two_weeks(datetime.now(UTC)), every=every)
+    site.publish()
+    return site
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ import pytest
 from tests.e2e import accessibility
 from tests.e2e.conftest import OpenVisit
 from tests.e2e.raw_orders import AZUL, NEW, QUIET, RawOrders
-from tests.e2e.site import DESKTOP, PHONE, Site, Visit, refuse_with
+from tests.e2e.site import DESKTOP, EVERY, PHONE, Site, Visit, published_site, refuse_with
 
 _OFFLINE = re.compile("ERR_INTERNET_DISCONNECTED|ERR_FAILED|ERR_NETWORK_CHANGED")
 _REFUSED = re.compile("status of (401|404|503)")
@@ -21,24 +21,18 @@ _REFUSED = re.compile("status of (401|404|503)")
 @pytest.fixture(scope="module")
 def old_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A site that refreshes every second, and then does not."""
-    raw = RawOrders.of_two_weeks(datetime.now(UTC))
-    site = Site(tmp_path_factory.mktemp("old"), raw, every=timedelta(seconds=1))
-    site.publish()
-    site.start()
-    yield site
-    site.stop()
+    old = published_site(tmp_path_factory.mktemp("old"), every=timedelta(seconds=1))
+    with old.running() as site:
+        yield site
 
 
 @pytest.fixture(scope="module")
 def guarded_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, str]]:
     """A site with a token, and the token's text."""
-    raw = RawOrders.of_two_weeks(datetime.now(UTC))
-    site = Site(tmp_path_factory.mktemp("guarded"), raw, every=timedelta(minutes=5))
-    site.publish()
-    text, _ = site.tokens().create("owner", restaurants=[AZUL], lasts=timedelta(hours=1))
-    site.start()
-    yield site, text
-    site.stop()
+    guarded = published_site(tmp_path_factory.mktemp("guarded"))
+    text, _ = guarded.tokens().create("owner", restaurants=[AZUL], lasts=timedelta(hours=1))
+    with guarded.running() as site:
+        yield site, text
 
 
 def test_live(site: Site, visit: OpenVisit) -> None:
@@ -195,7 +189,7 @@ def test_not_found(site: Site, visit: OpenVisit) -> None:
 
 
 def test_nothing_published(tmp_path: Path, visit: OpenVisit) -> None:
-    site = Site(tmp_path, RawOrders.of_two_weeks(datetime.now(UTC)), every=timedelta(minutes=5))
+    site = Site(tmp_path, RawOrders.of_two_weeks(datetime.now(UTC)), every=EVERY)
     site.start()
     try:
         opened = visit(site, before=accessibility.bring_axe)
