@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
@@ -14,12 +13,12 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.requests import Request
 
 from livemart.errors import PublishError
-from livemart.publish.reader import SnapshotView
-from livemart.publish.served import Change, Published
+from livemart.publish.served import Published
 from livemart.serve import schemas
 from livemart.serve.answers import to_json, with_server_time
 from livemart.serve.auth import Caller, is_still_allowed
 from livemart.serve.bodies import snapshot_head
+from livemart.serve.change_pages import MOST_RESET, Page, Position, event, read_page
 from livemart.serve.facts import WINDOWS
 from livemart.serve.forms import EVENTS, choose_form
 from livemart.serve.hub import is_same
@@ -31,7 +30,7 @@ from livemart.serve.pull import (
     find_restaurant,
     require_own,
 )
-from livemart.serve.rows import ModelName, find_model, json_row
+from livemart.serve.rows import ModelName, find_model
 from livemart.serve.serving import Serving, serving_of
 
 RETRY_MS = 3_000
@@ -39,12 +38,6 @@ PING_S = 15
 # A client that takes nothing for so long is closed; it comes back and goes on where it was.
 _SEND_TIMEOUT_S = 30.0
 MOST_STREAMS = 5_000
-# Changes of a page; more of one snapshot come all at once.
-_PAGE = 2_000
-# Rows of a reset: they are in memory all at once.
-_MOST_RESET = 50_000
-# Rows of a reset in one piece.
-_SLICE = 200
 _PATIENCE_S = 1.0
 _POSITION = re.compile(r"(\d{1,18})(?:\.(\d{1,18})\.(\d{1,18}))?")
 _OF_RESTAURANT = "/v1/restaurants/{restaurant_id}/stream"
@@ -55,15 +48,6 @@ Result = TypeVar("Result")
 router = APIRouter(tags=["streams"])
 _OPENING = f"retry: {RETRY_MS}\n\n".encode()
 _STREAM: dict[str, Any] = {EVENTS: {"schema": {"type": "string"}}}
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """How far a client is: it has all of `snapshot_id`, and of `within` up to `position`."""
-
-    snapshot_id: int
-    within: int = 0
-    position: int = -1
 
 
 @router.get(
@@ -128,11 +112,11 @@ async def model_stream(
         start = Position(published.snapshot_id)
         return _respond(_tell_changes(request, caller, name, start, None))
     marked = None if position.within else position.snapshot_id
-    first = await _page(serving_of(request), caller, name, position.snapshot_id)
+    first = await read_page(serving_of(request), caller, name, position.snapshot_id)
     if first is not None and first.is_too_large:
         raise ProblemError(
             "MODEL_TOO_LARGE",
-            f"more than {_MOST_RESET} rows are yours: pull them by key or time, then follow with "
+            f"more than {MOST_RESET} rows are yours: pull them by key or time, then follow with "
             f"after={published.snapshot_id}",
         )
     return _respond(_tell_changes(request, caller, name, position, marked, first))
@@ -169,7 +153,7 @@ async def _tell_state(
             if is_new and seen.snapshot_id != has and is_still_allowed(request, caller):
                 data = with_server_time(found.get("state", hours), serving.now())
                 serving.measurements.sent(_OF_RESTAURANT)
-                yield _event("snapshot", data, seen.snapshot_id)
+                yield event("snapshot", data, seen.snapshot_id)
             has = None
 
 
@@ -192,7 +176,7 @@ async def _tell_changes(
             while position.snapshot_id != published.snapshot_id or position.within:
                 at = position.snapshot_id
                 if first is None:
-                    page = await _insist(serving, partial(_page, serving, caller, name, at))
+                    page = await _insist(serving, partial(read_page, serving, caller, name, at))
                 else:
                     page, first = first, None
                 if page is None or page.is_too_large or not is_still_allowed(request, caller):
@@ -211,7 +195,7 @@ async def _tell_changes(
             first = None
             if position.snapshot_id == published.snapshot_id != marked:
                 marked = published.snapshot_id
-                yield _event("snapshot", to_json(snapshot_head(published)), marked)
+                yield event("snapshot", to_json(snapshot_head(published)), marked)
 
 
 async def _news(serving: Serving, request: Request, caller: Caller) -> AsyncIterator[Published]:
@@ -234,79 +218,6 @@ async def _insist(serving: Serving, work: Callable[[], Awaitable[Result]]) -> Re
         except PublishError:
             await asyncio.sleep(_PATIENCE_S)
     return None
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Changes of a model for one kind of caller, encoded once for all who are as far.
-
-    Of a reset, `slices` are all rows at `upto`, unless they are too many; else they are the events
-    of `changes`.
-    """
-
-    after: int
-    upto: int
-    is_reset: bool
-    changes: Sequence[Change]
-    slices: Sequence[bytes]
-    is_too_large: bool = False
-
-    def behind(self, position: Position) -> bytes:
-        """Return the events behind a position, which may be in the middle of a snapshot."""
-        if not position.within:
-            return b"".join(self.slices)
-        has = (position.within, position.position)
-        left = [each for each in self.changes if (each.snapshot_id, each.position) > has]
-        return b"".join(_encode(self.after, change) for change in left)
-
-
-async def _page(serving: Serving, caller: Caller, name: str, after: int) -> Page | None:
-    """Return what comes after a snapshot; None if the model is not served any more."""
-    tenants = caller.tenants
-
-    def read() -> Page | None:
-        try:
-            found = serving.reader.changes(name, after, tenants, _PAGE)
-            if found.kind == "reset":
-                with serving.reader.snapshot() as view:
-                    return _whole(view, name, after, tenants)
-        except KeyError:
-            return None
-        events = b"".join(_encode(after, change) for change in found.changes)
-        return Page(after, found.upto, False, found.changes, (events,))
-
-    async def fly() -> Page | None:
-        return await serving.answers.run(read)
-
-    return await serving.answers.share(("changes", name, after, tenants), fly)
-
-
-def _whole(view: SnapshotView, name: str, after: int, tenants: frozenset[str] | None) -> Page:
-    rows = view.rows(name, tenants=tenants, limit=_MOST_RESET + 1)
-    if len(rows) > _MOST_RESET:
-        return Page(after, view.published.snapshot_id, True, (), (), is_too_large=True)
-    head = {**snapshot_head(view.published), "row_count": len(rows)}
-    slices = [_event("reset", to_json(head), None)]
-    snapshot_id = view.published.snapshot_id
-    for start in range(0, len(rows), _SLICE):
-        bodies = (
-            {"snapshot_id": snapshot_id, "op": "insert", "row": json_row(row)}
-            for row in rows[start : start + _SLICE]
-        )
-        slices.append(b"".join(_event("change", to_json(body), None) for body in bodies))
-    return Page(after, snapshot_id, True, (), slices)
-
-
-def _encode(after: int, change: Change) -> bytes:
-    body = {"snapshot_id": change.snapshot_id, "op": change.op, "row": change.row}
-    place = f"{after}.{change.snapshot_id}.{change.position}"
-    return _event("change", to_json(body), place)
-
-
-def _event(kind: str, data: bytes, event_id: int | str | None) -> bytes:
-    """JSON has no line ends outside of strings, and in strings they are escaped."""
-    opening = b"" if event_id is None else f"id: {event_id}\n".encode()
-    return opening + f"event: {kind}\ndata: ".encode() + data + b"\n\n"
 
 
 def _read_position(request: Request, after: str | None) -> Position | None:

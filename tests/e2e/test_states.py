@@ -189,9 +189,7 @@ def test_not_found(site: Site, visit: OpenVisit) -> None:
 
 
 def test_nothing_published(tmp_path: Path, visit: OpenVisit) -> None:
-    site = Site(tmp_path, RawOrders.of_two_weeks(datetime.now(UTC)), every=EVERY)
-    site.start()
-    try:
+    with Site(tmp_path, RawOrders.of_two_weeks(datetime.now(UTC)), every=EVERY).running() as site:
         opened = visit(site, before=accessibility.bring_axe)
         opened.expected = _REFUSED
         opened.go("/")
@@ -201,8 +199,6 @@ def test_nothing_published(tmp_path: Path, visit: OpenVisit) -> None:
         site.publish()
         opened.page.get_by_role("link", name="Try again").click()
         opened.wait_live()
-    finally:
-        site.stop()
 
 
 def test_the_chart_reads_out_the_point_under_the_hand(site: Site, visit: OpenVisit) -> None:

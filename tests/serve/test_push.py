@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from livemart.publish.reader import StoreReader
-from livemart.serve import push, schemas
+from livemart.serve import change_pages, push, schemas
 from livemart.serve.bodies import state_body, to_text
 from livemart.serve.rows import json_row
 from livemart.serve.tokens import TokenStore
@@ -223,7 +223,7 @@ def test_a_position_that_is_not_kept_begins_anew(world: World, position: str) ->
 def test_a_model_that_is_too_large_is_not_sent_whole_but_followed(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(push, "_MOST_RESET", 5)
+    monkeypatch.setattr(change_pages, "MOST_RESET", 5)
 
     async def ask(path: str) -> tuple[int, bytes, Event | None]:
         async with open_stream(world.address, path) as stream:
