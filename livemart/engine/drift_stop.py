@@ -77,7 +77,7 @@ class DriftStop:
     def _stop(self, source: SourceTable, box: LetterBox, origin: str, detail: str) -> NoReturn:
         box.commit()
         raise SourceError(
-            _DRIFTED,
+            "SCHEMA_DRIFT",
             f"{source.relation}: {origin}: {detail}",
             hint="declare them under `columns`, or set schema_drift to rescue or evolve",
         )

@@ -72,7 +72,9 @@ def _codes_of(path: Path) -> Iterator[str]:
 def _makes_errors(function: ast.expr, path: Path) -> bool:
     """A source's mistakes are collected by a method that adds file and line."""
     name = _name(function)
-    return name.endswith("Error") or (name == "_refuse" and path.name == "sources.py")
+    return name.endswith("Error") or (
+        name in ("refuse", "_refuse") and path.parent.name == "project"
+    )
 
 
 def _name(function: ast.expr) -> str:
