@@ -123,23 +123,10 @@ def _touch_anchors(run: ModelRun, lookup: Lookup, passing: dict[int, RowFilter])
     for anchor, own in sites:
         relation = run.relation_of(anchor)
         found = stored_field(run.warehouse.arrow_schema(relation), own)
-        condition = (
-            values_condition(found.name, found.type, keys)
-            if _compares_as_stored(found.type, keys.type)
-            else None
-        )
+        condition = values_condition(found.name, found.type, keys)
         passing[anchor] = passing[anchor].or_else(
             EVERY_ROW if condition is None else RowFilter(((condition,),))
         )
-
-
-def _compares_as_stored(kind: pa.DataType, other: pa.DataType) -> bool:
-    """Return True if values of another type are equal in SQL just when they are equal as `kind`.
-
-    Spark compares text with a number as numbers: '01' equals 1.
-    """
-    texts = (pa.string(), pa.large_string())
-    return (kind in texts) == (other in texts)
 
 
 def _side(
