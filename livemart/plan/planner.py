@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.pushdown_projections import pushdown_projections
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import traverse_scope
@@ -121,6 +120,8 @@ def plan_query(text: str, inputs: Inputs) -> Plan:
         flat = flatten(text, inputs.views)
     except Unplannable as error:
         return Plan("full", (error.reason,))
+    except Exception as error:
+        return Plan("full", (_unknown(error),))
     try:
         tree = parse(flat.text)
         require_deterministic(tree)
@@ -129,17 +130,14 @@ def plan_query(text: str, inputs: Inputs) -> Plan:
     except Unplannable as error:
         is_volatile = error.reason.code == "EXPRESSION_NOT_DETERMINISTIC"
         return Plan("full", (error.reason,), flat, is_volatile=is_volatile)
-    except (
-        SqlglotError,
-        RecursionError,
-        KeyError,
-        IndexError,
-        AttributeError,
-        ValueError,
-    ) as error:
+    except Exception as error:
         # A shape the parser or the analysis does not know is recomputed, never guessed.
-        reason = Reason("PARSE_UNSUPPORTED", f"{type(error).__name__}: {_first_line(error)}", None)
-        return Plan("full", (reason,), flat)
+        return Plan("full", (_unknown(error),), flat)
+
+
+def _unknown(error: Exception) -> Reason:
+    """Return the reason for what the parser or the analysis stumbled over."""
+    return Reason("PARSE_UNSUPPORTED", f"{type(error).__name__}: {_first_line(error)}", None)
 
 
 def _query(tree: exp.Expr, flat: Flat, inputs: Inputs) -> tuple[Query, dict[int, frozenset[str]]]:

@@ -6,13 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from hashlib import sha256
 
-from sqlglot.errors import SqlglotError
-
 from livemart.errors import PlanError
 from livemart.plan.flatten import flatten
 from livemart.plan.parse import parse
 from livemart.plan.planner import Inputs, Plan, plan_query
-from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.reasons import Reason
 from livemart.project.graph import Model, Project
 
 LANDING_COLUMNS = ("_landed_at", "_batch_id", "_origin", "_rescued_data")
@@ -93,7 +91,8 @@ def fingerprint(model: Model, views: Mapping[str, str]) -> str:
         for node in tree.walk():
             node.comments = None
         text = f"{tree.sql('spark', comments=False)}\n{relations}"
-    except (Unplannable, SqlglotError, RecursionError):
+    except Exception:
+        # The text as it is tells changes, too.
         pass
     settings = f"{model.materialized}\n{','.join(model.partition_by)}\n{model.relation}"
     return sha256(f"{text}\n{settings}\n{_seed_hash(model)}".encode()).hexdigest()

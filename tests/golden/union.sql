@@ -17,3 +17,11 @@ full reason=PARSE_UNSUPPORTED;
 # title: constant rows are no one's change
 select order_id, status from bronze.orders union all select 'none' as order_id, 'none' as status;
 region keys=(order_id, status);
+
+# title: constants that are equal once the branches have one type
+select '1' as kind, restaurant_id, count(*) as n from bronze.orders group by restaurant_id union all select 1, restaurant_id, count(*) from bronze.dishes group by restaurant_id;
+region keys=(kind, restaurant_id);
+
+# title: constants of one kind tell branches apart
+select 1 as kind, restaurant_id, count(*) as n from bronze.orders group by restaurant_id union all select 2 as kind, restaurant_id, count(*) as n from bronze.dishes group by restaurant_id;
+signed groups keys=(kind, restaurant_id) unique=(kind, restaurant_id);

@@ -26,6 +26,9 @@ from livemart.plan.relation import (
 )
 from livemart.plan.rules.generate import over_subquery
 
+# Branches of unions multiply in joins: more of them than this are no statement for Spark.
+_MOST_WAYS = 256
+
 JoinKind = Literal["inner", "left", "cross", "semi", "anti"]
 
 
@@ -193,6 +196,7 @@ class Join(Relation):
         join = (
             f"inner join {{other}} as p on {condition}" if condition else "cross join {other} as p"
         )
+        _require_few(len(changed_queries) * len(other_queries))
         return [
             f"select distinct {selected(outputs)} from ({changed_query}) as c "
             + join.format(other=f"({other_query})")
@@ -231,10 +235,13 @@ class Join(Relation):
             if condition
             else "cross join ({right}) as r"
         )
+        lefts = self.left.rows(list(needed["left"].values()), past=past)
+        rights = self.right.rows(list(needed["right"].values()), past=past)
+        _require_few(len(lefts) * len(rights))
         return [
             f"select distinct {selected(outputs)} from ({left}) as l " + join.format(right=right)
-            for left in self.left.rows(list(needed["left"].values()), past=past)
-            for right in self.right.rows(list(needed["right"].values()), past=past)
+            for left in lefts
+            for right in rights
         ]
 
     def restrict(self, want: Want, found: Restrictions) -> None:
@@ -307,6 +314,14 @@ def equi_keys(condition: Expr | None, right_qualifiers: frozenset[str]) -> list[
         elif on_right == [True, False]:
             found.append(EquiKey(right, left, null_safe))
     return found
+
+
+def _require_few(ways: int) -> None:
+    if ways > _MOST_WAYS:
+        reason = f"a change may take {ways} ways through joined unions"
+        raise Unplannable(
+            Reason("PARSE_UNSUPPORTED", reason, None, "store the union as a model of its own")
+        )
 
 
 def _on_right(expr: Expr, qualifiers: frozenset[str]) -> bool | None:

@@ -108,14 +108,14 @@ class Union(Relation):
 
     def discriminators(self) -> list[str]:
         """Return the fewest constant columns that together tell all branches apart."""
-        constants: dict[str, list[str]] = {}
+        constants: dict[str, list[str | int]] = {}
         for place, name in enumerate(self.names):
             values = [
                 _constant_output(branch, names[place])
                 for branch, names in zip(self.inputs, self.branch_names, strict=True)
             ]
             known = [value for value in values if value is not None]
-            if len(known) == len(values):
+            if len(known) == len(values) and len(set(map(type, known))) == 1:
                 constants[name] = known
 
         def tell_apart(names: Sequence[str]) -> bool:
@@ -132,13 +132,34 @@ def _position(text: str, names: tuple[str, ...]) -> int | None:
     return names.index(name) if name in names else None
 
 
-def _constant_output(relation: Relation, name: str) -> str | None:
+def _constant_output(relation: Relation, name: str) -> str | int | None:
     expr: Expr = column(name)
     while isinstance(relation, Project) or hasattr(relation, "over_source"):
         expr = relation.over_source(expr)
-        if is_constant(expr) and not isinstance(expr, exp.Null):
-            while isinstance(expr, exp.Cast | exp.Paren):
-                expr = expr.this
-            return sql_of(expr)
+        if is_constant(expr):
+            return _literal(expr)
         relation = relation.inputs[0]
     return None
+
+
+def _literal(expr: Expr) -> str | int | None:
+    """Return the value of a text or an integer; None for what may equal another constant."""
+    texts = (exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR)
+    whole = (exp.DataType.Type.INT, exp.DataType.Type.BIGINT)
+    while isinstance(expr, exp.Cast | exp.Paren):
+        if isinstance(expr, exp.Cast) and expr.to.this not in (*texts, *whole):
+            return None
+        kind = expr.to.this if isinstance(expr, exp.Cast) else None
+        expr = expr.this
+        if kind is not None and not _keeps(expr, is_text=kind in texts):
+            return None
+    if not isinstance(expr, exp.Literal):
+        return None
+    if expr.is_string:
+        return str(expr.this)
+    return int(expr.this) if expr.is_int else None
+
+
+def _keeps(expr: Expr, *, is_text: bool) -> bool:
+    """Return True for a literal that a cast leaves what it is."""
+    return isinstance(expr, exp.Literal) and expr.is_string == is_text
