@@ -1,0 +1,304 @@
+"""Random Spark queries over four small tables: joins, groups, windows, unions, nested at will."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+from livemart.plan.planner import Inputs
+
+# Types by column: i an integer, s a text, t a timestamp.
+TABLES: dict[str, dict[str, str]] = {
+    "s.t": {"id": "i", "k": "s", "x": "i", "y": "i", "ts": "t"},
+    "s.u": {"k": "s", "g": "s", "v": "i"},
+    "s.w": {"k": "s", "x": "i", "g": "s"},
+    "s.z": {"g": "s", "x": "i", "q": "i"},
+}
+# The columns of each table's key, by place; `s.w` has none, so a row of it may come twice.
+KEYS: dict[str, tuple[int, ...]] = {"s.t": (0,), "s.u": (0,), "s.w": (), "s.z": (0, 1)}
+INPUTS = Inputs(
+    columns={name: tuple(columns) for name, columns in TABLES.items()},
+    unique={
+        name: (tuple(list(TABLES[name])[place] for place in places),)
+        for name, places in KEYS.items()
+        if places
+    },
+)
+
+Columns = list[tuple[str, str]]
+_FRAMES = (
+    "interval 1 hour preceding and current row",
+    "interval 2 hours preceding and interval 1 hour preceding",
+    "current row and interval 1 hour following",
+    "interval 1 hour preceding and interval 1 hour following",
+)
+
+
+def random_query(seed: int) -> str:
+    """Return a query; the same seed gives the same one."""
+    maker = _Maker(random.Random(seed))
+    if maker.chance.random() < 0.4:
+        for _ in range(maker.chance.choice([1, 2])):
+            text, columns = maker.query(1)
+            maker.shared[f"cte{len(maker.shared)}"] = (text, columns)
+    text, _ = maker.query(maker.chance.choice([1, 2, 2]))
+    if not maker.shared:
+        return text
+    named = ", ".join(f"{name} as ({inner})" for name, (inner, _) in maker.shared.items())
+    return f"with {named} {text}"
+
+
+@dataclass
+class _Maker:
+    chance: random.Random
+    shared: dict[str, tuple[str, Columns]] = field(default_factory=dict)
+    _made: int = 0
+
+    def query(self, depth: int) -> tuple[str, Columns]:
+        """Return a SELECT and its columns."""
+        kinds = {
+            self._project: 1,
+            self._group: 3,
+            self._window: 3,
+            self._join: 3,
+            self._join_group: 4,
+            self._union: 1,
+            self._distinct: 1,
+            self._top: 1,
+        }
+        return self.chance.choices(list(kinds), list(kinds.values()))[0](depth)
+
+    # FROM --------------------------------------------------------------------------------------
+
+    def _alias(self) -> str:
+        self._made += 1
+        return f"r{self._made}"
+
+    def _source(self, depth: int) -> tuple[str, Columns]:
+        if depth > 0 and self.chance.random() >= 0.35:
+            text, columns = self.query(depth - 1)
+            return f"({text})", columns
+        if self.shared and self.chance.random() < 0.35:
+            name = self.chance.choice(list(self.shared))
+            return name, self.shared[name][1]
+        name = self.chance.choice(["s.t", "s.t", "s.u", "s.w", "s.z"])
+        return name, list(TABLES[name].items())
+
+    def _joined(self, depth: int) -> tuple[str, list[tuple[str, Columns]], str]:
+        """Return FROM, what can be read of it by alias, and WHERE."""
+        source, columns = self._source(depth)
+        alias = self._alias()
+        text, scope, where = f"{source} as {alias}", [(alias, columns)], []
+        for _ in range(self.chance.choice([1, 1, 2])):
+            source, columns = self._source(depth - 1)
+            alias = self._alias()
+            condition = self._condition(*self.chance.choice(scope), alias, columns)
+            kind = self.chance.choices(
+                ["join", "left join", "right join", "left semi join", "left anti join", "cross"],
+                [4, 4, 1, 1, 1, 2],
+            )[0]
+            if kind == "cross":
+                text += f" cross join {source} as {alias}"
+                where.append(condition)
+            else:
+                text += f" {kind} {source} as {alias} on {condition}"
+            if "semi" not in kind and "anti" not in kind:
+                scope.append((alias, columns))
+        return text, scope, " where " + " and ".join(where) if where else ""
+
+    def _condition(self, left: str, mine: Columns, right: str, theirs: Columns) -> str:
+        found = []
+        for _ in range(self.chance.choice([1, 1, 1, 2])):
+            name, kind = self.chance.choice(mine)
+            others = [other for other, its_kind in theirs if its_kind == kind]
+            if others:
+                equal = self.chance.choice(["=", "=", "=", "<=>"])
+                found.append(f"{left}.{name} {equal} {right}.{self.chance.choice(others)}")
+        numbers = [[name for name, kind in side if kind == "i"] for side in (mine, theirs)]
+        if all(numbers) and self.chance.random() < 0.2:
+            one, other = map(self.chance.choice, numbers)
+            found.append(f"{left}.{one} {self.chance.choice(['<', '>=', '<>'])} {right}.{other}")
+        return " and ".join(dict.fromkeys(found)) or "1 = 1"
+
+    # SELECT ------------------------------------------------------------------------------------
+
+    def _picked(self, columns: Columns, alias: str, kinds: str, count: int = 1) -> Columns:
+        found = [(f"{alias}.{name}", kind) for name, kind in columns if kind in kinds]
+        return self.chance.sample(found, min(count, len(found)))
+
+    @staticmethod
+    def _listed(outputs: Columns) -> tuple[str, Columns]:
+        named = [(f"c{place}", kind) for place, (_, kind) in enumerate(outputs)]
+        parts = (f"{expr} as c{place}" for place, (expr, _) in enumerate(outputs))
+        return ", ".join(parts), named
+
+    def _project(self, depth: int) -> tuple[str, Columns]:
+        source, columns = self._source(depth)
+        alias = self._alias()
+        outputs = self._picked(columns, alias, "sit", self.chance.randint(1, len(columns)))
+        numbers = self._picked(columns, alias, "i")
+        where = ""
+        if numbers and self.chance.random() < 0.5:
+            outputs.append((f"coalesce({numbers[0][0]}, 0) + 1", "i"))
+        if numbers and self.chance.random() < 0.5:
+            tests = ["> 0", "is not null", "in (0, 2)", "<> 1"]
+            where = f" where {numbers[0][0]} {self.chance.choice(tests)}"
+        listed, named = self._listed(outputs)
+        return f"select {listed} from {source} as {alias}{where}", named
+
+    def _distinct(self, depth: int) -> tuple[str, Columns]:
+        source, columns = self._source(depth)
+        alias = self._alias()
+        listed, named = self._listed(self._picked(columns, alias, "sit", 3))
+        return f"select distinct {listed} from {source} as {alias}", named
+
+    def _measures(self, columns: Columns, alias: str) -> Columns:
+        numbers = [f"{alias}.{name}" for name, kind in columns if kind == "i"]
+        found: Columns = [("count(*)", "i")] if self.chance.random() < 0.75 else []
+        for _ in range(self.chance.randint(0, 3)):
+            anything = f"{alias}.{self.chance.choice(columns)[0]}"
+            number = self.chance.choice(numbers) if numbers else None
+            found.append(
+                self.chance.choice(
+                    [(f"count(distinct {anything})", "i"), (f"count({anything})", "i")]
+                    if number is None
+                    else [
+                        (f"count(distinct {anything})", "i"),
+                        (f"count({anything})", "i"),
+                        (f"sum({number})", "i"),
+                        (f"max({number})", "i"),
+                        (f"min({number})", "i"),
+                        (f"coalesce(sum({number}), 0)", "i"),
+                        (f"avg({number})", "f"),
+                        (f"sum(case when {number} > 0 then 1 end)", "i"),
+                    ]
+                )
+            )
+        return found or [("count(*)", "i")]
+
+    def _group(self, depth: int) -> tuple[str, Columns]:
+        source, columns = self._source(depth)
+        alias = self._alias()
+        keys = self._picked(columns, alias, "sit", self.chance.choice([1, 1, 2])) or [("'c'", "s")]
+        keys = [
+            (f"date_trunc('hour', {expr})", kind)
+            if kind == "t" and self.chance.random() < 0.5
+            else (expr, kind)
+            for expr, kind in keys
+        ]
+        shown = keys[1:] if self.chance.random() < 0.12 else keys
+        listed, named = self._listed([*shown, *self._measures(columns, alias)])
+        having = self.chance.choice(["", "", "", "", " having count(*) > 1"])
+        by = ", ".join(expr for expr, _ in keys)
+        return f"select {listed} from {source} as {alias} group by {by}{having}", named
+
+    def _join(self, depth: int) -> tuple[str, Columns]:
+        text, scope, where = self._joined(depth)
+        outputs: Columns = []
+        for alias, columns in scope:
+            outputs += self._picked(columns, alias, "sit", self.chance.choice([0, 1, 2, 2]))
+        alias, columns = scope[0]
+        listed, named = self._listed(outputs or self._picked(columns, alias, "sitf"))
+        return f"select {listed} from {text}{where}", named
+
+    def _join_group(self, depth: int) -> tuple[str, Columns]:
+        text, scope, where = self._joined(depth)
+        keys: Columns = []
+        for alias, columns in self.chance.sample(
+            scope, min(len(scope), self.chance.choice([1, 1, 2]))
+        ):
+            keys += self._picked(columns, alias, "is")
+        keys = keys or [("'c'", "s")]
+        alias, columns = self.chance.choice(scope)
+        listed, named = self._listed([*keys, *self._measures(columns, alias)])
+        by = ", ".join(expr for expr, _ in keys)
+        return f"select {listed} from {text}{where} group by {by}", named
+
+    def _union(self, depth: int) -> tuple[str, Columns]:
+        sides = [(*self._source(depth), self._alias()) for _ in range(2)]
+        kinds = [
+            kind
+            for kind in "is"
+            if all(any(its == kind for _, its in columns) for _, columns, _ in sides)
+        ]
+        if not kinds:
+            return self._project(depth)
+        wanted = [self.chance.choice(kinds) for _ in range(self.chance.randint(1, 2))]
+        mark = self.chance.random() < 0.4
+        texts = []
+        for (source, columns, alias), word in zip(sides, ("'p'", "'q'"), strict=True):
+            outputs = [self._picked(columns, alias, kind)[0] for kind in wanted]
+            listed, named = self._listed([*outputs, (word, "s")] if mark else outputs)
+            texts.append(f"select {listed} from {source} as {alias}")
+        if self.chance.random() < 0.15:
+            values = [("1" if kind == "i" else "'a'", kind) for _, kind in named]
+            texts.append(f"select {self._listed(values)[0]}")
+        return self.chance.choice([" union all ", " union all ", " union "]).join(texts), named
+
+    # Windows -----------------------------------------------------------------------------------
+
+    def _window(self, depth: int) -> tuple[str, Columns]:
+        source, columns = self._source(depth)
+        alias = self._alias()
+        partition = self._picked(columns, alias, "is", self.chance.choice([1, 1, 2]))
+        outputs = [(f"{alias}.{name}", kind) for name, kind in columns]
+        outputs = [output for output in outputs if self.chance.random() < 0.8] or outputs
+        if partition and partition[0] not in outputs and self.chance.random() < 0.85:
+            outputs.append(partition[0])
+        for _ in range(self.chance.choice([1, 1, 2])):
+            if self.chance.random() < 0.25:
+                partition = self._picked(columns, alias, "is") or partition
+            outputs += self._over(columns, alias, partition)
+        listed, named = self._listed(outputs)
+        return f"select {listed} from {source} as {alias}", named
+
+    def _over(self, columns: Columns, alias: str, partition: Columns) -> Columns:
+        """Return one window function, none if the columns do not allow it."""
+        by = "partition by " + ", ".join(expr for expr, _ in partition) if partition else ""
+        every = ", ".join(f"{alias}.{name}" for name, _ in columns)
+        order = f"{alias}.{self.chance.choice(columns)[0]}"
+        order += self.chance.choice(["", " desc", " nulls last"])
+        numbers = self._picked(columns, alias, "i")
+        times = self._picked(columns, alias, "t")
+        choices = [
+            f"count(*) over ({by})",
+            f"row_number() over ({by} order by {every})",
+        ]
+        if by:
+            choices += [f"{name}() over ({by} order by {order})" for name in ("rank", "dense_rank")]
+        if numbers:
+            number = numbers[0][0]
+            choices += [
+                f"sum({number}) over ({by})",
+                f"sum({number}) over ({by} order by {order})",
+                f"lag({number}) over ({by} order by {order}, {every})",
+                f"sum({number}) over ({by} order by {every} rows 1 preceding)",
+            ]
+            for function in ("sum", "max", "count") if times else ():
+                frame = f"range between {self.chance.choice(_FRAMES)}"
+                down = self.chance.choice(["", "", " desc"])
+                choices.append(
+                    f"{function}({number}) over ({by} order by {times[0][0]}{down} {frame})"
+                )
+        return [(self.chance.choice(choices), "i")]
+
+    def _top(self, depth: int) -> tuple[str, Columns]:
+        source, columns = self._source(depth)
+        alias, outer = self._alias(), self._alias()
+        partition = self._picked(columns, alias, "is")
+        if not partition:
+            return self._project(depth)
+        every = ", ".join(f"{alias}.{name}" for name, _ in columns)
+        order = self.chance.choice(
+            [
+                f"rank() over (partition by {partition[0][0]} order by {alias}."
+                f"{self.chance.choice(columns)[0]} desc)",
+                f"row_number() over (partition by {partition[0][0]} order by {every})",
+            ]
+        )
+        listed = ", ".join(f"{outer}.{name}" for name, _ in columns)
+        return (
+            f"select {listed} from (select {every}, {order} as place from {source} as {alias})"
+            f" as {outer} where {outer}.place <= {self.chance.choice([1, 2])}",
+            columns,
+        )

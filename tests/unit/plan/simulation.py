@@ -1,0 +1,351 @@
+"""Plans carried out in DuckDB: what a refresh would make of a change, against a recomputation.
+
+A second engine for the planner's promises alone: which rows a change affects, which rows are enough
+to recompute them, and that signed changes add up. How Spark and Delta carry them out is for the
+equivalence suite.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import duckdb
+import sqlglot
+
+from livemart.plan.monotone import base_time
+from livemart.plan.planner import Plan, Region
+from livemart.plan.relation import Restriction
+from livemart.plan.signed import Signed
+
+Row = tuple[Any, ...]
+State = Mapping[str, Sequence[Row]]
+
+_TYPES = {"i": "int", "s": "varchar", "t": "timestamp"}
+_VIEW = re.compile(r"__(touched|present|known)_(\d+)__")
+
+
+@dataclass
+class _Change:
+    """One change of all tables; by occurrence, how often each row came (or went)."""
+
+    old: State
+    new: State
+    net: dict[int, dict[Row, int]]
+
+
+class Simulation:
+    """Carries out plans over tables given by the types of their columns."""
+
+    def __init__(self, tables: Mapping[str, Mapping[str, str]]) -> None:
+        self._tables = tables
+        self._connection = duckdb.connect()
+        self._connection.execute("set threads = 1")
+        self._translated: dict[str, str] = {}
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def faults(self, plan: Plan, old: State, new: State) -> Iterator[str]:
+        """Yield what a refresh by this plan gets wrong of a change."""
+        assert plan.flat is not None
+        net = {
+            found.index: _net(old[found.relation], new[found.relation])
+            for found in plan.flat.occurrences
+        }
+        change = _Change(old, new, net)
+        before, after = self._result(plan, old), self._result(plan, new)
+        yield from self._unique(plan, before)
+        if plan.region is not None:
+            yield from self._region(plan, plan.region, change, before, after)
+        if plan.signed is not None:
+            yield from self._signed(plan, plan.signed, change, before, after)
+
+    # Tables ------------------------------------------------------------------------------------
+
+    def _create(self, name: str, relation: str, rows: Sequence[Row]) -> str:
+        columns = self._tables[relation]
+        source = "where false"
+        if rows:
+            values = ", ".join(f"({', '.join(map(_literal, row))})" for row in rows)
+            source = f"from (values {values}) as v({', '.join(columns)})"
+        listed = ", ".join(
+            f"cast({column if rows else 'null'} as {_TYPES[kind]}) as {column}"
+            for column, kind in columns.items()
+        )
+        self._connection.execute(f"create or replace temp table {name} as select {listed} {source}")
+        return name
+
+    def _only_used(self, plan: Plan, occurrence: int, table: str) -> str:
+        """Return the table with NULL for what the plan says is not needed."""
+        used = plan.used.get(occurrence)
+        if used is None:
+            return table
+        listed = ", ".join(
+            column if column in used else f"cast(null as {_TYPES[kind]}) as {column}"
+            for column, kind in self._tables[self._relation(plan, occurrence)].items()
+        )
+        return f"(select {listed} from {table})"
+
+    @staticmethod
+    def _relation(plan: Plan, occurrence: int) -> str:
+        assert plan.flat is not None
+        return plan.flat.occurrences[occurrence].relation
+
+    def _rows(self, sql: str) -> list[Row]:
+        if sql not in self._translated:
+            self._translated[sql] = sqlglot.transpile(sql, read="spark", write="duckdb")[0]
+        found = self._connection.execute(self._translated[sql]).fetchall()
+        return [tuple(map(_plain, row)) for row in found]
+
+    def _result(self, plan: Plan, state: State) -> Counter[Row]:
+        assert plan.flat is not None
+        for relation in set(plan.flat.relations):
+            self._create(f"whole_{relation.replace('.', '_')}", relation, state[relation])
+        names = plan.flat.render(lambda found: f"whole_{found.relation.replace('.', '_')}")
+        return Counter(self._rows(names))
+
+    # Promises ----------------------------------------------------------------------------------
+
+    @staticmethod
+    def _unique(plan: Plan, rows: Counter[Row]) -> Iterator[str]:
+        places = [plan.names.index(name) for name in plan.unique_key]
+        keys: Counter[Row] = Counter()
+        for row, count in rows.items():
+            keys[tuple(row[place] for place in places)] += count
+        if places and any(count > 1 for count in keys.values()):
+            yield f"{plan.unique_key} is not unique"
+
+    def _region(
+        self,
+        plan: Plan,
+        region: Region,
+        change: _Change,
+        before: Counter[Row],
+        after: Counter[Row],
+    ) -> Iterator[str]:
+        assert plan.flat is not None
+        affected = self._affected(plan, region, change)
+        area = _Area(region, affected, plan.names)
+        for row in (before - after) + (after - before):
+            if not area.holds(row):
+                yield f"{row} changed outside of the region"
+                return
+        if not affected:
+            return
+        names = {}
+        for found in plan.flat.occurrences:
+            columns = list(self._tables[found.relation])
+            enough = region.restrictions.get(found.index, ())
+            rows = [row for row in change.new[found.relation] if area.needs(row, columns, enough)]
+            table = self._create(f"enough_{found.index}", found.relation, rows)
+            names[found.index] = self._only_used(plan, found.index, table)
+        part = Counter(self._rows(plan.flat.render(lambda found: names[found.index])))
+        wanted = Counter({row: count for row, count in after.items() if area.holds(row)})
+        given = Counter({row: count for row, count in part.items() if area.holds(row)})
+        if wanted != given:
+            yield f"recomputed {given - wanted} instead of {wanted - given}"
+
+    def _affected(self, plan: Plan, region: Region, change: _Change) -> set[Row]:
+        for occurrence, rows in change.net.items():
+            relation = self._relation(plan, occurrence)
+            self._create(f"touched_{occurrence}", relation, list(rows))
+            present = self._create(f"present_{occurrence}", relation, change.new[relation])
+            known = [*change.new[relation], *rows]
+            self._create(present.replace("present", "known"), relation, known)
+        found: set[Row] = set()
+        for item in region.affected:
+            if change.net[item.occurrence]:
+                found.update(self._rows(_VIEW.sub(r"\1_\2", item.query)))
+        return found
+
+    def _signed(
+        self,
+        plan: Plan,
+        signed: Signed,
+        change: _Change,
+        before: Counter[Row],
+        after: Counter[Row],
+    ) -> Iterator[str]:
+        if any(change.net[lookup.occurrence] and not lookup.keys for lookup in signed.lookups):
+            return
+        sides: list[tuple[int, list[Row]]] = []
+        for sign, state in ((1, change.new), (-1, change.old)):
+            anchors = {
+                anchor: self._anchor_rows(plan, signed, anchor, change, state, sign)
+                for anchor in signed.anchors
+            }
+            if any(anchors.values()):
+                sides.append((sign, self._side(plan, signed, anchors, state)))
+        if signed.outputs is None:
+            moved: Counter[Row] = Counter()
+            for sign, rows in sides:
+                for row in rows:
+                    moved[row] += sign
+            wanted = Counter(after)
+            wanted.subtract(before)
+            if {row: n for row, n in moved.items() if n} != {r: n for r, n in wanted.items() if n}:
+                yield f"moved {moved} instead of {wanted}"
+            return
+        yield from _added_up(plan, signed, sides, before, after)
+
+    def _anchor_rows(
+        self, plan: Plan, signed: Signed, anchor: int, change: _Change, state: State, sign: int
+    ) -> list[Row]:
+        """Return the rows of an anchor that changed, or whose lookups did."""
+        relation = self._relation(plan, anchor)
+        columns = list(self._tables[relation])
+        wanted: dict[str, set[Any]] = defaultdict(set)
+        for lookup in signed.lookups:
+            for name, sites in lookup.keys[:1]:
+                place = list(self._tables[self._relation(plan, lookup.occurrence)]).index(name)
+                values = {row[place] for row in change.net[lookup.occurrence]}
+                for occurrence, own in sites:
+                    if occurrence == anchor:
+                        wanted[own] |= values
+        rows: list[Row] = []
+        for row, count in Counter(state[relation]).items():
+            is_found = any(row[columns.index(own)] in values for own, values in wanted.items())
+            changed = max(0, sign * change.net[anchor].get(row, 0))
+            rows += [row] * (count if is_found else changed)
+        return rows
+
+    def _side(
+        self, plan: Plan, signed: Signed, anchors: Mapping[int, list[Row]], state: State
+    ) -> list[Row]:
+        assert plan.flat is not None
+        names = {}
+        for anchor, rows in anchors.items():
+            table = self._create(f"side_{anchor}", self._relation(plan, anchor), rows)
+            names[anchor] = self._only_used(plan, anchor, table)
+        for lookup in signed.lookups:
+            relation = self._relation(plan, lookup.occurrence)
+            names[lookup.occurrence] = self._create(
+                f"side_{lookup.occurrence}", relation, state[relation]
+            )
+        for found in plan.flat.occurrences:
+            # A common table expression that nobody reads.
+            names.setdefault(found.index, f"whole_{found.relation.replace('.', '_')}")
+        return self._rows(plan.flat.render(lambda found: names[found.index]))
+
+
+class _Area:
+    """The affected region: which rows of the model lie in it, which rows of its inputs it needs."""
+
+    def __init__(self, region: Region, affected: set[Row], names: Sequence[str]) -> None:
+        self._region = region
+        self._keys = [names.index(name) for name in region.keys]
+        self._time = None if region.time is None else names.index(region.time)
+        self._affected = affected
+        width = len(self._keys)
+        self._intervals: dict[Row, list[tuple[int, int]]] = defaultdict(list)
+        self._whole = set()
+        for row in affected:
+            if self._time is not None and row[width] is None:
+                self._whole.add(row[:width])
+            elif self._time is not None:
+                low, high = row[width] - region.after, row[width] + region.before
+                self._intervals[row[:width]].append((low, high))
+
+    def holds(self, row: Row) -> bool:
+        key = tuple(row[place] for place in self._keys)
+        if self._time is None:
+            return key in self._affected
+        time = row[self._time]
+        return key in self._whole or (
+            time is not None and any(low <= time <= high for low, high in self._intervals[key])
+        )
+
+    def needs(self, row: Row, columns: Sequence[str], restrictions: Sequence[Restriction]) -> bool:
+        return any(self._passes(row, columns, each) for each in restrictions) or not restrictions
+
+    def _passes(self, row: Row, columns: Sequence[str], restriction: Restriction) -> bool:
+        for index, expr in restriction.keys:
+            base = base_time(expr)
+            if base is None:
+                continue
+            found = {affected[index] for affected in self._affected}
+            value = _plain(row[columns.index(base[0])])
+            if base[1] == 0 and value not in found:
+                return False
+            times = [time for time in found if isinstance(time, int)]
+            if base[1] and value is not None and times:
+                if not min(times) - base[1] <= value <= max(times) + base[1]:
+                    return False
+            elif base[1] and value is None and None not in found:
+                return False
+        if restriction.time is None or (base := base_time(restriction.time)) is None:
+            return True
+        value = _plain(row[columns.index(base[0])])
+        if self._whole or value is None:
+            return bool(self._whole)
+        bounds = [bound for found in self._intervals.values() for bound in found]
+        low = min(low for low, _ in bounds) - restriction.before - base[1]
+        high = max(high for _, high in bounds) + restriction.after + base[1]
+        return bool(low <= value <= high)
+
+
+def _added_up(
+    plan: Plan,
+    signed: Signed,
+    sides: Sequence[tuple[int, list[Row]]],
+    before: Counter[Row],
+    after: Counter[Row],
+) -> Iterator[str]:
+    """Yield where stored totals plus the signed change are not the new totals."""
+    assert signed.outputs is not None
+    roles = {plan.names.index(output.name): output for output in signed.outputs}
+    keys = [place for place, output in roles.items() if output.role == "key"]
+    measures = [place for place in roles if place not in keys]
+    rows = next(place for place, output in roles.items() if output.role == "count_rows")
+    totals = {tuple(row[place] for place in keys): list(row) for row in before}
+    valued: dict[tuple[Row, int], set[int]] = defaultdict(set)
+    for sign, found in sides:
+        for row in found:
+            key = tuple(row[place] for place in keys)
+            total = totals.setdefault(
+                key, [None if n in measures else v for n, v in enumerate(row)]
+            )
+            for place in measures:
+                total[place] = (total[place] or 0) + sign * (row[place] or 0)
+                if row[place] is not None:
+                    valued[key, place].add(sign)
+    wanted = {tuple(row[place] for place in keys): row for row in after}
+    for key, total in totals.items():
+        if not total[rows]:
+            if key in wanted:
+                yield f"{key} is lost"
+            continue
+        for place in measures:
+            may_be_null = total[place] == 0 and roles[place].role == "sum"
+            if may_be_null and not roles[place].is_never_null:
+                # The engine recomputes the group where a sum may have become NULL.
+                continue
+            if key not in wanted or total[place] != wanted[key][place]:
+                yield f"{key}: {total} instead of {wanted.get(key)}"
+                return
+    for key in wanted.keys() - totals.keys():
+        yield f"{key} is missing"
+
+
+def _net(old: Sequence[Row], new: Sequence[Row]) -> dict[Row, int]:
+    counts = Counter(new)
+    counts.subtract(Counter(old))
+    return {row: count for row, count in counts.items() if count}
+
+
+def _literal(value: object) -> str:
+    if value is None:
+        return "null"
+    return str(value) if isinstance(value, int) else f"'{value}'"
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that compares: times in microseconds, doubles rounded."""
+    if isinstance(value, datetime):
+        return round(value.replace(tzinfo=UTC).timestamp() * 1_000_000)
+    return round(value, 6) if isinstance(value, float) else value
