@@ -51,7 +51,7 @@ def plan_project(
     for unique_id, model in project.models.items():
         known = stored_columns(model.relation) if model.is_stored else None
         if model.compiled_code is None or model.language != "sql":
-            plan = Plan("full")
+            plan = Plan("full", _unread(model))
         elif not model.is_stored:
             plan = Plan("view")
         else:
@@ -124,6 +124,14 @@ def _under_policy(model: Model, plan: Plan) -> Plan:
         return plan
     reason = Reason("POLICY_FULL", "the model's policy is full", None)
     return replace(plan, strategy="full", reasons=(reason,), signed=None, region=None)
+
+
+def _unread(model: Model) -> tuple[Reason, ...]:
+    """Return why a model without SQL is recomputed; seeds and snapshots are for build alone."""
+    if model.materialized in ("seed", "snapshot"):
+        return ()
+    what = "no compiled SQL" if model.language == "sql" else f"a model in {model.language}"
+    return (Reason("PARSE_UNSUPPORTED", f"{what}: there is nothing to analyse", None),)
 
 
 def _seed_hash(model: Model) -> str:
