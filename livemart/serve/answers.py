@@ -19,7 +19,7 @@ from livemart.publish.reader import SnapshotView, StoreReader
 from livemart.publish.served import Published, ServedModel
 from livemart.serve import bodies
 from livemart.serve.facts import Facts, read_facts
-from livemart.serve.hub import Hub, Topic, is_later, is_same, state_of
+from livemart.serve.hub import Hub, Topic, is_later, is_same, is_same_or_later, state_of
 from livemart.serve.problems import ProblemError
 
 Kind = Literal["metrics", "top-dishes", "state"]
@@ -84,12 +84,12 @@ class Answers:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def newest(self) -> Published:
-        """Return the newest snapshot.
+        """Return the newest snapshot that any answer was of: whoever has it sees none before it.
 
         Raises:
             ProblemError: NOTHING_PUBLISHED, STORE_UNREACHABLE.
         """
-        if self._hub.published is None:
+        if self._hub.newest is None:
             if self._hub.failure is not None:
                 raise self._hub.failure
             # Before the first look of the hub.
@@ -98,25 +98,29 @@ class Answers:
                 raise ProblemError("NOTHING_PUBLISHED", "the first snapshot is not published yet")
             self._hub.observe(newest)
             return newest
-        return self._hub.published
+        return self._hub.newest
 
     async def restaurant(self, restaurant_id: str) -> RestaurantBodies | None:
         """Return the bodies of a restaurant at the newest snapshot; None if it is unknown."""
         key = ("restaurant", restaurant_id)
-        kept = self._fresh(key, await self.newest())
-        if kept is not None:
-            found: RestaurantBodies = kept.value
-            self._asked[restaurant_id] = None
-            self._asked.move_to_end(restaurant_id)
-            return found
-        wanted = self._wanted.get(restaurant_id)
-        if wanted is None:
-            wanted = self._wanted[restaurant_id] = asyncio.get_running_loop().create_future()
-            if self._reading is None or self._reading.done():
-                self._reading = asyncio.create_task(self._read_wanted())
-        answer = await asyncio.shield(wanted)
+        while True:
+            newest = await self.newest()
+            kept = self._fresh(key, newest)
+            if kept is not None:
+                answer: RestaurantBodies | None = kept.value
+                break
+            wanted = self._wanted.get(restaurant_id)
+            if wanted is None:
+                wanted = self._wanted[restaurant_id] = asyncio.get_running_loop().create_future()
+                if self._reading is None or self._reading.done():
+                    self._reading = asyncio.create_task(self._read_wanted())
+            answer = await asyncio.shield(wanted)
+            # What was under way already may be of a snapshot that is not the newest any more.
+            if answer is None or not is_later(newest, answer.facts.published):
+                break
         if answer is not None:
             self._asked[restaurant_id] = None
+            self._asked.move_to_end(restaurant_id)
             if len(self._asked) > _MOST_ASKED:
                 self._asked.popitem(last=False)
         return answer
@@ -233,10 +237,9 @@ class Answers:
     def _fresh(self, key: Hashable, newest: Published) -> Answer[Any] | None:
         """Return what is kept if it is of the newest snapshot, or of one still newer."""
         kept = self._kept.get(key)
-        if kept is None or not (
-            is_same(kept.published, newest) or is_later(kept.published, newest)
-        ):
+        if kept is None or not is_same_or_later(kept.published, newest):
             return None
+        self._hub.observe(kept.published)
         return kept
 
     def _read_now(self, read: Callable[[SnapshotView], Result]) -> Answer[Result]:

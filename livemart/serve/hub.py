@@ -58,6 +58,7 @@ class Hub:
         self._now = now
         self._poll_s = poll.total_seconds()
         self._taking: State | None = None
+        self._met: Published | None = None
         self._tick = asyncio.Event()
         self._topics: Counter[Topic] = Counter()
         self._clients = 0
@@ -94,13 +95,15 @@ class Hub:
 
     async def look(self) -> None:
         """Look at the store once."""
-        now, known = self._now(), self.published
+        now, known, met = self._now(), self.published, self._met
         try:
             if self._tokens_at is None or now - self._tokens_at >= _TOKENS_EVERY:
                 await self._learn()
             newest = await asyncio.to_thread(self._reader.newest)
             self._recovered()
             # Whatever the store says holds, unless somebody saw more while it was asked.
+            if self._met is met and not (newest and met and is_same_or_later(newest, met)):
+                self._met = None
             if newest is not None and self.published is known:
                 await self._take(newest)
         except PublishError as error:
@@ -130,14 +133,28 @@ class Hub:
         if self._book.version != version:
             self._wake()
 
+    @property
+    def newest(self) -> Published | None:
+        """The newest snapshot that anybody came upon: no answer may be of one before it.
+
+        `published` is told to those who wait, once it is prepared.
+        """
+        if self._met is not None and (
+            self.published is None or is_later(self._met, self.published)
+        ):
+            return self._met
+        return self.published
+
     def observe(self, published: Published) -> None:
         """Hear of a snapshot that a reader of the store came upon before the next look.
 
         That reader has its answer and does not wait for what others will want of the snapshot.
         """
-        is_news = self.published is None or is_later(published, self.published)
+        if self.newest is not None and not is_later(published, self.newest):
+            return
+        self._met = published
         is_idle = self._hearing is None or self._hearing.done()
-        if is_news and is_idle and not self.is_closing:
+        if is_idle and not self.is_closing:
             self._hearing = asyncio.create_task(self._take(published))
 
     async def _take(self, published: Published) -> None:
@@ -207,3 +224,8 @@ def is_same(one: Published, other: Published) -> bool:
 def is_later(one: Published, other: Published) -> bool:
     """Return True if both are of one epoch and `one` came after `other`."""
     return one.epoch == other.epoch and one.snapshot_id > other.snapshot_id
+
+
+def is_same_or_later(one: Published, other: Published) -> bool:
+    """Return True if both are of one epoch and `one` did not come before `other`."""
+    return is_same(one, other) or is_later(one, other)

@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from livemart.publish.reader import StoreReader
 from livemart.publish.served import Published
+from livemart.serve.answers import Answers
 from livemart.serve.hub import Hub, Topic
 from livemart.serve.token_book import TokenBook
 from livemart.serve.tokens import TokenStore
@@ -74,6 +75,67 @@ def test_who_comes_upon_a_snapshot_does_not_wait_until_it_is_prepared(
     assert not was_told
     assert published is not None and published.snapshot_id == 1
     assert calls == 1
+
+
+def test_who_saw_a_snapshot_is_never_shown_one_before_it(store_url: str) -> None:
+    fill_store(store_url, reference_tables())
+
+    async def read() -> list[int]:
+        may_go_on = asyncio.Event()
+
+        async def prepare(topics: frozenset[Topic]) -> None:
+            await may_go_on.wait()
+
+        with closing(StoreReader.open(store_url)) as reader:
+            hub = _hub(reader, tokens)
+            answers = Answers(reader, hub)
+            await hub.look()
+            before = await answers.restaurant("r1")
+            await asyncio.to_thread(fill_store, store_url, reference_tables(), snapshot_id=2)
+            hub.prepare = prepare
+            # As rows of a model are read: past all that is kept.
+            published = await answers.read_anew(lambda view: view.published)
+            after = await answers.restaurant("r1")
+            trend = await answers.trend("r2", 1)
+            still = hub.published
+            may_go_on.set()
+            hub.close()
+            answers.close()
+        assert before and after and trend and still
+        found = [before.facts.published, published, after.facts.published, trend.published, still]
+        return [each.snapshot_id for each in found]
+
+    with closing(TokenStore(store_url)) as tokens:
+        actual = asyncio.run(read())
+
+    assert actual == [1, 2, 2, 2, 1]
+
+
+def test_a_store_that_was_set_back_is_believed(store_url: str) -> None:
+    fill_store(store_url, reference_tables([]), snapshot_id=5)
+
+    async def look() -> list[int | None]:
+        with closing(StoreReader.open(store_url)) as reader:
+            hub = _hub(reader, tokens)
+            hub.observe(await asyncio.to_thread(_require, reader))
+            met = hub.newest
+            await asyncio.to_thread(
+                fill_store, store_url, reference_tables([]), snapshot_id=3, is_start=True
+            )
+            await hub.look()
+            hub.close()
+            return [each.snapshot_id if each else None for each in (met, hub.newest)]
+
+    with closing(TokenStore(store_url)) as tokens:
+        actual = asyncio.run(look())
+
+    assert actual == [5, 3]
+
+
+def _require(reader: StoreReader) -> Published:
+    found = reader.newest()
+    assert found is not None
+    return found
 
 
 def _hub(reader: StoreReader, tokens: TokenStore) -> Hub:
