@@ -117,6 +117,14 @@ def is_member(
     return mask
 
 
+def repeated(rows: pa.Table, counts: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """Return each row as often as its count (bigint, not NULL) says, one chunk a column."""
+    times = as_numpy(one_array(counts))
+    if (times != 1).any():
+        rows = rows.take(pa.array(np.repeat(np.arange(rows.num_rows), times)))
+    return rows.combine_chunks()
+
+
 def as_numpy(array: pa.Array) -> npt.NDArray[Any]:
     """Return a primitive array without NULLs as numpy."""
     values: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False)

@@ -17,7 +17,7 @@ from livemart.engine.additive import (
     moved_groups,
     stacked_sides,
 )
-from livemart.engine.bags import row_codes
+from livemart.engine.bags import repeated, row_codes
 from livemart.engine.differences import grouped_columns, quoted, typed_columns
 from livemart.engine.model_run import ModelRun, Side, stored_field
 from livemart.engine.row_filter import (
@@ -211,11 +211,7 @@ def _changed_rows(run: ModelRun, anchor: int, passing: RowFilter, side: Side) ->
         for name in picked.column_names
         if name != WEIGHT and (columns is None or name.lower() in columns)
     ]
-    rows = picked.select(names)
-    if pc.max(repeats).as_py() not in (None, 1):
-        places = np.repeat(np.arange(rows.num_rows), repeats.to_numpy(zero_copy_only=False))
-        rows = rows.take(pa.array(places))
-    return rows.combine_chunks()
+    return repeated(picked.select(names), repeats)
 
 
 def _rows(run: ModelRun, sides: Sequence[tuple[str, int]]) -> pa.Table:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from livemart.engine.bags import NEW_COUNT, OLD_COUNT, is_member
+from livemart.engine.bags import NEW_COUNT, OLD_COUNT, is_member, repeated
 from livemart.engine.data_files import (
     PartitionValues,
     each,
@@ -94,10 +94,8 @@ def commit_diff(files: FileIndex, diff: pa.Table, *, key: Sequence[str], tag: Ta
     """
     rows = diff.select(files.schema.names)
     old_counts = diff.column(OLD_COUNT).to_numpy()
-    new_counts = diff.column(NEW_COUNT).to_numpy()
     gone = rows.filter(pa.array(old_counts > 0)).combine_chunks()
-    copies = np.repeat(np.arange(len(new_counts)), new_counts)
-    added = rows.take(pa.array(copies)).combine_chunks()
+    added = repeated(rows, diff.column(NEW_COUNT))
 
     touched = _find(files, gone.select(list(key) or files.schema.names)) if gone.num_rows else []
     expected, found = int(np.maximum(old_counts, 0).sum()), sum(int(t.gone.sum()) for t in touched)

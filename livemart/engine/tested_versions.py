@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from livemart.engine.bags import repeated
 from livemart.engine.tables import WEIGHT, Warehouse
 from livemart.errors import RefreshError
 
@@ -40,11 +40,7 @@ def repeated_rows(
     found = _rows(warehouse, versions, relation, sign)
     if found is None:
         return None
-    repeats = pc.abs(found[WEIGHT]).to_numpy(zero_copy_only=False)
-    rows = found.drop_columns([WEIGHT])
-    if len(repeats) == 0 or repeats.max() == 1:
-        return rows
-    return rows.take(pa.array(np.repeat(np.arange(rows.num_rows), repeats))).combine_chunks()
+    return repeated(found.drop_columns([WEIGHT]), pc.abs(found[WEIGHT]))
 
 
 def _rows(warehouse: Warehouse, versions: Versions, relation: str, sign: int) -> pa.Table | None:
