@@ -93,7 +93,7 @@ def run_checks(
             (test, _statement(test, reader, rows.flat, rows.rows)) for test, rows in over_new_rows
         ]
         for each in moved:
-            for side, rows in each.sides():
+            for side, rows, _ in each.sides():
                 questions.append((side, _statement(side, reader, rows.flat, rows.rows)))
         questions += [(test, _statement(test, reader, prover.flat(test))) for test in in_full]
         answers = _ask_all(reader.session, questions)
@@ -105,8 +105,9 @@ def run_checks(
                 results[test.unique_id] = TestResult("pass", 0, "changes")
             else:
                 again.append(test)
+        counts = {name: found.failures for name, found in answers.items()}
         for each in moved:
-            failures = each.failures({name: found.failures for name, found in answers.items()})
+            failures = each.failures(counts)
             if failures is None:
                 again.append(each.test)
             else:

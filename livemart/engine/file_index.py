@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from livemart.engine.bags import as_numpy, row_codes
 from livemart.engine.data_files import each
 from livemart.engine.file_bounds import FileBounds
 from livemart.engine.file_cache import FileCache
-from livemart.engine.file_layout import ROWS_PER_FILE
+from livemart.engine.file_layout import ROWS_PER_FILE, USUAL_FILE_ROWS
 
 _FORMAT = pds.ParquetFileFormat(
     read_options=pds.ParquetReadOptions(coerce_int96_timestamp_unit="us"),
@@ -148,9 +148,9 @@ class FileIndex:
         if filter is None:
             return dataset.to_table(columns=names).combine_chunks()
         passing = list(dataset.get_fragments(filter))
-        near = [file for file in map(self._usual_file, passing) if file is not None]
-        paths = {unquote(file.path) for file in near}
-        far = [fragment for fragment in passing if fragment.path not in paths]
+        kept = {fragment.path for fragment in passing if self._is_kept(fragment.path)}
+        near = self._files_at(kept)
+        far = [fragment for fragment in passing if fragment.path not in kept]
         found = self._dataset(far).to_table(columns=names, filter=filter)
         read = {fragment.path for fragment in far} & self._large.keys()
         if found.num_rows * _WIDE_PART < sum(self._large[path] for path in read):
@@ -165,25 +165,22 @@ class FileIndex:
     def _dataset(self, fragments: Sequence[pds.Fragment]) -> pds.FileSystemDataset:
         return pds.FileSystemDataset(list(fragments), self.schema, _FORMAT, self._filesystem)
 
-    def _usual_file(self, fragment: pds.Fragment) -> DataFile | None:
-        """Return the file of a fragment, if it is of usual size and asked for more than once."""
-        position = self._positions.get(fragment.path)
-        if position is None or not 0 <= self._counts[position] <= 2 * ROWS_PER_FILE:
-            return None
-        if not self._files.is_worth_keeping(self.root / fragment.path):
-            return None
+    def _is_kept(self, path: str) -> bool:
+        """Return whether a file is of usual size and asked for more than once."""
+        is_usual = 0 <= self._counts[self._positions[path]] <= USUAL_FILE_ROWS
+        return is_usual and self._files.is_worth_keeping(self.root / path)
+
+    def _files_at(self, paths: Iterable[str]) -> list[DataFile]:
+        """Return the files at these paths, those that this version has."""
         mask = np.zeros(len(self), dtype=bool)
-        mask[position] = True
-        return self.files(mask)[0]
+        mask[[self._positions[path] for path in paths if path in self._positions]] = True
+        return self.files(mask)
 
     def wide_files(self, most: int) -> list[DataFile]:
         """Return some of the large files of which readers wanted a small part."""
         paths = set(list(self._wide)[:most])
-        if not paths:
-            return []
         self._wide -= paths
-        named = [unquote(path) in paths for path in self._adds.column("path").to_pylist()]
-        return self.files(np.array(named, dtype=bool))
+        return self._files_at(paths)
 
     def read_file(self, file: DataFile, columns: Sequence[str]) -> pa.Table:
         """Return the rows of one file, in its order, one chunk a column."""
@@ -195,7 +192,7 @@ class FileIndex:
             is_whole = set(present) <= set(columns)
             wanted = [name for name in columns if name in present]
             data = source.read(wanted, use_threads=False)
-            if is_whole and data.num_rows <= 2 * ROWS_PER_FILE:
+            if is_whole and data.num_rows <= USUAL_FILE_ROWS:
                 self._files.keep(path, data)
             count = source.metadata.num_rows
         else:
@@ -211,7 +208,7 @@ class FileIndex:
 
     def written(self, path: str, rows: pa.Table) -> None:
         """Note the rows of a file that a commit to this table has just written."""
-        if rows.num_rows <= 2 * ROWS_PER_FILE:
+        if rows.num_rows <= USUAL_FILE_ROWS:
             self._files.keep(self.root / unquote(path), rows)
 
     def _column(self, name: str) -> pa.Array:

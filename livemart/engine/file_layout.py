@@ -20,6 +20,8 @@ from livemart.engine.bags import as_numpy
 
 ROWS_PER_FILE = 32_768
 SMALL_FILE_ROWS = 8_192
+# Up to so many rows a file is read whole, and may stay in memory.
+USUAL_FILE_ROWS = 2 * ROWS_PER_FILE
 # Files of like size (within a factor of 8) are merged when a partition has 16 of them: a row is
 # rewritten a few times in its life, and no partition keeps more than some 60 small files.
 _TIER_FACTOR = 8

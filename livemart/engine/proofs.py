@@ -49,22 +49,22 @@ class MovedTest:
     new: RowTest
     gone: RowTest
 
-    def sides(self) -> list[tuple[DataTest, RowTest]]:
-        """Return what is to be asked, each under a name of its own."""
+    def sides(self) -> list[tuple[DataTest, RowTest, int]]:
+        """Return what is to be asked, each under a name of its own, and the sign of its answer."""
         return [
-            (replace(self.test, unique_id=f"{self.test.unique_id} {name}"), rows)
-            for name, rows in (("new", self.new), ("gone", self.gone))
+            (replace(self.test, unique_id=f"{self.test.unique_id} {name}"), rows, sign)
+            for name, rows, sign in (("new", self.new, 1), ("gone", self.gone, -1))
             if not rows.is_empty
         ]
 
     def failures(self, answers: Mapping[str, int | None]) -> int | None:
         """Return how many rows fail now, None if an answer is lacking or contradicts it."""
-        found = [answers.get(side.unique_id) for side, _ in self.sides()]
         moved = self.known
-        for (_, rows), count in zip(self.sides(), found, strict=True):
+        for side, _, sign in self.sides():
+            count = answers.get(side.unique_id)
             if count is None:
                 return None
-            moved += count if rows is self.new else -count
+            moved += sign * count
         return moved if moved >= 0 else None
 
 

@@ -28,7 +28,7 @@ from livemart.engine.data_files import (
 )
 from livemart.engine.delta_log import Action, write_entry
 from livemart.engine.file_index import DataFile, FileIndex
-from livemart.engine.file_layout import ROWS_PER_FILE, crowded, lay_out, order_column
+from livemart.engine.file_layout import USUAL_FILE_ROWS, crowded, lay_out, order_column
 
 _FEATURES = {"appendOnly", "invariants", "changeDataFeed", "timestampNtz"}
 _MAX_WRITER_VERSION = 4
@@ -166,7 +166,7 @@ def _find_among(
 
     def read(file: DataFile) -> pa.Table:
         # A usual file is read whole at once: opening it twice costs more than its other columns.
-        is_usual = file.rows is not None and file.rows <= 2 * ROWS_PER_FILE
+        is_usual = file.rows is not None and file.rows <= USUAL_FILE_ROWS
         return files.read_file(file, files.schema.names if is_usual else wanted.column_names)
 
     tables = each(read, candidates)

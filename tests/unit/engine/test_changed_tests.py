@@ -243,7 +243,7 @@ def test_rows_count_as_often_as_they_came() -> None:
     )
 
     assert found is not None
-    assert [rows.rows[0].num_rows for _, rows in found.sides()] == [3, 2]
+    assert [rows.rows[0].num_rows for _, rows, _ in found.sides()] == [3, 2]
 
 
 def test_what_was_known_of_other_versions_is_not_used() -> None:
