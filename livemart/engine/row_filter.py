@@ -134,6 +134,17 @@ def values_condition(
     return Between(name, bounds["min"], bounds["max"], has_null)
 
 
+def equal_in(schema: pa.Schema, rows: pa.Table) -> RowFilter:
+    """Return a filter that stored rows pass which are equal to one of `rows` in its columns."""
+    conditions = []
+    for found in schema:
+        if found.name in rows.column_names and not pa.types.is_nested(found.type):
+            condition = values_condition(found.name, found.type, rows.column(found.name))
+            if condition is not None:
+                conditions.append(condition)
+    return RowFilter((tuple(conditions),))
+
+
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 

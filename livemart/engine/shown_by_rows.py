@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
+from livemart.engine.row_filter import equal_in
 from livemart.engine.tables import WEIGHT, Warehouse
 from livemart.project.graph import DataTest
 
@@ -69,31 +69,13 @@ def _are_keys_single(test: DataTest, new_rows: pa.Table, here: Place) -> bool:
         wanted = new_rows.select(keys).group_by(keys).aggregate([])
         if wanted.num_rows < new_rows.num_rows:
             return False
-        stored = here.warehouse.read(
-            here.relation, here.version, columns=keys, filter=_among(wanted)
-        )
+        passing = equal_in(wanted.schema, wanted).expression()
+        stored = here.warehouse.read(here.relation, here.version, columns=keys, filter=passing)
         found = stored.join(wanted, keys, join_type="left semi")
         return bool(found.group_by(keys).aggregate([]).num_rows == found.num_rows)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
         # A key of a type that Arrow does not group or join by.
         return False
-
-
-def _among(keys: pa.Table) -> ds.Expression:
-    """Return a filter that holds for all rows with one of `keys`, and for some others.
-
-    Bounds come first: file statistics prune by them.
-    """
-    expression = ds.scalar(True)
-    for name in keys.column_names:
-        values = pc.unique(keys[name])
-        field = ds.field(name)
-        condition = field.isin(values)
-        if not (pa.types.is_nested(values.type) or pa.types.is_boolean(values.type)):
-            bounds = pc.min_max(values)
-            condition = (field >= bounds["min"]) & (field <= bounds["max"]) & condition
-        expression = expression & condition
-    return expression
 
 
 def tested_columns(test: DataTest) -> tuple[str, ...]:

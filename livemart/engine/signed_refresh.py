@@ -24,6 +24,7 @@ from livemart.engine.row_filter import (
     EVERY_ROW,
     NO_ROW,
     RowFilter,
+    equal_in,
     values_condition,
 )
 from livemart.engine.tables import NEW_COUNT, OLD_COUNT, WEIGHT
@@ -250,7 +251,7 @@ def _stored_counts(run: ModelRun, rows: pa.Table) -> np.ndarray:
     if run.plan.unique_key:
         return np.ones(rows.num_rows, dtype=np.int64)
     schema = run.stored_schema
-    stored = run.views.read(run.model.relation, run.stored_version, _equal_in(schema, rows))
+    stored = run.views.read(run.model.relation, run.stored_version, equal_in(schema, rows))
     aligned = rows.select(schema.names).cast(stored.schema)
     both = pa.concat_tables([aligned, stored]).combine_chunks()
     codes = row_codes(both.columns, both.num_rows)
@@ -271,23 +272,12 @@ def _groups(run: ModelRun, signed: Signed, sides: Sequence[tuple[str, int]]) -> 
     stored = run.views.read(
         run.model.relation,
         run.stored_version,
-        _equal_in(schema, change.select(key_columns(change, signed.outputs))),
+        equal_in(schema, change.select(key_columns(change, signed.outputs))),
     )
     try:
         return combine_groups(schema, signed.outputs, change, stored.select(schema.names))
     except DoubtfulSum as doubt:
         raise NotSigned from doubt
-
-
-def _equal_in(schema: pa.Schema, rows: pa.Table) -> RowFilter:
-    """Return a filter that stored rows pass which are equal to one of `rows` in its columns."""
-    conditions = []
-    for found in schema:
-        if found.name in rows.column_names and not pa.types.is_nested(found.type):
-            condition = values_condition(found.name, found.type, rows.column(found.name))
-            if condition is not None:
-                conditions.append(condition)
-    return RowFilter((tuple(conditions),))
 
 
 __all__ = ["NotSigned", "refresh_signed"]

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from livemart.engine.row_filter import NO_ROW, RowFilter, values_condition
+from livemart.engine.row_filter import NO_ROW, RowFilter, equal_in, values_condition
 
 
 def passing(name: str, column: pa.Array, found: pa.Array) -> list[Any] | None:
@@ -46,6 +46,15 @@ def test_numbers_of_another_width_are_compared() -> None:
 )
 def test_what_sql_compares_otherwise_does_not_narrow(column: pa.Array, found: pa.Array) -> None:
     assert passing("k", column, found) is None
+
+
+def test_rows_are_equal_in_the_columns_that_can_be_said() -> None:
+    rows = pa.table({"k": ["a", "b"], "is_new": [True, False], "weight": [1.0, 2.0]})
+    table = pa.table({"k": ["a", "c"], "is_new": [True, True], "weight": [9.0, 1.0]})
+
+    mask = equal_in(table.schema, rows).matches(table)
+
+    assert mask.to_pylist() == [True, False]
 
 
 def test_no_alternative_lets_no_row_through() -> None:
