@@ -123,15 +123,18 @@ def change(value: Decimal | None, previous: Decimal | None, hours: int) -> Chang
     )
 
 
-def percent(share: Decimal | None) -> int | None:
-    """Return a share as a whole percent, 0 to 100, half up; None if it is unknown.
+def percent(part: Decimal | None, whole: Decimal | None) -> int | None:
+    """Return a part as a whole percent of all, 0 to 100, half up; None if it is unknown.
 
-    >>> percent(Decimal("0.1383"))
+    From the amounts themselves: of a share that is rounded already 38.496 % would be 39 %.
+
+    >>> percent(Decimal("13.83"), Decimal(100))
     14
     """
-    if share is None:
+    if part is None or not whole:
         return None
-    return min(max(int((share * 100).quantize(Decimal(1), rounding=ROUND_HALF_UP)), 0), 100)
+    exact = (part * 100 / whole).quantize(Decimal(1), rounding=ROUND_HALF_UP)
+    return min(max(int(exact), 0), 100)
 
 
 def age(passed: timedelta) -> str:

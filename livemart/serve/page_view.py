@@ -151,7 +151,7 @@ def build_view(state: Body, trend: Body, *, interval: timedelta) -> PageView:
         age=page_text.age(passed),
         is_stale=passed > 2 * interval,
         tiles=[_tile(*tile, metrics=metrics, place=place, hours=hours) for tile in _TILES],
-        dishes=_dishes(state["top_dishes"], place),
+        dishes=_dishes(state["top_dishes"], state["metrics"]["sales_amount"]["value"], place),
         trend=_trend(trend, place, late_panes, start, end),
         late=late_sentence(state, place),
     )
@@ -194,14 +194,14 @@ def _note(metrics: Body, hours: int) -> str | None:
     return f"No orders in the last {page_text.window_words(hours)}."
 
 
-def _dishes(dishes: Sequence[Body], place: Place) -> list[Dish]:
+def _dishes(dishes: Sequence[Body], all_sales: object, place: Place) -> list[Dish]:
     return [
         Dish(
             rank=int(dish["rank"]),
             name=dish["name"] or dish["dish_id"],
             sold=page_text.count(int(dish["quantity_sold"])),
             sales=place.money(_decimal(dish["sales_amount"])),
-            share=page_text.percent(_decimal(dish["share"])),
+            share=page_text.percent(_decimal(dish["sales_amount"]), _decimal(all_sales)),
         )
         for dish in dishes
     ]

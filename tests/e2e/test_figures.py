@@ -8,6 +8,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
 
+from livemart.serve.page_text import percent
 from tests.e2e.conftest import OpenVisit
 from tests.e2e.oracle import Oracle
 from tests.e2e.raw_orders import AZUL, RESTAURANTS, SAKURA
@@ -136,6 +137,22 @@ def test_script_and_server_write_the_same_text(site: Site, visit: OpenVisit) -> 
                 opened.page.locator("#data").evaluate("details => details.open = true")
 
             assert _texts(scripted) == _texts(painted)
+
+
+def test_a_percent_is_rounded_once_whoever_writes_it(site: Site, visit: OpenVisit) -> None:
+    opened = visit(site)
+    opened.go()
+    # 38.4955 % is 38 %, although its share of four digits is 0.3850.
+    amounts = [("38.4955", "100"), ("0.5", "100"), ("120", "100"), ("-10", "100"), ("1", "0.00")]
+
+    scripted = opened.page.evaluate(
+        "async (amounts) => { const { percentOf } = await import('/static/page/words.js');"
+        " return amounts.map(([part, whole]) => percentOf(part, whole)); }",
+        amounts,
+    )
+
+    assert scripted == [38, 1, 100, 0, None]
+    assert scripted == [percent(Decimal(part), Decimal(whole)) for part, whole in amounts]
 
 
 def _texts(opened: Visit) -> list[str]:

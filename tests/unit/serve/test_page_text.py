@@ -90,10 +90,27 @@ def test_a_change_has_a_sign_and_a_word_and_needs_a_base(
 
 
 @pytest.mark.parametrize(
-    ("share", "expected"), [("0.1383", 14), ("0.005", 1), ("1.2", 100), ("-0.1", 0), (None, None)]
+    ("part", "whole", "expected"),
+    [
+        ("13.83", "100", 14),
+        ("0.5", "100", 1),
+        ("120", "100", 100),
+        ("-10", "100", 0),
+        # 38.4955 %: rounded to four digits before, it would be half a percent more.
+        ("38.4955", "100", 38),
+        (None, "100", None),
+        ("1", None, None),
+        ("1", "0.00", None),
+    ],
 )
-def test_a_share_is_a_whole_percent_within_bounds(share: str | None, expected: int | None) -> None:
-    assert page_text.percent(None if share is None else Decimal(share)) == expected
+def test_a_share_is_a_whole_percent_within_bounds(
+    part: str | None, whole: str | None, expected: int | None
+) -> None:
+    actual = page_text.percent(
+        None if part is None else Decimal(part), None if whole is None else Decimal(whole)
+    )
+
+    assert actual == expected
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ export function paint(state) {
   write(byId("since-at"), since ? moment(Date.parse(since)) : "");
   toggle(byId("note"), metrics.order_count.value === 0 ? `No orders in the last ${windowWords(hours)}.` : null);
   for (const tile of document.querySelectorAll(".tile")) paintTile(tile, metrics[tile.id], hours);
-  paintDishes(state.top_dishes);
+  paintDishes(state.top_dishes, metrics.sales_amount.value);
   toggle(byId("late"), lateSentence(state.late_corrections, hours));
   write(byId("zone"), place.zone);
 }
@@ -51,9 +51,9 @@ function paintTile(tile, { value, previous }, hours) {
   write(tile.querySelector(".words"), words);
 }
 
-function paintDishes(dishes) {
+function paintDishes(dishes, allSales) {
   const lines = dishes.map((dish) => {
-    const percent = percentOf(dish.share);
+    const percent = percentOf(dish.sales_amount, allSales);
     const meter = { min: "0", max: "100", value: String(percent), "aria-label": "Share of sales" };
     return make("li", {},
       make("span", { class: "rank", "aria-hidden": "true" }, String(dish.rank)),

@@ -79,10 +79,13 @@ export function change(valueText, previousText, hours) {
   return [direction, `${direction} ${sign}${amount}${SPACE}% on the ${before} before`];
 }
 
-export function percentOf(shareText) {
-  const share = exact(shareText);
-  if (share === null) return null;
-  const percent = share < 0n ? 0n : divide(share * 100n, exact("1"));
+// From the amounts themselves: of a share that is rounded already 38.496 % would be 39 %.
+export function percentOf(partText, wholeText) {
+  const part = exact(partText);
+  const whole = exact(wholeText);
+  if (part === null || !whole) return null;
+  const isNegative = part !== 0n && part < 0n !== whole < 0n;
+  const percent = isNegative ? 0n : divide(absolute(part) * 100n, absolute(whole));
   return Number(percent > 100n ? 100n : percent);
 }
 
