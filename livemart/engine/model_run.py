@@ -14,7 +14,6 @@ from livemart.engine.batch_views import BatchViews
 from livemart.engine.context import BatchContext
 from livemart.engine.row_filter import (
     EVERY_ROW,
-    NO_ROW,
     Condition,
     RowFilter,
     literal,
@@ -26,9 +25,10 @@ from livemart.engine.tables import WEIGHT, Warehouse
 from livemart.plan.clock import evaluate
 from livemart.plan.flatten import Occurrence
 from livemart.plan.monotone import base_time
-from livemart.plan.planner import Plan, Slice
+from livemart.plan.planner import Plan
 from livemart.plan.reasons import Reason
 from livemart.plan.relation import Restriction
+from livemart.plan.slices import Slice
 from livemart.project.graph import Model
 
 Side = Literal["old", "new"]
@@ -141,32 +141,6 @@ class ModelRun:
             if self.inputs.has_changed(self.relation_of(occurrence))
         ]
 
-    def slice_filter(self, occurrence: int) -> RowFilter:
-        """Return which rows of an occurrence enter or leave a window because the clock moved."""
-        found = NO_ROW
-        schema: pa.Schema | None = None
-        for item in self.plan.slices:
-            if item.occurrence != occurrence:
-                continue
-            if not self.inputs.has_changed(self.relation_of(item.clock_occurrence)):
-                continue
-            before, after = self._threshold(item, "old"), self._threshold(item, "new")
-            if before == after:
-                continue
-            if before is None or after is None:
-                # A threshold of NULL lets no row through; the other value may be anywhere.
-                return EVERY_ROW
-            schema = schema or self.warehouse.arrow_schema(self.relation_of(occurrence))
-            field_ = stored_field(schema, item.column)
-            low, high = sorted((micros(before) or 0, micros(after) or 0))
-            # Both ends of a condition are included: the other one is left out to the microsecond.
-            low, high = (low, high - 1) if item.has_lower_end else (low + 1, high)
-            condition = time_condition(
-                field_.name, field_.type, low - item.margin, high + item.margin, has_null=False
-            )
-            found = found.or_else(EVERY_ROW if condition is None else RowFilter(((condition,),)))
-        return found
-
     def images(self, occurrence: int) -> pa.Table:
         """Return old and new images of the changed rows of an occurrence, with `_weight`."""
         relation = self.relation_of(occurrence)
@@ -175,24 +149,8 @@ class ModelRun:
             return schema.append(pa.field(WEIGHT, pa.int64())).empty_table()
         return self.inputs.changes(relation)
 
-    def touched(self, occurrence: int) -> pa.Table:
-        """Return all rows that may matter differently: changed ones and those of the slices."""
-        rows = self.images(occurrence).drop_columns([WEIGHT])
-        names = self.columns_of(occurrence)
-        if names is not None:
-            rows = rows.select([name for name in rows.column_names if name.lower() in names])
-        passing = self.slice_filter(occurrence)
-        if not passing.alternatives:
-            return rows
-        sliced = self.views.read(
-            self.relation_of(occurrence),
-            self.version_of(occurrence, "new"),
-            passing,
-            self.columns_of(occurrence),
-        )
-        return pa.concat_tables([rows, sliced.select(rows.column_names)]).combine_chunks()
-
-    def _threshold(self, item: Slice, side: Side) -> datetime | None:
+    def threshold(self, item: Slice, side: Side) -> datetime | None:
+        """Return where a window begins or ends as of `side`; None lets no row through."""
         value = self.parameter_value(item.clock_occurrence, item.clock_column, side)
         if value is None:
             return None

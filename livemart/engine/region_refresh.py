@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
 from livemart.engine.bags import difference
+from livemart.engine.clock_windows import rows_in_windows, touched_rows
 from livemart.engine.differences import counted_difference, quoted, typed_columns
 from livemart.engine.model_run import FallBack, ModelRun, stored_field
 from livemart.engine.region_rows import is_comparable, lies_in
@@ -15,6 +16,7 @@ from livemart.engine.row_filter import RowFilter, instant, micros
 from livemart.plan.planner import Region
 from livemart.plan.reasons import Reason
 from livemart.plan.relation import Restriction, column
+from livemart.plan.slices import Windows
 
 _PRESENT = re.compile(r"__present_(\d+)__")
 _KNOWN = re.compile(r"__known_(\d+)__")
@@ -89,7 +91,7 @@ def affected_region(run: ModelRun, region: Region) -> pa.Table:
     width = len(region.keys) + (1 if region.time is not None else 0)
     pieces: list[pa.Table] = []
     queries: list[str] = []
-    touched = _Touched(run)
+    touched = _Touched(run, region.windows)
     for item in region.affected:
         if item.occurrence in run.plan.parameters:
             continue
@@ -134,32 +136,47 @@ def _distinct(pieces: Sequence[pa.Table]) -> pa.Table:
 class _Touched:
     """The touched rows of a model's occurrences, read and named at most once."""
 
-    def __init__(self, run: ModelRun) -> None:
+    def __init__(self, run: ModelRun, windows: Mapping[int, Windows]) -> None:
         self._run = run
+        self._windows = windows
+        self._all: dict[int, pa.Table] = {}
         self._rows: dict[int, pa.Table] = {}
-        self._views: dict[int, str] = {}
+        self._views: dict[tuple[str, int], str] = {}
 
     def rows(self, occurrence: int) -> pa.Table:
+        """Return the touched rows that may affect something: in a window before or after."""
         if occurrence not in self._rows:
-            self._rows[occurrence] = self._run.touched(occurrence)
+            rows = self._touched(occurrence)
+            if occurrence in self._windows and rows.num_rows:
+                within = rows_in_windows(self._run, occurrence, self._windows[occurrence])
+                rows = rows if within.is_whole else rows.filter(within.matches(rows))
+            self._rows[occurrence] = rows
         return self._rows[occurrence]
 
     def view(self, occurrence: int) -> str:
-        if occurrence not in self._views:
-            rows = self.rows(occurrence)
-            self._views[occurrence] = self._run.views.of_rows(f"touched_{occurrence}", rows)
-        return self._views[occurrence]
+        return self._view("touched", occurrence, self.rows(occurrence))
 
     def known(self, occurrence: int) -> str:
         """Return the rows of an occurrence as they are, and those of its touched rows before."""
-        present, rows = _present(self._run, occurrence), self.rows(occurrence)
+        present, rows = _present(self._run, occurrence), self._touched(occurrence)
         if rows.num_rows == 0:
             return present
         listed = ", ".join(map(quoted, rows.column_names))
         return (
             f"(select {listed} from {present} union all"
-            f" select {listed} from {self.view(occurrence)})"
+            f" select {listed} from {self._view('past', occurrence, rows)})"
         )
+
+    def _touched(self, occurrence: int) -> pa.Table:
+        if occurrence not in self._all:
+            self._all[occurrence] = touched_rows(self._run, occurrence)
+        return self._all[occurrence]
+
+    def _view(self, kind: str, occurrence: int, rows: pa.Table) -> str:
+        if (kind, occurrence) not in self._views:
+            name = f"{kind}_{occurrence}"
+            self._views[kind, occurrence] = self._run.views.of_rows(name, rows)
+        return self._views[kind, occurrence]
 
 
 def _present(run: ModelRun, occurrence: int) -> str:

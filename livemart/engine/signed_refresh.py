@@ -18,6 +18,7 @@ from livemart.engine.additive import (
     stacked_sides,
 )
 from livemart.engine.bags import repeated, row_codes
+from livemart.engine.clock_windows import moved_rows, touched_rows
 from livemart.engine.differences import grouped_columns, quoted, typed_columns
 from livemart.engine.model_run import ModelRun, Side, stored_field
 from livemart.engine.row_filter import (
@@ -56,7 +57,7 @@ def refresh_signed(run: ModelRun) -> pa.Table | None:
     assert signed is not None
     if signed.outputs is not None and not _is_exact(run, signed.outputs):
         raise NotSigned
-    passing = {anchor: run.slice_filter(anchor) for anchor in signed.anchors}
+    passing = {anchor: moved_rows(run, anchor) for anchor in signed.anchors}
     for lookup in signed.lookups:
         _touch_anchors(run, lookup, passing)
     sides: list[tuple[str, int]] = []
@@ -114,7 +115,7 @@ def _holds(total: pa.DataType, summed: pa.DataType) -> bool:
 
 def _touch_anchors(run: ModelRun, lookup: Lookup, passing: dict[int, RowFilter]) -> None:
     """Add the anchor rows that share the join key of a changed lookup row."""
-    touched = run.touched(lookup.occurrence)
+    touched = touched_rows(run, lookup.occurrence)
     if touched.num_rows == 0:
         return
     if not lookup.keys:

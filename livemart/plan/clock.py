@@ -20,7 +20,8 @@ class ClockBound:
     `threshold` is deterministic over the one column `__clock__`, the value of the clock at
     `occurrence`. When the clock moves, only rows whose time lies between the lower and the higher
     threshold may enter or leave; of the two ends only the lower one counts (`has_lower_end`, for
-    `>=` and `<`) or only the higher one (for `>` and `<=`).
+    `>=` and `<`) or only the higher one (for `>` and `<=`). `is_lower`: the time lies at or after
+    the threshold, not before it.
     """
 
     occurrence: int
@@ -28,6 +29,7 @@ class ClockBound:
     time: Expr
     threshold: Expr
     has_lower_end: bool
+    is_lower: bool
 
 
 def clock_value(occurrence: int, name: str) -> exp.Column:
@@ -58,25 +60,37 @@ def bounds_of(condition: Expr) -> list[ClockBound] | None:
         left, right = bounds_of(condition.left), bounds_of(condition.right)
         return None if left is None or right is None else left + right
     if isinstance(condition, exp.Between):
-        low = _bound(condition.this, condition.args["low"], has_lower_end=True)
-        high = _bound(condition.this, condition.args["high"], has_lower_end=False)
+        value = condition.this
+        low = _bound(value, condition.args["low"], has_lower_end=True, is_greater=True)
+        high = _bound(value, condition.args["high"], has_lower_end=False, is_greater=False)
         return None if low is None or high is None else low + high
     if isinstance(condition, _COMPARISONS):
         # time >= threshold, or threshold > time.
         is_written_so = isinstance(condition, exp.GTE | exp.LT)
         is_turned = bool(clock_values(condition.left))
-        return _bound(condition.left, condition.right, has_lower_end=is_written_so != is_turned)
+        return _bound(
+            condition.left,
+            condition.right,
+            has_lower_end=is_written_so != is_turned,
+            is_greater=isinstance(condition, exp.GT | exp.GTE),
+        )
     return None if clock_values(condition) else []
 
 
-def _bound(left: Expr, right: Expr, *, has_lower_end: bool) -> list[ClockBound] | None:
-    """Return the bound of `left <op> right`; [] if neither side reads the clock."""
+def _bound(
+    left: Expr, right: Expr, *, has_lower_end: bool, is_greater: bool
+) -> list[ClockBound] | None:
+    """Return the bound of `left <op> right`; [] if neither side reads the clock.
+
+    `is_greater`: the operator is `>` or `>=`.
+    """
     on_left, on_right = clock_values(left), clock_values(right)
     if not on_left and not on_right:
         return []
     if on_left and on_right:
         return None
-    if on_left:
+    is_turned = bool(on_left)
+    if is_turned:
         left, right, on_right = right, left, on_left
     others = [node for node in right.find_all(exp.Column) if not is_clock_value(node)]
     if others:
@@ -87,7 +101,7 @@ def _bound(left: Expr, right: Expr, *, has_lower_end: bool) -> list[ClockBound] 
     if len({(value.meta["occurrence"], value.meta["name"]) for value in on_right}) > 1:
         return None
     occurrence, name = int(marker.meta["occurrence"]), str(marker.meta["name"])
-    return [ClockBound(occurrence, name, left, right, has_lower_end)]
+    return [ClockBound(occurrence, name, left, right, has_lower_end, is_greater != is_turned)]
 
 
 def evaluate(threshold: str, value: datetime) -> datetime | None:

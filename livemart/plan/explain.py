@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from livemart.plan.planner import Plan, Region
+from livemart.plan.slices import Slice
 
 
 def summary(plan: Plan) -> str:
@@ -34,4 +35,10 @@ def _region(region: Region) -> str:
         before = region.before // 1_000_000
         after = region.after // 1_000_000
         text += f" time={region.time} before={before}s after={after}s"
+    for occurrence, windows in sorted(region.windows.items()):
+        text += f" within[{occurrence}]=({' or '.join(map(_window, windows))})"
     return text
+
+
+def _window(window: tuple[Slice, ...]) -> str:
+    return ", ".join(f"{'from' if end.is_lower else 'to'} {end.threshold}" for end in window)

@@ -15,37 +15,19 @@ from sqlglot.optimizer.scope import traverse_scope
 from livemart.plan.determinism import require_deterministic
 from livemart.plan.flatten import Flat, flatten
 from livemart.plan.guards import check_functions, check_names
-from livemart.plan.monotone import base_time
 from livemart.plan.parse import parse
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.relation import Relation, Restriction, Scan, Want, column, is_constant, sql_of
 from livemart.plan.rules.gate import Gate, Window
-from livemart.plan.rules.project import Filter, Project
+from livemart.plan.rules.project import Project
 from livemart.plan.running import Running, running_totals
 from livemart.plan.scopes import Query, build_query
 from livemart.plan.signed import Signed, origins, signed_change
+from livemart.plan.slices import Slice, Windows, slices_of, windows_of
 
 Strategy = Literal["append", "signed", "region", "full", "view"]
 _SAFE_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _TOUCHED = re.compile(r"__touched_(\d+)__")
-
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """Rows of one occurrence that enter or leave a window when the clock moves.
-
-    `column` is a stored time; a row may matter if it lies within `margin` microseconds of the
-    interval between the old and the new value of `threshold` (SQL over the column `__clock__`). Of
-    its ends, the lower one belongs to the interval (`has_lower_end`), or the higher one.
-    """
-
-    occurrence: int
-    column: str
-    margin: int
-    clock_occurrence: int
-    clock_column: str
-    threshold: str
-    has_lower_end: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +48,8 @@ class Region:
 
     `keys` are output columns; `time` is the output column of the intervals, with `before` and
     `after` microseconds around each change. `affected`: SQL that
-    returns w0, w1, ... (the keys, then the time).
+    returns w0, w1, ... (the keys, then the time). `windows`: by occurrence, where a row that
+    changed must lie to affect anything, if not anywhere.
     """
 
     keys: tuple[str, ...]
@@ -75,6 +58,7 @@ class Region:
     after: int
     affected: tuple[Affected, ...]
     restrictions: Mapping[int, tuple[Restriction, ...]]
+    windows: Mapping[int, Windows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +195,7 @@ def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:
         parameter.occurrence: parameter.compared_with_time
         for parameter in query.parameters.values()
     }
-    slices, unsliced = _slices(query)
+    slices, unsliced = slices_of(query)
     for occurrence in unsliced:
         parameters[occurrence] = False
     signed = signed_change(query)
@@ -254,36 +238,6 @@ def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:
         slices,
         parameters,
     )
-
-
-def _slices(query: Query) -> tuple[tuple[Slice, ...], set[int]]:
-    """Return the slices of all clock bounds, and the clocks with a bound that has none."""
-    slices: dict[Slice, None] = {}
-    unsliced: set[int] = set()
-    for relation in query.top.walk():
-        if not isinstance(relation, Filter):
-            continue
-        for bound in relation.bounds:
-            sites = relation.source.trace(bound.time)
-            located = [(scan, base_time(expr)) for scan, expr in sites or ()]
-            if sites is None or any(base is None for _, base in located):
-                unsliced.add(bound.occurrence)
-                continue
-            for scan, base in located:
-                assert base is not None
-                name, margin = base
-                slices[
-                    Slice(
-                        scan.occurrence,
-                        name,
-                        margin,
-                        bound.occurrence,
-                        bound.clock_column,
-                        sql_of(bound.threshold),
-                        bound.has_lower_end,
-                    )
-                ] = None
-    return tuple(slices), unsliced
 
 
 def _region(query: Query) -> Region:
@@ -335,6 +289,7 @@ def _region(query: Query) -> Region:
         after,
         tuple(affected),
         {occurrence: tuple(items) for occurrence, items in found.items()},
+        windows_of(top),
     )
 
 

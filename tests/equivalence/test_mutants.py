@@ -11,7 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from livemart.engine import model_run, region_refresh, running_refresh, signed_refresh
+from livemart.engine import (
+    clock_windows,
+    model_run,
+    region_refresh,
+    running_refresh,
+    signed_refresh,
+)
 from livemart.engine.row_filter import NO_ROW
 from livemart.engine.tables import NEW_COUNT, WEIGHT, Warehouse
 from livemart.plan.rules.join import Join
@@ -88,7 +94,8 @@ def no_tombstones(patch: pytest.MonkeyPatch) -> None:
 
 def no_expiry(patch: pytest.MonkeyPatch) -> None:
     """Windows against the clock never let a row go."""
-    patch.setattr(model_run.ModelRun, "slice_filter", lambda self, occurrence: NO_ROW)
+    for module in (clock_windows, signed_refresh):
+        patch.setattr(module, "moved_rows", lambda run, occurrence: NO_ROW)
 
 
 def double_replay(patch: pytest.MonkeyPatch) -> None:

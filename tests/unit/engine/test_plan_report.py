@@ -32,7 +32,7 @@ def project(*models: Model) -> Project:
 
 
 REASON = Reason("GLOBAL_AGG", "one row over all", 7, "put an hourly model below it")
-REGION = Region(("shop_id",), "sold_at", 3_600_000_000, 0, (), {})
+REGION = Region(("shop_id",), "sold_at", 3_600_000_000, 0, (), {}, {})
 
 
 def test_a_report_names_strategy_and_reasons_as_scripts_rely_on() -> None:
