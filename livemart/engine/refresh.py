@@ -7,18 +7,15 @@ from collections.abc import Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from datetime import datetime
 
-import pyarrow as pa
-
 from livemart.engine.batch_views import BatchViews, SharedViews
 from livemart.engine.context import BatchContext
 from livemart.engine.failpoints import failpoint
 from livemart.engine.full_refresh import refresh_full
+from livemart.engine.lanes import commit_change, takes_large_lane
 from livemart.engine.large_lane import LargeLane
 from livemart.engine.model_run import BatchInputs, FallBack, ModelRun
-from livemart.engine.region_refresh import refresh_region
-from livemart.engine.running_refresh import NotRunning, refresh_running
-from livemart.engine.signed_refresh import NotSigned, refresh_signed
-from livemart.engine.tables import Commit, Tag, to_view
+from livemart.engine.strategies import changed_rows
+from livemart.engine.tables import Commit
 from livemart.errors import PlanError, RefreshError
 from livemart.plan.planner import Plan
 from livemart.plan.project_plans import plan_project
@@ -260,17 +257,20 @@ class _Refresher:
             context.warehouse,
             prefix,
             self._shared,
-            is_large=self._takes_large_lane(plan),
+            is_large=takes_large_lane(context.settings, plan, self._inputs),
         )
         run = ModelRun(context, model, plan, self._inputs, views, before.version)
         reason: Reason | None = None
         try:
             if plan.strategy != "full":
                 try:
-                    change, strategy = self._changed_rows(run)
+                    change, strategy = changed_rows(run)
                     if change is None:
                         return Commit(before.version, False, 0, 0), strategy, None
-                    return self._commit(model, change, tag, plan.unique_key), strategy, None
+                    done = commit_change(
+                        context, self._lane, model.relation, change, tag, key=plan.unique_key
+                    )
+                    return done, strategy, None
                 except FallBack as fall:
                     reason = fall.reason
                 except RefreshError as error:
@@ -292,73 +292,6 @@ class _Refresher:
         )
         return commit, "full", reason
 
-    def _takes_large_lane(self, plan: Plan) -> bool:
-        """Return True if Spark should read the slices of a model itself."""
-        settings = self._context.settings
-        if settings.lane != "auto" or plan.flat is None:
-            return settings.lane == "large"
-        try:
-            return any(
-                self._inputs.changes(relation).num_rows > settings.small_lane_rows
-                for relation in plan.flat.relations
-                if relation in self._inputs.old and self._inputs.has_changed(relation)
-            )
-        except RefreshError:
-            return False
-
-    def _commit(self, model: Model, change: pa.Table, tag: Tag, key: tuple[str, ...]) -> Commit:
-        """Commit a change set by the lane that fits its size and the table."""
-        settings, warehouse = self._context.settings, self._context.warehouse
-        is_small = settings.lane == "small" or (
-            settings.lane == "auto" and change.num_rows <= settings.small_lane_rows
-        )
-        if is_small:
-            try:
-                return warehouse.commit(model.relation, change, tag, key=key)
-            except RefreshError as error:
-                if error.code != "TABLE_NOT_WRITABLE":
-                    raise
-        name = f"__change_{model.relation.replace('.', '__')}"
-        to_view(self._context.spark, name, change)
-        try:
-            return self._lane.commit(model.relation, name, tag, key=key)
-        finally:
-            self._context.spark.catalog.dropTempView(name)
-
-    def _changed_rows(self, run: ModelRun) -> tuple[pa.Table | None, str]:
-        plan = run.plan
-        _require_names(run)
-        missing = [
-            occurrence.relation
-            for occurrence in (plan.flat.occurrences if plan.flat else ())
-            if occurrence.relation not in run.inputs.old
-        ]
-        if missing:
-            raise FallBack(Reason("CDF_UNAVAILABLE", f"{missing[0]} was rebuilt", None))
-        for occurrence in run.changed_parameters():
-            if not plan.parameters[occurrence]:
-                relation = run.relation_of(occurrence)
-                raise FallBack(
-                    Reason("SCALAR_SUBQUERY_CHANGED", f"the value of {relation} changed", None)
-                )
-        if plan.signed is not None:
-            try:
-                return refresh_signed(run), plan.strategy
-            except NotSigned:
-                run.views.close()
-        if plan.running is not None and not run.views.is_large:
-            try:
-                return refresh_running(run), "region"
-            except NotRunning:
-                run.views.close()
-        if plan.region is None:
-            raise FallBack(
-                Reason(
-                    "KEY_NOT_IN_OUTPUT", "the change cannot be added, and no key confines it", None
-                )
-            )
-        return refresh_region(run), "region"
-
     def _recorded(
         self,
         model: Model,
@@ -378,21 +311,6 @@ class _Refresher:
             generation=generation,
             table_id=self._context.warehouse.table_id(model.relation),
         )
-
-
-def _require_names(run: ModelRun) -> None:
-    """Fall back where a table has columns that the analysis does not know.
-
-    An expression without a name gets one from Spark, and some generators make several columns.
-
-    Raises:
-        FallBack: PARSE_UNSUPPORTED.
-    """
-    names = {name.lower() for name in run.plan.names}
-    unknown = [name for name in run.stored_schema.names if name.lower() not in names]
-    if names and unknown:
-        message = f"column {unknown[0]} comes from an expression without a name"
-        raise FallBack(Reason("PARSE_UNSUPPORTED", message, None, "name it in the select list"))
 
 
 def _carried(before: ModelState, took_ms: int = 0) -> ModelState:

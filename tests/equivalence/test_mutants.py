@@ -89,7 +89,7 @@ def no_tombstones(patch: pytest.MonkeyPatch) -> None:
             ]
             return found.filter(pa.array(mask, pa.bool_()))
 
-        patch.setattr(f"livemart.engine.refresh.{name}", kept)
+        patch.setattr(f"livemart.engine.strategies.{name}", kept)
 
 
 def no_expiry(patch: pytest.MonkeyPatch) -> None:
@@ -127,14 +127,14 @@ def _no_signed_change(patch: pytest.MonkeyPatch) -> None:
     def refuse(run: model_run.ModelRun) -> pa.Table | None:
         raise signed_refresh.NotSigned
 
-    patch.setattr("livemart.engine.refresh.refresh_signed", refuse)
+    patch.setattr("livemart.engine.strategies.refresh_signed", refuse)
 
 
 def _recompute_running_totals(patch: pytest.MonkeyPatch) -> None:
     def refuse(run: model_run.ModelRun) -> pa.Table | None:
         raise running_refresh.NotRunning
 
-    patch.setattr("livemart.engine.refresh.refresh_running", refuse)
+    patch.setattr("livemart.engine.strategies.refresh_running", refuse)
 
 
 MUTANTS: tuple[Mutant, ...] = (
