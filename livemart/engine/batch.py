@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from time import monotonic
+from typing import Literal
 
 from livemart.engine.batch_views import SharedViews
 from livemart.engine.catalog import register
@@ -25,6 +26,7 @@ from livemart.engine.landing import LandedBatch
 from livemart.engine.refresh import refresh_models
 from livemart.engine.runtime import Runtime
 from livemart.engine.tables import TableChangedError
+from livemart.project.graph import Model
 from livemart.publish.snapshots import ModelState, Snapshot
 
 
@@ -101,20 +103,7 @@ class BatchRunner:
         before = _versions(runtime, newest.sources, newest.models)
         for unique_id in rebuilds:
             before.pop(runtime.project.models[unique_id].relation, None)
-        snapshot = Snapshot(
-            snapshot_id=newest.snapshot_id + 1,
-            epoch=self.epoch,
-            batch_id=batch.batch_id,
-            kind="refresh",
-            as_of=as_of,
-            sources=sources,
-            models=models,
-            tests={},
-            status="published",
-            started_at=started_at,
-            finished_at=started_at,
-            landed=count_landed(runtime.warehouse, runtime.landed_relations, batch.counts),
-        )
+        snapshot = self._draft("refresh", newest, batch, as_of, sources, models, started_at)
         if any(rebuild.code == "NEW_MODEL" for rebuild in rebuilds.values()):
             register(runtime.spark, runtime.settings.warehouse, runtime.project)
         return self._finish(snapshot, before, newest.tests, rebuilds)
@@ -170,30 +159,9 @@ class BatchRunner:
             if not model.is_stored or unique_id not in results:
                 continue
             before = newest.models.get(unique_id) if newest else None
-            models[unique_id] = ModelState(
-                version=runtime.warehouse.version(model.relation),
-                fingerprint=runtime.plans[unique_id].fingerprint,
-                strategy="full",
-                reason="BUILD",
-                rows_changed=0,
-                took_ms=results[unique_id].took_ms,
-                generation=before.generation + 1 if before else 0,
-                table_id=runtime.warehouse.table_id(model.relation),
-            )
-        snapshot = Snapshot(
-            snapshot_id=newest.snapshot_id + 1 if newest else 1,
-            epoch=self.epoch,
-            batch_id=batch.batch_id,
-            kind="build",
-            as_of=as_of,
-            sources=sources,
-            models=models,
-            tests={},
-            status="published",
-            started_at=started_at,
-            finished_at=started_at,
-            landed=count_landed(runtime.warehouse, runtime.landed_relations, batch.counts),
-        )
+            generation = before.generation + 1 if before else 0
+            models[unique_id] = self._built(model, "BUILD", generation, results[unique_id].took_ms)
+        snapshot = self._draft("build", newest, batch, as_of, sources, models, started_at)
         return self._finish(snapshot, {}, {}, {})
 
     def _finish(
@@ -274,19 +242,54 @@ class BatchRunner:
             select=[model.name for model in seeds.values()], data_tests=False
         )
         refuse_failures(runtime.project, results)
+        took_ms = round((monotonic() - started) * 1000)
         return {
-            unique_id: ModelState(
-                version=runtime.warehouse.version(model.relation),
-                fingerprint=runtime.plans[unique_id].fingerprint,
-                strategy="full",
-                reason=rebuilds[unique_id].code,
-                rows_changed=0,
-                took_ms=round((monotonic() - started) * 1000),
-                generation=rebuilds[unique_id].generation,
-                table_id=runtime.warehouse.table_id(model.relation),
+            unique_id: self._built(
+                model, rebuilds[unique_id].code, rebuilds[unique_id].generation, took_ms
             )
             for unique_id, model in seeds.items()
         }
+
+    def _built(self, model: Model, reason: str, generation: int, took_ms: int) -> ModelState:
+        """Return the state of a model that dbt just made."""
+        runtime = self.runtime
+        return ModelState(
+            version=runtime.warehouse.version(model.relation),
+            fingerprint=runtime.plans[model.unique_id].fingerprint,
+            strategy="full",
+            reason=reason,
+            rows_changed=0,
+            took_ms=took_ms,
+            generation=generation,
+            table_id=runtime.warehouse.table_id(model.relation),
+        )
+
+    def _draft(
+        self,
+        kind: Literal["build", "refresh"],
+        newest: Snapshot | None,
+        batch: LandedBatch,
+        as_of: datetime | None,
+        sources: Mapping[str, int],
+        models: Mapping[str, ModelState],
+        started_at: datetime,
+    ) -> Snapshot:
+        """Return the snapshot of a batch before its tests have run."""
+        runtime = self.runtime
+        return Snapshot(
+            snapshot_id=newest.snapshot_id + 1 if newest else 1,
+            epoch=self.epoch,
+            batch_id=batch.batch_id,
+            kind=kind,
+            as_of=as_of,
+            sources=sources,
+            models=models,
+            tests={},
+            status="published",
+            started_at=started_at,
+            finished_at=started_at,
+            landed=count_landed(runtime.warehouse, runtime.landed_relations, batch.counts),
+        )
 
 
 def _stored(runtime: Runtime) -> set[str]:
