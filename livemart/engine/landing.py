@@ -39,6 +39,12 @@ _WATCHED_MANIFESTS = 200
 _WATCHED_FILES = 1_000
 
 
+class UnreadableFileError(SourceError):
+    """A delivered file cannot be read; `is_retriable`: a disk far away may come back."""
+
+    is_retriable = True
+
+
 @dataclass(frozen=True, slots=True)
 class LandedBatch:
     """A micro-batch after landing.
@@ -141,8 +147,18 @@ class Landing:
             files: absolute paths by relation; all that the sources' patterns find if None.
 
         Raises:
-            SourceError: SOURCE_FILE_CHANGED, SCHEMA_DRIFT.
+            SourceError: SOURCE_FILE_CHANGED, SOURCE_FILE_UNREADABLE, SCHEMA_DRIFT.
         """
+        try:
+            return self._land(batch_id, files)
+        except OSError as error:
+            if (name := self._folder.name_in(error)) is None:
+                raise
+            raise (
+                _gone(name) if isinstance(error, FileNotFoundError) else _unreadable(name, error)
+            ) from error
+
+    def _land(self, batch_id: int, files: Mapping[str, Sequence[Path]] | None) -> LandedBatch:
         failpoint("landing.before")
         store = ManifestStore(self._warehouse.root / "_livemart" / "files", self._epoch)
         if self._watched is None:
@@ -274,6 +290,14 @@ def _last_files(manifests: Sequence[Manifest]) -> dict[str, Changed]:
                 files[path] = Changed(manifest.files[path], (*readers, relation))
         files |= manifest.changed
     return dict(list(files.items())[-_WATCHED_FILES:])
+
+
+def _unreadable(name: str, error: OSError) -> SourceError:
+    return UnreadableFileError(
+        "SOURCE_FILE_UNREADABLE",
+        f"{name}: {error.strerror or error}",
+        hint="let the user that runs livemart read the file; until then nothing of its batch lands",
+    )
 
 
 def _gone(name: str) -> SourceError:

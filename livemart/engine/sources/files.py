@@ -101,6 +101,15 @@ class LandingFolder:
         """Return a path below the folder as it appears in `_origin` and manifests."""
         return path.relative_to(self.root).as_posix()
 
+    def name_in(self, error: OSError) -> str | None:
+        """Return the path below the folder that an error speaks of, None if it is of another."""
+        path = (
+            Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None
+        )
+        if path is None or not path.is_relative_to(self.root):
+            return None
+        return self.relative(path)
+
     def is_touched(self, identity: FileIdentity) -> bool:
         """Return whether a file that is still there may have been changed: a look at its times."""
         try:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, Never, cast
 
 import pytest
 
 from livemart.engine.landing import Landing
+from livemart.engine.pipeline import is_retriable
+from livemart.engine.sources import files
+from livemart.engine.sources.files import LandingFolder
 from livemart.engine.sources.manifest import ManifestStore
 from livemart.engine.tables import Warehouse
 from livemart.errors import SourceError, StateError
@@ -93,6 +97,60 @@ def test_a_file_that_is_gone_before_its_replay_is_noticed(place: Place) -> None:
         place.land(0, path)
 
     assert caught.value.code == "SOURCE_FILE_CHANGED"
+
+
+@pytest.mark.parametrize("when", ["identify", "read"])
+def test_a_file_that_may_not_be_read_is_named_and_tried_again(
+    place: Place, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    path = place.deliver("1.jsonl", {"sale_id": "a", "amount": 1})
+
+    def refused(*_: object) -> Never:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    with monkeypatch.context() as patch, pytest.raises(SourceError) as caught:
+        if when == "identify":
+            patch.setattr(LandingFolder, "identify", refused)
+        else:
+            patch.setattr(files, "_blocks", refused)
+        place.land(0, path)
+
+    assert str(caught.value).startswith("SOURCE_FILE_UNREADABLE: sales/1.jsonl: Permission denied")
+    assert is_retriable(caught.value)
+    place.land(0, path)
+    assert place.rows("bronze.sales", "sale_id") == [("a",)]
+
+
+def test_a_file_that_goes_between_the_look_and_the_reading_is_noticed(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = place.deliver("1.jsonl", {"sale_id": "a", "amount": 1})
+    real = files._blocks
+
+    def gone(*arguments: Any) -> Any:
+        path.unlink(missing_ok=True)
+        return real(*arguments)
+
+    monkeypatch.setattr(files, "_blocks", gone)
+
+    with pytest.raises(SourceError, match=r"sales/1\.jsonl: was delivered, is gone now") as caught:
+        place.land(0, path)
+
+    assert caught.value.code == "SOURCE_FILE_CHANGED"
+
+
+def test_an_error_of_another_file_stays_what_it_is(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = place.deliver("1.jsonl", {"sale_id": "a", "amount": 1})
+
+    def full(*_: object) -> Never:
+        raise OSError(errno.ENOSPC, "No space left on device", "/elsewhere/part")
+
+    monkeypatch.setattr(LandingFolder, "identify", full)
+
+    with pytest.raises(OSError, match="No space left"):
+        place.land(0, path)
 
 
 def test_a_source_that_may_not_drift_stops_before_it_lands_anything(place: Place) -> None:
