@@ -6,13 +6,20 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 IS_NIGHTLY = os.environ.get("LIVEMART_NIGHTLY") == "1"
 _TIERS = frozenset({"unit", "integration", "equivalence", "faults", "dbt", "e2e"})
 
-# No deadline: a machine under load is not a wrong result. A failing example prints its seed.
-settings.register_profile("livemart", deadline=None, print_blob=True)
+# By day the same examples each time, at night new ones; a failing one prints how to repeat it.
+# No deadline and no health check of time: a machine under load is not a wrong result.
+settings.register_profile(
+    "livemart",
+    derandomize=not IS_NIGHTLY,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("livemart")
 
 
