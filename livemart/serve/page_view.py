@@ -34,7 +34,8 @@ _TILES = (
         "Different customers who ordered in the window; who orders twice counts once.",
     ),
 )
-_MONEY = frozenset({"sales_amount", "average_order_value"})
+_SALES, _AVERAGE = "sales_amount", "average_order_value"
+_MONEY = frozenset({_SALES, _AVERAGE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,12 +181,24 @@ def _tile(
     key: str, title: str, definition: str, *, metrics: Body, place: Place, hours: int
 ) -> Tile:
     value, previous = _decimal(metrics[key]["value"]), _decimal(metrics[key]["previous"])
+    change = page_text.change(value, previous, hours)
+    if key == _AVERAGE:
+        value = _average(metrics)
     text = (
         place.money(value)
         if key in _MONEY
         else page_text.count(None if value is None else int(value))
     )
-    return Tile(key, title, definition, text, page_text.change(value, previous, hours))
+    return Tile(key, title, definition, text, change)
+
+
+def _average(metrics: Body) -> Decimal | None:
+    """Return the average order before it is rounded, where it can be known.
+
+    Of yen the hundredths are rounded away: of 47.4954, as 47.50 by then, would become 48.
+    """
+    orders, sales = _decimal(metrics["order_count"]["value"]), _decimal(metrics[_SALES]["value"])
+    return sales / orders if sales is not None and orders else _decimal(metrics[_AVERAGE]["value"])
 
 
 def _note(metrics: Body, hours: int) -> str | None:

@@ -57,11 +57,11 @@ def _assert_figures(
     digits = Decimal(1) if RESTAURANTS[restaurant_id][2] == "JPY" else Decimal("0.01")
     now = oracle.totals(restaurant_id, as_of, hours)
     before = oracle.totals(restaurant_id, as_of, hours, back=timedelta(hours=hours))
-    average = (now.sales_amount / now.order_count).quantize(Decimal("0.01"), ROUND_HALF_UP)
+    average = (now.sales_amount / now.order_count).quantize(digits, ROUND_HALF_UP)
 
     assert opened.figure("order_count") == now.order_count
     assert opened.figure("sales_amount") == now.sales_amount.quantize(digits, ROUND_HALF_UP)
-    assert opened.figure("average_order_value") == average.quantize(digits, ROUND_HALF_UP)
+    assert opened.figure("average_order_value") == average
     assert opened.figure("unique_customers") == now.unique_customers
     assert page.locator("#unique_customers .words").inner_text() == "no comparison"
     _assert_change(opened, Decimal(now.order_count), Decimal(before.order_count))
@@ -153,6 +153,24 @@ def test_a_percent_is_rounded_once_whoever_writes_it(site: Site, visit: OpenVisi
 
     assert scripted == [38, 1, 100, 0, None]
     assert scripted == [percent(Decimal(part), Decimal(whole)) for part, whole in amounts]
+
+
+def test_an_average_is_rounded_once_whoever_writes_it(site: Site, visit: OpenVisit) -> None:
+    opened = visit(site)
+    opened.go(f"/r/{SAKURA}?window=24h")
+    known = [(44, "2089.80", "47.50"), (44, "2090.00", "47.50"), (3, "2.00", "0.67")]
+    unknown = [(0, "0.00", None), (44, None, "47.50")]
+
+    scripted = opened.page.evaluate(
+        "async (metrics) => {"
+        " const { averageOf, money } = await import('/static/page/words.js');"
+        " return metrics.map((figures) => { const [orders, sales, average] = figures.map((value) =>"
+        " ({ value })); return money(averageOf({ order_count: orders, sales_amount: sales,"
+        " average_order_value: average })); }); }",
+        known + unknown,
+    )
+
+    assert scripted == ["JPY\u00a047", "JPY\u00a048", "JPY\u00a01", "\u2013", "JPY\u00a048"]
 
 
 def _texts(opened: Visit) -> list[str]:

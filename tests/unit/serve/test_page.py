@@ -77,6 +77,31 @@ def test_the_point_that_holds_a_late_pane_is_marked() -> None:
     assert [row.is_late for row in view.trend.rows] == [False, True]
 
 
+@pytest.mark.parametrize(
+    ("currency", "sales", "average", "expected"),
+    [
+        # 47.4954...: by way of 47.50 it would be 48.
+        ("JPY", "2089.80", "47.50", "JPY\u00a047"),
+        ("EUR", "2089.80", "47.50", "EUR\u00a047.50"),
+        ("JPY", "2090.00", "47.50", "JPY\u00a048"),
+        # Not known from sales and orders: what the model says.
+        ("EUR", None, "47.50", "EUR\u00a047.50"),
+        ("EUR", None, None, "\u2013"),
+    ],
+)
+def test_an_average_is_rounded_once(
+    currency: str, sales: str | None, average: str | None, expected: str
+) -> None:
+    values = {"order_count": 44, "sales_amount": sales, "average_order_value": average}
+    metrics = {name: {"value": value, "previous": None} for name, value in values.items()}
+    metrics["unique_customers"] = {"value": 40, "previous": None}
+    place = {"id": "r18", "name": "Sakura", "time_zone": "Asia/Tokyo", "currency_code": currency}
+
+    view = _view(metrics=metrics, restaurant=place)
+
+    assert [tile.value for tile in view.tiles if tile.key == "average_order_value"] == [expected]
+
+
 def test_an_unknown_point_is_a_dash() -> None:
     view = _view(points=[{"order_count": None, "sales_amount": None}, _POINT])
 

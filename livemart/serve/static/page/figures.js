@@ -4,7 +4,7 @@
 import { byId, make, toggle, write } from "./dom.js";
 import { shown } from "./shown.js";
 import {
-  DASH, SPACE, change, clock, count, moment, money, moveTo, percentOf, place, span, windowWords,
+  DASH, SPACE, averageOf, change, clock, count, moment, money, moveTo, percentOf, place, span, windowWords,
 } from "./words.js";
 
 const ARROWS = { up: "\u25b2", down: "\u25bc", same: "=", none: DASH };
@@ -31,14 +31,16 @@ export function paint(state) {
   byId("since").hidden = !since;
   write(byId("since-at"), since ? moment(Date.parse(since)) : "");
   toggle(byId("note"), metrics.order_count.value === 0 ? `No orders in the last ${windowWords(hours)}.` : null);
-  for (const tile of document.querySelectorAll(".tile")) paintTile(tile, metrics[tile.id], hours);
+  for (const tile of document.querySelectorAll(".tile")) paintTile(tile, metrics, hours);
   paintDishes(state.top_dishes, metrics.sales_amount.value);
   toggle(byId("late"), lateSentence(state.late_corrections, hours));
   write(byId("zone"), place.zone);
 }
 
-function paintTile(tile, { value, previous }, hours) {
-  const text = ["sales_amount", "average_order_value"].includes(tile.id) ? money(value) : count(value);
+function paintTile(tile, metrics, hours) {
+  const { value, previous } = metrics[tile.id];
+  const amount = tile.id === "average_order_value" ? averageOf(metrics) : value;
+  const text = ["sales_amount", "average_order_value"].includes(tile.id) ? money(amount) : count(value);
   const figure = tile.querySelector(".value");
   if (figure.textContent !== text) {
     figure.textContent = text;

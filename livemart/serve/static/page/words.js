@@ -89,6 +89,15 @@ export function percentOf(partText, wholeText) {
   return Number(percent > 100n ? 100n : percent);
 }
 
+// The average order before it is rounded, where it can be known: of yen the hundredths go, too.
+export function averageOf(metrics) {
+  const orders = exact(metrics.order_count.value);
+  const sales = exact(metrics.sales_amount.value);
+  if (sales === null || !orders) return metrics.average_order_value.value;
+  // Cut off, not rounded: what is behind the twelfth decimal moves no half.
+  return decimalOf((sales * 10n ** BigInt(SCALE)) / orders);
+}
+
 export function ageWords(milliseconds) {
   const seconds = Math.max(Math.floor(milliseconds / 1000), 0);
   const minutes = Math.floor(seconds / 60);
