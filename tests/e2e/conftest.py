@@ -20,6 +20,8 @@ _FLAGS = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 
+_LAUNCH_MS = 120_000
+
 Launch = Callable[..., Browser]
 OpenSite = Callable[..., Site]
 OpenVisit = Callable[..., Visit]
@@ -37,7 +39,9 @@ def chromium() -> Iterator[Launch]:
     with sync_playwright() as playwright:
 
         def launch(*flags: str) -> Browser:
-            return playwright.chromium.launch(executable_path=path, args=[*_FLAGS, *flags])
+            return playwright.chromium.launch(
+                executable_path=path, args=[*_FLAGS, *flags], timeout=_LAUNCH_MS
+            )
 
         yield launch
 

@@ -12,7 +12,7 @@ from tests.e2e.oracle import Oracle, Totals
 from tests.e2e.raw_orders import AZUL, RawOrder, make_order
 from tests.e2e.site import Site, Visit
 
-_PATIENCE_SECONDS = 20
+_PATIENCE_SECONDS = 60
 
 
 def order_once(site: Site) -> None:

@@ -16,6 +16,8 @@ create table orders (order_id text primary key, restaurant_id text, customer_id 
 create table items (order_id text, dish_id text, quantity integer, price_cents integer);
 create table restaurants (restaurant_id text primary key, currency text);
 create table dishes (dish_id text primary key, dish_name text);
+create index orders_by_time on orders (restaurant_id, ordered_at);
+create index items_by_order on items (order_id);
 """
 _COUNTED = """
     from orders o
@@ -24,11 +26,13 @@ _COUNTED = """
         and o.ordered_at >= :start and o.ordered_at < :stop
 """
 _TOTALS = f"""
-with charged as (
-    select i.order_id, sum(i.quantity * i.price_cents) as cents from items i group by i.order_id
-)
-select count(*), coalesce(sum(c.cents), 0), count(distinct t.customer_id)
-from (select o.order_id, o.customer_id {_COUNTED}) t join charged c on c.order_id = t.order_id
+select count(*), coalesce(sum(t.cents), 0), count(distinct t.customer_id)
+from (
+    select o.customer_id, (
+        select sum(i.quantity * i.price_cents) from items i where i.order_id = o.order_id
+    ) as cents
+    {_COUNTED}
+) t
 """
 _TOP = f"""
 select d.dish_name, sum(i.quantity) as sold, sum(i.quantity * i.price_cents) as cents

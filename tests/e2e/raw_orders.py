@@ -1,5 +1,8 @@
 """Raw orders of four restaurants, some of them canceled, foreign or late, and the models of them.
 
+They are drawn once, for an evening long ago, and moved to the present by whole panes: whatever day
+and hour it is, every window holds the same orders, and only the names of hours and days differ.
+
 `oracle.py` answers the same questions of the same orders in SQL and shares no code with the models.
 """
 
@@ -30,6 +33,12 @@ DISH_NAMES = {dish_id: name for dish_id, (name, _) in DISHES.items()} | {"d3": "
 # Share of a day's orders by local hour, and how popular each dish is.
 _HOURS = (1, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 11, 16, 14, 8, 6, 7, 10, 15, 19, 17, 11, 6, 3)
 _POPULAR = {"d1": 6, "d2": 3, "d3": 4, "d4": 2, "d5": 5}
+# So long ago the late orders were placed that landed just now.
+_LATE_MINUTES = (32, 41, 44)
+# A Sunday at nine in the evening in Lisbon; the start of a pane, so that moved orders are not
+# placed in the future.
+_DRAWN_AT = datetime(2026, 3, 1, 21, tzinfo=UTC)
+_DRAWN_WITH = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +60,18 @@ class RawOrders:
     restaurants: Mapping[str, tuple[str, str, str]] = field(default_factory=lambda: RESTAURANTS)
 
     @classmethod
-    def of_two_weeks(cls, now: datetime, *, seed: int = 4) -> RawOrders:
-        """Return 15 days of orders up to `now`; `as_of` is the end of the pane that holds it."""
+    def of_two_weeks(cls, now: datetime) -> RawOrders:
+        """Return 15 days of orders up to `now`, the same ones for any `now`.
+
+        `as_of` is the end of the pane that holds `now`.
+        """
+        drawn = cls.drawn(_DRAWN_AT, _DRAWN_WITH)
+        moved_by = pane_of(now) + PANE - drawn.as_of
+        return cls(drawn.as_of + moved_by, [_moved(row, moved_by) for row in drawn.rows])
+
+    @classmethod
+    def drawn(cls, now: datetime, seed: int) -> RawOrders:
+        """Return 15 days of orders up to `now`, by the hours of each restaurant's own days."""
         raw = cls(pane_of(now) + PANE)
         chance = random.Random(seed)
         for restaurant, a_day in ((AZUL, 190), (SAKURA, 40)):
@@ -65,9 +84,10 @@ class RawOrders:
                 make_order(chance, restaurant, now - timedelta(minutes=minutes * n + 1))
                 for n in range(55 // minutes)
             ]
-        for minutes in (32, 41, 44):
-            late = make_order(chance, AZUL, now - timedelta(minutes=minutes))
-            raw.rows.append(replace(late, order=replace(late.order, landed_at=now)))
+        for minutes in _LATE_MINUTES:
+            late = make_order(chance, AZUL, now - timedelta(minutes=minutes)).order
+            # Each of them counts: what the page says of late orders is known.
+            raw.rows.append(RawOrder(replace(late, landed_at=now), RESTAURANTS[AZUL][2]))
         return raw
 
     def models(self) -> dict[str, pa.Table]:
@@ -99,6 +119,12 @@ def make_order(chance: random.Random, restaurant_id: str, at: datetime) -> RawOr
         "CHF" if fate > 0.99 else RESTAURANTS[restaurant_id][2],
         "cancelled" if fate < 0.04 else "delivered",
     )
+
+
+def _moved(row: RawOrder, by: timedelta) -> RawOrder:
+    order = row.order
+    landed_at = None if order.landed_at is None else order.landed_at + by
+    return replace(row, order=replace(order, ordered_at=order.ordered_at + by, landed_at=landed_at))
 
 
 def _days(

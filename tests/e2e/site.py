@@ -27,9 +27,13 @@ from tests.serve.stores import fill_store
 ROOT = Path(__file__).parents[2]
 ARTIFACTS = ROOT / "artifacts" / "e2e"
 DESKTOP, PHONE = 1280, 320
-EVERY = timedelta(minutes=5)
-_START_S = 60
-_DEADLINE_MS = 15_000
+# Nothing that was published once is old before the last test has seen it, however slow the machine.
+EVERY = timedelta(hours=1)
+# All of these end a wait for what comes: none is a claim of how soon.
+_START_S = 120
+_STOP_S = 60
+_ANSWER_S = 60
+_DEADLINE_MS = 60_000
 
 
 class Site:
@@ -43,13 +47,20 @@ class Site:
         self._every = every
         self._snapshot_id = 0
         self._process: subprocess.Popen[bytes] | None = None
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._port = probe.getsockname()[1]
+        # It stays bound, and so nobody else is given the port while the server is down; the server
+        # may have it all the same, as both say SO_REUSEADDR and only one listens.
+        self._reservation = socket.socket()
+        self._reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._reservation.bind(("127.0.0.1", 0))
+        self._port = self._reservation.getsockname()[1]
         self.url = f"http://127.0.0.1:{self._port}"
 
-    def publish(self) -> None:
-        """Publish the models of all orders there are, as the next snapshot."""
+    def publish(self, *, age: timedelta = timedelta(0)) -> None:
+        """Publish the models of all orders there are, as the next snapshot; say it was so long ago.
+
+        Args:
+            age: how old the snapshot is from the beginning.
+        """
         self._snapshot_id += 1
         models = self.raw.models()
         fill_store(
@@ -57,7 +68,7 @@ class Site:
             models,
             snapshot_id=self._snapshot_id,
             as_of=self.raw.as_of,
-            now=datetime.now(UTC),
+            now=datetime.now(UTC) - age,
         )
 
     def tokens(self) -> TokenStore:
@@ -67,7 +78,7 @@ class Site:
     def status_of(self, path: str) -> int:
         """Return the status that somebody without a token gets."""
         try:
-            with urllib.request.urlopen(f"{self.url}{path}", timeout=10) as answer:
+            with urllib.request.urlopen(f"{self.url}{path}", timeout=_ANSWER_S) as answer:
                 return int(answer.status)
         except urllib.error.HTTPError as error:
             return error.code
@@ -100,6 +111,7 @@ class Site:
             yield self
         finally:
             self.stop()
+            self._reservation.close()
 
     def stop(self) -> None:
         """End the server as an operator would; kill it if it does not obey."""
@@ -107,7 +119,7 @@ class Site:
             return
         self._process.send_signal(signal.SIGTERM)
         try:
-            self._process.wait(20)
+            self._process.wait(_STOP_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

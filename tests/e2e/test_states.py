@@ -6,13 +6,15 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from tests.e2e import accessibility
 from tests.e2e.conftest import OpenVisit
-from tests.e2e.raw_orders import AZUL, NEW, QUIET, RawOrders
+from tests.e2e.raw_orders import AZUL, NEW, QUIET, RESTAURANTS, RawOrders
 from tests.e2e.site import DESKTOP, EVERY, PHONE, Site, Visit, published_site, refuse_with
+from tests.serve.stores import PANE
 
 _OFFLINE = re.compile("ERR_INTERNET_DISCONNECTED|ERR_FAILED|ERR_NETWORK_CHANGED")
 _REFUSED = re.compile("status of (401|404|503)")
@@ -86,11 +88,13 @@ def test_late_correction(site: Site, visit: OpenVisit) -> None:
     opened.page.locator("#data summary").click()
 
     sentence = opened.page.locator("#late").inner_text()
-    assert re.fullmatch(r"[23] late orders changed \d\d:\d\d to \d\d:\d\d\.", sentence)
+    panes = _late_panes(site)
+    first, end = (f"{each:%H:%M}" for each in (panes[0], panes[-1] + PANE))
+    assert sentence == f"3 late orders changed {first} to {end}."
     marked = opened.page.locator("#points tr.late")
-    assert 1 <= marked.count() <= 3
+    assert marked.count() == len(panes)
     assert "late orders" in marked.first.inner_text()
-    assert marked.first.inner_text()[:5] == sentence.split(" changed ")[1][:5]
+    assert marked.first.inner_text()[:5] == first
     _examine(opened, "late")
 
 
@@ -215,6 +219,13 @@ def test_models(site: Site, visit: OpenVisit) -> None:
 
     assert opened.page.get_by_role("heading", name="restaurant_top_dishes").is_visible()
     _examine(opened, "models")
+
+
+def _late_panes(site: Site) -> list[datetime]:
+    """Return the starts of the panes with late orders, ascending, on the restaurant's clock."""
+    zone = ZoneInfo(RESTAURANTS[AZUL][1])
+    late = [row.order for row in site.raw.rows if row.order.landed_at != row.order.ordered_at]
+    return [pane.astimezone(zone) for pane in sorted({order.pane for order in late})]
 
 
 def _open(visit: OpenVisit, site: Site, path: str, *, word: str = "Live") -> Visit:
