@@ -21,6 +21,8 @@ from livemart.serve.tokens import TokenStore
 from livemart.settings import Settings, load_settings
 
 ADDRESS = "http://127.0.0.1:8000"
+# Ends a wait for what another thread or process does; no claim of how soon.
+PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Site:
     tokens: TokenStore
     serving: Serving
 
-    def until(self, is_true: Callable[[], bool], within_s: float = 10) -> None:
+    def until(self, is_true: Callable[[], bool], within_s: float = PATIENCE_S) -> None:
         """Wait until something is true; the hub looks at the store by itself."""
         wait_until(is_true, within_s)
 
@@ -63,7 +65,7 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def wait_until(is_true: Callable[[], bool], within_s: float = 10) -> None:
+def wait_until(is_true: Callable[[], bool], within_s: float = PATIENCE_S) -> None:
     """Wait until something is true, and fail if it does not come."""
     ends_at = monotonic() + within_s
     while not is_true():

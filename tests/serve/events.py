@@ -6,8 +6,11 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+# Ends a wait that nothing else would end; no claim of how soon something comes.
+_PATIENCE_S = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,29 +31,31 @@ class Stream:
     body: bytes
     _reader: asyncio.StreamReader
     _text: str = ""
-    comments: list[str] = field(default_factory=list)
+    # The server said that this was the end; a connection that was cut off says nothing.
+    has_ended: bool = False
 
-    async def next(self, within_s: float = 10) -> Event | None:
+    async def next(self) -> Event | None:
         """Return the next event that is none of retry and comment; None at the end."""
-        while True:
-            block = await asyncio.wait_for(self._block(), within_s)
-            if block is None:
-                return None
-            event = _parse(block)
-            if event.kind == "comment":
-                self.comments.append(str(event.data))
-            elif event.kind != "retry":
+        while (event := await self.next_of_any_kind()) is not None:
+            if event.kind not in ("comment", "retry"):
                 return event
+        return None
+
+    async def next_of_any_kind(self) -> Event | None:
+        """Return the next event, retry or comment; None at the end."""
+        block = await asyncio.wait_for(self._block(), _PATIENCE_S)
+        return None if block is None else _parse(block)
 
     async def events(self) -> AsyncIterator[Event]:
         """Yield events until the server ends the stream."""
-        while (event := await self.next(within_s=120)) is not None:
+        while (event := await self.next()) is not None:
             yield event
 
     async def _block(self) -> str | None:
         while "\n\n" not in self._text:
             chunk = await _read_chunk(self._reader)
             if not chunk:
+                self.has_ended = chunk is not None
                 return None
             self._text += chunk.decode()
         block, _, self._text = self._text.partition("\n\n")
@@ -80,13 +85,13 @@ async def open_stream(
         writer.close()
 
 
-async def _read_chunk(reader: asyncio.StreamReader) -> bytes:
-    """Read one chunk of a chunked body; nothing at its end, however it ends."""
+async def _read_chunk(reader: asyncio.StreamReader) -> bytes | None:
+    """Read one chunk of a chunked body; an empty one ends it, None if it was cut off."""
     try:
         size = int((await reader.readuntil(b"\r\n")).strip(), 16)
         chunk = await reader.readexactly(size + 2)
     except (asyncio.IncompleteReadError, ConnectionError):
-        return b""
+        return None
     return chunk[:-2]
 
 

@@ -198,7 +198,7 @@ async def write(url: str) -> list[int | None]:
 async def burn(fire: Fire, url: str, seed: int) -> list[int | None]:
     """Run all clients and the writer."""
     chances = (random.Random(f"{seed}/{number}") for number in range(READERS + CLIENTS))
-    async with asyncio.timeout(600), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(840), asyncio.TaskGroup() as group:
         readers = [group.create_task(read_on(fire, next(chances))) for _ in range(READERS)]
         watchers = [
             group.create_task((watch_state if number % 2 else watch_changes)(fire, next(chances)))
@@ -215,7 +215,7 @@ async def burn(fire: Fire, url: str, seed: int) -> list[int | None]:
 
 @pytest.mark.timeout(900)
 def test_no_snapshot_is_mixed_and_no_change_is_missed_or_repeated(tmp_path: Path) -> None:
-    seed = random.randrange(10**6)
+    seed = random.randrange(10**6) if IS_NIGHTLY else 7
     print(f"seed {seed}")
     url = str(make_settings(tmp_path).store_url)
     publish(url, 1)

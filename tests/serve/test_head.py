@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.serve.apps import Site, server, site
+from tests.serve.apps import PATIENCE_S, Site, server, site
 from tests.serve.stores import fill_store, reference_tables
 
 PATHS = [
@@ -79,7 +79,7 @@ def test_head_opens_no_stream(tmp_path: Path, path: str) -> None:
 def test_a_connection_goes_on_after_a_head(tmp_path: Path) -> None:
     fill_store(f"sqlite:///{tmp_path}/warehouse/_livemart/serving.db", reference_tables())
     with server(tmp_path) as (host, port):
-        connection = http.client.HTTPConnection(host, port, timeout=20)
+        connection = http.client.HTTPConnection(host, port, timeout=PATIENCE_S)
         lengths = []
         for method in ("HEAD", "GET"):
             connection.request(method, "/v1/restaurants/r1/metrics")

@@ -46,7 +46,7 @@ class Shop:
     """A warehouse with one served model."""
 
     def __init__(self, root: Path, *, store: str | None = None) -> None:
-        flags = {"warehouse": str(root / "warehouse"), "store": store, "stop_timeout": "20s"}
+        flags = {"warehouse": str(root / "warehouse"), "store": store, "stop_timeout": "10m"}
         settings = load_settings(flags, environ={}, directory=root)
         self.warehouse = Warehouse(settings.warehouse)
         log = SnapshotLog(settings.warehouse)
@@ -277,7 +277,8 @@ def test_a_command_ends_in_time_though_the_store_is_down(tmp_path: Path) -> None
         "store_behind",
     ]
     assert "s3cret" not in str(logs)
-    assert time.monotonic() - started < 15
+    # A last attempt ends it, not the patience with a publication that hangs.
+    assert time.monotonic() - started < 300
 
 
 def test_a_view_of_an_exposure_is_said_not_to_be_served(shop: Shop) -> None:

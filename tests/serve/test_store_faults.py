@@ -46,7 +46,7 @@ KILLS = [
 
 def run_publisher(url: str, number: int, failpoint: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tests.serve.kill_publisher", url, str(number), failpoint]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
 
 
 def assert_shows(url: str, reader: StoreReader, number: int) -> None:
