@@ -22,7 +22,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
     ("lane", "seed", "trials", "batches"),
     [

@@ -41,6 +41,7 @@ SAMPLE = ("landing.after_table.1", "refresh.after_model.shop_totals", "snapshot.
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_kills_at_a_sample_of_the_points_leave_no_trace(tmp_path: Path) -> None:
     kill_one_after_another(tmp_path, SAMPLE)
 

@@ -73,6 +73,7 @@ def jaffle(spark: SparkSession, tmp_path: Path) -> _Jaffle:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_a_foreign_project_builds_again_after_a_restart_and_keeps_its_history(
     jaffle: _Jaffle,
 ) -> None:
@@ -106,6 +107,7 @@ def test_a_foreign_project_builds_again_after_a_restart_and_keeps_its_history(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_seeds_keep_text_numbers_times_and_nulls(jaffle: _Jaffle) -> None:
     jaffle.dbt.build(["resource_type:seed"], data_tests=False)
 

@@ -90,6 +90,7 @@ def terminal(tmp_path: Path, request: pytest.FixtureRequest) -> _Terminal:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("terminal", [_JAFFLE], indirect=True)
 def test_alone_every_dbt_command_works_on_the_warehouse(terminal: _Terminal) -> None:
     seeded = terminal.dbt("build --select raw_customers stg_customers")
@@ -151,13 +152,14 @@ def stream(terminal: _Terminal) -> Iterator[subprocess.Popen[str]]:
         finally:
             process.send_signal(signal.SIGTERM)
             try:
-                process.wait(timeout=90)
+                process.wait(timeout=_MINUTES_S)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("terminal", [PROJECT], indirect=True)
 def test_a_dbt_build_beside_the_stream_succeeds_and_never_stops_it(
     terminal: _Terminal, stream: subprocess.Popen[str]
@@ -173,7 +175,7 @@ def test_a_dbt_build_beside_the_stream_succeeds_and_never_stops_it(
     assert snapshot is not None
     _wait(lambda: _has_landed(terminal, 4), stream, log)
     stream.send_signal(signal.SIGTERM)
-    stream.wait(timeout=120)
+    stream.wait(timeout=_MINUTES_S)
     verified = subprocess.run(
         [*_RUNNER, "verify", *terminal.places],
         env=terminal.environment,

@@ -147,7 +147,7 @@ def test_a_condition_that_arrow_does_not_know_is_asked_of_spark(
     assert shop.rows("orders", "order_id") == [("b",)]
 
 
-def _wait(condition: object, seconds: float = 60) -> None:
+def _wait(condition: object, seconds: float = 300) -> None:
     assert callable(condition)
     end = time.monotonic() + seconds
     while not condition():
