@@ -33,7 +33,7 @@ demo-once: env ## The same, ending by itself with the exit code of verify
 test: env test-unit test-serve test-e2e test-dbt test-integration test-equivalence test-faults ## All tests, long ones as a sample (up to 45 min)
 
 test-unit: env-unit ## Tests without a JVM
-	$(PYTEST) tests/unit -n 2 -q
+	$(PYTEST) tests/unit -n 2 --dist loadgroup -q
 
 test-serve: env-unit ## Serving store, API and push, without a JVM, on SQLite and PostgreSQL
 	$(PYTEST) tests/serve -q

@@ -30,6 +30,7 @@ from tests.bag_histories import (
     keyless_history,
     weights_of,
 )
+from tests.conftest import IS_NIGHTLY
 
 RELATION = "mart.totals"
 SMALL = pa.schema([("id", pa.int64()), ("name", pa.string())])
@@ -41,7 +42,7 @@ def warehouse(tmp_path: Path) -> Warehouse:
 
 
 @pytest.mark.parametrize("partition_by", [(), ("day",), ("region", "at"), ("big", "amount")])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(12 if IS_NIGHTLY else 2))
 def test_a_history_without_key_leaves_the_bag_it_describes(
     warehouse: Warehouse, seed: int, partition_by: tuple[str, ...]
 ) -> None:
@@ -56,7 +57,7 @@ def test_a_history_without_key_leaves_the_bag_it_describes(
 
 
 @pytest.mark.parametrize("key", [("big",), ("name", "day"), ("ratio",), ("at", "extra")])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(12 if IS_NIGHTLY else 2))
 def test_a_history_with_a_key_leaves_the_bag_it_describes(
     warehouse: Warehouse, seed: int, key: tuple[str, ...]
 ) -> None:

@@ -14,14 +14,15 @@ from livemart.project.profiles import find_profiles
 _JAFFLE = Path(__file__).parents[2] / "projects" / "jaffle"
 
 
-def _copied(folder: Path) -> Path:
-    shutil.copytree(_JAFFLE, folder, ignore=shutil.ignore_patterns("target"))
-    return folder
+# One worker imports dbt and reads the project, not each of them.
+pytestmark = pytest.mark.xdist_group("dbt")
 
 
 @pytest.fixture(scope="module")
 def dbt(tmp_path_factory: pytest.TempPathFactory) -> Dbt:
-    return Dbt(_copied(tmp_path_factory.mktemp("projects") / "jaffle"))
+    folder = tmp_path_factory.mktemp("projects") / "jaffle"
+    shutil.copytree(_JAFFLE, folder, ignore=shutil.ignore_patterns("target"))
+    return Dbt(folder)
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +31,10 @@ def project(dbt: Dbt) -> Project:
 
 
 @pytest.fixture
-def jaffle(tmp_path: Path) -> Path:
-    return _copied(tmp_path / "jaffle")
+def jaffle(tmp_path: Path, dbt: Dbt, project: Project) -> Path:
+    """A copy to be changed, with what dbt keeps of the files that stay as they are."""
+    assert project.models
+    return shutil.copytree(dbt.project_dir, tmp_path / "jaffle")
 
 
 def _code(project: Project, name: str) -> str:
