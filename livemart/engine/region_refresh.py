@@ -11,6 +11,7 @@ from livemart.engine.bags import difference
 from livemart.engine.clock_windows import rows_in_windows, touched_rows
 from livemart.engine.differences import counted_difference, quoted, typed_columns
 from livemart.engine.model_run import FallBack, ModelRun, stored_field
+from livemart.engine.region_inputs import needed_rows
 from livemart.engine.region_rows import is_comparable, lies_in
 from livemart.engine.row_filter import RowFilter, instant, micros
 from livemart.plan.planner import Region
@@ -24,6 +25,8 @@ _TOUCHED = re.compile(r"__touched_(\d+)__")
 # A larger region costs more to join with than a full recompute.
 _MOST_REGION_ROWS = 1_000_000
 _MOST_ISLANDS = 8
+# So many rows cost Spark less than it costs to leave some of them out.
+_FEW_ROWS = 2_000
 _ALWAYS = 4_000_000_000_000_000_000
 
 
@@ -45,15 +48,7 @@ def refresh_region(run: ModelRun) -> pa.Table | None:
     for occurrence, restrictions in region.restrictions.items():
         if occurrence in run.plan.parameters:
             continue
-        relation = run.relation_of(occurrence)
-        rows = run.filter_of(relation, restrictions, affected)
-        names[occurrence] = run.views.slice(
-            f"new_{occurrence}",
-            relation,
-            run.version_of(occurrence, "new"),
-            rows,
-            run.columns_of(occurrence),
-        )
+        names[occurrence] = _input(run, occurrence, restrictions, affected)
     area = run.views.of_rows("area", _as_timestamps(affected) if region.time else affected)
     schema = run.stored_schema
     part = (
@@ -70,6 +65,21 @@ def refresh_region(run: ModelRun) -> pa.Table | None:
     known = f"select {own} from {view} as t {_semi_join(region, area, 't')}"
     sides = [(part, 0, 1), (known, 1, 0)]
     return run.views.query(counted_difference(schema, sides))
+
+
+def _input(
+    run: ModelRun, occurrence: int, restrictions: Sequence[Restriction], affected: pa.Table
+) -> str:
+    """Return the view of what the region needs of one input."""
+    label, relation = f"new_{occurrence}", run.relation_of(occurrence)
+    version, columns = run.version_of(occurrence, "new"), run.columns_of(occurrence)
+    passing = run.filter_of(relation, restrictions, affected)
+    if passing.is_whole or run.views.is_large:
+        return run.views.slice(label, relation, version, passing, columns)
+    rows = run.views.read(relation, version, passing, columns)
+    if rows.num_rows > _FEW_ROWS:
+        rows = needed_rows(restrictions, affected, rows)
+    return run.views.padded(label, rows, run.warehouse.arrow_schema(relation, version))
 
 
 def _own(run: ModelRun, region: Region, affected: pa.Table) -> RowFilter:

@@ -53,7 +53,7 @@ def lies_in(region: Region, affected: pa.Table, rows: pa.Table) -> pa.Array:
     asked_codes, low = asked_codes[order], low[order]
     high = as_numpy(one_array(affected.column("high")))[order]
     has_null = as_numpy(one_array(affected.column("has_null")))[order]
-    times, is_null = _micros(rows.column(stored_field(rows.schema, region.time).name))
+    times, is_null = micros_of(rows.column(stored_field(rows.schema, region.time).name))
     start = np.searchsorted(asked_codes, own_codes, "left")
     end = np.searchsorted(asked_codes, own_codes, "right")
     found = np.zeros(rows.num_rows, dtype=bool)
@@ -64,7 +64,7 @@ def lies_in(region: Region, affected: pa.Table, rows: pa.Table) -> pa.Array:
     return pa.array(found)
 
 
-def _micros(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+def micros_of(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Return microseconds since 1970 (0 for NULL), and where the time is NULL."""
     array = one_array(column)
     is_null = as_numpy(array.is_null())
