@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -11,11 +11,27 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from livemart.publish.packed import Packed, pack, unpack
-from livemart.publish.row_filter import row_predicates, span_predicates, span_values
+from livemart.publish.row_filter import (
+    change_predicates,
+    row_predicates,
+    span_predicates,
+    span_values,
+)
 from livemart.publish.served import Published, ServedModel
 from livemart.publish.store import StoredModel
-from livemart.publish.store_schema import ROW_COUNT, ROW_HASH, Layout, bag_column, served_table
-from livemart.publish.store_types import in_order
+from livemart.publish.store_schema import (
+    CHANGES,
+    PUBLISHED,
+    ROW_COUNT,
+    ROW_HASH,
+    Layout,
+    bag_column,
+    served_table,
+)
+from livemart.publish.store_types import in_order, write_json
+
+# Of an instant as text, up to the second.
+_SECONDS_LONG = 19
 
 
 class SnapshotView:
@@ -156,6 +172,51 @@ class SnapshotView:
             .group_by(known.c[outer])
         )
         return {str(tenant): value for tenant, value in self._connection.execute(query).all()}
+
+    def changed_since(
+        self, model: str, column: str, before: Published, tenants: frozenset[str]
+    ) -> dict[str, datetime] | None:
+        """Return, by tenant, the smallest value of a column in rows that changed since a snapshot.
+
+        Args:
+            model: name of a served model. Changes of one without tenant column are nobody's.
+            column: a time. Rows without it are left out.
+            before: the snapshot. Of a row that changed, what it was counts as well as what it is.
+            tenants: whose rows.
+
+        Returns:
+            The value, to the second, by tenant; one without such rows is absent. None if it is not
+            known what changed: as with the changes of a push query, all rows must be read again.
+
+        Raises:
+            KeyError: the model is not served.
+        """
+        stored = self._models[model]
+        served = stored.layout.model
+        query = sa.select(PUBLISHED).where(PUBLISHED.c.snapshot_id == before.snapshot_id)
+        kept = self._connection.execute(query).first()
+        is_known = kept is not None and Published(**kept._mapping) == before
+        # An update says what a row is now; and in a nested value the name could be another's.
+        is_told = not served.row_key or column in served.row_key
+        is_plain = "json" not in served.kinds.values()
+        if not (is_known and is_told and is_plain) or before.snapshot_id < stored.copied_at:
+            return None
+        # A row is written in one way only, and a quote in a text is escaped: this is the column.
+        label = f'{write_json(column)}:"'
+        find = sa.func.strpos if self._dialect == "postgresql" else sa.func.instr
+        row = sa.type_coerce(CHANGES.c.row, sa.Text)
+        place = find(row, label)
+        text = sa.func.min(sa.func.substr(row, place + len(label), _SECONDS_LONG))
+        changes = (
+            sa.select(CHANGES.c.tenant, text)
+            .where(*change_predicates(served, tenants))
+            .where(CHANGES.c.snapshot_id > before.snapshot_id, place > 0)
+            .group_by(CHANGES.c.tenant)
+        )
+        return {
+            str(tenant): datetime.fromisoformat(str(first)).replace(tzinfo=UTC)
+            for tenant, first in self._connection.execute(changes).all()
+        }
 
 
 @lru_cache(maxsize=64)

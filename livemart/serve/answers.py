@@ -1,4 +1,4 @@
-"""Bodies computed once a snapshot and shared by everyone who may have them.
+"""The owner's restaurants at the newest snapshot: read many at once, and ahead of being asked for.
 
 Who may see a restaurant is decided before this is asked: nothing here knows a caller.
 """
@@ -6,263 +6,214 @@ Who may see a restaurant is decided before this is asked: nothing here knows a c
 from __future__ import annotations
 
 import asyncio
-import json
-from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from datetime import datetime
-from functools import partial
-from typing import Any, Generic, Literal, TypeVar, cast
+from collections import OrderedDict, defaultdict
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from livemart.publish.reader import SnapshotView, StoreReader
 from livemart.publish.served import Published, ServedModel
-from livemart.serve import bodies
-from livemart.serve.facts import Facts, read_facts
-from livemart.serve.hub import Hub, Topic, is_later, is_same, is_same_or_later, state_of
-from livemart.serve.problems import ProblemError
+from livemart.serve.facts import end_of, has_owner_models, read_facts
+from livemart.serve.hub import Hub, Topic, is_later
+from livemart.serve.panes import LONGEST, Panes, follow_panes, read_panes
+from livemart.serve.readings import Readings
+from livemart.serve.restaurant_bodies import RestaurantBodies
+from livemart.serve.shelf import Answer
 
-Kind = Literal["metrics", "top-dishes", "state"]
-Result = TypeVar("Result")
-# More threads would only wait for each other.
-_THREADS = 4
-# Results of one snapshot; the longest trend is 25 kB, so all of them are 125 MB at most.
-_MOST_KEPT = 5_000
 # Restaurants read in one query.
-_TOGETHER = 50
+_TOGETHER = 20
 # Restaurants that are read ahead of their being asked for again.
 _MOST_ASKED = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Answer(Generic[Result]):
-    """A result, and the snapshot it was read from."""
-
-    published: Published
-    value: Result
-
-
 @dataclass(slots=True)
-class RestaurantBodies:
-    """The bodies of one restaurant at one snapshot, each encoded when it is first asked for."""
+class _Wish:
+    """What is waited for: a restaurant, and its panes if a trend is to be made."""
 
-    facts: Facts
-    _encoded: dict[tuple[Kind, int], bytes] = field(default_factory=dict)
-
-    def get(self, kind: Kind, hours: int) -> bytes:
-        """Return a body as JSON; that of `state` lacks the server's time."""
-        found = self._encoded.get((kind, hours))
-        if found is None:
-            make = _MAKERS[kind]
-            found = self._encoded[(kind, hours)] = to_json(make(self.facts, hours))
-        return found
+    found: asyncio.Future[RestaurantBodies | None]
+    has_trend: bool
 
 
-_MAKERS: Mapping[Kind, Callable[[Facts, int], bodies.Body]] = {
-    "metrics": bodies.metrics_of,
-    "top-dishes": bodies.top_dishes_of,
-    "state": bodies.state_of,
-}
-
-
-class Answers:
-    """Reads the store in threads of its own; what one asks for, all who ask meanwhile get, too."""
+class Answers(Readings):
+    """Everything that is read from the store; of restaurants, their bodies."""
 
     def __init__(self, reader: StoreReader, hub: Hub) -> None:
-        self._reader = reader
-        self._hub = hub
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="store")
-        self._kept: dict[Hashable, Answer[Any]] = {}
-        self._flights: dict[Hashable, asyncio.Task[Any]] = {}
+        super().__init__(reader, hub)
         self._asked: OrderedDict[str, None] = OrderedDict()
-        self._wanted: dict[str, asyncio.Future[RestaurantBodies | None]] = {}
-        self._reading: asyncio.Task[None] | None = None
+        # Of restaurants whose trend was asked for: the next snapshot changes a few of them.
+        self._panes: dict[str, Answer[Panes]] = {}
+        self._wanted: dict[str, _Wish] = {}
+        self._granting: asyncio.Task[None] | None = None
+        # Restaurants are read by one thread at a time: more would keep the event loop waiting.
+        self._turn = asyncio.Lock()
         hub.prepare = self.prepare
 
-    def close(self) -> None:
-        """Give the threads back."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+    async def restaurant(
+        self, restaurant_id: str, *, has_trend: bool = False
+    ) -> RestaurantBodies | None:
+        """Return the bodies of a restaurant at the newest snapshot; None if it is unknown.
 
-    async def newest(self) -> Published:
-        """Return the newest snapshot that any answer was of: whoever has it sees none before it.
-
-        Raises:
-            ProblemError: NOTHING_PUBLISHED, STORE_UNREACHABLE.
+        Args:
+            restaurant_id: of a restaurant that the caller may see.
+            has_trend: the trend is asked for, too.
         """
-        if self._hub.newest is None:
-            if self._hub.failure is not None:
-                raise self._hub.failure
-            # Before the first look of the hub.
-            newest = await self.run(self._reader.newest)
-            if newest is None:
-                raise ProblemError("NOTHING_PUBLISHED", "the first snapshot is not published yet")
-            self._hub.observe(newest)
-            return newest
-        return self._hub.newest
-
-    async def restaurant(self, restaurant_id: str) -> RestaurantBodies | None:
-        """Return the bodies of a restaurant at the newest snapshot; None if it is unknown."""
-        key = ("restaurant", restaurant_id)
         while True:
             newest = await self.newest()
-            kept = self._fresh(key, newest)
-            if kept is not None:
-                answer: RestaurantBodies | None = kept.value
-                break
-            wanted = self._wanted.get(restaurant_id)
-            if wanted is None:
-                wanted = self._wanted[restaurant_id] = asyncio.get_running_loop().create_future()
-                if self._reading is None or self._reading.done():
-                    self._reading = asyncio.create_task(self._read_wanted())
-            answer = await asyncio.shield(wanted)
+            found = self._kept(restaurant_id, newest, has_trend)
+            if found is None:
+                found = await asyncio.shield(self._want(restaurant_id, has_trend))
+                if found is None:
+                    return None
             # What was under way already may be of a snapshot that is not the newest any more.
-            if answer is None or not is_later(newest, answer.facts.published):
-                break
-        if answer is not None:
-            self._asked[restaurant_id] = None
-            self._asked.move_to_end(restaurant_id)
-            if len(self._asked) > _MOST_ASKED:
-                self._asked.popitem(last=False)
-        return answer
-
-    async def trend(self, restaurant_id: str, hours: int) -> Answer[bytes] | None:
-        """Return the trend of a restaurant as JSON; None if it is unknown."""
-        known = await self.restaurant(restaurant_id)
-        if known is None:
-            return None
-
-        def read(view: SnapshotView) -> bytes | None:
-            facts: Facts | None = known.facts
-            if facts is None or not is_same(facts.published, view.published):
-                facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
-            return None if facts is None else to_json(bodies.trend_of(view, facts, hours))
-
-        answer = await self.read(("trend", restaurant_id, hours), read)
-        return None if answer.value is None else cast(Answer[bytes], answer)
+            is_old = is_later(newest, found.facts.published)
+            if not is_old and (found.panes is not None or not has_trend):
+                self._remember(restaurant_id, newest)
+                return found
 
     async def models(self) -> Answer[Mapping[str, ServedModel]]:
         """Return the served models of the newest snapshot, by name."""
         return await self.read(("models",), lambda view: dict(view.models()))
-
-    async def read(self, key: Hashable, read: Callable[[SnapshotView], Result]) -> Answer[Result]:
-        """Return what `read` makes of the newest snapshot, computed once a snapshot and key.
-
-        A result of None is not kept: there is no end of unknown things to ask for.
-        """
-        newest = await self.newest()
-        kept = self._fresh(key, newest)
-        if kept is not None:
-            return kept
-
-        async def fly() -> Answer[Result]:
-            answer = await self.run(self._read_now, read)
-            # The store may be a snapshot further than the hub's last look.
-            self._hub.observe(answer.published)
-            if answer.value is not None:
-                self._keep(key, answer)
-            return answer
-
-        return await self.share((key, state_of(newest)), fly)
-
-    async def read_anew(self, read: Callable[[SnapshotView], Result]) -> Result:
-        """Return what `read` makes of the newest snapshot, for this one caller."""
-        answer: Answer[Result] = await self.run(self._read_now, read)
-        self._hub.observe(answer.published)
-        return answer.value
-
-    async def share(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-        """Return the result of `work`, which runs once for all who want `key` at the same time."""
-        flight = self._flights.get(key)
-        if flight is None:
-            flight = self._flights[key] = asyncio.create_task(work())
-            flight.add_done_callback(lambda _: self._flights.pop(key, None))
-        # One who leaves must not take the others' result along.
-        return cast(Result, await asyncio.shield(flight))
-
-    async def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """Run a function that asks the store, in a thread."""
-        loop = asyncio.get_running_loop()
-        found: Result = await loop.run_in_executor(self._threads, partial(function, *arguments))
-        return found
 
     async def prepare(self, topics: Iterable[Topic]) -> None:
         """Read what a new snapshot will be asked for at once, before anybody is told of it.
 
         That is what open streams want, and the restaurants that were asked for last.
         """
-        states: dict[str, set[int]] = {}
+        told, states = self._hub.published, defaultdict[str, set[int]](set)
         for restaurant_id, hours in topics:
-            states.setdefault(restaurant_id, set()).add(hours)
+            states[restaurant_id].add(hours)
         names = sorted({*states, *self._asked})
         for start in range(0, len(names), _TOGETHER):
-            await self._read_restaurants(names[start : start + _TOGETHER], states)
+            async with self._turn:
+                # Somebody may have asked for it meanwhile.
+                rest = [
+                    name
+                    for name in names[start : start + _TOGETHER]
+                    if told is None
+                    or (kept := self._shelf.find(_key(name), told)) is None
+                    or not is_later(kept.published, told)
+                ]
+                if rest:
+                    await self._read_restaurants(rest, states)
 
-    async def _read_wanted(self) -> None:
+    def _kept(self, name: str, newest: Published, has_trend: bool) -> RestaurantBodies | None:
+        kept = self.find(_key(name), newest)
+        is_enough = kept is not None and (kept.value.panes is not None or not has_trend)
+        return kept.value if kept is not None and is_enough else None
+
+    def _remember(self, restaurant_id: str, newest: Published) -> None:
+        """Remember who was asked for last; panes take space, and the others' are forgotten."""
+        self._asked[restaurant_id] = None
+        self._asked.move_to_end(restaurant_id)
+        if len(self._asked) > _MOST_ASKED:
+            forgotten, _ = self._asked.popitem(last=False)
+            self._panes.pop(forgotten, None)
+            kept = self._shelf.find(_key(forgotten), newest)
+            if kept is not None:
+                kept.value.panes = None
+
+    def _want(self, name: str, has_trend: bool) -> asyncio.Future[RestaurantBodies | None]:
+        wish = self._wanted.get(name)
+        if wish is None:
+            wish = self._wanted[name] = _Wish(asyncio.get_running_loop().create_future(), has_trend)
+            if self._granting is None or self._granting.done():
+                self._granting = asyncio.create_task(self._grant())
+        wish.has_trend |= has_trend
+        return wish.found
+
+    async def _grant(self) -> None:
         """Read all that is wanted by now in one query; what is wanted meanwhile, in the next."""
         while self._wanted:
-            names = list(self._wanted)[:_TOGETHER]
-            wanted = {name: self._wanted[name] for name in names}
-            try:
-                answer = await self._read_restaurants(names, {})
-                # The store may be a snapshot further than the hub's last look.
-                self._hub.observe(answer.published)
-            except Exception as error:
-                for name, future in wanted.items():
-                    del self._wanted[name]
-                    future.set_exception(error)
-                    # Told to whoever still waits; it is no news to nobody.
-                    future.exception()
-                continue
-            for name, future in wanted.items():
-                del self._wanted[name]
-                future.set_result(answer.value.get(name))
+            async with self._turn:
+                names = list(self._wanted)[:_TOGETHER]
+                wanted = {name: self._wanted.pop(name) for name in names}
+                try:
+                    granted = await self._read_wanted(wanted)
+                except Exception as error:
+                    for wish in wanted.values():
+                        wish.found.set_exception(error)
+                        # Told to whoever still waits; it is no news to nobody.
+                        wish.found.exception()
+                else:
+                    for name, wish in wanted.items():
+                        wish.found.set_result(granted.get(name))
+
+    async def _read_wanted(self, wanted: Mapping[str, _Wish]) -> dict[str, RestaurantBodies]:
+        newest = await self.newest()
+        granted: dict[str, RestaurantBodies] = {}
+        for name, wish in wanted.items():
+            # It may have been read ahead while this waited for its turn.
+            if (kept := self._kept(name, newest, wish.has_trend)) is not None:
+                granted[name] = kept
+        rest = [name for name in wanted if name not in granted]
+        if rest:
+            trends = {name for name in rest if wanted[name].has_trend}
+            answer = await self._read_restaurants(rest, {}, trends)
+            # The store may be a snapshot further than the hub's last look.
+            self._hub.observe(answer.published)
+            granted |= answer.value
+        return granted
 
     async def _read_restaurants(
-        self, names: Sequence[str], states: Mapping[str, Iterable[int]]
+        self,
+        names: Sequence[str],
+        states: Mapping[str, Iterable[int]],
+        trends: Collection[str] = (),
     ) -> Answer[dict[str, RestaurantBodies]]:
+        """Read restaurants, and keep them.
+
+        Args:
+            names: of restaurants.
+            states: the windows whose state is made at once, by restaurant.
+            trends: restaurants whose panes are wanted; of the others, those that were read before.
+        """
+        known = {name: self._panes[name] for name in names if name in self._panes}
+
         def read(view: SnapshotView) -> dict[str, RestaurantBodies]:
+            panes = _read_panes(view, known, trends)
             found = {
-                name: RestaurantBodies(facts) for name, facts in read_facts(view, names).items()
+                name: RestaurantBodies(facts, panes.get(name))
+                for name, facts in read_facts(view, names).items()
             }
-            for name, bodies_ in found.items():
+            for name, bodies in found.items():
                 for hours in states.get(name, ()):
-                    bodies_.get("state", hours)
+                    bodies.get("state", hours)
             return found
 
-        answer: Answer[dict[str, RestaurantBodies]] = await self.run(self._read_now, read)
-        for name, bodies_ in answer.value.items():
-            self._keep(("restaurant", name), Answer(answer.published, bodies_))
+        answer: Answer[dict[str, RestaurantBodies]] = await self.run(self.read_now, read)
+        for name, bodies in answer.value.items():
+            self.keep(_key(name), Answer(answer.published, bodies))
+            self._keep_panes(name, answer.published, bodies.panes)
         return answer
 
-    def _fresh(self, key: Hashable, newest: Published) -> Answer[Any] | None:
-        """Return what is kept if it is of the newest snapshot, or of one still newer."""
-        kept = self._kept.get(key)
-        if kept is None or not is_same_or_later(kept.published, newest):
-            return None
-        self._hub.observe(kept.published)
-        return kept
-
-    def _read_now(self, read: Callable[[SnapshotView], Result]) -> Answer[Result]:
-        with self._reader.snapshot() as view:
-            return Answer(view.published, read(view))
-
-    def _keep(self, key: Hashable, answer: Answer[Any]) -> None:
-        """Keep results of one snapshot only: the newest that was seen."""
-        first = next(iter(self._kept.values()), None)
-        if first is not None and state_of(first.published) != state_of(answer.published):
-            if is_later(first.published, answer.published):
-                return
-            self._kept.clear()
-        self._kept[key] = answer
-        if len(self._kept) > _MOST_KEPT:
-            del self._kept[next(iter(self._kept))]
+    def _keep_panes(self, name: str, published: Published, panes: Panes | None) -> None:
+        known = self._panes.get(name)
+        if known is not None and is_later(known.published, published):
+            return
+        if panes is not None:
+            self._panes[name] = Answer(published, panes)
+            if len(self._panes) > _MOST_ASKED:
+                del self._panes[next(iter(self._panes))]
+        elif known is not None:
+            # What changed since is not known any more.
+            del self._panes[name]
 
 
-def to_json(body: object) -> bytes:
-    """Return JSON without spaces, in UTF-8."""
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+def _read_panes(
+    view: SnapshotView, known: Mapping[str, Answer[Panes]], wanted: Collection[str]
+) -> dict[str, Panes]:
+    """Return panes as `view` has them: of restaurants where they are known, and where wanted."""
+    if not has_owner_models(view):
+        return {}
+    end = end_of(view.published)
+    by_snapshot: defaultdict[Published, dict[str, Panes]] = defaultdict(dict)
+    for name, answer in known.items():
+        by_snapshot[answer.published][name] = answer.value
+    found: dict[str, Panes] = {}
+    for before, panes in by_snapshot.items():
+        found |= follow_panes(view, before, panes, end)
+    rest = [name for name in wanted if name not in found]
+    return found | (read_panes(view, rest, end - LONGEST) if rest else {})
 
 
-def with_server_time(body: bytes, now: datetime) -> bytes:
-    """Return the JSON object `body` with the server's clock as its first member."""
-    return b'{"server_time":"' + str(bodies.to_text(now)).encode() + b'",' + body[1:]
+def _key(restaurant_id: str) -> Hashable:
+    return "restaurant", restaurant_id

@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 from functools import lru_cache
 from typing import Any
 
 from livemart.publish.reader import SnapshotView
 from livemart.publish.served import Published
-from livemart.serve.facts import METRICS, Facts, Panes, has_owner_models, read_facts, read_panes
+from livemart.serve.facts import METRICS, Facts, has_owner_models, read_facts
+from livemart.serve.panes import LONGEST, Panes, Sum, read_panes
 
 Body = dict[str, Any]
-_Sum = tuple[int, int]
 _WEEK = timedelta(hours=168)
 _PANE = timedelta(minutes=5)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _SHARE = Decimal("0.0001")
 _CENT = Decimal("0.01")
+# More digits than any sum of decimals has.
+_EXACT = Context(prec=80)
 # name: whether the model has it for the window before, too.
 _METRICS = {
     "order_count": True,
@@ -65,18 +65,20 @@ def trend_body(view: SnapshotView, restaurant_id: str, hours: int) -> Body | Non
     restaurant's first order, null.
     """
     facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
-    return None if facts is None else trend_of(view, facts, hours)
+    if facts is None:
+        return None
+    panes = read_panes(view, (restaurant_id,), facts.as_of - LONGEST)
+    return trend_of(facts, panes[restaurant_id], hours)
 
 
-def trend_of(view: SnapshotView, facts: Facts, hours: int) -> Body:
-    """Return the trend of a window; `facts` and `view` are of one snapshot."""
-    step, end = step_of(hours), facts.as_of
-    start = end - timedelta(hours=hours)
+def trend_of(facts: Facts, panes: Panes, hours: int) -> Body:
+    """Return the trend of a window; `panes` are two weeks of the snapshot of `facts`."""
+    step = step_of(hours)
+    start, count = facts.as_of - timedelta(hours=hours), timedelta(hours=hours) // step
 
     def points(back: timedelta) -> list[Body]:
-        first, last = start - back, end - back
-        panes = read_panes(view, facts.restaurant_id, first, last)
-        return _points(_sums(panes, first, last, step), first, step, panes.scale, facts)
+        first = start - back
+        return _points(panes.sums(first, step, count), first, step, panes.scale, facts)
 
     return {
         **head_of(facts, hours),
@@ -100,7 +102,7 @@ def state_of(facts: Facts, hours: int) -> Body:
     """Return the whole state of a window, but for the server's time, from facts that were read."""
     step = step_of(hours)
     start, panes = facts.as_of - step, facts.panes
-    (point,) = _points(_sums(panes, start, facts.as_of, step), start, step, panes.scale, facts)
+    (point,) = _points(panes.sums(start, step, 1), start, step, panes.scale, facts)
     return {
         **head_of(facts, hours),
         "metrics": _metrics(facts, hours),
@@ -198,31 +200,8 @@ def _dishes(facts: Facts, hours: int) -> list[Body]:
     ]
 
 
-def _sums(panes: Panes, start: datetime, end: datetime, step: timedelta) -> Sequence[_Sum | None]:
-    """Return orders and sales of each point of a span, None where a part of it is unknown."""
-    count = (end - start) // step
-    orders, sales = [0] * count, [0] * count
-    unknown: set[int] = set()
-    first, width = (start - _EPOCH) // _MICROSECOND, step // _MICROSECOND
-    for pane, order_count, sales_amount in zip(
-        panes.starts, panes.order_counts, panes.sales_amounts, strict=True
-    ):
-        index = -1 if pane is None else (pane - first) // width
-        if not 0 <= index < count:
-            continue
-        if order_count is None or sales_amount is None:
-            unknown.add(index)
-            continue
-        orders[index] += order_count
-        sales[index] += sales_amount
-    sums: list[_Sum | None] = list(zip(orders, sales, strict=True))
-    for index in unknown:
-        sums[index] = None
-    return sums
-
-
 def _points(
-    sums: Sequence[_Sum | None], start: datetime, step: timedelta, scale: int, facts: Facts
+    sums: Sequence[Sum | None], start: datetime, step: timedelta, scale: int, facts: Facts
 ) -> list[Body]:
     starts = _starts(start, step, len(sums))
     # A point that ends before the first order does is of a time that nobody knows of.
@@ -233,10 +212,25 @@ def _points(
         else {
             "start": text,
             "order_count": each[0],
-            "sales_amount": money(Decimal(each[1]).scaleb(-scale).quantize(_CENT)),
+            "sales_amount": _cents(each[1], scale),
         }
         for index, (text, each) in enumerate(zip(starts, sums, strict=True))
     ]
+
+
+def _cents(units: int, scale: int) -> str:
+    """Return an amount in units of `10 ** -scale` with two digits after the point.
+
+    >>> _cents(-107, 3)
+    '-0.11'
+    >>> _cents(1250, 2)
+    '12.50'
+    """
+    if scale > 2 or units < 0:
+        return format(Decimal(units).scaleb(-scale, _EXACT).quantize(_CENT, context=_EXACT), "f")
+    # Hundreds of points: whole numbers take a fifth of the time.
+    whole, cents = divmod(units * 10 ** (2 - scale), 100)
+    return f"{whole}.{cents:02d}"
 
 
 @lru_cache(maxsize=32)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from livemart.publish.reader import SnapshotView
 from livemart.publish.served import Change
-from livemart.serve.answers import to_json
 from livemart.serve.auth import Caller
 from livemart.serve.bodies import snapshot_head
+from livemart.serve.restaurant_bodies import to_json
 from livemart.serve.rows import json_row
 from livemart.serve.serving import Serving
 

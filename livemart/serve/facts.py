@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from livemart.publish.packed import Packed
 from livemart.publish.reader import SnapshotView
-from livemart.publish.served import Published, ServedModel
-from livemart.publish.values import decimal_size
+from livemart.publish.served import Published
+from livemart.serve.panes import PANE_START, TREND, Panes, read_panes
 
 METRICS = "restaurant_order_metrics"
 DISHES = "restaurant_top_dishes"
-TREND = "restaurant_sales_trend"
 ARRIVALS = "order_arrivals"
 OWNER_MODELS = (METRICS, DISHES, TREND)
 
@@ -23,23 +21,8 @@ WINDOWS: Mapping[str, int] = {"1h": 1, "24h": 24, "168h": 168}
 # A late order is news for so long; what came earlier is part of the figures.
 LATE_FOR = timedelta(hours=1)
 _MOST_LATE = 1_000
-_PANE_START = "pane_started_at"
-_OF_PANE = (_PANE_START, "order_count", "sales_amount")
 
 Row = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Panes:
-    """Panes of one restaurant, in no order; those without orders are left out.
-
-    `starts`: microseconds since 1970; `sales_amounts`: in units of `10 ** -scale`.
-    """
-
-    starts: Sequence[int | None]
-    order_counts: Sequence[int | None]
-    sales_amounts: Sequence[int | None]
-    scale: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,44 +72,21 @@ def read_facts(view: SnapshotView, restaurant_ids: Iterable[str]) -> dict[str, F
     end = end_of(view.published)
     metrics = _by_tenant(view.rows(METRICS, tenants=tenants))
     dishes = _by_tenant(view.rows(DISHES, tenants=tenants, order_by=("dish_rank",)))
-    served = view.models()
-    last_hour = end - timedelta(hours=1)
-    panes = view.packed(TREND, _OF_PANE, tenants=tenants, time=_PANE_START, since=last_hour)
-    first_panes = view.firsts(TREND, _PANE_START, tenants=tenants, among=METRICS)
-    late_panes = _late_panes(view, tenants, end) if ARRIVALS in served else None
+    panes = read_panes(view, tenants, end - timedelta(hours=1))
+    first_panes = view.firsts(TREND, PANE_START, tenants=tenants, among=METRICS)
+    late_panes = _late_panes(view, tenants, end) if ARRIVALS in view.models() else None
     return {
         restaurant_id: Facts(
             published=view.published,
             restaurant_id=restaurant_id,
             metrics={row["window_hours"]: row for row in rows},
             dishes=_by_window(dishes.get(restaurant_id, ())),
-            panes=_panes_of(panes.get(restaurant_id), served[TREND]),
+            panes=panes[restaurant_id],
             first_pane=first_panes.get(restaurant_id),
             late_panes=None if late_panes is None else late_panes.get(restaurant_id, ()),
         )
         for restaurant_id, rows in metrics.items()
     }
-
-
-def read_panes(view: SnapshotView, restaurant_id: str, start: datetime, end: datetime) -> Panes:
-    """Return the panes that start in `[start, end)`."""
-    found = view.packed(
-        TREND,
-        _OF_PANE,
-        tenants=frozenset({restaurant_id}),
-        time=_PANE_START,
-        since=start,
-        until=end,
-    )
-    return _panes_of(found.get(restaurant_id), view.models()[TREND])
-
-
-def _panes_of(found: Packed | None, trend: ServedModel) -> Panes:
-    _, scale = decimal_size(trend.kinds["sales_amount"]) or (0, 0)
-    starts, order_counts, sales_amounts = (
-        () if found is None else found[each] for each in _OF_PANE
-    )
-    return Panes(starts, order_counts, sales_amounts, scale)
 
 
 def _late_panes(

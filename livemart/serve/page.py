@@ -24,6 +24,7 @@ from livemart.serve.bodies import restaurants_of, state_of, to_text, trend_of
 from livemart.serve.facts import WINDOWS, read_facts
 from livemart.serve.page_text import DASH
 from livemart.serve.page_view import build_view
+from livemart.serve.panes import LONGEST, read_panes
 from livemart.serve.problems import ProblemError, problem_of
 from livemart.serve.serving import serving_of
 
@@ -101,7 +102,8 @@ def _restaurant_page(request: Request, restaurant_id: str, window: str = _FIRST_
             if facts is None:
                 raise _unknown()
             state = {**state_of(facts, hours), "server_time": to_text(serving.now())}
-            trend = trend_of(view, facts, hours)
+            panes = read_panes(view, (restaurant_id,), facts.as_of - LONGEST)
+            trend = trend_of(facts, panes[restaurant_id], hours)
             restaurants = restaurants_of(view, caller.tenants)
     except (ProblemError, PublishError) as error:
         if _wants_json(request):

@@ -9,12 +9,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from livemart.serve import schemas
-from livemart.serve.answers import Kind, RestaurantBodies, to_json
 from livemart.serve.auth import Caller, current_caller, is_unknown_token
 from livemart.serve.bodies import restaurants_of, snapshot_head
 from livemart.serve.facts import WINDOWS
-from livemart.serve.forms import JSON, answer, choose_form, etag_of
+from livemart.serve.forms import JSON, answer, choose_form, etag_of, is_known
 from livemart.serve.problems import ProblemError
+from livemart.serve.restaurant_bodies import Kind, RestaurantBodies, to_json
 from livemart.serve.serving import serving_of
 
 Window = Annotated[
@@ -74,13 +74,7 @@ async def trend(
     request: Request, caller: CallerOf, restaurant_id: RestaurantId, window: Window = "24h"
 ) -> Response:
     """The course of a window in points of 5 minutes or an hour, and of the same a week before."""
-    choose_form(request, [JSON])
-    require_own(caller, restaurant_id)
-    found = await serving_of(request).answers.trend(restaurant_id, WINDOWS[window])
-    if found is None:
-        raise unknown_restaurant()
-    etag = etag_of(found.published, "trend", restaurant_id, window)
-    return answer(request, found.value, etag)
+    return await _answer(request, caller, restaurant_id, "trend", WINDOWS[window])
 
 
 def require_own(caller: Caller, restaurant_id: str) -> None:
@@ -98,14 +92,16 @@ def unknown_restaurant() -> ProblemError:
     return ProblemError("RESTAURANT_UNKNOWN", "no restaurant of this id is yours to see")
 
 
-async def find_restaurant(request: Request, caller: Caller, restaurant_id: str) -> RestaurantBodies:
-    """Return the bodies of a restaurant that the caller may see.
+async def find_restaurant(
+    request: Request, caller: Caller, restaurant_id: str, *, has_trend: bool = False
+) -> RestaurantBodies:
+    """Return the bodies of a restaurant that the caller may see, that of the trend if it is wanted.
 
     Raises:
         ProblemError: RESTAURANT_UNKNOWN, NOTHING_PUBLISHED.
     """
     require_own(caller, restaurant_id)
-    found = await serving_of(request).answers.restaurant(restaurant_id)
+    found = await serving_of(request).answers.restaurant(restaurant_id, has_trend=has_trend)
     if found is None:
         raise unknown_restaurant()
     return found
@@ -115,6 +111,8 @@ async def _answer(
     request: Request, caller: Caller, restaurant_id: str, kind: Kind, hours: int
 ) -> Response:
     choose_form(request, [JSON])
-    found = await find_restaurant(request, caller, restaurant_id)
+    has_trend = kind == "trend"
+    found = await find_restaurant(request, caller, restaurant_id, has_trend=has_trend)
     etag = etag_of(found.facts.published, kind, restaurant_id, hours)
-    return answer(request, found.get(kind, hours), etag)
+    body = b"" if is_known(request, etag) else found.get(kind, hours)
+    return answer(request, body, etag)

@@ -15,7 +15,6 @@ from starlette.requests import Request
 from livemart.errors import PublishError
 from livemart.publish.served import Published
 from livemart.serve import schemas
-from livemart.serve.answers import to_json, with_server_time
 from livemart.serve.auth import Caller, is_still_allowed
 from livemart.serve.bodies import snapshot_head
 from livemart.serve.change_pages import MOST_RESET, Page, Position, event, read_page
@@ -30,6 +29,7 @@ from livemart.serve.pull import (
     find_restaurant,
     require_own,
 )
+from livemart.serve.restaurant_bodies import to_json, with_server_time
 from livemart.serve.rows import ModelName, find_model
 from livemart.serve.serving import Serving, serving_of
 

@@ -16,12 +16,12 @@ from livemart.publish.reader import SnapshotView
 from livemart.publish.served import Published, ServedModel
 from livemart.publish.values import decimal_size, json_value, parse_value
 from livemart.serve import schemas
-from livemart.serve.answers import to_json
 from livemart.serve.auth import Caller
 from livemart.serve.bodies import snapshot_head, to_text
 from livemart.serve.forms import ARROW, CSV, JSON, answer, choose_form, etag_of, is_known
 from livemart.serve.problems import ProblemError
 from livemart.serve.pull import CallerOf
+from livemart.serve.restaurant_bodies import to_json
 from livemart.serve.serving import serving_of
 
 _MOST_ROWS = 10_000

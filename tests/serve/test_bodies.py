@@ -15,7 +15,8 @@ import pytest
 from livemart.publish.reader import StoreReader
 from livemart.serve import facts, schemas
 from livemart.serve.bodies import metrics_body, state_body, top_dishes_body, trend_body
-from livemart.serve.facts import DISHES, METRICS, TREND
+from livemart.serve.facts import DISHES, METRICS
+from livemart.serve.panes import TREND
 from tests.serve.stores import (
     DISHES as MENU,
 )

@@ -96,13 +96,19 @@ def test_who_saw_a_snapshot_is_never_shown_one_before_it(store_url: str) -> None
             # As rows of a model are read: past all that is kept.
             published = await answers.read_anew(lambda view: view.published)
             after = await answers.restaurant("r1")
-            trend = await answers.trend("r2", 1)
+            trend = await answers.restaurant("r2", has_trend=True)
             still = hub.published
             may_go_on.set()
             hub.close()
             answers.close()
         assert before and after and trend and still
-        found = [before.facts.published, published, after.facts.published, trend.published, still]
+        found = [
+            before.facts.published,
+            published,
+            after.facts.published,
+            trend.facts.published,
+            still,
+        ]
         return [each.snapshot_id for each in found]
 
     with closing(TokenStore(store_url)) as tokens:

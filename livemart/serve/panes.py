@@ -1,0 +1,175 @@
+"""The panes of a restaurant, in memory, and kept current from one snapshot to the next.
+
+A trend is a sum over thousands of panes of which a snapshot changes a few. Which ones, the change
+log says: only those are read again.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate, pairwise
+
+from livemart.publish.packed import Packed
+from livemart.publish.reader import SnapshotView
+from livemart.publish.served import Published
+from livemart.publish.values import decimal_size
+
+TREND = "restaurant_sales_trend"
+# Two weeks: the longest window, and the same one a week before.
+LONGEST = timedelta(hours=336)
+PANE_START = "pane_started_at"
+_OF_PANE = (PANE_START, "order_count", "sales_amount")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+# What changed is read again from one of so many moments on: a query for each.
+_BACK = (timedelta(hours=1), timedelta(hours=24), timedelta(hours=168))
+
+Sum = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Panes:
+    """Panes of one restaurant that start at `since` or later, in order; empty ones are left out.
+
+    `starts`: microseconds since 1970; `sales_amounts`: in units of `10 ** -scale`; `unknown`:
+    starts of panes of which a figure is not known, which is zero here.
+    """
+
+    since: datetime
+    starts: Sequence[int]
+    order_counts: Sequence[int]
+    sales_amounts: Sequence[int]
+    unknown: frozenset[int]
+    scale: int
+
+    def sums(self, start: datetime, step: timedelta, count: int) -> list[Sum | None]:
+        """Return orders and sales of `count` points, None where a part of one is not known.
+
+        Args:
+            start: of the first point; not before `since`.
+            step: how long a point is.
+            count: of points.
+        """
+        begin, width = _micros(start), step // _MICROSECOND
+        edges = [begin + width * index for index in range(count + 1)]
+        first = bisect_left(self.starts, edges[0])
+        places = [bisect_left(self.starts, edge, first) - first for edge in edges]
+        last = first + places[-1]
+        orders = list(accumulate(self.order_counts[first:last], initial=0))
+        sales = list(accumulate(self.sales_amounts[first:last], initial=0))
+        sums: list[Sum | None] = [
+            (orders[high] - orders[low], sales[high] - sales[low]) for low, high in pairwise(places)
+        ]
+        for pane in self.unknown:
+            if edges[0] <= pane < edges[-1]:
+                sums[(pane - begin) // width] = None
+        return sums
+
+    def renewed(self, later: Panes, since: datetime) -> Panes:
+        """Return these panes up to where `later` begins, and `later`, but none before `since`."""
+        first = bisect_left(self.starts, _micros(since))
+        last = bisect_left(self.starts, _micros(later.since), first)
+        unknown = self.unknown.intersection(self.starts[first:last]) if self.unknown else set()
+        return Panes(
+            max(since, self.since),
+            _join(self.starts[first:last], later.starts),
+            _join(self.order_counts[first:last], later.order_counts),
+            _join(self.sales_amounts[first:last], later.sales_amounts),
+            later.unknown | unknown,
+            self.scale,
+        )
+
+
+def read_panes(
+    view: SnapshotView, restaurant_ids: Iterable[str], since: datetime
+) -> dict[str, Panes]:
+    """Return the panes of each restaurant that start at `since` or later; of an unknown one, none.
+
+    Args:
+        view: one snapshot.
+        restaurant_ids: whose panes.
+        since: from when on.
+    """
+    names = frozenset(restaurant_ids)
+    found = view.packed(TREND, _OF_PANE, tenants=names, time=PANE_START, since=since)
+    _, scale = decimal_size(view.models()[TREND].kinds["sales_amount"]) or (0, 0)
+    return {name: _panes_of(found.get(name), since, scale) for name in names}
+
+
+def follow_panes(
+    view: SnapshotView, before: Published, known: Mapping[str, Panes], end: datetime
+) -> dict[str, Panes]:
+    """Return the panes of restaurants as `view` has them, given those of an earlier snapshot.
+
+    Args:
+        view: one snapshot.
+        before: the snapshot that `known` is of.
+        known: panes by restaurant.
+        end: where the windows of `view` end.
+
+    Returns:
+        The same restaurants, each with two weeks of panes or more; none if the store does not know
+        any more what changed since, or they do not reach back far enough.
+    """
+    since = end - LONGEST
+    known = {name: panes for name, panes in known.items() if panes.since <= since}
+    changed = view.changed_since(TREND, PANE_START, before, frozenset(known))
+    if changed is None:
+        return {}
+    found = dict(known)
+    for start, names in _by_reach(changed, end).items():
+        for name, later in read_panes(view, names, start).items():
+            if later.scale != known[name].scale:
+                return {}
+            found[name] = known[name].renewed(later, since)
+    return found
+
+
+def _by_reach(changed: Mapping[str, datetime], end: datetime) -> dict[datetime, list[str]]:
+    """Return which restaurants are read again, by the moment from which on."""
+    found: defaultdict[datetime, list[str]] = defaultdict(list)
+    for name, first in changed.items():
+        start = next((end - back for back in _BACK if end - back <= first), end - LONGEST)
+        found[start].append(name)
+    return found
+
+
+def _panes_of(found: Packed | None, since: datetime, scale: int) -> Panes:
+    rows = zip(*(found[each] for each in _OF_PANE), strict=True) if found else ()
+    # A pane without a start is of no time that is ever asked for.
+    known = sorted(
+        ((pane, orders, sales) for pane, orders, sales in rows if pane is not None),
+        key=lambda row: row[0],
+    )
+    is_known = [orders is not None and sales is not None for _, orders, sales in known]
+    return Panes(
+        since,
+        _compact([pane for pane, _, _ in known]),
+        _compact([row[1] or 0 if is_ else 0 for row, is_ in zip(known, is_known, strict=True)]),
+        _compact([row[2] or 0 if is_ else 0 for row, is_ in zip(known, is_known, strict=True)]),
+        frozenset(row[0] for row, is_ in zip(known, is_known, strict=True) if not is_),
+        scale,
+    )
+
+
+def _compact(numbers: list[int]) -> Sequence[int]:
+    """Return the numbers in eight bytes each, unless one is too large for that."""
+    try:
+        return array("q", numbers)
+    except OverflowError:
+        return numbers
+
+
+def _join(first: Sequence[int], second: Sequence[int]) -> Sequence[int]:
+    if isinstance(first, array) and isinstance(second, array):
+        return first + second
+    return _compact([*first, *second])
+
+
+def _micros(moment: datetime) -> int:
+    return (moment - _EPOCH) // _MICROSECOND

@@ -1,0 +1,62 @@
+"""The bodies about one restaurant at one snapshot, as bytes: made when they are first asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from livemart.serve import bodies
+from livemart.serve.facts import Facts
+from livemart.serve.panes import Panes
+
+Kind = Literal["metrics", "top-dishes", "trend", "state"]
+
+
+@dataclass(slots=True)
+class RestaurantBodies:
+    """The bodies of one restaurant at one snapshot.
+
+    `panes`: two weeks of them, once a trend was asked for.
+    """
+
+    facts: Facts
+    panes: Panes | None = None
+    _encoded: dict[tuple[Kind, int], bytes] = field(default_factory=dict)
+
+    def get(self, kind: Kind, hours: int) -> bytes:
+        """Return a body as JSON; that of `state` lacks the server's time.
+
+        Raises:
+            ValueError: a trend is asked for, and the panes were not read.
+        """
+        found = self._encoded.get((kind, hours))
+        if found is None:
+            found = self._encoded[(kind, hours)] = to_json(_MAKERS[kind](self, hours))
+        return found
+
+
+def _trend_of(known: RestaurantBodies, hours: int) -> bodies.Body:
+    if known.panes is None:
+        raise ValueError(f"{known.facts.restaurant_id}: its panes were not read")
+    return bodies.trend_of(known.facts, known.panes, hours)
+
+
+_MAKERS: Mapping[Kind, Callable[[RestaurantBodies, int], bodies.Body]] = {
+    "metrics": lambda known, hours: bodies.metrics_of(known.facts, hours),
+    "top-dishes": lambda known, hours: bodies.top_dishes_of(known.facts, hours),
+    "trend": _trend_of,
+    "state": lambda known, hours: bodies.state_of(known.facts, hours),
+}
+
+
+def to_json(body: object) -> bytes:
+    """Return JSON without spaces, in UTF-8."""
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def with_server_time(body: bytes, now: datetime) -> bytes:
+    """Return the JSON object `body` with the server's clock as its first member."""
+    return b'{"server_time":"' + str(bodies.to_text(now)).encode() + b'",' + body[1:]

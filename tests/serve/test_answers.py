@@ -1,0 +1,169 @@
+"""While a snapshot is prepared readers have the one before, and they never go back to it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
+from datetime import UTC, datetime, timedelta
+
+from livemart.publish.reader import SnapshotView, StoreReader
+from livemart.serve.answers import Answers
+from livemart.serve.bodies import trend_body
+from livemart.serve.hub import Hub
+from livemart.serve.restaurant_bodies import RestaurantBodies
+from livemart.serve.token_book import TokenBook
+from livemart.serve.tokens import TokenStore
+from tests.serve.stores import NOON, Order, fill_store, make_orders, reference_tables
+
+LATER = NOON + timedelta(minutes=5)
+ORDERS = make_orders(LATER)
+ROUNDS = 3
+
+
+class SlowReader(StoreReader):
+    """Reads when it may, and counts how often."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(StoreReader.open(url)._engine)
+        self.may_read = threading.Event()
+        self.may_read.set()
+        self.reads = 0
+
+    @contextmanager
+    def snapshot(self) -> Iterator[SnapshotView]:
+        self.reads += 1
+        assert self.may_read.wait(30)
+        with super().snapshot() as view:
+            yield view
+
+
+def test_while_a_snapshot_is_prepared_the_one_before_is_answered(store_url: str) -> None:
+    fill_store(store_url, reference_tables(ORDERS, NOON))
+
+    async def read() -> tuple[list[bytes], list[bytes], list[int]]:
+        async with _answering(store_url) as (reader, hub, answers):
+            await answers.restaurant("r1", has_trend=True)
+            await asyncio.to_thread(_publish, store_url, 2)
+            reader.may_read.clear()
+            looking = asyncio.create_task(hub.look())
+            while reader.reads < 2:
+                await asyncio.sleep(0.001)
+            before = await _all_of(answers)
+            reader.may_read.set()
+            await looking
+            counts = [reader.reads]
+            after = await _all_of(answers)
+            return before, after, [*counts, reader.reads]
+
+    before, after, counts = asyncio.run(read())
+
+    assert {json.loads(each)["snapshot_id"] for each in before} == {1}
+    assert {json.loads(each)["snapshot_id"] for each in after} == {2}
+    # What was prepared is not read again, a trend's panes included.
+    assert counts == [2, 2]
+    with closing(StoreReader.open(store_url)) as reader, reader.snapshot() as view:
+        assert [json.loads(each) for each in after[1:]] == [
+            trend_body(view, "r1", hours) for hours in (1, 24, 168)
+        ]
+
+
+def test_who_asks_for_more_while_a_snapshot_is_prepared_takes_all_along(store_url: str) -> None:
+    fill_store(store_url, reference_tables(ORDERS, NOON))
+
+    async def read() -> list[int]:
+        async with _answering(store_url) as (_, _, answers):
+            known = await answers.restaurant("r1")
+            await asyncio.to_thread(_publish, store_url, 2)
+            # Nobody asked for it before, so that it is of the store's newest.
+            other = await answers.restaurant("r2", has_trend=True)
+            again = await answers.restaurant("r1")
+            assert known and other and again
+            return [each.facts.published.snapshot_id for each in (known, other, again)]
+
+    assert asyncio.run(read()) == [1, 2, 2]
+
+
+def test_readers_beside_publications_never_go_back(store_url: str) -> None:
+    fill_store(store_url, reference_tables(ORDERS, NOON))
+
+    async def read() -> list[int]:
+        seen: list[int] = []
+        async with _answering(store_url) as (_, hub, answers):
+            names = ["r1", "r2", "r3"]
+
+            async def ask(number: int) -> None:
+                for turn in range(40):
+                    name = names[(number + turn) % 3]
+                    has_trend = bool(turn % 2)
+                    found = await answers.restaurant(name, has_trend=has_trend)
+                    assert found is not None and _is_one(found, has_trend)
+                    seen.append(found.facts.published.snapshot_id)
+                    await asyncio.sleep(0)
+
+            for snapshot_id in range(2, 2 + ROUNDS):
+                publishing = asyncio.create_task(
+                    asyncio.to_thread(_publish, store_url, snapshot_id)
+                )
+                await asyncio.gather(*(ask(number) for number in range(6)), hub.look())
+                await publishing
+            await hub.look()
+            found = await answers.restaurant("r1")
+            assert found is not None
+            return [*seen, found.facts.published.snapshot_id]
+
+    seen = asyncio.run(read())
+
+    assert seen == sorted(seen)
+    assert seen[-1] == 1 + ROUNDS
+
+
+def test_a_trend_is_made_from_panes_that_were_kept_current(store_url: str) -> None:
+    fill_store(store_url, reference_tables(ORDERS, NOON))
+    late = Order("late", "r1", "c1", NOON - timedelta(hours=170), (("d5", 3),), LATER)
+
+    async def read() -> bytes:
+        async with _answering(store_url) as (_, hub, answers):
+            await answers.restaurant("r1", has_trend=True)
+            await asyncio.to_thread(_publish, store_url, 2, [late])
+            await hub.look()
+            found = await answers.restaurant("r1", has_trend=True)
+            assert found is not None
+            return found.get("trend", 168)
+
+    body = json.loads(asyncio.run(read()))
+
+    with closing(StoreReader.open(store_url)) as reader, reader.snapshot() as view:
+        assert body == trend_body(view, "r1", 168)
+    assert body["snapshot_id"] == 2
+
+
+def _publish(url: str, snapshot_id: int, more: list[Order] | None = None) -> None:
+    tables = reference_tables([*ORDERS, *(more or [])], LATER)
+    fill_store(url, tables, snapshot_id=snapshot_id, as_of=LATER)
+
+
+async def _all_of(answers: Answers) -> list[bytes]:
+    found = await answers.restaurant("r1", has_trend=True)
+    assert found is not None
+    return [found.get("metrics", 24), *(found.get("trend", hours) for hours in (1, 24, 168))]
+
+
+def _is_one(found: RestaurantBodies, has_trend: bool) -> bool:
+    kinds = (found.get("state", 24), *([found.get("trend", 24)] if has_trend else []))
+    return len({json.loads(each)["snapshot_id"] for each in kinds}) == 1
+
+
+@asynccontextmanager
+async def _answering(url: str) -> AsyncIterator[tuple[SlowReader, Hub, Answers]]:
+    with closing(TokenStore(url)) as tokens, closing(SlowReader(url)) as reader:
+        hub = Hub(reader, TokenBook(tokens), now=lambda: datetime.now(UTC))
+        answers = Answers(reader, hub)
+        await hub.look()
+        try:
+            yield reader, hub, answers
+        finally:
+            hub.close()
+            answers.close()
