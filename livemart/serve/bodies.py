@@ -5,6 +5,7 @@ Counts are numbers, money is a decimal string, times are UTC; null is "unknown",
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal
@@ -73,19 +74,26 @@ def trend_body(view: SnapshotView, restaurant_id: str, hours: int) -> Body | Non
 
 def trend_of(facts: Facts, panes: Panes, hours: int) -> Body:
     """Return the trend of a window; `panes` are two weeks of the snapshot of `facts`."""
+    body: Body = json.loads(trend_json(facts, panes, hours))
+    return body
+
+
+def trend_json(facts: Facts, panes: Panes, hours: int) -> str:
+    """Return the trend as JSON: hundreds of points, which are text in a quarter of the time."""
     step = step_of(hours)
     start, count = facts.as_of - timedelta(hours=hours), timedelta(hours=hours) // step
 
-    def points(back: timedelta) -> list[Body]:
+    def points(back: timedelta) -> str:
         first = start - back
-        return _points(panes.sums(first, step, count), first, step, panes.scale, facts)
+        return ",".join(_points(panes.sums(first, step, count), first, step, panes.scale, facts))
 
-    return {
-        **head_of(facts, hours),
-        "step_minutes": step // timedelta(minutes=1),
-        "points": points(timedelta()),
-        "last_week": points(_WEEK),
-    }
+    head = write_json({**head_of(facts, hours), "step_minutes": step // timedelta(minutes=1)})
+    return f'{head[:-1]},"points":[{points(timedelta())}],"last_week":[{points(_WEEK)}]}}'
+
+
+def write_json(body: object) -> str:
+    """Return JSON without spaces."""
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
 
 
 def metrics_of(facts: Facts, hours: int) -> Body:
@@ -107,7 +115,7 @@ def state_of(facts: Facts, hours: int) -> Body:
         **head_of(facts, hours),
         "metrics": _metrics(facts, hours),
         "top_dishes": _dishes(facts, hours),
-        "trend_point": point,
+        "trend_point": json.loads(point),
         "late_corrections": _late_corrections(facts, hours),
     }
 
@@ -202,18 +210,16 @@ def _dishes(facts: Facts, hours: int) -> list[Body]:
 
 def _points(
     sums: Sequence[Sum | None], start: datetime, step: timedelta, scale: int, facts: Facts
-) -> list[Body]:
+) -> list[str]:
+    """Return the points as JSON."""
     starts = _starts(start, step, len(sums))
     # A point that ends before the first order does is of a time that nobody knows of.
     known_from = len(sums) if facts.first_pane is None else (facts.first_pane - start) // step
     return [
-        {"start": text, "order_count": None, "sales_amount": None}
+        f'{{"start":"{text}","order_count":null,"sales_amount":null}}'
         if index < known_from or each is None
-        else {
-            "start": text,
-            "order_count": each[0],
-            "sales_amount": _cents(each[1], scale),
-        }
+        else f'{{"start":"{text}","order_count":{each[0]},'
+        f'"sales_amount":"{_cents(each[1], scale)}"}}'
         for index, (text, each) in enumerate(zip(starts, sums, strict=True))
     ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -34,27 +33,27 @@ class RestaurantBodies:
         """
         found = self._encoded.get((kind, hours))
         if found is None:
-            found = self._encoded[(kind, hours)] = to_json(_MAKERS[kind](self, hours))
+            found = self._encoded[(kind, hours)] = _MAKERS[kind](self, hours).encode()
         return found
 
 
-def _trend_of(known: RestaurantBodies, hours: int) -> bodies.Body:
+def _trend_of(known: RestaurantBodies, hours: int) -> str:
     if known.panes is None:
         raise ValueError(f"{known.facts.restaurant_id}: its panes were not read")
-    return bodies.trend_of(known.facts, known.panes, hours)
+    return bodies.trend_json(known.facts, known.panes, hours)
 
 
-_MAKERS: Mapping[Kind, Callable[[RestaurantBodies, int], bodies.Body]] = {
-    "metrics": lambda known, hours: bodies.metrics_of(known.facts, hours),
-    "top-dishes": lambda known, hours: bodies.top_dishes_of(known.facts, hours),
+_MAKERS: Mapping[Kind, Callable[[RestaurantBodies, int], str]] = {
+    "metrics": lambda known, hours: bodies.write_json(bodies.metrics_of(known.facts, hours)),
+    "top-dishes": lambda known, hours: bodies.write_json(bodies.top_dishes_of(known.facts, hours)),
     "trend": _trend_of,
-    "state": lambda known, hours: bodies.state_of(known.facts, hours),
+    "state": lambda known, hours: bodies.write_json(bodies.state_of(known.facts, hours)),
 }
 
 
 def to_json(body: object) -> bytes:
     """Return JSON without spaces, in UTF-8."""
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    return bodies.write_json(body).encode()
 
 
 def with_server_time(body: bytes, now: datetime) -> bytes:

@@ -13,7 +13,7 @@ from livemart.publish.reader import SnapshotView, StoreReader
 from livemart.serve.answers import Answers
 from livemart.serve.bodies import trend_body
 from livemart.serve.hub import Hub
-from livemart.serve.restaurant_bodies import RestaurantBodies
+from livemart.serve.restaurant_bodies import RestaurantBodies, to_json
 from livemart.serve.token_book import TokenBook
 from livemart.serve.tokens import TokenStore
 from tests.serve.stores import NOON, Order, fill_store, make_orders, reference_tables
@@ -133,8 +133,10 @@ def test_a_trend_is_made_from_panes_that_were_kept_current(store_url: str) -> No
             assert found is not None
             return found.get("trend", 168)
 
-    body = json.loads(asyncio.run(read()))
+    text = asyncio.run(read())
 
+    body = json.loads(text)
+    assert text == to_json(body)
     with closing(StoreReader.open(store_url)) as reader, reader.snapshot() as view:
         assert body == trend_body(view, "r1", 168)
     assert body["snapshot_id"] == 2
