@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
+from anyio import from_thread
 from fastapi import APIRouter, Form
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
@@ -105,6 +106,8 @@ def _restaurant_page(request: Request, restaurant_id: str, window: str = _FIRST_
             panes = read_panes(view, (restaurant_id,), facts.as_of - LONGEST)
             trend = trend_of(facts, panes[restaurant_id], hours)
             restaurants = restaurants_of(view, caller.tenants)
+        # What its script asks for next must not be of the snapshot before.
+        from_thread.run_sync(serving.hub.observe, view.published)
     except (ProblemError, PublishError) as error:
         if _wants_json(request):
             raise

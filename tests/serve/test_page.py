@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import threading
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from http.cookies import SimpleCookie
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -214,3 +217,24 @@ def test_before_the_first_snapshot_the_page_waits(tmp_path_factory: pytest.TempP
         assert answer.status_code == 503
         assert answer.headers["retry-after"]
         assert "NOTHING_PUBLISHED" in answer.text
+
+
+def test_who_saw_the_page_of_a_snapshot_is_told_nothing_of_the_one_before(tmp_path: Path) -> None:
+    may_go_on = threading.Event()
+
+    async def prepare(topics: object) -> None:
+        while not may_go_on.is_set():
+            await asyncio.sleep(0.01)
+
+    with site(tmp_path, page=True) as here:
+        fill_store(here.url, reference_tables())
+        here.until(lambda: here.shows(1))
+        here.client.get("/v1/restaurants/r1/metrics")
+        here.serving.hub.prepare = prepare
+        fill_store(here.url, reference_tables(), snapshot_id=2)
+
+        page = here.client.get("/r/r1", headers={"Accept": JSON}).json()
+        metrics = here.client.get("/v1/restaurants/r1/metrics").json()
+        may_go_on.set()
+
+    assert page["state"]["snapshot_id"] == metrics["snapshot_id"] == 2
