@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
 from tests.e2e.raw_orders import RawOrders
-from tests.e2e.site import DESKTOP, EVERY, Site, Visit, is_ci, open_visit, published_site
+from tests.e2e.site import DESKTOP, EVERY, Site, Visit, is_ci, make_site, open_visit, published_site
 
 _FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -75,9 +75,13 @@ def open_site(tmp_path: Path) -> Iterator[OpenSite]:
     with ExitStack() as stack:
         numbers = count()
 
-        def start(*, every: timedelta = EVERY, raw: RawOrders | None = None) -> Site:
+        def start(
+            *, every: timedelta = EVERY, raw: RawOrders | None = None, is_published: bool = True
+        ) -> Site:
             folder = tmp_path / f"site{next(numbers)}"
-            site = published_site(folder, every=every, raw=raw)
+            site = make_site(folder, every=every, raw=raw)
+            if is_published:
+                site.publish()
             return stack.enter_context(site.running())
 
         yield start

@@ -128,9 +128,14 @@ class Site:
             self._process = None
 
 
-def published_site(folder: Path, *, every: timedelta = EVERY, raw: RawOrders | None = None) -> Site:
-    """Return a site with one snapshot, of two weeks of orders unless others are given."""
-    site = Site(folder, raw or RawOrders.of_two_weeks(datetime.now(UTC)), every=every)
+def make_site(folder: Path, *, every: timedelta = EVERY, raw: RawOrders | None = None) -> Site:
+    """Return a site without a snapshot, for two weeks of orders unless others are given."""
+    return Site(folder, raw or RawOrders.of_two_weeks(datetime.now(UTC)), every=every)
+
+
+def published_site(folder: Path, *, every: timedelta = EVERY) -> Site:
+    """Return a site with one snapshot."""
+    site = make_site(folder, every=every)
     site.publish()
     return site
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from tests.e2e import accessibility
-from tests.e2e.conftest import OpenVisit
-from tests.e2e.raw_orders import AZUL, NEW, QUIET, RESTAURANTS, RawOrders
-from tests.e2e.site import DESKTOP, EVERY, PHONE, Site, Visit, published_site, refuse_with
+from tests.e2e.conftest import OpenSite, OpenVisit
+from tests.e2e.raw_orders import AZUL, NEW, QUIET, RESTAURANTS
+from tests.e2e.site import DESKTOP, PHONE, Site, Visit, published_site, refuse_with
 from tests.serve.stores import PANE
 
 _OFFLINE = re.compile("ERR_INTERNET_DISCONNECTED|ERR_FAILED|ERR_NETWORK_CHANGED")
@@ -192,17 +191,17 @@ def test_not_found(site: Site, visit: OpenVisit) -> None:
     _examine(opened, "not-found")
 
 
-def test_nothing_published(tmp_path: Path, visit: OpenVisit) -> None:
-    with Site(tmp_path, RawOrders.of_two_weeks(datetime.now(UTC)), every=EVERY).running() as site:
-        opened = visit(site, before=accessibility.bring_axe)
-        opened.expected = _REFUSED
-        opened.go("/")
-        assert "NOTHING_PUBLISHED" in opened.page.locator("main").inner_text()
-        _examine(opened, "nothing-published")
+def test_nothing_published(open_site: OpenSite, visit: OpenVisit) -> None:
+    site = open_site(is_published=False)
+    opened = visit(site, before=accessibility.bring_axe)
+    opened.expected = _REFUSED
+    opened.go("/")
+    assert "NOTHING_PUBLISHED" in opened.page.locator("main").inner_text()
+    _examine(opened, "nothing-published")
 
-        site.publish()
-        opened.page.get_by_role("link", name="Try again").click()
-        opened.wait_live()
+    site.publish()
+    opened.page.get_by_role("link", name="Try again").click()
+    opened.wait_live()
 
 
 def test_the_chart_reads_out_the_point_under_the_hand(site: Site, visit: OpenVisit) -> None:
