@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from decimal import Context, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -193,6 +193,10 @@ def _metrics(facts: Facts, hours: int) -> Body:
     }
 
 
+def _share(part: Decimal, whole: Decimal) -> Decimal:
+    return (part / whole).quantize(_SHARE, rounding=ROUND_HALF_UP)
+
+
 def _dishes(facts: Facts, hours: int) -> list[Body]:
     sales = facts.metrics[hours]["sales_amount"]
     return [
@@ -202,7 +206,7 @@ def _dishes(facts: Facts, hours: int) -> list[Body]:
             "name": row["dish_name"],
             "quantity_sold": row["quantity_sold"],
             "sales_amount": money(row["sales_amount"]),
-            "share": money((row["sales_amount"] / sales).quantize(_SHARE)) if sales else None,
+            "share": money(_share(row["sales_amount"], sales)) if sales else None,
         }
         for row in facts.dishes.get(hours, ())
     ]

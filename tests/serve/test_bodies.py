@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -92,7 +92,8 @@ def test_the_top_dishes_are_the_dishes_sold_most(
         amount = MENU[dish["dish_id"]][1] * sold[dish["dish_id"]]
         assert dish["quantity_sold"] == sold[dish["dish_id"]]
         assert dish["sales_amount"] == format(amount, "f")
-        assert abs(Decimal(dish["share"]) - amount / total) <= Decimal("0.00005")
+        share = (amount / total).quantize(Decimal("0.0001"), ROUND_HALF_UP)
+        assert dish["share"] == format(share, "f")
     schemas.TopDishes.model_validate(body)
 
 
