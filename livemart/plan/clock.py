@@ -60,30 +60,16 @@ def bounds_of(condition: Expr) -> list[ClockBound] | None:
         left, right = bounds_of(condition.left), bounds_of(condition.right)
         return None if left is None or right is None else left + right
     if isinstance(condition, exp.Between):
-        value = condition.this
-        low = _bound(value, condition.args["low"], has_lower_end=True, is_greater=True)
-        high = _bound(value, condition.args["high"], has_lower_end=False, is_greater=False)
+        low = _bound(condition.this, exp.GTE, condition.args["low"])
+        high = _bound(condition.this, exp.LTE, condition.args["high"])
         return None if low is None or high is None else low + high
     if isinstance(condition, _COMPARISONS):
-        # time >= threshold, or threshold > time.
-        is_written_so = isinstance(condition, exp.GTE | exp.LT)
-        is_turned = bool(clock_values(condition.left))
-        return _bound(
-            condition.left,
-            condition.right,
-            has_lower_end=is_written_so != is_turned,
-            is_greater=isinstance(condition, exp.GT | exp.GTE),
-        )
+        return _bound(condition.left, type(condition), condition.right)
     return None if clock_values(condition) else []
 
 
-def _bound(
-    left: Expr, right: Expr, *, has_lower_end: bool, is_greater: bool
-) -> list[ClockBound] | None:
-    """Return the bound of `left <op> right`; [] if neither side reads the clock.
-
-    `is_greater`: the operator is `>` or `>=`.
-    """
+def _bound(left: Expr, comparison: type[Expr], right: Expr) -> list[ClockBound] | None:
+    """Return the bound of `left <comparison> right`; [] if neither side reads the clock."""
     on_left, on_right = clock_values(left), clock_values(right)
     if not on_left and not on_right:
         return []
@@ -101,7 +87,10 @@ def _bound(
     if len({(value.meta["occurrence"], value.meta["name"]) for value in on_right}) > 1:
         return None
     occurrence, name = int(marker.meta["occurrence"]), str(marker.meta["name"])
-    return [ClockBound(occurrence, name, left, right, has_lower_end, is_greater != is_turned)]
+    # time >= threshold or time < threshold; turned, threshold > time or threshold <= time.
+    has_lower_end = (comparison in (exp.GTE, exp.LT)) != is_turned
+    is_lower = (comparison in (exp.GT, exp.GTE)) != is_turned
+    return [ClockBound(occurrence, name, left, right, has_lower_end, is_lower)]
 
 
 def evaluate(threshold: str, value: datetime) -> datetime | None:

@@ -43,6 +43,25 @@ def test_a_row_is_in_the_slice_exactly_if_it_enters_or_leaves(sign: str, is_turn
         assert is_moved == in_slice
 
 
+@pytest.mark.parametrize("sign", list(_OPERATORS))
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_a_window_lies_on_the_side_of_the_threshold_that_the_condition_says(
+    sign: str, is_turned: bool
+) -> None:
+    (bound,) = bounds(f"clock {sign} at" if is_turned else f"at {sign} clock")
+
+    is_after = _OPERATORS[sign](0, 1) if is_turned else _OPERATORS[sign](1, 0)
+    assert bound.is_lower == is_after
+
+
+def test_a_clock_between_two_times_enters_with_the_first_and_leaves_with_the_second() -> None:
+    first, last = bounds("clock between at and until")
+
+    # at <= clock: of a move from 1 to 3, at 3 enters and 1 was in before; until >= clock: 1 leaves.
+    assert (first.has_lower_end, first.is_lower) == (False, False)
+    assert (last.has_lower_end, last.is_lower) == (True, True)
+
+
 def test_between_includes_both_of_its_own_ends() -> None:
     low, high = bounds("at between clock - interval 1 hour and clock")
 
