@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from livemart.engine.model_run import ModelRun, stored_field
 from livemart.engine.row_filter import (
+    EVER,
     EVERY_ROW,
     NO_ROW,
     Condition,
@@ -15,9 +16,6 @@ from livemart.engine.row_filter import (
 )
 from livemart.engine.tables import WEIGHT
 from livemart.plan.slices import Slice, Windows
-
-# No stored time lies farther from 1970, in microseconds.
-_EVER = 4_000_000_000_000_000_000
 
 
 def touched_rows(run: ModelRun, occurrence: int) -> pa.Table:
@@ -70,7 +68,7 @@ def rows_in_windows(run: ModelRun, occurrence: int, windows: Windows) -> RowFilt
             if before is None or after is None:
                 continue
             low, high = sorted((micros(before) or 0, micros(after) or 0))
-            low, high = (low, _EVER) if item.is_lower else (-_EVER, high)
+            low, high = (low, EVER) if item.is_lower else (-EVER, high)
             condition = _within(run, item, low, high)
             if condition is not None:
                 conditions.append(condition)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from livemart.engine.batch_views import BatchViews
 from livemart.engine.context import BatchContext
 from livemart.engine.row_filter import (
+    DAY,
     EVERY_ROW,
     Condition,
     RowFilter,
@@ -221,7 +222,7 @@ class ModelRun:
         if low is None or high is None:
             return None
         # A date stands for all of its day.
-        margin = max(margin, 86_400_000_000 if pa.types.is_date(found.type) else 0)
+        margin = max(margin, DAY if pa.types.is_date(found.type) else 0)
         return time_condition(
             field_.name,
             field_.type,

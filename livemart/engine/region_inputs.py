@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from livemart.engine.bags import is_member, one_array
 from livemart.engine.region_rows import micros_of
+from livemart.engine.row_filter import DAY, is_time, narrows
 from livemart.plan.monotone import base_time
 from livemart.plan.relation import Restriction
-
-_DAY = 86_400_000_000
 
 
 def needed_rows(
@@ -30,8 +30,11 @@ def needed_rows(
     """
     needed = np.zeros(rows.num_rows, dtype=bool)
     for restriction in restrictions:
+        if restriction.time is not None:
+            # An interval is the filter's.
+            return rows
         own, asked = _compared(restriction, affected, rows)
-        if len(own) < 2 or restriction.time is not None:
+        if len(own) < 2:
             # The filter has asked that much.
             return rows
         needed |= is_member(own, asked)
@@ -52,31 +55,24 @@ def _compared(
             continue
         name, margin = stored[base[0].lower()], base[1]
         found, wanted = one_array(rows.column(name)), one_array(affected.column(f"w{index}"))
-        if margin == 0 and found.type == wanted.type and _is_exact(found.type):
+        if margin == 0 and found.type == wanted.type and narrows(found.type):
             own.append(found)
             asked.append(wanted)
-        elif pa.types.is_timestamp(found.type) and _is_time(wanted.type) and not wanted.null_count:
-            margin = max(margin, _DAY if pa.types.is_date(wanted.type) else 1)
+        elif pa.types.is_timestamp(found.type) and is_time(wanted.type) and not wanted.null_count:
+            margin = max(margin, DAY if pa.types.is_date(wanted.type) else 1)
             times.append((margin, name, wanted))
     if not times:
         return own, asked
     margin, name, wanted = min(times, key=lambda one: one[0])
     # As far off as the margin is the next bucket at most.
-    near = [_buckets(wanted, margin, step) for step in (-1, 0, 1)]
-    own.append(_buckets(rows.column(name), margin, 0))
+    buckets = _buckets(wanted, margin)
+    near = [pc.add(buckets, step) for step in (-1, 0, 1)]
+    own.append(_buckets(rows.column(name), margin))
     asked = [pa.concat_arrays([each] * len(near)) for each in asked]
     return own, [*asked, pa.concat_arrays(near)]
 
 
-def _buckets(column: pa.Array | pa.ChunkedArray, width: int, step: int) -> pa.Array:
+def _buckets(column: pa.Array | pa.ChunkedArray, width: int) -> pa.Array:
     """Return the number of each time's bucket; NULL has none that is asked for."""
     times, is_null = micros_of(column)
-    return pa.array(times // width + step, mask=is_null)
-
-
-def _is_exact(kind: pa.DataType) -> bool:
-    return not (pa.types.is_floating(kind) or pa.types.is_nested(kind))
-
-
-def _is_time(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind) or pa.types.is_date32(kind))
+    return pa.array(times // width, mask=is_null)

@@ -13,7 +13,7 @@ from livemart.engine.differences import counted_difference, quoted, typed_column
 from livemart.engine.model_run import FallBack, ModelRun, stored_field
 from livemart.engine.region_inputs import needed_rows
 from livemart.engine.region_rows import is_comparable, lies_in
-from livemart.engine.row_filter import RowFilter, instant, micros
+from livemart.engine.row_filter import EVER, RowFilter, instant, micros
 from livemart.plan.planner import Region
 from livemart.plan.reasons import Reason
 from livemart.plan.relation import Restriction, column
@@ -27,7 +27,6 @@ _MOST_REGION_ROWS = 1_000_000
 _MOST_ISLANDS = 8
 # So many rows cost Spark less than it costs to leave some of them out.
 _FEW_ROWS = 2_000
-_ALWAYS = 4_000_000_000_000_000_000
 
 
 def refresh_region(run: ModelRun) -> pa.Table | None:
@@ -222,7 +221,7 @@ def _islands(points: pa.Table, keys: int, before: int, after: int) -> pa.Table:
             whole.add(key)
         else:
             found.setdefault(key, []).append((at - after, at + before))
-    rows: list[tuple[object, ...]] = [(*key, -_ALWAYS, _ALWAYS, True) for key in whole]
+    rows: list[tuple[object, ...]] = [(*key, -EVER, EVER, True) for key in whole]
     for key, intervals in found.items():
         if key in whole:
             continue

@@ -9,9 +9,8 @@ import pyarrow.compute as pc
 
 from livemart.engine.bags import as_numpy, one_array, row_codes
 from livemart.engine.model_run import stored_field
+from livemart.engine.row_filter import DAY, is_time
 from livemart.plan.planner import Region
-
-_DAY = 86_400_000_000
 
 
 def is_comparable(region: Region, affected: pa.Table, schema: pa.Schema) -> bool:
@@ -23,8 +22,7 @@ def is_comparable(region: Region, affected: pa.Table, schema: pa.Schema) -> bool
             return False
     if region.time is None:
         return bool(region.keys)
-    kind = stored_field(schema, region.time).type
-    return bool(pa.types.is_timestamp(kind) or pa.types.is_date32(kind))
+    return is_time(stored_field(schema, region.time).type)
 
 
 def lies_in(region: Region, affected: pa.Table, rows: pa.Table) -> pa.Array:
@@ -70,6 +68,6 @@ def micros_of(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArr
     is_null = as_numpy(array.is_null())
     if pa.types.is_date32(array.type):
         days = as_numpy(pc.fill_null(array.cast(pa.int32()).cast(pa.int64()), 0))
-        return days * _DAY, is_null
+        return days * DAY, is_null
     moments = array.cast(pa.timestamp("us", tz=array.type.tz)).cast(pa.int64())
     return as_numpy(pc.fill_null(moments, 0)), is_null

@@ -17,6 +17,9 @@ import pyarrow.dataset as pds
 _MOST_VALUES = 20_000
 _MOST_LITERALS = 500
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# In microseconds. No stored time lies farther from 1970 than EVER.
+DAY = 86_400_000_000
+EVER = 4_000_000_000_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +119,7 @@ def values_condition(
     array = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], kind)
-    if pa.types.is_nested(kind) or pa.types.is_floating(kind):
-        # NaN and -0.0 compare differently in Arrow and in SQL: such a key does not narrow.
+    if not narrows(kind):
         return None
     if _is_text(kind) != _is_text(array.type) and not pa.types.is_null(array.type):
         # Spark reads the text as the other type: '7', '07' and ' 7' are one number.
@@ -149,6 +151,16 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
+def narrows(kind: pa.DataType) -> bool:
+    """Return False where NaN and -0.0 compare differently in Arrow and in SQL."""
+    return not (pa.types.is_nested(kind) or pa.types.is_floating(kind))
+
+
+def is_time(kind: pa.DataType) -> bool:
+    """Return True for timestamps and dates."""
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date32(kind))
+
+
 def time_condition(
     name: str, kind: pa.DataType, low: int, high: int, *, has_null: bool
 ) -> Condition | None:
@@ -165,7 +177,7 @@ def micros(value: object) -> int | None:
         aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
         return (aware - _EPOCH) // timedelta(microseconds=1)
     if isinstance(value, date):
-        return (value - _EPOCH.date()).days * 86_400_000_000
+        return (value - _EPOCH.date()).days * DAY
     return None
 
 

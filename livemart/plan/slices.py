@@ -61,10 +61,10 @@ def windows_of(top: Relation) -> Mapping[int, Windows]:
     filter is left out.
     """
     found: dict[int, dict[tuple[Slice, ...], None]] = {}
-    seen: set[tuple[int, tuple[str, ...]]] = set()
+    seen: set[tuple[int, tuple[tuple[int, str], ...]]] = set()
 
     def descend(relation: Relation, bounds: tuple[tuple[ClockBound, Expr], ...]) -> None:
-        place = (id(relation), tuple(f"{bound}{sql_of(time)}" for bound, time in bounds))
+        place = (id(relation), tuple((id(bound), sql_of(time)) for bound, time in bounds))
         if place in seen:
             return
         seen.add(place)
