@@ -66,10 +66,13 @@ def trend_body(view: SnapshotView, restaurant_id: str, hours: int) -> Body | Non
     restaurant's first order, null.
     """
     facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
-    if facts is None:
-        return None
-    panes = read_panes(view, (restaurant_id,), facts.as_of - LONGEST)
-    return trend_of(facts, panes[restaurant_id], hours)
+    return None if facts is None else read_trend(view, facts, hours)
+
+
+def read_trend(view: SnapshotView, facts: Facts, hours: int) -> Body:
+    """Return the trend of a window; `facts` and `view` are of one snapshot."""
+    panes = read_panes(view, (facts.restaurant_id,), facts.as_of - LONGEST)
+    return trend_of(facts, panes[facts.restaurant_id], hours)
 
 
 def trend_of(facts: Facts, panes: Panes, hours: int) -> Body:

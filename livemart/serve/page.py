@@ -21,11 +21,10 @@ from starlette.staticfiles import StaticFiles
 
 from livemart.errors import PublishError
 from livemart.serve import auth
-from livemart.serve.bodies import restaurants_of, state_of, to_text, trend_of
+from livemart.serve.bodies import read_trend, restaurants_of, state_of, to_text
 from livemart.serve.facts import WINDOWS, read_facts
 from livemart.serve.page_text import DASH
 from livemart.serve.page_view import build_view
-from livemart.serve.panes import LONGEST, read_panes
 from livemart.serve.problems import ProblemError, problem_of
 from livemart.serve.serving import serving_of
 
@@ -103,8 +102,7 @@ def _restaurant_page(request: Request, restaurant_id: str, window: str = _FIRST_
             if facts is None:
                 raise _unknown()
             state = {**state_of(facts, hours), "server_time": to_text(serving.now())}
-            panes = read_panes(view, (restaurant_id,), facts.as_of - LONGEST)
-            trend = trend_of(facts, panes[restaurant_id], hours)
+            trend = read_trend(view, facts, hours)
             restaurants = restaurants_of(view, caller.tenants)
         # What its script asks for next must not be of the snapshot before.
         from_thread.run_sync(serving.hub.observe, view.published)

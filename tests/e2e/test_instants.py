@@ -18,10 +18,9 @@ import pytest
 
 from livemart.publish.reader import StoreReader
 from livemart.serve import page
-from livemart.serve.bodies import state_of, to_text, trend_of
+from livemart.serve.bodies import read_trend, state_of, to_text
 from livemart.serve.facts import read_facts
 from livemart.serve.page_view import PageView, build_view
-from livemart.serve.panes import LONGEST, read_panes
 from tests.conftest import IS_NIGHTLY
 from tests.e2e.conftest import OpenVisit
 from tests.e2e.oracle import Oracle
@@ -81,13 +80,10 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> list[Shown]:
 def _read(url: str, now: datetime) -> Iterator[Shown]:
     reader = StoreReader.open(url)
     with reader.snapshot() as view:
-        found = read_facts(view, list(RESTAURANTS))
-        as_of = next(iter(found.values())).as_of
-        panes = read_panes(view, found, as_of - LONGEST)
-        for restaurant_id, facts in found.items():
+        for restaurant_id, facts in read_facts(view, list(RESTAURANTS)).items():
             for hours in (1, 24, 168):
                 state = {**state_of(facts, hours), "server_time": to_text(now + _AGE)}
-                trend = trend_of(facts, panes[restaurant_id], hours)
+                trend = read_trend(view, facts, hours)
                 built = build_view(state, trend, interval=_INTERVAL)
                 yield Shown(f"{now} {restaurant_id} {hours} h", state, trend, built)
     reader.close()
