@@ -79,8 +79,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--batch", type=int, default=1_000, help="orders of a batch")
     parser.add_argument("--warm-up", type=int, default=10, help="batches before it counts")
     parser.add_argument("--batches", type=int, default=20, help="batches that count")
-    parser.add_argument("--folder", type=Path, help="where to work (10 GB); made and removed")
+    parser.add_argument("--folder", type=Path, help="where to work (10 GB)")
     given = parser.parse_args(arguments)
+    if given.folder is not None:
+        given.folder.mkdir(parents=True, exist_ok=True)
     scales = []
     for orders in (given.small, given.large):
         with tempfile.TemporaryDirectory(prefix="livemart-bench-", dir=given.folder) as folder:

@@ -117,6 +117,56 @@ def is_member(
     return mask
 
 
+def without(rows: pa.Table, gone: pa.Table) -> pa.Table:
+    """Return a bag of rows less another one.
+
+    Args:
+        rows: each as often as it is there.
+        gone: the same columns; what is not in `rows` takes nothing away.
+    """
+    if not rows.num_columns:
+        raise ValueError("rows without columns have no identity")
+    if not rows.num_rows or not gone.num_rows:
+        return rows
+    likely = np.flatnonzero(is_member(rows.columns, gone.columns))
+    if not len(likely):
+        return rows
+    both = pa.concat_tables([rows.take(pa.array(likely)), gone]).combine_chunks()
+    codes = row_codes(both.columns, both.num_rows)
+    own, others = codes[: len(likely)], codes[len(likely) :]
+    order = np.argsort(own, kind="stable")
+    place = np.arange(len(own)) - np.searchsorted(own[order], own[order], "left")
+    others = np.sort(others)
+    count = np.searchsorted(others, own[order], "right") - np.searchsorted(others, own[order])
+    kept = np.ones(rows.num_rows, dtype=bool)
+    kept[likely[order[place < count]]] = False
+    return rows.filter(pa.array(kept)).combine_chunks()
+
+
+def matching_rows(
+    distinct: Sequence[pa.Array], rows: Sequence[pa.Array]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return, for each row of `rows`, the place of its equal in `distinct`, and if it has one.
+
+    Args:
+        distinct: columns of rows of which no two are equal; at least one column and one row.
+        rows: the same columns, same types.
+
+    Returns:
+        The place of a row without an equal is any.
+    """
+    size = len(distinct[0])
+    stacked = [
+        pa.concat_arrays([one_array(asked), one_array(own)])
+        for asked, own in zip(distinct, rows, strict=True)
+    ]
+    codes = row_codes(stacked, len(stacked[0]))
+    order = np.argsort(codes[:size])
+    place = np.searchsorted(codes[:size][order], codes[size:])
+    found = order[np.minimum(place, size - 1)]
+    return found, codes[:size][found] == codes[size:]
+
+
 def repeated(rows: pa.Table, counts: pa.Array | pa.ChunkedArray) -> pa.Table:
     """Return each row as often as its count (bigint, not NULL) says, one chunk a column."""
     times = as_numpy(one_array(counts))

@@ -80,13 +80,44 @@ def from_whole(values: Whole, kind: pa.DataType, is_null: npt.NDArray[np.bool_])
 
 def add_by_group(values: Whole, group: npt.NDArray[np.int64], size: int) -> Whole:
     """Return the sum of each group 0 .. size-1."""
-    if values.dtype != object and len(values):
-        largest = max(abs(int(values.max())), abs(int(values.min())))
-        if largest * len(values) >= _HALF:
-            values = values.astype(object)
+    values = _with_room(values)
     sums: Whole = np.zeros(size, dtype=values.dtype)
     np.add.at(sums, group, values)
     return sums
+
+
+def totals_so_far(values: Whole) -> Whole:
+    """Return the sum of each value and all before it."""
+    summed: Whole = np.cumsum(_with_room(values))
+    return summed
+
+
+def at_scale(values: Whole, kind: pa.DataType, scale: int) -> Whole:
+    """Return what `to_whole` reads of a column of type `kind`, as counts of a digit not larger.
+
+    Args:
+        values: integers, or counts of the last digit of `kind`.
+        kind: integer or decimal.
+        scale: digits after the point; at least those of `kind`.
+    """
+    factor = 10 ** (scale - (kind.scale if pa.types.is_decimal(kind) else 0))
+    if factor == 1:
+        return values
+    if values.dtype != object and len(values) and _largest(values) * factor >= _HALF:
+        values = values.astype(object)
+    scaled: Whole = values * factor
+    return scaled
+
+
+def _with_room(values: Whole) -> Whole:
+    """Return values of which any that are added up fit."""
+    if values.dtype != object and len(values) and _largest(values) * len(values) >= _HALF:
+        return values.astype(object)
+    return values
+
+
+def _largest(values: Whole) -> int:
+    return max(abs(int(values.max())), abs(int(values.min())))
 
 
 def _is_moderate(values: Whole) -> bool:

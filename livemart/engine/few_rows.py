@@ -26,6 +26,8 @@ _SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.leafNodeDefaultParallelism": "1",
+    # From the 129th group on, sketches would be made by sorting instead of by hashing.
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "10000",
 }
 _CLONES: WeakKeyDictionary[SparkSession, SparkSession] = WeakKeyDictionary()
 _LOCK = Lock()

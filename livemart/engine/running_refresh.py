@@ -9,18 +9,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.engine.bags import difference, one_array, row_codes
+from livemart.engine.bags import difference, matching_rows, one_array, row_codes
 from livemart.engine.differences import quoted, typed_columns
 from livemart.engine.model_run import ModelRun, stored_field
 from livemart.engine.row_filter import Condition, RowFilter, time_condition, values_condition
+from livemart.engine.running_totals import DoubtfulTotal, Starts, running_rows
 from livemart.engine.tables import WEIGHT
-from livemart.plan.running import Running
+from livemart.plan.running import Plain, Running
 
 _HOUR = 3_600_000_000
 # How far back the last row before a change is looked for; keys without one start from their frames.
 _LOOK_BACK = 6 * _HOUR
 
 _Micros = npt.NDArray[np.int64]
+_Keys = tuple[pa.Array, ...]
 
 
 class NotRunning(Exception):
@@ -31,7 +33,7 @@ class NotRunning(Exception):
 class _Group:
     """Changed keys that are read together: `low` to `high` is where their rows may differ."""
 
-    keys: pa.Table
+    keys: _Keys
     low: _Micros
     high: _Micros
 
@@ -43,7 +45,7 @@ def refresh_running(run: ModelRun) -> pa.Table | None:
         Columns of the model plus `_old_count` and `_new_count`; None if nothing changed.
 
     Raises:
-        NotRunning: a time is NULL, or a sum is or may have become NULL, or is not exact.
+        NotRunning: a time is NULL, or a sum is not exact, was NULL, or may have become NULL.
     """
     running = run.plan.running
     assert running is not None
@@ -51,56 +53,45 @@ def refresh_running(run: ModelRun) -> pa.Table | None:
     if images.num_rows == 0:
         return None
     _require_exact(run, running)
-    longest = max(total.before for total in running.totals)
-    groups = _groups(images, running, longest)
-    starts: list[pa.Table] = []
-    stored: list[pa.Table] = []
-    wanted: list[tuple[Condition, ...]] = []
-    for group in groups:
+    schema = run.stored_schema
+    changes: list[pa.Table] = []
+    for group in _groups(images, running):
         own = _stored_rows(run, running, group)
-        start, kept = _starts(run, running, group, own, longest)
+        starts, kept = _starts(running, group, own)
         newest = max(
             _largest(images, running.time[1]), _largest(own, running.time[0], int(group.low.min()))
         )
-        wanted.extend(_wanted(run, running, start, newest, longest))
-        starts.append(start)
-        stored.append(kept)
-    start = pa.concat_tables(starts).combine_chunks()
-    rows = run.views.read(
-        run.relation_of(running.occurrence),
-        run.version_of(running.occurrence, "new"),
-        RowFilter(tuple(wanted)),
-        run.columns_of(running.occurrence),
-    )
-    for total in running.totals:
-        if total.argument is not None and _column(rows, total.argument).null_count:
-            raise NotRunning
-    part = _part(run, running, rows, start)
-    schema = run.stored_schema
-    kept = pa.concat_tables(stored).combine_chunks().select(schema.names)
-    return difference(part.select(schema.names).cast(schema), kept.cast(schema))
+        rows = run.views.read(
+            run.relation_of(running.occurrence),
+            run.version_of(running.occurrence, "new"),
+            RowFilter(tuple(_wanted(run, running, starts, newest))),
+            run.columns_of(running.occurrence),
+        )
+        part = _part(run, running, rows, starts)
+        changes.append(difference(part, kept.select(schema.names).cast(schema)))
+    return pa.concat_tables(changes).combine_chunks()
 
 
-def _groups(images: pa.Table, running: Running, longest: int) -> list[_Group]:
+def _groups(images: pa.Table, running: Running) -> list[_Group]:
     """Split the changed keys into those that changed at the newest times and all others.
 
     One key that changed long ago would otherwise make every key's frames be read from there on.
     """
     times = _micros(_column(images, running.time[1]))
-    keys = pa.table(
-        [_column(images, name) for _, name in running.keys],
-        names=[f"k{index}" for index in range(len(running.keys))],
-    )
-    codes = row_codes(keys.columns, keys.num_rows)
+    keys = _keys_of(images, [name for _, name in running.keys])
+    codes = row_codes(keys, images.num_rows)
     _, first, group = np.unique(codes, return_index=True, return_inverse=True)
     low = np.full(len(first), np.iinfo(np.int64).max)
     high = np.full(len(first), np.iinfo(np.int64).min)
     np.minimum.at(low, group, times)
     np.maximum.at(high, group, times)
-    distinct = keys.take(pa.array(first)).combine_chunks()
     is_fresh = low >= high.max() - _HOUR
     return [
-        _Group(distinct.filter(pa.array(mask)), low[mask], high[mask] + longest)
+        _Group(
+            tuple(key.take(pa.array(first[mask])) for key in keys),
+            low[mask],
+            high[mask] + running.longest,
+        )
         for mask in (is_fresh, ~is_fresh)
         if mask.any()
     ]
@@ -108,170 +99,130 @@ def _groups(images: pa.Table, running: Running, longest: int) -> list[_Group]:
 
 def _stored_rows(run: ModelRun, running: Running, group: _Group) -> pa.Table:
     """Return the model's own rows of the changed keys, from the look-back on."""
-    relation = run.model.relation
-    schema = run.stored_schema
-    conditions: list[Condition | None] = [
-        values_condition(
-            stored_field(schema, name).name,
-            stored_field(schema, name).type,
-            group.keys.column(f"k{index}"),
-        )
-        for index, (name, _) in enumerate(running.keys)
-    ]
+    relation, schema = run.model.relation, run.stored_schema
+    names = [name for name, _ in running.keys]
     field = stored_field(schema, running.time[0])
     low, high = int(group.low.min()) - _LOOK_BACK, int(group.high.max())
-    conditions.append(time_condition(field.name, field.type, low, high, has_null=False))
+    condition = time_condition(field.name, field.type, low, high, has_null=False)
+    conditions = [*_key_conditions(schema, names, group.keys), condition]
     passing = RowFilter((tuple(found for found in conditions if found is not None),))
     return run.views.read(relation, run.stored_version, passing)
 
 
-def _starts(
-    run: ModelRun, running: Running, group: _Group, own: pa.Table, longest: int
-) -> tuple[pa.Table, pa.Table]:
-    """Return where each changed key starts from, and the stored rows that may differ.
-
-    Returns:
-        Start: `_k0`, ... (keys), `_low`, `_high`, `_start`, `_from` (microseconds; `_from` NULL if
-        no row was found) and `_s0`, ... (the totals there). Stored rows: columns of the model.
-    """
-    size = group.keys.num_rows
-    columns = [
-        pa.concat_arrays(
-            [
-                one_array(group.keys.column(f"k{index}")),
-                one_array(_column(own, name)).cast(group.keys.column(f"k{index}").type),
-            ]
-        )
-        for index, (name, _) in enumerate(running.keys)
-    ]
-    codes = row_codes(columns, size + own.num_rows)
-    order = np.argsort(codes[:size])
-    place = np.searchsorted(codes[:size][order], codes[size:])
-    place = np.minimum(place, size - 1)
-    match = order[place]
-    is_own = codes[:size][match] == codes[size:]
+def _starts(running: Running, group: _Group, own: pa.Table) -> tuple[Starts, pa.Table]:
+    """Return where each changed key starts from, and the stored rows that may differ."""
+    size = len(group.low)
+    keys = _keys_of(own, [name for name, _ in running.keys])
+    keys = tuple(key.cast(asked.type) for key, asked in zip(keys, group.keys, strict=True))
+    key, is_own = matching_rows(group.keys, keys)
     times = _micros(_column(own, running.time[0]), allow_null=True)
-    is_before = is_own & (times < group.low[match])
-    is_inside = is_own & (times >= group.low[match]) & (times <= group.high[match])
-    last = np.full(size, -1, dtype=np.int64)
-    before = np.flatnonzero(is_before)
+    is_inside = is_own & (times >= group.low[key]) & (times <= group.high[key])
+    before = np.flatnonzero(is_own & (times < group.low[key]))
     by_time = before[np.argsort(times[before], kind="stable")]
-    last[match[by_time]] = by_time
-    found = last >= 0
-    at = pa.array([int(times[row]) if row >= 0 else None for row in last], pa.int64())
-    start = np.where(found, times[last] if len(times) else 0, group.low - longest - 1)
-    rows = pa.array([int(row) if row >= 0 else None for row in last], pa.int64())
-    arrays = [one_array(group.keys.column(f"k{index}")) for index in range(len(running.keys))]
-    names = [f"_k{index}" for index in range(len(running.keys))]
-    arrays += [pa.array(group.low), pa.array(group.high), pa.array(start), at]
-    names += ["_low", "_high", "_start", "_from"]
-    for index, total in enumerate(running.totals):
-        values = one_array(_column(own, total.name)).take(rows)
-        if values.null_count > int((~found).sum()):
-            raise NotRunning
-        arrays.append(values)
-        names.append(f"_s{index}")
-    return pa.table(arrays, names=names), own.filter(pa.array(is_inside)).combine_chunks()
+    last = np.full(size, -1, dtype=np.int64)
+    last[key[by_time]] = by_time
+    has_since = last >= 0
+    since = np.zeros(size, dtype=np.int64)
+    since[has_since] = times[last[has_since]]
+    rows = pa.array(last, pa.int64(), mask=~has_since)
+    carried = tuple(one_array(_column(own, total.name)).take(rows) for total in running.totals)
+    if any(values.null_count > int((~has_since).sum()) for values in carried):
+        raise NotRunning
+    starts = Starts(group.keys, group.low, group.high, since, has_since, carried)
+    return starts, own.filter(pa.array(is_inside)).combine_chunks()
 
 
 def _wanted(
-    run: ModelRun, running: Running, start: pa.Table, newest: int, longest: int
+    run: ModelRun, running: Running, starts: Starts, newest: int
 ) -> list[tuple[Condition, ...]]:
     """Return which input rows arrive after each key's start, and which leave its frames."""
     schema = run.warehouse.arrow_schema(run.relation_of(running.occurrence))
     time = stored_field(schema, running.time[1])
+    names = [name for _, name in running.keys]
+    first = starts.first(running.longest)
     alternatives = []
-    is_cold = pc.is_null(start.column("_from"))
-    for part, cold in ((start.filter(pc.invert(is_cold)), False), (start.filter(is_cold), True)):
-        if part.num_rows == 0:
+    for mask, is_cold in ((starts.has_since, False), (~starts.has_since, True)):
+        if not mask.any():
             continue
-        keys = [
-            values_condition(
-                stored_field(schema, name).name,
-                stored_field(schema, name).type,
-                part.column(f"_k{index}"),
-            )
-            for index, (_, name) in enumerate(running.keys)
-        ]
-        first = pc.min(part.column("_start")).as_py()
-        last = min(pc.max(part.column("_high")).as_py(), newest)
-        spans = [(first, last)]
-        if not cold:
-            spans += [
-                (first - before, last - before)
-                for before in sorted({total.before for total in running.totals})
-            ]
-        for low, high in spans:
-            condition = time_condition(time.name, time.type, low, high, has_null=False)
+        keys = _key_conditions(
+            schema, names, tuple(key.filter(pa.array(mask)) for key in starts.keys)
+        )
+        low, high = int(first[mask].min()), min(int(starts.high[mask].max()), newest)
+        spans = [(low, high)]
+        if not is_cold:
+            befores = sorted({total.before for total in running.totals})
+            spans += [(low - before, high - before) for before in befores]
+        for span in spans:
+            condition = time_condition(time.name, time.type, *span, has_null=False)
             found = [*keys, condition]
             alternatives.append(tuple(item for item in found if item is not None))
     return alternatives
 
 
-def _part(run: ModelRun, running: Running, rows: pa.Table, start: pa.Table) -> pa.Table:
-    """Compute the totals of the rows from each key's first change on, as one running sum.
-
-    A row adds its value when it arrives and takes it away when it leaves the frame; the carried
-    total is what was there before.
-    """
+def _part(run: ModelRun, running: Running, rows: pa.Table, starts: Starts) -> pa.Table:
+    """Compute the rows from each key's first change on; columns and types of the model."""
     schema = run.stored_schema
-    starts = run.views.of_rows("starts", start)
-    inputs = run.views.of_rows("inputs", rows)
-    time = f"unix_micros(n.{quoted(running.time[1])})"
-    join = " and ".join(
-        f"n.{quoted(name)} <=> c._k{index}" for index, (_, name) in enumerate(running.keys)
-    )
-    keys = [f"_k{index}" for index in range(len(running.keys))]
-    totals = list(enumerate(running.totals))
-    plain = ", ".join(f"{sql} as {quoted('out ' + name)}" for name, sql in running.plain)
-    none = ", ".join(f"null as {quoted('out ' + name)}" for name, _ in running.plain)
-    arriving = ", ".join(f"{_argument(total.argument)} as v{index}" for index, total in totals)
-    pieces = [
-        f"select {', '.join('c.' + key for key in keys)}, {time} as at, {arriving},"
-        f" c._low as low, {plain} from {inputs} as n inner join {starts} as c on {join}"
-        f" where {time} > c._start and {time} <= c._high"
-    ]
-    for before in sorted({total.before for total in running.totals}):
-        leaving = ", ".join(
-            f"{'-' + _argument(total.argument) if total.before == before else '0'} as v{index}"
-            for index, total in totals
+    fields = [stored_field(schema, total.name) for total in running.totals]
+    try:
+        shown, totals = running_rows(
+            running.totals,
+            tuple(field.type for field in fields),
+            starts,
+            _keys_of(rows, [name for _, name in running.keys]),
+            _micros(_column(rows, running.time[1])),
+            tuple(
+                None if total.argument is None else one_array(_column(rows, total.argument))
+                for total in running.totals
+            ),
         )
-        pieces.append(
-            f"select {', '.join('c.' + key for key in keys)}, {time} + {before + 1}L as at,"
-            f" {leaving}, null as low, {none}"
-            f" from {inputs} as n inner join {starts} as c on {join}"
-            f" where {time} <= c._high - {before + 1}L"
-            f" and {time} >= coalesce(c._from - {before}L, c._start + 1)"
-        )
-    carried = ", ".join(f"c._s{index} as v{index}" for index, _ in totals)
-    pieces.append(
-        f"select {', '.join(keys)}, _from as at, {carried}, null as low, {none}"
-        f" from {starts} as c where _from is not null"
-    )
-    partition = ", ".join(keys)
-    over = f"over (partition by {partition} order by at)"
-    sums = ", ".join(
-        f"sum(v{index}) {over} as {quoted('out ' + total.name)}" for index, total in totals
-    )
-    events = " union all ".join(pieces)
-    outputs = ", ".join(quoted("out " + name) for name, _ in running.plain)
-    summed = f"select at, low, {outputs}, {sums} from ({events})"
-    renamed = ", ".join(
-        f"{quoted('out ' + name.lower())} as {quoted(name)}" for name in schema.names
-    )
+    except DoubtfulTotal as doubt:
+        raise NotRunning from doubt
+    rows = rows.filter(pa.array(shown)).combine_chunks()
+    found = {field.name: total for field, total in zip(fields, totals, strict=True)}
+    asked: list[Plain] = []
+    for plain in running.plain:
+        field = stored_field(schema, plain.name)
+        copied = _copied(plain, rows, field.type)
+        if copied is None:
+            asked.append(plain)
+        else:
+            found[field.name] = copied
+    if asked:
+        found |= _computed(run, schema, asked, rows)
+    return pa.table([found[name] for name in schema.names], schema=schema)
+
+
+def _copied(plain: Plain, rows: pa.Table, kind: pa.DataType) -> pa.Array | None:
+    """Return a column that is one of the input's, perhaps cast without a loss; None if not."""
+    if plain.source is None:
+        return None
+    column = one_array(_column(rows, plain.source))
+    if column.type == kind:
+        return column
+    if not (pa.types.is_decimal(column.type) and pa.types.is_decimal(kind)):
+        return None
+    try:
+        return column.cast(kind)
+    except pa.ArrowInvalid:
+        # Spark says what becomes of a value that does not fit.
+        return None
+
+
+def _computed(
+    run: ModelRun, schema: pa.Schema, asked: list[Plain], rows: pa.Table
+) -> dict[str, pa.Array]:
+    """Return columns that only Spark can compute, by name."""
+    place = "__place__"
+    numbered = rows.append_column(place, pa.array(np.arange(rows.num_rows)))
+    view = run.views.of_rows("inputs", numbered)
+    wanted = pa.schema([stored_field(schema, plain.name) for plain in asked])
+    listed = ", ".join(f"{plain.sql} as {quoted(plain.name)}" for plain in asked)
     query = (
-        f"select {typed_columns(schema, 'q')} from"
-        f" (select {renamed} from ({summed}) where low is not null and at >= low) as q"
+        f"select {typed_columns(wanted, 'q')}, {place}"
+        f" from (select {listed}, {place} from {view}) as q"
     )
-    part = run.views.query(query)
-    for total in running.totals:
-        values = _column(part, total.name)
-        if total.argument is not None and (
-            values.null_count or pc.any(pc.equal(values.cast(pa.float64()), 0.0)).as_py()
-        ):
-            # Zero, or nothing but NULL in the frame: the carried total does not tell.
-            raise NotRunning
-    return part
+    found = run.views.query(query).sort_by(place)
+    return {field.name: one_array(found.column(field.name).cast(field.type)) for field in wanted}
 
 
 def _require_exact(run: ModelRun, running: Running) -> None:
@@ -299,8 +250,19 @@ def _is_exact(total: pa.DataType, argument: pa.DataType | None) -> bool:
     return False
 
 
-def _argument(name: str | None) -> str:
-    return "1" if name is None else f"n.{quoted(name)}"
+def _keys_of(rows: pa.Table, names: list[str]) -> _Keys:
+    """Return the key columns; without any, all rows have one key."""
+    if not names:
+        return (pa.repeat(pa.scalar(0), rows.num_rows),)
+    return tuple(one_array(_column(rows, name)) for name in names)
+
+
+def _key_conditions(schema: pa.Schema, names: list[str], keys: _Keys) -> list[Condition | None]:
+    fields = [stored_field(schema, name) for name in names]
+    return [
+        values_condition(field.name, field.type, key)
+        for field, key in zip(fields, keys, strict=False)
+    ]
 
 
 def _column(rows: pa.Table, name: str) -> pa.ChunkedArray:

@@ -17,7 +17,7 @@ from livemart.engine.additive import (
     moved_groups,
     stacked_sides,
 )
-from livemart.engine.bags import repeated, row_codes
+from livemart.engine.bags import repeated, row_codes, without
 from livemart.engine.clock_windows import moved_rows, touched_rows
 from livemart.engine.differences import grouped_columns, quoted, typed_columns
 from livemart.engine.model_run import ModelRun, Side, stored_field
@@ -60,9 +60,14 @@ def refresh_signed(run: ModelRun) -> pa.Table | None:
     passing = {anchor: moved_rows(run, anchor) for anchor in signed.anchors}
     for lookup in signed.lookups:
         _touch_anchors(run, lookup, passing)
+    kept = {
+        anchor: _kept_rows(run, anchor, rows)
+        for anchor, rows in passing.items()
+        if rows.alternatives and not run.views.is_large
+    }
     sides: list[tuple[str, int]] = []
     for side, sign in (("new", 1), ("old", -1)):
-        names = _side(run, signed, passing, side)  # type: ignore[arg-type]
+        names = _side(run, signed, passing, kept, side)  # type: ignore[arg-type]
         if names is not None:
             sides.append((run.render(side, names), sign))  # type: ignore[arg-type]
     if not sides:
@@ -131,8 +136,24 @@ def _touch_anchors(run: ModelRun, lookup: Lookup, passing: dict[int, RowFilter])
         )
 
 
+def _kept_rows(run: ModelRun, anchor: int, passing: RowFilter) -> pa.Table:
+    """Return the rows of an anchor that pass the filter and are the same before and now.
+
+    Each comes as often as it is there on both sides; columns as in `_changed_rows`.
+    """
+    coming = _changed_rows(run, anchor, NO_ROW, "new", passing)
+    rows = run.views.read(
+        run.relation_of(anchor), run.version_of(anchor, "new"), passing, run.columns_of(anchor)
+    ).select(coming.column_names)
+    return without(rows, coming.cast(rows.schema))
+
+
 def _side(
-    run: ModelRun, signed: Signed, passing: Mapping[int, RowFilter], side: Side
+    run: ModelRun,
+    signed: Signed,
+    passing: Mapping[int, RowFilter],
+    kept: Mapping[int, pa.Table],
+    side: Side,
 ) -> dict[int, str] | None:
     """Return the views of one side; None if no anchor row is touched on it."""
     names: dict[int, str] = {}
@@ -142,23 +163,22 @@ def _side(
     for anchor in signed.anchors:
         relation, version = run.relation_of(anchor), run.version_of(anchor, side)
         schema = run.warehouse.arrow_schema(relation, version)
-        filtered = passing[anchor].bounded() if run.views.is_large else passing[anchor]
-        rows = _changed_rows(run, anchor, filtered, side)
-        if not filtered.alternatives:
-            present[anchor] = rows
-        elif run.views.is_large:
+        if anchor in kept:
+            rows = _changed_rows(run, anchor, NO_ROW, side).cast(kept[anchor].schema)
+            present[anchor] = pa.concat_tables([kept[anchor], rows]).combine_chunks()
+        elif not passing[anchor].alternatives:
+            present[anchor] = _changed_rows(run, anchor, NO_ROW, side)
+        else:
             # How many rows a slice holds is for Spark to see.
             is_empty = False
+            filtered = passing[anchor].bounded()
+            rows = _changed_rows(run, anchor, filtered, side)
             listed = ", ".join(quoted(name) for name in rows.column_names)
             changed = run.views.of_rows(f"{side}_{anchor}", rows)
             stored = run.views.stored(relation, version, filtered)
             names[anchor] = (
                 f"(select {listed} from {stored} union all select {listed} from {changed})"
             )
-        else:
-            read = run.views.read(relation, version, filtered, run.columns_of(anchor))
-            read = read.select(rows.column_names)
-            present[anchor] = pa.concat_tables([read, rows.cast(read.schema)]).combine_chunks()
         if anchor in present:
             is_empty &= present[anchor].num_rows == 0
             names[anchor] = run.views.padded(f"{side}_{anchor}", present[anchor], schema)
@@ -193,19 +213,31 @@ def _joined(run: ModelRun, lookup: Lookup, present: Mapping[int, pa.Table]) -> R
     return EVERY_ROW if condition is None else RowFilter(((condition,),))
 
 
-def _changed_rows(run: ModelRun, anchor: int, passing: RowFilter, side: Side) -> pa.Table:
-    """Return the changed rows of an anchor as of one side that do not pass the filter.
+def _changed_rows(
+    run: ModelRun,
+    anchor: int,
+    left_out: RowFilter,
+    side: Side,
+    passing: RowFilter = EVERY_ROW,
+) -> pa.Table:
+    """Return the changed rows of an anchor as of one side, each as often as it is there.
 
-    Those that pass are read from the table at that side's version, so that none is counted twice.
-    Each row comes as often as it is there.
+    Args:
+        run: the model in this batch.
+        anchor: the occurrence.
+        left_out: rows that are read from the table at that side's version.
+        side: before or now.
+        passing: rows that are asked for.
     """
     columns = None if run.views.is_large else run.columns_of(anchor)
     images = run.images(anchor)
     weights = images.column(WEIGHT).combine_chunks().cast(pa.int64())
     counts = weights if side == "new" else pc.negate(weights)
     chosen = pc.greater(counts, 0)
-    if passing.alternatives:
-        chosen = pc.and_(chosen, pc.invert(passing.matches(images)))
+    if left_out.alternatives:
+        chosen = pc.and_(chosen, pc.invert(left_out.matches(images)))
+    if not passing.is_whole:
+        chosen = pc.and_(chosen, passing.matches(images))
     picked = images.filter(chosen)
     repeats = counts.filter(chosen)
     names = [

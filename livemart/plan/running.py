@@ -34,18 +34,35 @@ class Total:
 
 
 @dataclass(frozen=True, slots=True)
+class Plain:
+    """An output column: SQL over stored columns of its row.
+
+    `source` is the stored column that it is, as it is or cast to a decimal; None for all else.
+    """
+
+    name: str
+    sql: str
+    source: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Running:
     """A query whose every row is one row of one scan, with running totals beside it.
 
-    `keys` and `time` pair output columns with stored columns, `plain` the other outputs with SQL
-    over stored columns.
+    `keys` and `time` pair output columns with stored columns, `plain` are the outputs that are no
+    totals.
     """
 
     occurrence: int
     keys: tuple[tuple[str, str], ...]
     time: tuple[str, str]
-    plain: tuple[tuple[str, str], ...]
+    plain: tuple[Plain, ...]
     totals: tuple[Total, ...]
+
+    @property
+    def longest(self) -> int:
+        """Microseconds that the widest frame reaches back."""
+        return max(total.before for total in self.totals)
 
 
 def running_totals(query: Query) -> Running | None:
@@ -69,7 +86,7 @@ def running_totals(query: Query) -> Running | None:
     partition = [bare(key) for key in windows[0].keys]
     if not all(isinstance(expr, exp.Column) for expr in (order, *partition)):
         return None
-    plain: dict[str, str] = {}
+    plain: list[Plain] = []
     stored: dict[str, str] = {}
     totals: list[Total] = []
     for name, expr in outputs.items():
@@ -77,7 +94,7 @@ def running_totals(query: Query) -> Running | None:
         if isinstance(expr, exp.Column):
             stored[name] = expr.name
         if not any(isinstance(node, exp.Window | exp.AggFunc | exp.Query) for node in expr.walk()):
-            plain[name] = sql_of(expr)
+            plain.append(Plain(name, sql_of(expr), _source(expr)))
         elif (total := _total(name, expr, order, partition)) is not None:
             totals.append(total)
         else:
@@ -87,7 +104,7 @@ def running_totals(query: Query) -> Running | None:
     times = [pair for pair in stored.items() if pair[1] == order.name]
     if {name for _, name in keys} != partitioned or not times:
         return None
-    return Running(relation.occurrence, tuple(keys), times[0], tuple(plain.items()), tuple(totals))
+    return Running(relation.occurrence, tuple(keys), times[0], tuple(plain), tuple(totals))
 
 
 def _over(window: Window, relation: Project | Alias) -> Window:
@@ -98,8 +115,15 @@ def _over(window: Window, relation: Project | Alias) -> Window:
     return Window(window.source, [relation.over_source(key) for key in window.keys], frame)
 
 
+def _source(expr: Expr) -> str | None:
+    if isinstance(expr, exp.Cast) and expr.to.is_type(exp.DataType.Type.DECIMAL):
+        expr = bare(expr.this)
+    return expr.name if isinstance(expr, exp.Column) else None
+
+
 def _total(name: str, expr: Expr, order: Expr, partition: list[Expr]) -> Total | None:
-    while isinstance(expr, exp.Cast):
+    # What a second cast would round on the way is not in the stored total's type.
+    if isinstance(expr, exp.Cast):
         expr = bare(expr.this)
     if not isinstance(expr, exp.Window) or expr.alias:
         return None

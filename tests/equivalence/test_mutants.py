@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from livemart.engine import (
     signed_refresh,
 )
 from livemart.engine.row_filter import NO_ROW
+from livemart.engine.running_totals import Starts
 from livemart.engine.tables import NEW_COUNT, WEIGHT, Warehouse
 from livemart.plan.rules.join import Join
 from tests.equivalence.mart_history import MartBatch, mart_history
@@ -110,6 +112,19 @@ def double_replay(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Warehouse, "changes", changes)
 
 
+def carried_twice(patch: pytest.MonkeyPatch) -> None:
+    """Running totals start from twice what was there."""
+    real = running_refresh._starts
+
+    def starts(*arguments: Any) -> tuple[Starts, pa.Table]:
+        found, kept = real(*arguments)
+        first, *others = found.carried
+        doubled = pc.multiply(first, 2).cast(first.type)
+        return replace(found, carried=(doubled, *others)), kept
+
+    patch.setattr(running_refresh, "_starts", starts)
+
+
 def _no_signed_change(patch: pytest.MonkeyPatch) -> None:
     def refuse(run: model_run.ModelRun) -> pa.Table | None:
         raise signed_refresh.NotSigned
@@ -132,6 +147,7 @@ MUTANTS: tuple[Mutant, ...] = (
     no_tombstones,
     no_expiry,
     double_replay,
+    carried_twice,
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from livemart.engine.bags import is_member, net_rows, row_codes
+from livemart.engine.bags import is_member, matching_rows, net_rows, row_codes, without
 from tests.bag_histories import bag_of, keyless_history, weights_of
 
 
@@ -91,3 +92,39 @@ def test_many_wide_rows_keep_their_codes_apart() -> None:
     codes = row_codes(columns, length)
 
     assert len(np.unique(codes)) == length
+
+
+_FEW = st.lists(st.tuples(st.none() | st.integers(0, 2), st.sampled_from(["a", "b"])), max_size=8)
+
+
+def _pairs(rows: list[tuple[int | None, str]]) -> pa.Table:
+    return pa.table(
+        {
+            "a": pa.array([row[0] for row in rows], pa.int64()),
+            "b": pa.array([row[1] for row in rows], pa.string()),
+        }
+    )
+
+
+@given(_FEW, _FEW)
+def test_a_bag_less_another_counts_copies(
+    rows: list[tuple[int | None, str]], gone: list[tuple[int | None, str]]
+) -> None:
+    left = without(_pairs(rows), _pairs(gone))
+
+    found = Counter(tuple(row.values()) for row in left.to_pylist())
+    assert found == Counter(rows) - Counter(gone)
+
+
+@given(_FEW, _FEW)
+def test_each_row_finds_its_equal(
+    known: list[tuple[int | None, str]], rows: list[tuple[int | None, str]]
+) -> None:
+    distinct = [*dict.fromkeys(known), (9, "z")]
+    columns = _pairs(distinct).combine_chunks(), _pairs(rows).combine_chunks()
+
+    place, is_found = matching_rows(columns[0].columns, columns[1].columns)
+
+    for row, at, has_equal in zip(rows, place, is_found, strict=True):
+        assert has_equal == (row in distinct)
+        assert not has_equal or distinct[at] == row

@@ -1,0 +1,148 @@
+"""Running totals of rows in memory: what arrives adds, what leaves its frame is taken away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from livemart.engine.bags import as_numpy, matching_rows
+from livemart.engine.exact_numbers import Whole, at_scale, from_whole, to_whole, totals_so_far
+from livemart.plan.running import Total
+
+# Of a 64-bit number.
+_MOST_DIGITS = 18
+
+_Numbers = npt.NDArray[np.int64]
+_Mask = npt.NDArray[np.bool_]
+
+
+class DoubtfulTotal(Exception):
+    """The change alone does not say what a total became."""
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """Where each key's rows start to differ, and what was there before.
+
+    Arrays of one element per key; times in microseconds.
+
+    Attributes:
+        keys: distinct.
+        low: the first time that differs.
+        high: the last time that may differ.
+        since: of the last row before `low`.
+        has_since: False if none was found: the key's frames are added up from their beginning.
+        carried: the totals of that row, one array per total; NULL where none was found.
+    """
+
+    keys: tuple[pa.Array, ...]
+    low: _Numbers
+    high: _Numbers
+    since: _Numbers
+    has_since: _Mask
+    carried: tuple[pa.Array, ...]
+
+    def first(self, longest: int) -> _Numbers:
+        """Return the time after which rows arrive in the frames, `longest` the widest of them."""
+        return np.where(self.has_since, self.since, self.low - longest - 1)
+
+
+def running_rows(
+    totals: tuple[Total, ...],
+    types: tuple[pa.DataType, ...],
+    starts: Starts,
+    keys: tuple[pa.Array, ...],
+    times: _Numbers,
+    arguments: tuple[pa.Array | None, ...],
+) -> tuple[_Mask, tuple[pa.Array, ...]]:
+    """Return the running totals of the rows that may differ.
+
+    Rows are given by column: at least those that arrive in, or leave, a frame from each key's start
+    on.
+
+    Args:
+        totals: the columns to compute.
+        types: of each.
+        starts: by key.
+        keys: of each row, in the types of the keys of `starts`.
+        times: of each row, in microseconds.
+        arguments: what each total sums; None for COUNT(*).
+
+    Returns:
+        Which rows may differ, and each total of those.
+
+    Raises:
+        DoubtfulTotal: a frame adds up to zero and its own row's value is NULL, as others may be; or
+            a total does not fit its type.
+    """
+    key, is_known = matching_rows(starts.keys, keys)
+    high = starts.high[key]
+    first = starts.first(max(total.before for total in totals))[key]
+    arrives = is_known & (times > first) & (times <= high)
+    shown = arrives & (times >= starts.low[key])
+    found: dict[int, pa.Array] = {}
+    for before in {total.before for total in totals}:
+        lowest = np.where(starts.has_since[key], starts.since[key] - before, first + 1)
+        leaves = is_known & (times >= lowest) & (times < high - before)
+        moves = _Moves(
+            np.concatenate([key[arrives], key[leaves], np.flatnonzero(starts.has_since)]),
+            np.concatenate(
+                [times[arrives], times[leaves] + before + 1, starts.since[starts.has_since]]
+            ),
+        )
+        asked = np.flatnonzero(shown[arrives])
+        for index, total in enumerate(totals):
+            if total.before != before:
+                continue
+            scale = types[index].scale if pa.types.is_decimal(types[index]) else 0
+            own = _values(arguments[index], len(times), scale)
+            carried = to_whole(starts.carried[index].filter(pa.array(starts.has_since)))
+            summed = moves.sums(np.concatenate([own[arrives], -own[leaves], carried]), asked)
+            found[index] = _checked(summed, arguments[index], shown, types[index])
+    return shown, tuple(found[index] for index in range(len(totals)))
+
+
+class _Moves:
+    """What comes and goes, by key and time; moves of one instant count together."""
+
+    def __init__(self, key: _Numbers, at: _Numbers) -> None:
+        self._order = np.lexsort((at, key))
+        key, at = key[self._order], at[self._order]
+        size = len(key)
+        is_next_key = np.ones(size, dtype=bool)
+        is_next_key[1:] = key[1:] != key[:-1]
+        is_next = is_next_key.copy()
+        is_next[1:] |= at[1:] != at[:-1]
+        places = np.arange(size)
+        # By place in the order: where its key begins, and the last move of its instant.
+        self._begin = np.flatnonzero(is_next_key)[np.cumsum(is_next_key) - 1]
+        ends = np.append(np.flatnonzero(is_next)[1:], size) - 1
+        self._end = ends[np.cumsum(is_next) - 1]
+        self._place = np.empty(size, dtype=np.int64)
+        self._place[self._order] = places
+
+    def sums(self, values: Whole, asked: _Numbers) -> Whole:
+        """Return, for some of the moves, the sum of their key's values until then."""
+        so_far = np.concatenate([[0], totals_so_far(values[self._order])])
+        place = self._place[asked]
+        summed: Whole = so_far[self._end[place] + 1] - so_far[self._begin[place]]
+        return summed
+
+
+def _values(argument: pa.Array | None, size: int, scale: int) -> Whole:
+    if argument is None:
+        return np.full(size, 10**scale, dtype=object if scale > _MOST_DIGITS else np.int64)
+    return at_scale(to_whole(argument), argument.type, scale)
+
+
+def _checked(summed: Whole, argument: pa.Array | None, shown: _Mask, kind: pa.DataType) -> pa.Array:
+    # A frame holds its own row: with a value there, its total is not NULL.
+    if argument is not None and (as_numpy(argument.is_null())[shown] & (summed == 0)).any():
+        raise DoubtfulTotal
+    made = from_whole(summed, kind, np.zeros(len(summed), dtype=bool))
+    if made is None:
+        raise DoubtfulTotal
+    return made
