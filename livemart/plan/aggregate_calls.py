@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from livemart.plan.determinism import function_name
-from livemart.plan.functions import AGGREGATE_FUNCTIONS
+from livemart.plan.determinism import function_name, is_aggregate
 from livemart.plan.relation import Expr, Relation, bare, sql_of
 
 # Names as the parser gives them: it has its own for some (collect_list is array_agg).
@@ -55,14 +54,6 @@ def aggregate_calls(expr: Expr) -> list[Expr]:
 
     visit(expr)
     return found
-
-
-def is_aggregate(node: Expr) -> bool:
-    """Return True for a call of an aggregate function, window functions included."""
-    if isinstance(node, exp.Any):
-        # any(flag): the parser takes it for the quantifier of a comparison.
-        return not isinstance(node.parent, exp.Binary)
-    return isinstance(node, exp.AggFunc) or function_name(node) in AGGREGATE_FUNCTIONS
 
 
 def called(window: exp.Window) -> Expr:
@@ -133,4 +124,4 @@ def _is_concatenated_in_order(
     return is_total(relation, [*keys, *sorts])
 
 
-__all__ = ["aggregate_calls", "called", "is_aggregate", "is_order_dependent", "is_total"]
+__all__ = ["aggregate_calls", "called", "is_order_dependent", "is_total"]

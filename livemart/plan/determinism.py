@@ -1,4 +1,4 @@
-"""Which functions may give another answer for the same rows.
+"""What a function is: by its name, and if it may give another answer for the same rows.
 
 Catalyst reports `deterministic=true` for several of them (current_timestamp, first, collect_list,
 max_by, mode), so the list is our own.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from livemart.plan.functions import AGGREGATE_FUNCTIONS
 from livemart.plan.reasons import Reason, Unplannable
 
 VOLATILE_FUNCTIONS = frozenset(
@@ -53,6 +54,14 @@ def function_name(node: exp.Expr) -> str | None:
     if isinstance(node, exp.Func):
         return node.sql_name().lower()
     return None
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Return True for a call of an aggregate function, known to the parser or not."""
+    if isinstance(node, exp.Any):
+        # any(flag): the parser takes it for the quantifier of a comparison.
+        return not isinstance(node.parent, exp.Binary)
+    return isinstance(node, exp.AggFunc) or function_name(node) in AGGREGATE_FUNCTIONS
 
 
 def is_volatile(node: exp.Expr) -> bool:

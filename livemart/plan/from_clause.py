@@ -14,7 +14,13 @@ from livemart.plan.rules.alias import Alias
 from livemart.plan.rules.generate import Generate
 from livemart.plan.rules.join import Join, JoinKind, equi_keys
 from livemart.plan.rules.values import Values
-from livemart.plan.subqueries import Parameter, only_scan, refuse_subqueries, unsupported
+from livemart.plan.subqueries import (
+    Parameter,
+    only_scan,
+    refuse_attached,
+    refuse_subqueries,
+    unsupported,
+)
 
 # The common table expressions in sight, by name: relation and names of the columns.
 Environment = Mapping[str, tuple[Relation, tuple[str, ...]]]
@@ -61,11 +67,8 @@ class FromClause:
 
     def source(self, item: Expr, environment: Environment) -> Relation:
         """Return one item of FROM: a table, a common table expression, a subquery or VALUES."""
-        if item.args.get("sample") or item.args.get("pivots"):
-            raise unsupported("PIVOT or TABLESAMPLE", item)
+        refuse_attached(item)
         if isinstance(item, exp.Table):
-            if item.args.get("joins") or item.args.get("laterals"):
-                raise unsupported("a nested join", item)
             if not item.db and item.name in environment:
                 relation, names = environment[item.name]
             else:
@@ -107,6 +110,7 @@ class FromClause:
         elif side == "left":
             joined = "left"
         elif side == "right":
+            _refuse_comma_before(join, tree)
             # A right join is the left join of the two sides swapped.
             lefts = frozenset(_qualifiers(left))
             keys = equi_keys(condition, lefts)
@@ -173,6 +177,18 @@ class FromClause:
             names,
             outer=bool(lateral.args.get("outer")),
         )
+
+
+def _refuse_comma_before(join: exp.Join, tree: exp.Select) -> None:
+    """Raise Unplannable for `from a, b right join c`: only b is joined with c.
+
+    The parser gives that the tree of `from a cross join b right join c`.
+    """
+    for before in tree.args["joins"]:
+        if before is join:
+            return
+        if (before.kind or "").upper() == "CROSS":
+            raise unsupported("a right join after a comma or a cross join", join)
 
 
 def _qualifiers(relation: Relation) -> list[str]:

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from livemart.plan.aggregate_calls import is_aggregate
 from livemart.plan.clock import ClockBound, bounds_of, clock_values
-from livemart.plan.determinism import function_name, line_of
+from livemart.plan.determinism import function_name, is_aggregate, line_of
 from livemart.plan.from_clause import Environment, FromClause, ScanOf
 from livemart.plan.groups_and_windows import aggregated, window_struct, windowed
 from livemart.plan.reasons import Reason, Unplannable
@@ -27,6 +26,7 @@ from livemart.plan.rules.union import Union
 from livemart.plan.subqueries import (
     Parameter,
     is_nested,
+    refuse_attached,
     refuse_subqueries,
     scalar_value,
     unsupported,
@@ -94,6 +94,7 @@ class _Builder:
                     )
                 environment[cte.alias] = (relation, renamed or names)
         if isinstance(tree, exp.Subquery):
+            refuse_attached(tree)
             relation, names = self.query(tree.this, environment)
             self._refuse_limit(tree)
             return relation, names

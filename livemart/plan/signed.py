@@ -9,6 +9,7 @@ that share its join key.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -183,6 +184,7 @@ def _collect_lookups(join: Join, anchors: frozenset[int], lookups: list[Lookup])
             raise _NotSigned
     keyed: dict[int, list[tuple[str, tuple[tuple[int, str], ...]]]] = {}
     scans = [part for part in join.right.walk() if isinstance(part, Scan)]
+    repeated = _read_twice(join.right)
     has_joins = any(isinstance(part, Join) for part in join.right.walk())
     for key in join.keys:
         if key.null_safe and has_joins:
@@ -197,10 +199,25 @@ def _collect_lookups(join: Join, anchors: frozenset[int], lookups: list[Lookup])
         if {scan.occurrence for scan, _ in left} != anchors:
             continue
         scan, expr = right[0]
+        if scan.occurrence in repeated:
+            # A row of it has other effects than those that its key tells.
+            continue
         sites = tuple((site.occurrence, bare(over).name) for site, over in left)
         keyed.setdefault(scan.occurrence, []).append((bare(expr).name, sites))
     for scan in scans:
         lookups.append(Lookup(scan.occurrence, tuple(keyed.get(scan.occurrence, ())[:1])))
+
+
+def _read_twice(relation: Relation) -> frozenset[int]:
+    """Return the scans that a common table expression brings in more than once."""
+    readers = Counter(id(source) for part in relation.walk() for source in part.inputs)
+    return frozenset(
+        scan.occurrence
+        for part in relation.walk()
+        if readers[id(part)] > 1
+        for scan in part.walk()
+        if isinstance(scan, Scan)
+    )
 
 
 def _outputs(branches: list[_Branch], query: Query) -> tuple[Output, ...] | None:
@@ -273,7 +290,7 @@ def _stripped(expr: Expr) -> tuple[Expr, bool]:
             expr = expr.this
         elif isinstance(expr, exp.Coalesce) and len(expr.expressions) == 1:
             default = bare(expr.expressions[0])
-            if not (isinstance(default, exp.Literal) and float(default.this or 1) == 0):
+            if not (default.is_number and float(default.name) == 0):
                 raise _NotSigned
             is_never_null = True
             expr = expr.this

@@ -66,6 +66,14 @@ def scalar_value(
     return scan, exp.Paren(this=projected)
 
 
+def refuse_attached(item: Expr) -> None:
+    """Raise Unplannable for what may stand behind a table or a subquery within its brackets."""
+    if item.args.get("sample") or item.args.get("pivots"):
+        raise unsupported("PIVOT or TABLESAMPLE", item)
+    if item.args.get("joins") or item.args.get("laterals"):
+        raise unsupported("a nested join", item)
+
+
 def refuse_subqueries(condition: Expr) -> None:
     """Raise Unplannable for a subquery that stands in an expression."""
     for node in condition.walk():

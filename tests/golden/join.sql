@@ -57,3 +57,19 @@ signed rows lookups=1/1 keys=(order_id) unique=(order_id);
 # title: groups by columns of two dimensions
 select restaurants.currency_code, dishes.dish_name, max(orders.amount) as most from bronze.orders as orders inner join bronze.restaurants as restaurants on orders.restaurant_id = restaurants.restaurant_id inner join bronze.dishes as dishes on orders.restaurant_id = dishes.restaurant_id group by 1, 2;
 region keys=(currency_code, dish_name) unique=(currency_code, dish_name);
+
+# title: what a common table expression brings in twice is looked up as a whole
+with names as (select restaurant_id, restaurant_name, currency_code from bronze.restaurants) select o.order_id, r.restaurant_name from bronze.orders as o join (select one.restaurant_id, other.restaurant_name from names as one join names as other on one.currency_code = other.currency_code) as r on o.restaurant_id = r.restaurant_id;
+signed rows lookups=0/1 keys=(order_id);
+
+# title: a join within brackets
+select o.order_id, r.restaurant_name from ((select order_id, restaurant_id from bronze.orders) as o join bronze.restaurants as r on o.restaurant_id = r.restaurant_id);
+full reason=PARSE_UNSUPPORTED;
+
+# title: a lateral view within brackets
+select o.order_id, i.item from ((select order_id, items from bronze.orders) as o lateral view explode(o.items) i as item);
+full reason=PARSE_UNSUPPORTED;
+
+# title: a comma binds less than the right join behind it
+select r.restaurant_id, d.dish_id, o.order_id from bronze.orders as o, bronze.dishes as d right join bronze.restaurants as r on d.restaurant_id = r.restaurant_id;
+full reason=PARSE_UNSUPPORTED;

@@ -27,6 +27,11 @@ _QUERIES = {
         ) as total
         from s.t as t inner join s.u as u on t.k = u.k""",
     "constant rows": "select k, g from s.u union all select 'a' as k, 'b' as g",
+    "a lookup that is joined with itself": """
+        with u as (select k, g, v from s.u)
+        select t.id, r.g
+        from s.t as t
+        left join (select a.k, b.g from u as a inner join u as b on a.v = b.v) as r on t.k = r.k""",
     "groups with constant rows": """
         select k, count(*) as n from (select k from s.w union all select 'a' as k) as r group by k
         """,
