@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from livemart.plan.determinism import is_aggregate
 from livemart.plan.reasons import Reason, Unplannable
 
 Expr = exp.Expr
@@ -259,7 +260,9 @@ def selected(want: Sequence[Expr]) -> str:
 
 def is_constant(expr: Expr) -> bool:
     """Return True if no column, aggregate or subquery is read."""
-    return not any(isinstance(node, exp.Column | exp.AggFunc | exp.Query) for node in expr.walk())
+    return not any(
+        isinstance(node, exp.Column | exp.Query) or is_aggregate(node) for node in expr.walk()
+    )
 
 
 def composed_of(expr: Expr, parts: Sequence[Expr]) -> bool:
@@ -271,7 +274,7 @@ def composed_of(expr: Expr, parts: Sequence[Expr]) -> bool:
 def _composed(expr: Expr, texts: set[str]) -> bool:
     if sql_of(bare(expr)) in texts:
         return True
-    if isinstance(expr, exp.Column | exp.AggFunc | exp.Query | exp.Window | exp.Star):
+    if isinstance(expr, exp.Column | exp.Query | exp.Window | exp.Star) or is_aggregate(expr):
         return False
     children = [child for child in expr.iter_expressions() if not isinstance(child, exp.DataType)]
     return all(

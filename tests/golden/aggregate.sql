@@ -109,3 +109,11 @@ region keys=(started_at);
 # title: sliding windows repeat rows, so they have no rule outside GROUP BY
 select order_id, window(ordered_at, '1 hour', '5 minutes').start as started_at from bronze.orders;
 full reason=PARSE_UNSUPPORTED;
+
+# title: an aggregate that the parser does not know is no key
+select amount, mean(amount) as same, every(amount > 0) as is_positive from bronze.orders group by amount;
+region keys=(amount) unique=(amount);
+
+# title: a default that is no number
+select restaurant_id, coalesce(max(status), 'none') as status from bronze.orders group by restaurant_id;
+region keys=(restaurant_id) unique=(restaurant_id);
