@@ -127,6 +127,8 @@ def _stored_tables(text: str) -> list[exp.Table]:
         ):
             message = f"a column is qualified by a schema: {column.sql('spark')}"
             raise Unplannable(Reason("PARSE_UNSUPPORTED", message, None))
+    if any(table.args.get("version") for table in tables):
+        raise Unplannable(Reason("PARSE_UNSUPPORTED", "an older version of a table", None))
     if any(not table.db for table in tables):
         bare = next(table.name for table in tables if not table.db)
         raise Unplannable(Reason("PARSE_UNSUPPORTED", f"{bare} is named without its schema", None))

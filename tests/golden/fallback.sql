@@ -57,3 +57,7 @@ full reason=PARSE_UNSUPPORTED;
 # title: pipes
 from bronze.orders |> where amount > 1 |> select order_id;
 full reason=PARSE_UNSUPPORTED;
+
+# title: an older version of a table
+select order_id from bronze.orders version as of 3;
+full reason=PARSE_UNSUPPORTED;
