@@ -12,14 +12,14 @@ from sqlglot.optimizer.pushdown_projections import pushdown_projections
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import traverse_scope
 
+from livemart.plan.constants import constants_of
 from livemart.plan.determinism import require_deterministic
 from livemart.plan.flatten import Flat, flatten
 from livemart.plan.guards import check_functions, check_names
 from livemart.plan.parse import parse
 from livemart.plan.reasons import Reason, Unplannable
-from livemart.plan.relation import Relation, Restriction, Scan, Want, column, is_constant, sql_of
+from livemart.plan.relation import Relation, Restriction, Scan, Want, column, sql_of
 from livemart.plan.rules.gate import Gate, Window
-from livemart.plan.rules.project import Project
 from livemart.plan.running import Running, running_totals
 from livemart.plan.scopes import Query, build_query
 from livemart.plan.signed import Signed, origins, signed_change
@@ -245,7 +245,7 @@ def _region(query: Query) -> Region:
     gates = [relation for relation in top.walk() if isinstance(relation, Gate)]
     names = [column(name) for name in query.names]
     keys = [name for name in names if top.is_local(name, anchored=True)]
-    if not any(_varies(top, key) for key in keys):
+    if all(constants_of(top, key) is not None for key in keys):
         keys = [name for name in names if top.is_local(name, anchored=False)]
     time = None
     if any(isinstance(gate, Window) and gate.frame is not None for gate in gates):
@@ -313,14 +313,8 @@ def _plain_columns(sql: str) -> tuple[str | int, ...] | None:
 
 def _varies(top: Relation, key: exp.Expr) -> bool:
     """Return False for a column that is one constant."""
-    relation: Relation = top
-    expr = key
-    while isinstance(relation, Project) or hasattr(relation, "over_source"):
-        expr = relation.over_source(expr)
-        if is_constant(expr):
-            return False
-        relation = relation.inputs[0]
-    return True
+    constants = constants_of(top, key)
+    return constants is None or len(constants) > 1
 
 
 def _margins(gates: Sequence[Gate]) -> tuple[int, int]:

@@ -25,3 +25,11 @@ region keys=(kind, restaurant_id);
 # title: constants of one kind tell branches apart
 select 1 as kind, restaurant_id, count(*) as n from bronze.orders group by restaurant_id union all select 2 as kind, restaurant_id, count(*) as n from bronze.dishes group by restaurant_id;
 signed groups keys=(kind, restaurant_id) unique=(kind, restaurant_id);
+
+# title: a constant of every branch does not confine, columns of a dimension do
+select kind, restaurant_name, max(amount) as most from (select 'a' || 'b' as kind, r.restaurant_name, o.amount from bronze.orders as o join bronze.restaurants as r on o.restaurant_id = r.restaurant_id union all select 'a' || 'b' as kind, r.restaurant_name, o.amount from bronze.orders as o join bronze.restaurants as r on o.restaurant_id = r.restaurant_id where o.status = 'placed') as u group by kind, restaurant_name;
+region keys=(kind, restaurant_name) unique=(kind, restaurant_name);
+
+# title: columns of a dimension confine more than the name of a branch
+select kind, restaurant_name, max(amount) as most from (select 'all' as kind, r.restaurant_name, o.amount from bronze.orders as o join bronze.restaurants as r on o.restaurant_id = r.restaurant_id union all select 'placed' as kind, r.restaurant_name, o.amount from bronze.orders as o join bronze.restaurants as r on o.restaurant_id = r.restaurant_id where o.status = 'placed') as u group by kind, restaurant_name;
+region keys=(kind, restaurant_name) unique=(kind, restaurant_name);
