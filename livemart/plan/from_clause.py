@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from livemart.plan.clock import clock_value, clock_values
 from livemart.plan.determinism import line_of
+from livemart.plan.merged_keys import merge_keys
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.relation import Expr, Relation, Scan, column, columns_of
 from livemart.plan.rules.alias import Alias
@@ -114,6 +115,7 @@ class FromClause:
             # A right join is the left join of the two sides swapped.
             lefts = frozenset(_qualifiers(left))
             keys = equi_keys(condition, lefts)
+            merge_keys(tree, keys)
             return Join(right, left, "left", keys, lefts)
         elif side == "full":
             raise Unplannable(
@@ -128,6 +130,7 @@ class FromClause:
             joined = "inner" if condition is not None else "cross"
         rights = frozenset({qualifier})
         keys = equi_keys(condition, rights)
+        merge_keys(tree, keys)
         where = tree.args.get("where")
         if joined == "cross" and where is not None:
             # `from a, b where a.k = b.k`: the condition of the join stands in WHERE.

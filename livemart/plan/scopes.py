@@ -175,7 +175,9 @@ class _Builder:
                 raise unsupported("a star whose columns are not known", projection)
             name = projection.alias_or_name or f"_col_{place}"
             if name in outputs:
-                raise unsupported(f"two columns named {name}", projection)
+                if not _is_later_branch(tree):
+                    raise unsupported(f"two columns named {name}", projection)
+                name = f"{name}__{place}"
             outputs[name] = bare(projection)
         return outputs
 
@@ -277,6 +279,15 @@ def _refuse_hopping_windows(exprs: Iterable[Expr]) -> None:
         for node in expr.walk():
             if function_name(node) == "window" and len(list(node.iter_expressions())) > 2:
                 raise unsupported("a sliding window outside GROUP BY", node)
+
+
+def _is_later_branch(tree: Expr) -> bool:
+    """Return True for a branch of a set operation that does not give the columns their names."""
+    while isinstance(tree.parent, exp.SetOperation | exp.Subquery):
+        if isinstance(tree.parent, exp.SetOperation) and tree.arg_key == "expression":
+            return True
+        tree = tree.parent
+    return False
 
 
 def _conjuncts(condition: Expr) -> list[Expr]:

@@ -73,3 +73,15 @@ full reason=PARSE_UNSUPPORTED;
 # title: a comma binds less than the right join behind it
 select r.restaurant_id, d.dish_id, o.order_id from bronze.orders as o, bronze.dishes as d right join bronze.restaurants as r on d.restaurant_id = r.restaurant_id;
 full reason=PARSE_UNSUPPORTED;
+
+# title: USING of a left join is the column of the preserved side
+select restaurant_id, count(distinct o.order_id) as orders, max(r.restaurant_name) as name from bronze.orders as o left join bronze.restaurants as r using (restaurant_id) group by restaurant_id;
+region keys=(restaurant_id) unique=(restaurant_id);
+
+# title: a coalesce with the optional side first is one of two columns
+select coalesce(r.restaurant_id, 0, o.restaurant_id) as restaurant_id, max(o.amount) as most from bronze.orders as o left join bronze.restaurants as r on o.restaurant_id = r.restaurant_id group by 1;
+full reason=KEY_NOT_IN_OUTPUT;
+
+# title: a chain of left joins
+select o.customer_id, max(t.quantity_sold) as most from bronze.orders as o left join bronze.restaurants as r on o.restaurant_id = r.restaurant_id left join mart.dish_totals as t on r.restaurant_id = t.restaurant_id group by o.customer_id;
+region keys=(customer_id) unique=(customer_id);

@@ -33,3 +33,7 @@ region keys=(kind, restaurant_name) unique=(kind, restaurant_name);
 # title: columns of a dimension confine more than the name of a branch
 select kind, restaurant_name, max(amount) as most from (select 'all' as kind, r.restaurant_name, o.amount from bronze.orders as o join bronze.restaurants as r on o.restaurant_id = r.restaurant_id union all select 'placed' as kind, r.restaurant_name, o.amount from bronze.orders as o join bronze.restaurants as r on o.restaurant_id = r.restaurant_id where o.status = 'placed') as u group by kind, restaurant_name;
 region keys=(kind, restaurant_name) unique=(kind, restaurant_name);
+
+# title: only the first branch names the columns
+select 'status' as kind, status as name, count(*) as n from bronze.orders group by status union all select 'items', items, count(*) from bronze.orders group by items union all select 'status', 'status', 0;
+region keys=(kind, name);

@@ -208,8 +208,6 @@ class Join(Relation):
         over_left = [self._as_left(expr) for expr in want]
         if all(expr is not None for expr in over_left):
             return self.left.rows([expr for expr in over_left if expr is not None], past=past)
-        if self.kind == "left":
-            raise Unplannable(self._lost(want))
         needed: dict[str, dict[str, Expr]] = {"left": {}, "right": {}}
         for key in self.keys:
             needed["left"].setdefault(sql_of(key.left), key.left)
@@ -230,18 +228,18 @@ class Join(Relation):
             over_subquery(over_subquery(expr, places["left"], "l"), places["right"], "r")
             for expr in want
         ]
-        join = (
-            f"inner join ({{right}}) as r on {condition}"
-            if condition
-            else "cross join ({right}) as r"
-        )
+        join = f"inner join {{}} as r on {condition}" if condition else "cross join {} as r"
         lefts = self.left.rows(list(needed["left"].values()), past=past)
         rights = self.right.rows(list(needed["right"].values()), past=past)
-        _require_few(len(lefts) * len(rights))
+        joins = [join.format(f"({right})") for right in rights]
+        if self.kind == "left":
+            # What the keys match, another condition may not: any row may find nothing.
+            joins.append(f"left join ({rights[0]}) as r on false")
+        _require_few(len(lefts) * len(joins))
         return [
-            f"select distinct {selected(outputs)} from ({left}) as l " + join.format(right=right)
+            f"select distinct {selected(outputs)} from ({left}) as l {joined}"
             for left in lefts
-            for right in rights
+            for joined in joins
         ]
 
     def restrict(self, want: Want, found: Restrictions) -> None:

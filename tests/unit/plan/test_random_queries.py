@@ -15,7 +15,7 @@ from tests.unit.plan.simulation import Simulation
 
 _STARTED_AT = datetime(2026, 1, 1)
 _CHANGES = 4
-# Each was planned wrongly once.
+# Each was planned wrongly once, or would be if the other images, rows or sides were forgotten.
 _QUERIES = {
     "a key of two sides that change at once": """
         select u.g, z.q, max(t.y) as most
@@ -32,6 +32,16 @@ _QUERIES = {
         select t.id, r.g
         from s.t as t
         left join (select a.k, b.g from u as a inner join u as b on a.v = b.v) as r on t.k = r.k""",
+    "a left join of what a left join may not find": """
+        select t.k, max(z.q) as most
+        from s.t as t
+        left join s.u as u on t.k = u.k and u.v > t.x
+        left join s.z as z on u.g <=> z.g
+        group by t.k""",
+    "the column of a right join": """
+        select k, max(w.x) as most, max(u.v) as other
+        from s.t as t left join s.w as w using (k) right join s.u as u using (k)
+        group by k""",
     "groups with constant rows": """
         select k, count(*) as n from (select k from s.w union all select 'a' as k) as r group by k
         """,
