@@ -12,8 +12,9 @@ from livemart.plan.merged_keys import merge_keys
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.relation import Expr, Relation, Scan, column, columns_of
 from livemart.plan.rules.alias import Alias
+from livemart.plan.rules.equi_keys import equi_keys
 from livemart.plan.rules.generate import Generate
-from livemart.plan.rules.join import Join, JoinKind, equi_keys
+from livemart.plan.rules.join import Join, JoinKind
 from livemart.plan.rules.values import Values
 from livemart.plan.subqueries import (
     Parameter,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from sqlglot import exp
 
 from livemart.plan.relation import Expr, sql_of
-from livemart.plan.rules.join import EquiKey
+from livemart.plan.rules.equi_keys import EquiKey
 
 
 def merge_keys(tree: exp.Select, keys: Iterable[EquiKey]) -> None:

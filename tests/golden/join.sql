@@ -85,3 +85,15 @@ full reason=KEY_NOT_IN_OUTPUT;
 # title: a chain of left joins
 select o.customer_id, max(t.quantity_sold) as most from bronze.orders as o left join bronze.restaurants as r on o.restaurant_id = r.restaurant_id left join mart.dish_totals as t on r.restaurant_id = t.restaurant_id group by o.customer_id;
 region keys=(customer_id) unique=(customer_id);
+
+# title: the newest rows of each key, by a join
+select o.order_id, o.restaurant_id, o.amount from bronze.orders as o join (select restaurant_id, max(ordered_at) as ordered_at from bronze.orders group by restaurant_id) as n on o.restaurant_id = n.restaurant_id and o.ordered_at = n.ordered_at;
+region keys=(order_id, restaurant_id, amount) unique=(order_id);
+
+# title: a semi join with the largest of each key
+select o.restaurant_id, o.amount from bronze.orders as o left semi join (select restaurant_id, max(amount) as amount from bronze.orders group by restaurant_id) as n on o.restaurant_id = n.restaurant_id and o.amount = n.amount;
+region keys=(restaurant_id, amount);
+
+# title: a join with an aggregate by its total alone
+select o.order_id, n.restaurant_id from bronze.orders as o join (select restaurant_id, max(amount) as amount from bronze.orders group by restaurant_id) as n on o.amount = n.amount;
+full reason=KEY_NOT_IN_OUTPUT;

@@ -6,11 +6,8 @@ materialized outer-join views", ICDE 2007 (null-extended rows flip with the matc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Literal
-
-from sqlglot import exp
 
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.relation import (
@@ -24,21 +21,13 @@ from livemart.plan.relation import (
     selected,
     sql_of,
 )
+from livemart.plan.rules.equi_keys import EquiKey
 from livemart.plan.rules.generate import over_subquery
 
 # Branches of unions multiply in joins: more of them than this are no statement for Spark.
 _MOST_WAYS = 256
 
 JoinKind = Literal["inner", "left", "cross", "semi", "anti"]
-
-
-@dataclass(frozen=True, slots=True)
-class EquiKey:
-    """One equality of the join condition; `null_safe` for `<=>`."""
-
-    left: Expr
-    right: Expr
-    null_safe: bool
 
 
 class Join(Relation):
@@ -147,7 +136,12 @@ class Join(Relation):
             return []
         over_right = [self._as_right(expr) for expr in want]
         if all(expr is not None and not is_constant(expr) for expr in over_right):
-            return self.right.affected([expr for expr in over_right if expr is not None])
+            try:
+                return self.right.affected([expr for expr in over_right if expr is not None])
+            except Unplannable:
+                # The rows on the left that share some of the keys may still tell.
+                if not self.keys[1:]:
+                    raise
         if self.kind not in ("inner", "cross") and any(
             self.side(expr) in ("right", "both") and self._as_left(expr) is None for expr in want
         ):
@@ -161,9 +155,24 @@ class Join(Relation):
         was before is among that side's own changes. A mixture of both sides also needs the other's
         old images, for rows of both sides may have changed in one batch.
         """
+        return self._by_traceable(lambda keys: self._rekeyed_by(keys, want, changed))
+
+    def _by_traceable(self, queries_by: Callable[[Sequence[EquiKey]], list[str]]) -> list[str]:
+        """Return queries by all keys, or by those alone that can be traced: they find more rows."""
+        try:
+            return queries_by(self.keys)
+        except Unplannable:
+            keys = [key for key in self.keys if _is_plannable(queries_by, key)]
+            if not keys or len(keys) == len(self.keys):
+                raise
+            return queries_by(keys)
+
+    def _rekeyed_by(
+        self, keys: Sequence[EquiKey], want: Sequence[Expr], changed: Literal["left", "right"]
+    ) -> list[str]:
         other: Literal["left", "right"] = "right" if changed == "left" else "left"
         needed: dict[str, dict[str, Expr]] = {"left": {}, "right": {}}
-        for key in self.keys:
+        for key in keys:
             needed["left"].setdefault(sql_of(key.left), key.left)
             needed["right"].setdefault(sql_of(key.right), key.right)
         mapped: list[Expr] = []
@@ -185,7 +194,7 @@ class Join(Relation):
             f"{alias['left']}.{places['left'][sql_of(key.left)]}"
             f" {'<=>' if key.null_safe else '='} "
             f"{alias['right']}.{places['right'][sql_of(key.right)]}"
-            for key in self.keys
+            for key in keys
         )
         outputs = [
             over_subquery(
@@ -208,8 +217,11 @@ class Join(Relation):
         over_left = [self._as_left(expr) for expr in want]
         if all(expr is not None for expr in over_left):
             return self.left.rows([expr for expr in over_left if expr is not None], past=past)
+        return self._by_traceable(lambda keys: self._rows_by(keys, want, past=past))
+
+    def _rows_by(self, keys: Sequence[EquiKey], want: Sequence[Expr], *, past: bool) -> list[str]:
         needed: dict[str, dict[str, Expr]] = {"left": {}, "right": {}}
-        for key in self.keys:
+        for key in keys:
             needed["left"].setdefault(sql_of(key.left), key.left)
             needed["right"].setdefault(sql_of(key.right), key.right)
         for expr in want:
@@ -222,7 +234,7 @@ class Join(Relation):
         condition = " and ".join(
             f"l.{places['left'][sql_of(key.left)]} {'<=>' if key.null_safe else '='} "
             f"r.{places['right'][sql_of(key.right)]}"
-            for key in self.keys
+            for key in keys
         )
         outputs = [
             over_subquery(over_subquery(expr, places["left"], "l"), places["right"], "r")
@@ -252,16 +264,24 @@ class Join(Relation):
             ),
             found,
         )
-        # The joined side must hold every row that may match a row read on the left.
         self.right.restrict(
             Want(
-                tuple(None if key is None else self._as_right(key) for key in want.keys),
-                None if want.time is None else self._as_right(want.time),
+                tuple(None if key is None else self._asked_of_right(key) for key in want.keys),
+                None if want.time is None else self._asked_of_right(want.time),
                 want.before,
                 want.after,
             ),
             found,
         )
+
+    def _asked_of_right(self, expr: Expr) -> Expr | None:
+        """Return `expr` over the right side, where every match of a row on the left is found by it.
+
+        A row that finds nothing has NULL for all of an optional side, and must not come to have.
+        """
+        if self.kind == "left" and self.side(expr) == "right":
+            return None
+        return self._as_right(expr)
 
     def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
         side = self.side(expr)
@@ -290,30 +310,6 @@ class Join(Relation):
         )
 
 
-def equi_keys(condition: Expr | None, right_qualifiers: frozenset[str]) -> list[EquiKey]:
-    """Return the equalities between the two sides among the conjuncts of a join condition."""
-    if condition is None:
-        return []
-    found: list[EquiKey] = []
-    conjuncts = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
-    for conjunct in conjuncts:
-        while isinstance(conjunct, exp.Paren):
-            conjunct = conjunct.this
-        if isinstance(conjunct, exp.And):
-            found.extend(equi_keys(conjunct, right_qualifiers))
-            continue
-        if not isinstance(conjunct, exp.EQ | exp.NullSafeEQ):
-            continue
-        left, right = conjunct.left, conjunct.right
-        on_right = [_on_right(side, right_qualifiers) for side in (left, right)]
-        null_safe = isinstance(conjunct, exp.NullSafeEQ)
-        if on_right == [False, True]:
-            found.append(EquiKey(left, right, null_safe))
-        elif on_right == [True, False]:
-            found.append(EquiKey(right, left, null_safe))
-    return found
-
-
 def _require_few(ways: int) -> None:
     if ways > _MOST_WAYS:
         reason = f"a change may take {ways} ways through joined unions"
@@ -322,7 +318,9 @@ def _require_few(ways: int) -> None:
         )
 
 
-def _on_right(expr: Expr, qualifiers: frozenset[str]) -> bool | None:
-    """Return which side an expression reads; None for neither or both."""
-    sides = {reference.table in qualifiers for reference in columns_of(expr)}
-    return sides.pop() if len(sides) == 1 else None
+def _is_plannable(queries_by: Callable[[Sequence[EquiKey]], list[str]], key: EquiKey) -> bool:
+    try:
+        queries_by([key])
+    except Unplannable:
+        return False
+    return True

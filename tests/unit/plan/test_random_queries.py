@@ -42,6 +42,17 @@ _QUERIES = {
         select k, max(w.x) as most, max(u.v) as other
         from s.t as t left join s.w as w using (k) right join s.u as u using (k)
         group by k""",
+    "a key of the optional side, and one that is not": """
+        select c.g, c.k, max(a.y) as most
+        from s.t as a
+        left join s.w as b on a.k = b.k
+        inner join s.w as c on b.g <=> c.g and a.x = c.x
+        group by c.g, c.k""",
+    "a key that is a total, and one that is not": """
+        select w.k, count(*) as n, max(b.x) as most
+        from s.w as w
+        left join (select k, min(x) as x from s.t group by k) as b on w.k = b.k and w.x = b.x
+        group by w.k""",
     "groups with constant rows": """
         select k, count(*) as n from (select k from s.w union all select 'a' as k) as r group by k
         """,
