@@ -175,8 +175,11 @@ def _query(tree: exp.Expr, flat: Flat, inputs: Inputs) -> tuple[Query, dict[int,
 def _used_columns(
     qualified: exp.Query, occurrences: Mapping[str, int]
 ) -> dict[int, frozenset[str]]:
-    """Return the stored columns a query needs; none for set operations, which go by position."""
+    """Return the stored columns a query needs; none where columns go by position."""
     if any(isinstance(node, exp.SetOperation | exp.Lateral) for node in qualified.walk()):
+        return {}
+    if any(table.alias_column_names for table in qualified.find_all(exp.Table)):
+        # `from orders as o (a, b)`: the query names no stored column.
         return {}
     pruned = pushdown_projections(qualified.copy())
     used: dict[int, set[str]] = {}

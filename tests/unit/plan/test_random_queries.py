@@ -53,6 +53,8 @@ _QUERIES = {
         from s.w as w
         left join (select k, min(x) as x from s.t group by k) as b on w.k = b.k and w.x = b.x
         group by w.k""",
+    "columns of a table under other names": """
+        select r.one, max(r.two) as most from s.w as r (one, two, three) group by r.one""",
     "groups with constant rows": """
         select k, count(*) as n from (select k from s.w union all select 'a' as k) as r group by k
         """,
