@@ -243,6 +243,8 @@ class _Builder:
                 continue
             if not isinstance(subquery.this, exp.Select) or is_nested(subquery, expr):
                 continue
+            if isinstance(subquery.parent, exp.Any | exp.All):
+                raise unsupported("a comparison with any or all of a query", subquery.parent)
             found = scalar_value(subquery.this, lambda item: self._from.source(item, environment))
             if found is None:
                 raise Unplannable(

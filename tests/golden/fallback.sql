@@ -61,3 +61,7 @@ full reason=PARSE_UNSUPPORTED;
 # title: an older version of a table
 select order_id from bronze.orders version as of 3;
 full reason=PARSE_UNSUPPORTED;
+
+# title: a comparison with any of many values
+select order_id from bronze.orders where amount > any (select quantity_sold from mart.dish_totals);
+full reason=PARSE_UNSUPPORTED;
