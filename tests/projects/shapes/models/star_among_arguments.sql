@@ -1,1 +1,1 @@
-select sale_id, hash(*) as fingerprint from {{ source('raw', 'sales') }}
+select sale_id, md5(to_json(struct(*))) as fingerprint from {{ source('raw', 'sales') }}
