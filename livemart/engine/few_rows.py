@@ -71,7 +71,11 @@ class ArrowViews:
         return len(self._tables)
 
     def add(self, name: str, rows: pa.Table) -> str:
-        """Give rows a name, and return it."""
+        """Give rows a name, and return it; they take the place of what had it before."""
+        if self._tables.get(name, rows) is not rows:
+            for pair in [pair for pair in self._registered if pair[1] == name]:
+                pair[0].catalog.dropTempView(name)
+                self._registered.discard(pair)
         self._tables[name] = rows
         return name
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +39,14 @@ class _Group:
     high: _Micros
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Input rows whose outputs may differ, and the totals of each, one array per total."""
+
+    rows: pa.Table
+    totals: tuple[pa.Array, ...]
+
+
 def refresh_running(run: ModelRun) -> pa.Table | None:
     """Return the changed rows of a model of running totals.
 
@@ -53,8 +62,8 @@ def refresh_running(run: ModelRun) -> pa.Table | None:
     if images.num_rows == 0:
         return None
     _require_exact(run, running)
-    schema = run.stored_schema
-    changes: list[pa.Table] = []
+    parts: list[_Part] = []
+    stored: list[pa.Table] = []
     for group in _groups(images, running):
         own = _stored_rows(run, running, group)
         starts, kept = _starts(running, group, own)
@@ -67,9 +76,11 @@ def refresh_running(run: ModelRun) -> pa.Table | None:
             RowFilter(tuple(_wanted(run, running, starts, newest))),
             run.columns_of(running.occurrence),
         )
-        part = _part(run, running, rows, starts)
-        changes.append(difference(part, kept.select(schema.names).cast(schema)))
-    return pa.concat_tables(changes).combine_chunks()
+        parts.append(_part(run, running, rows, starts))
+        stored.append(kept)
+    schema = run.stored_schema
+    kept = pa.concat_tables(stored).combine_chunks().select(schema.names)
+    return difference(_outputs(run, running, parts), kept.cast(schema))
 
 
 def _groups(images: pa.Table, running: Running) -> list[_Group]:
@@ -159,14 +170,13 @@ def _wanted(
     return alternatives
 
 
-def _part(run: ModelRun, running: Running, rows: pa.Table, starts: Starts) -> pa.Table:
-    """Compute the rows from each key's first change on; columns and types of the model."""
+def _part(run: ModelRun, running: Running, rows: pa.Table, starts: Starts) -> _Part:
+    """Compute the totals from each key's first change on."""
     schema = run.stored_schema
-    fields = [stored_field(schema, total.name) for total in running.totals]
     try:
         shown, totals = running_rows(
             running.totals,
-            tuple(field.type for field in fields),
+            tuple(stored_field(schema, total.name).type for total in running.totals),
             starts,
             _keys_of(rows, [name for _, name in running.keys]),
             _micros(_column(rows, running.time[1])),
@@ -177,8 +187,19 @@ def _part(run: ModelRun, running: Running, rows: pa.Table, starts: Starts) -> pa
         )
     except DoubtfulTotal as doubt:
         raise NotRunning from doubt
-    rows = rows.filter(pa.array(shown)).combine_chunks()
-    found = {field.name: total for field, total in zip(fields, totals, strict=True)}
+    return _Part(rows.filter(pa.array(shown)), totals)
+
+
+def _outputs(run: ModelRun, running: Running, parts: Sequence[_Part]) -> pa.Table:
+    """Return the model's rows, in its columns and types."""
+    schema = run.stored_schema
+    rows = pa.concat_tables([part.rows for part in parts]).combine_chunks()
+    found: dict[str, pa.Array] = {
+        stored_field(schema, total.name).name: pa.concat_arrays(
+            [part.totals[index] for part in parts]
+        )
+        for index, total in enumerate(running.totals)
+    }
     asked: list[Plain] = []
     for plain in running.plain:
         field = stored_field(schema, plain.name)
