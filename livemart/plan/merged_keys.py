@@ -12,9 +12,20 @@ from sqlglot import exp
 from livemart.plan.relation import Expr, sql_of
 from livemart.plan.rules.equi_keys import EquiKey
 
+_WRITTEN = "written"
+
+
+def mark_written(tree: Expr) -> None:
+    """Mark every `coalesce` of the analyst's before the parser adds those of USING.
+
+    Of what a join finds equal the analyst's gives one as it is (7 or '07'), in a type of its own.
+    """
+    for call in tree.find_all(exp.Coalesce):
+        call.meta[_WRITTEN] = True
+
 
 def merge_keys(tree: exp.Select, keys: Iterable[EquiKey]) -> None:
-    """Leave out of every `coalesce` what a join makes equal to another of its arguments.
+    """Leave out of each `coalesce` of USING what a join makes equal to another of its arguments.
 
     Args:
         tree: the SELECT that joins.
@@ -54,8 +65,8 @@ def _calls(tree: Expr) -> Iterator[exp.Coalesce]:
 
 def _calls_in(expr: Expr) -> Iterator[exp.Coalesce]:
     for node in expr.walk(prune=lambda node: isinstance(node, exp.Query)):
-        if isinstance(node, exp.Coalesce):
+        if isinstance(node, exp.Coalesce) and not node.meta.get(_WRITTEN):
             yield node
 
 
-__all__ = ["merge_keys"]
+__all__ = ["mark_written", "merge_keys"]

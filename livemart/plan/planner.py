@@ -16,6 +16,7 @@ from livemart.plan.constants import constants_of
 from livemart.plan.determinism import require_deterministic
 from livemart.plan.flatten import Flat, flatten
 from livemart.plan.guards import check_functions, check_names
+from livemart.plan.merged_keys import mark_written
 from livemart.plan.parse import parse
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.relation import Relation, Restriction, Scan, Want, column, sql_of
@@ -133,6 +134,7 @@ def _query(tree: exp.Expr, flat: Flat, inputs: Inputs) -> tuple[Query, dict[int,
             message = f"the columns of {occurrence.relation} are not known"
             raise Unplannable(Reason("INPUT_NOT_IN_DELTA", message, None))
         schema[name] = {known.lower(): "unknown" for known in inputs.columns[occurrence.relation]}
+    mark_written(tree)
     qualified = qualify(
         tree,
         schema=schema,

@@ -50,6 +50,8 @@ class Join(Relation):
         self.kind = kind
         self.keys = tuple(keys)
         self._right_qualifiers = right_qualifiers
+        # What was asked before: chains of joins ask the same of one another again and again.
+        self._answers: dict[tuple[str, ...], list[str] | Unplannable] = {}
 
     # Sides -------------------------------------------------------------------------------------
 
@@ -75,27 +77,18 @@ class Join(Relation):
         return self._translated(expr, "right")
 
     def _translated(self, expr: Expr, target: Literal["left", "right"]) -> Expr | None:
+        """Return `expr` itself, or the key that a match makes equal to it.
+
+        What is equal need not look alike (7 and '07'): so no expression over a key is translated.
+        """
         if self.side(expr) in (target, "none"):
             return expr
-        swaps = {
-            sql_of(key.left if target == "right" else key.right): (
-                key.right if target == "right" else key.left
-            )
-            for key in self.keys
-        }
-        if sql_of(expr) in swaps:
-            return swaps[sql_of(expr)]
-        copy = expr.copy()
-        for reference in list(columns_of(copy)):
-            if self.side(reference) == target:
-                continue
-            other = swaps.get(sql_of(reference))
-            if other is None:
-                return None
-            if reference is copy:
+        text = sql_of(expr)
+        for key in self.keys:
+            own, other = (key.left, key.right) if target == "right" else (key.right, key.left)
+            if sql_of(own) == text:
                 return other
-            reference.replace(other.copy())
-        return copy
+        return None
 
     # The four questions ------------------------------------------------------------------------
 
@@ -121,7 +114,22 @@ class Join(Relation):
         )
 
     def affected(self, want: Sequence[Expr]) -> list[str]:
-        return [*self._affected_by_left(want), *self._affected_by_right(want)]
+        return self._once(
+            ("affected", *map(sql_of, want)),
+            lambda: [*self._affected_by_left(want), *self._affected_by_right(want)],
+        )
+
+    def _once(self, question: tuple[str, ...], answer: Callable[[], list[str]]) -> list[str]:
+        """Return, or raise, what was said before to the same question."""
+        if question not in self._answers:
+            try:
+                self._answers[question] = answer()
+            except Unplannable as error:
+                self._answers[question] = error
+        found = self._answers[question]
+        if isinstance(found, Unplannable):
+            raise found
+        return found
 
     def _affected_by_left(self, want: Sequence[Expr]) -> list[str]:
         over_left = [self._as_left(expr) for expr in want]
@@ -162,6 +170,8 @@ class Join(Relation):
         try:
             return queries_by(self.keys)
         except Unplannable:
+            if not self.keys[1:]:
+                raise
             keys = [key for key in self.keys if _is_plannable(queries_by, key)]
             if not keys or len(keys) == len(self.keys):
                 raise
@@ -217,7 +227,10 @@ class Join(Relation):
         over_left = [self._as_left(expr) for expr in want]
         if all(expr is not None for expr in over_left):
             return self.left.rows([expr for expr in over_left if expr is not None], past=past)
-        return self._by_traceable(lambda keys: self._rows_by(keys, want, past=past))
+        return self._once(
+            (f"rows {past}", *map(sql_of, want)),
+            lambda: self._by_traceable(lambda keys: self._rows_by(keys, want, past=past)),
+        )
 
     def _rows_by(self, keys: Sequence[EquiKey], want: Sequence[Expr], *, past: bool) -> list[str]:
         needed: dict[str, dict[str, Expr]] = {"left": {}, "right": {}}
@@ -279,7 +292,7 @@ class Join(Relation):
 
         A row that finds nothing has NULL for all of an optional side, and must not come to have.
         """
-        if self.kind == "left" and self.side(expr) == "right":
+        if self.kind == "left" and self.side(expr) in ("right", "both"):
             return None
         return self._as_right(expr)
 
