@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from livemart.publish.store_types import compare_decimals
 
 _SQLITE = "sqlite:///"
 _BUSY_SECONDS = 10
+_BUSY_STEP_SECONDS = 0.01
 _CONNECT_SECONDS = 5
 _HINTS = {
     "postgresql": "start the database, or name another one with --store",
@@ -53,6 +55,23 @@ def open_engine(url: str, *, writes: bool = False, busy_seconds: float = _BUSY_S
     )
 
 
+def _use_write_ahead_log(connection: sqlite3.Connection, busy_seconds: float) -> None:
+    """Let readers see the file as it was while somebody writes.
+
+    For the lock that this takes on a file that others open or leave, SQLite itself does not wait.
+    """
+    deadline = time.monotonic() + busy_seconds
+    while True:
+        try:
+            connection.execute("pragma journal_mode=wal")
+            return
+        except sqlite3.OperationalError as error:
+            if not _is_busy(error) or time.monotonic() >= deadline:
+                connection.close()
+                raise
+            time.sleep(_BUSY_STEP_SECONDS)
+
+
 def _open_sqlite(path: Path, writes: bool, busy_seconds: float) -> Engine:
     def connect() -> sqlite3.Connection:
         if writes:
@@ -66,7 +85,7 @@ def _open_sqlite(path: Path, writes: bool, busy_seconds: float) -> Engine:
             check_same_thread=False,
         )
         if writes:
-            connection.execute("pragma journal_mode=wal")
+            _use_write_ahead_log(connection, busy_seconds)
         connection.execute("pragma synchronous=normal")
         connection.execute(f"pragma journal_size_limit={64 * 1024 * 1024}")
         connection.create_collation("livemart_decimal", compare_decimals)
@@ -148,5 +167,9 @@ def shown_url(engine: Engine) -> str:
 
 def is_locked(error: sa.exc.DBAPIError) -> bool:
     """Return whether SQLite's write lock was another's for as long as it was waited for."""
-    code = getattr(error.orig, "sqlite_errorcode", 0)
-    return code & 0xFF == sqlite3.SQLITE_BUSY
+    return _is_busy(error.orig)
+
+
+def _is_busy(error: BaseException | None) -> bool:
+    # The low byte says what it is, the others why.
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY

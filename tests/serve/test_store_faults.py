@@ -9,8 +9,10 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from threading import Barrier, Event
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -244,6 +246,29 @@ def test_a_file_that_somebody_else_holds_locked_is_unreachable_for_publishers_on
     assert publish_to(store, 2) is not None
     store.close()
     reader.close()
+
+
+def test_a_file_that_others_open_or_leave_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals = iter(range(2))
+
+    class Contended(sqlite3.Connection):
+        def execute(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
+            if "journal_mode" in sql and next(refusals, None) is not None:
+                # What SQLite says at once, however long it was told to wait.
+                error = sqlite3.OperationalError("database is locked")
+                error.sqlite_errorcode = sqlite3.SQLITE_BUSY
+                raise error
+            return super().execute(sql, *arguments)
+
+    connect = partial(sqlite3.connect, factory=Contended)
+    monkeypatch.setattr("livemart.publish.store_engine.sqlite3.connect", connect)
+    store = Store.open(f"sqlite:///{tmp_path}/serving.db")
+
+    assert publish_to(store, 1) is not None
+    assert next(refusals, None) is None
+    store.close()
 
 
 def test_a_folder_that_cannot_be_written_is_unreachable(tmp_path: Path) -> None:
