@@ -10,11 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.engine.bags import difference, matching_rows, one_array, row_codes
+from livemart.engine.bags import as_numpy, difference, matching_rows, one_array, row_codes
 from livemart.engine.differences import quoted, typed_columns
 from livemart.engine.model_run import ModelRun, stored_field
 from livemart.engine.row_filter import Condition, RowFilter, time_condition, values_condition
-from livemart.engine.running_totals import DoubtfulTotal, Starts, running_rows
+from livemart.engine.running_totals import DoubtfulTotal, Starts, UnfitTotal, running_rows
 from livemart.engine.tables import WEIGHT
 from livemart.plan.running import Plain, Running
 
@@ -54,7 +54,7 @@ def refresh_running(run: ModelRun) -> pa.Table | None:
         Columns of the model plus `_old_count` and `_new_count`; None if nothing changed.
 
     Raises:
-        NotRunning: a time is NULL, or a sum is not exact, was NULL, or may have become NULL.
+        NotRunning: a time is NULL, or a sum is not exact or does not fit its type.
     """
     running = run.plan.running
     assert running is not None
@@ -70,13 +70,11 @@ def refresh_running(run: ModelRun) -> pa.Table | None:
         newest = max(
             _largest(images, running.time[1]), _largest(own, running.time[0], int(group.low.min()))
         )
-        rows = run.views.read(
-            run.relation_of(running.occurrence),
-            run.version_of(running.occurrence, "new"),
-            RowFilter(tuple(_wanted(run, running, starts, newest))),
-            run.columns_of(running.occurrence),
-        )
-        parts.append(_part(run, running, rows, starts))
+        try:
+            part = _part(run, running, starts, newest)
+        except DoubtfulTotal as doubt:
+            part = _part(run, running, starts.without_past(doubt.keys), newest)
+        parts.append(part)
         stored.append(kept)
     schema = run.stored_schema
     kept = pa.concat_tables(stored).combine_chunks().select(schema.names)
@@ -137,8 +135,9 @@ def _starts(running: Running, group: _Group, own: pa.Table) -> tuple[Starts, pa.
     since[has_since] = times[last[has_since]]
     rows = pa.array(last, pa.int64(), mask=~has_since)
     carried = tuple(one_array(_column(own, total.name)).take(rows) for total in running.totals)
-    if any(values.null_count > int((~has_since).sum()) for values in carried):
-        raise NotRunning
+    for values in carried:
+        # Nothing to add to: nothing but NULL was there, or more than the type holds.
+        has_since &= as_numpy(values.is_valid())
     starts = Starts(group.keys, group.low, group.high, since, has_since, carried)
     return starts, own.filter(pa.array(is_inside)).combine_chunks()
 
@@ -170,9 +169,19 @@ def _wanted(
     return alternatives
 
 
-def _part(run: ModelRun, running: Running, rows: pa.Table, starts: Starts) -> _Part:
-    """Compute the totals from each key's first change on."""
+def _part(run: ModelRun, running: Running, starts: Starts, newest: int) -> _Part:
+    """Compute the totals from each key's first change on.
+
+    Raises:
+        DoubtfulTotal: some of the keys must start without what was there before.
+    """
     schema = run.stored_schema
+    rows = run.views.read(
+        run.relation_of(running.occurrence),
+        run.version_of(running.occurrence, "new"),
+        RowFilter(tuple(_wanted(run, running, starts, newest))),
+        run.columns_of(running.occurrence),
+    )
     try:
         shown, totals = running_rows(
             running.totals,
@@ -185,8 +194,8 @@ def _part(run: ModelRun, running: Running, rows: pa.Table, starts: Starts) -> _P
                 for total in running.totals
             ),
         )
-    except DoubtfulTotal as doubt:
-        raise NotRunning from doubt
+    except UnfitTotal as unfit:
+        raise NotRunning from unfit
     return _Part(rows.filter(pa.array(shown)), totals)
 
 

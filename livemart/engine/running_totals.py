@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,18 @@ _Mask = npt.NDArray[np.bool_]
 
 
 class DoubtfulTotal(Exception):
-    """The change alone does not say what a total became."""
+    """A frame adds up to zero without a value of its own row: it may hold nothing but NULL.
+
+    `keys` says which of the starts are in doubt: they must begin with their frames.
+    """
+
+    def __init__(self, keys: _Mask) -> None:
+        super().__init__(int(keys.sum()))
+        self.keys = keys
+
+
+class UnfitTotal(Exception):
+    """A total does not fit its type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +45,7 @@ class Starts:
         low: the first time that differs.
         high: the last time that may differ.
         since: of the last row before `low`.
-        has_since: False if none was found: the key's frames are added up from their beginning.
+        has_since: False if none is known: the key's frames are added up from their beginning.
         carried: the totals of that row, one array per total; NULL where none was found.
     """
 
@@ -44,6 +55,10 @@ class Starts:
     since: _Numbers
     has_since: _Mask
     carried: tuple[pa.Array, ...]
+
+    def without_past(self, keys: _Mask) -> Starts:
+        """Return the starts, some of the keys without what was there before."""
+        return replace(self, has_since=self.has_since & ~keys)
 
     def first(self, longest: int) -> _Numbers:
         """Return the time after which rows arrive in the frames, `longest` the widest of them."""
@@ -75,14 +90,16 @@ def running_rows(
         Which rows may differ, and each total of those.
 
     Raises:
-        DoubtfulTotal: a frame adds up to zero and its own row's value is NULL, as others may be; or
-            a total does not fit its type.
+        DoubtfulTotal: a key that starts with carried totals may have a total of NULL.
+        UnfitTotal: a total does not fit its type.
     """
     key, is_known = matching_rows(starts.keys, keys)
     high = starts.high[key]
     first = starts.first(max(total.before for total in totals))[key]
     arrives = is_known & (times > first) & (times <= high)
     shown = arrives & (times >= starts.low[key])
+    shown_key = key[shown]
+    is_doubtful = np.zeros(len(starts.low), dtype=bool)
     found: dict[int, pa.Array] = {}
     for before in {total.before for total in totals}:
         lowest = np.where(starts.has_since[key], starts.since[key] - before, first + 1)
@@ -101,7 +118,24 @@ def running_rows(
             own = _values(arguments[index], len(times), scale)
             carried = to_whole(starts.carried[index].filter(pa.array(starts.has_since)))
             summed = moves.sums(np.concatenate([own[arrives], -own[leaves], carried]), asked)
-            found[index] = _checked(summed, arguments[index], shown, types[index])
+            is_null = np.zeros(len(summed), dtype=bool)
+            argument = arguments[index]
+            if argument is not None:
+                # A frame holds its own row: with a value there, its total is not NULL.
+                is_missing = as_numpy(argument.is_null())
+                is_null = is_missing[shown] & (summed == 0).astype(bool)
+                is_doubtful[shown_key[is_null & starts.has_since[shown_key]]] = True
+                if is_null.any():
+                    ones = (~is_missing).astype(np.int64)
+                    none = np.zeros(len(carried), dtype=np.int64)
+                    counts = moves.sums(np.concatenate([ones[arrives], -ones[leaves], none]), asked)
+                    is_null &= (counts == 0).astype(bool)
+            made = from_whole(summed, types[index], is_null)
+            if made is None:
+                raise UnfitTotal
+            found[index] = made
+    if is_doubtful.any():
+        raise DoubtfulTotal(is_doubtful)
     return shown, tuple(found[index] for index in range(len(totals)))
 
 
@@ -136,13 +170,3 @@ def _values(argument: pa.Array | None, size: int, scale: int) -> Whole:
     if argument is None:
         return np.full(size, 10**scale, dtype=object if scale > _MOST_DIGITS else np.int64)
     return at_scale(to_whole(argument), argument.type, scale)
-
-
-def _checked(summed: Whole, argument: pa.Array | None, shown: _Mask, kind: pa.DataType) -> pa.Array:
-    # A frame holds its own row: with a value there, its total is not NULL.
-    if argument is not None and (as_numpy(argument.is_null())[shown] & (summed == 0)).any():
-        raise DoubtfulTotal
-    made = from_whole(summed, kind, np.zeros(len(summed), dtype=bool))
-    if made is None:
-        raise DoubtfulTotal
-    return made

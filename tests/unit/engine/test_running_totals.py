@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from livemart.engine.running_totals import DoubtfulTotal, Starts, running_rows
+from livemart.engine.running_totals import DoubtfulTotal, Starts, UnfitTotal, running_rows
 from livemart.plan.running import Total
 
 _TOTALS = (
@@ -117,10 +117,11 @@ def test_carried_totals_are_those_of_the_frames(
     }
     try:
         found = _carried(new, starts)
-    except DoubtfulTotal:
+    except DoubtfulTotal as doubt:
         # Only where it may be NULL: a value of the row's own is a total.
         assert any(row.amount is None for row in new)
-        return
+        assert (starts.has_since | ~doubt.keys).all()
+        found = _carried(new, starts.without_past(doubt.keys))
 
     for row, totals in found:
         assert totals == _frames(new, row), row
@@ -131,18 +132,22 @@ def test_carried_totals_are_those_of_the_frames(
     ]
 
 
-def test_a_total_of_zero_is_no_doubt_where_the_row_has_a_value() -> None:
-    rows = [_Row("a", 5, Decimal("0.00"), 0), _Row("a", 6, Decimal("0.00"), None)]
+def test_a_total_of_zero_is_in_doubt_only_where_its_row_has_no_value() -> None:
+    past = [_Row("a", 1, Decimal("1.25"), 1)]
+    new = [*past, _Row("a", 5, Decimal("0.00"), 0), _Row("a", 20, None, 0)]
+    starts = _starts(past, new[1:2])
 
+    assert _carried(new[:2], starts)[0][1] == (1, 0, Decimal("1.25"), 1)
     with pytest.raises(DoubtfulTotal):
-        _carried(rows, _starts([], rows))
-    assert _carried(rows[:1], _starts([], rows[:1]))[0][1] == (1, 0, 0, 0)
+        _carried(new, replace(starts, high=np.array([30])))
+    cold = replace(starts, high=np.array([30]), has_since=np.array([False]))
+    assert _carried(new, cold)[1][1] == (1, None, None, 0)
 
 
-def test_a_total_that_does_not_fit_its_type_is_a_doubt() -> None:
+def test_a_total_that_does_not_fit_its_type_is_refused() -> None:
     kind = pa.decimal128(4, 2)
     starts = replace(_starts([], [_Row("a", 1, None, None)]), carried=(pa.nulls(1, kind),))
     amounts = pa.array([Decimal("123.00")], _MONEY)
 
-    with pytest.raises(DoubtfulTotal):
+    with pytest.raises(UnfitTotal):
         running_rows(_TOTALS[1:2], (kind,), starts, (pa.array(["a"]),), np.array([1]), (amounts,))
