@@ -160,8 +160,8 @@ def _wanted(
         low, high = int(first[mask].min()), min(int(starts.high[mask].max()), newest)
         spans = [(low, high)]
         if not is_cold:
-            befores = sorted({total.before for total in running.totals})
-            spans += [(low - before, high - before) for before in befores]
+            reaches = sorted({total.before for total in running.totals})
+            spans += [(low - before, high - before) for before in reaches]
         for span in spans:
             condition = time_condition(time.name, time.type, *span, has_null=False)
             found = [*keys, condition]
