@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.engine.bags import as_numpy, one_array, row_codes
+from livemart.engine.bags import as_numpy, one_array, places_of, row_codes
 from livemart.engine.differences import quoted, typed_columns
 from livemart.engine.exact_numbers import add_by_group, from_whole, to_whole
 from livemart.engine.tables import NEW_COUNT, OLD_COUNT
@@ -86,13 +86,7 @@ def combine_groups(
     own, others = codes[: change.num_rows], codes[change.num_rows :]
     distinct, first, group = np.unique(own, return_index=True, return_inverse=True)
     size = len(distinct)
-    order = np.argsort(others, kind="stable")
-    place = np.searchsorted(others[order], distinct)
-    has_place = place < len(others)
-    is_stored = np.zeros(size, dtype=bool)
-    is_stored[has_place] = others[order][place[has_place]] == distinct[has_place]
-    at = np.zeros(size, dtype=np.int64)
-    at[is_stored] = order[place[is_stored]]
+    at, is_stored = places_of(distinct, others)
     before = stored.take(pa.array(at, pa.int64(), mask=~is_stored))
 
     measures = _measures(change, outputs)

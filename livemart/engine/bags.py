@@ -136,10 +136,8 @@ def without(rows: pa.Table, gone: pa.Table) -> pa.Table:
     own, others = codes[: len(likely)], codes[len(likely) :]
     order = np.argsort(own, kind="stable")
     place = np.arange(len(own)) - np.searchsorted(own[order], own[order], "left")
-    others = np.sort(others)
-    count = np.searchsorted(others, own[order], "right") - np.searchsorted(others, own[order])
     kept = np.ones(rows.num_rows, dtype=bool)
-    kept[likely[order[place < count]]] = False
+    kept[likely[order[place < copies_of(own[order], others)]]] = False
     return rows.filter(pa.array(kept)).combine_chunks()
 
 
@@ -149,11 +147,11 @@ def matching_rows(
     """Return, for each row of `rows`, the place of its equal in `distinct`, and if it has one.
 
     Args:
-        distinct: columns of rows of which no two are equal; at least one column and one row.
+        distinct: columns of rows of which no two are equal; at least one column.
         rows: the same columns, same types.
 
     Returns:
-        The place of a row without an equal is any.
+        The place of a row without an equal is 0.
     """
     size = len(distinct[0])
     stacked = [
@@ -161,10 +159,27 @@ def matching_rows(
         for asked, own in zip(distinct, rows, strict=True)
     ]
     codes = row_codes(stacked, len(stacked[0]))
-    order = np.argsort(codes[:size])
-    place = np.searchsorted(codes[:size][order], codes[size:])
-    found = order[np.minimum(place, size - 1)]
-    return found, codes[:size][found] == codes[size:]
+    return places_of(codes[size:], codes[:size])
+
+
+def places_of(
+    codes: _Codes, distinct: _Codes
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return, for each code, its place among distinct ones (0 if none), and if it has one."""
+    place = np.zeros(len(codes), dtype=np.int64)
+    if not len(distinct):
+        return place, np.zeros(len(codes), dtype=bool)
+    order = np.argsort(distinct, kind="stable")
+    found = order[np.minimum(np.searchsorted(distinct[order], codes), len(distinct) - 1)]
+    has_place = distinct[found] == codes
+    place[has_place] = found[has_place]
+    return place, has_place
+
+
+def copies_of(codes: _Codes, others: _Codes) -> npt.NDArray[np.int64]:
+    """Return how often each code is among the others."""
+    others = np.sort(others)
+    return np.searchsorted(others, codes, "right") - np.searchsorted(others, codes, "left")
 
 
 def repeated(rows: pa.Table, counts: pa.Array | pa.ChunkedArray) -> pa.Table:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from livemart.engine.bags import as_numpy, difference, matching_rows, one_array, row_codes
 from livemart.engine.differences import quoted, typed_columns
 from livemart.engine.model_run import ModelRun, stored_field
+from livemart.engine.region_rows import micros_of
 from livemart.engine.row_filter import Condition, RowFilter, time_condition, values_condition
 from livemart.engine.running_totals import DoubtfulTotal, Starts, UnfitTotal, running_rows
 from livemart.engine.tables import WEIGHT
@@ -124,7 +125,8 @@ def _starts(running: Running, group: _Group, own: pa.Table) -> tuple[Starts, pa.
     keys = _keys_of(own, [name for name, _ in running.keys])
     keys = tuple(key.cast(asked.type) for key, asked in zip(keys, group.keys, strict=True))
     key, is_own = matching_rows(group.keys, keys)
-    times = _micros(_column(own, running.time[0]), allow_null=True)
+    times, is_null = micros_of(_column(own, running.time[0]))
+    is_own &= ~is_null
     is_inside = is_own & (times >= group.low[key]) & (times <= group.high[key])
     before = np.flatnonzero(is_own & (times < group.low[key]))
     by_time = before[np.argsort(times[before], kind="stable")]
@@ -299,11 +301,10 @@ def _column(rows: pa.Table, name: str) -> pa.ChunkedArray:
     return rows.column(stored_field(rows.schema, name).name)
 
 
-def _micros(column: pa.ChunkedArray, *, allow_null: bool = False) -> _Micros:
-    if not pa.types.is_timestamp(column.type) or (column.null_count and not allow_null):
+def _micros(column: pa.ChunkedArray) -> _Micros:
+    if not pa.types.is_timestamp(column.type) or column.null_count:
         raise NotRunning
-    filled = pc.fill_null(column.cast(pa.int64()), np.iinfo(np.int64).max)
-    return np.asarray(one_array(filled).to_numpy(zero_copy_only=False), dtype=np.int64)
+    return micros_of(column)[0]
 
 
 def _largest(rows: pa.Table, name: str, default: int = 0) -> int:

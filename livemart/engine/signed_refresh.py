@@ -17,7 +17,7 @@ from livemart.engine.additive import (
     moved_groups,
     stacked_sides,
 )
-from livemart.engine.bags import repeated, row_codes, without
+from livemart.engine.bags import copies_of, repeated, row_codes, without
 from livemart.engine.clock_windows import moved_rows, touched_rows
 from livemart.engine.differences import grouped_columns, quoted, typed_columns
 from livemart.engine.model_run import ModelRun, Side, stored_field
@@ -288,10 +288,7 @@ def _stored_counts(run: ModelRun, rows: pa.Table) -> np.ndarray:
     aligned = rows.select(schema.names).cast(stored.schema)
     both = pa.concat_tables([aligned, stored]).combine_chunks()
     codes = row_codes(both.columns, both.num_rows)
-    own, others = codes[: rows.num_rows], codes[rows.num_rows :]
-    order = np.sort(others)
-    counts: np.ndarray = np.searchsorted(order, own, "right") - np.searchsorted(order, own, "left")
-    return counts
+    return copies_of(codes[: rows.num_rows], codes[rows.num_rows :])
 
 
 def _groups(run: ModelRun, signed: Signed, sides: Sequence[tuple[str, int]]) -> pa.Table | None:

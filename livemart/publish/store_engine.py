@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import URL, Connection, Engine, make_url
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from livemart.errors import PublishError
 from livemart.publish.store_types import compare_decimals
@@ -60,16 +60,18 @@ def _use_write_ahead_log(connection: sqlite3.Connection, busy_seconds: float) ->
 
     For the lock that this takes on a file that others open or leave, SQLite itself does not wait.
     """
-    deadline = time.monotonic() + busy_seconds
-    while True:
-        try:
-            connection.execute("pragma journal_mode=wal")
-            return
-        except sqlite3.OperationalError as error:
-            if not _is_busy(error) or time.monotonic() >= deadline:
-                connection.close()
-                raise
-            time.sleep(_BUSY_STEP_SECONDS)
+    patiently = Retrying(
+        retry=retry_if_exception(_is_busy),
+        stop=stop_after_delay(busy_seconds),
+        wait=wait_fixed(_BUSY_STEP_SECONDS),
+        reraise=True,
+    )
+    try:
+        # Read to its end: while a statement is open, no function can be added to the connection.
+        patiently(lambda: connection.execute("pragma journal_mode=wal").fetchall())
+    except sqlite3.Error:
+        connection.close()
+        raise
 
 
 def _open_sqlite(path: Path, writes: bool, busy_seconds: float) -> Engine:
