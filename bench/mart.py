@@ -240,9 +240,9 @@ class Mart:
         else:
             self._stop.set()
 
-    def retrying(self, error: BaseException, attempt: int, attempts: int) -> None:
+    def retrying(self, error: BaseException, failures: int, attempts: int) -> None:
         """Say that a batch is run again: its figures are worth nothing."""
-        self.say(f"batch is run again ({attempt} of {attempts}): {error}")
+        self.say(f"batch is run again ({failures} of {attempts} failed): {error}")
 
     def _deliver(self) -> None:
         number = len(self.rounds)

@@ -76,9 +76,9 @@ class Tour:
         """Pass on."""
         self._inner.model_changed(unique_id, word)
 
-    def retrying(self, error: BaseException, attempt: int, attempts: int) -> None:
+    def retrying(self, error: BaseException, failures: int, attempts: int) -> None:
         """Pass on."""
-        self._inner.retrying(error, attempt, attempts)
+        self._inner.retrying(error, failures, attempts)
 
     def batch_ended(self, outcome: Outcome) -> None:
         """Show the answers of a new snapshot; have the next records delivered."""

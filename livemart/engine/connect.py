@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from livemart.engine.lock import Holder
+from livemart.engine.lock import Holder, who_holds
+from livemart.errors import StateError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.connect.client.retries import RetryPolicy
 
 
 def connect_settings(warehouse: Path) -> dict[str, str]:
@@ -49,6 +51,38 @@ def connect_url(warehouse: Path, holder: Holder | None) -> str | None:
         return None
     # By this very name: with any other, the client wants TLS as soon as there is a token.
     return f"sc://localhost:{holder.connect_port}/;token={token}"
+
+
+def join(url: str, warehouse: Path, holder: Holder) -> SparkSession:
+    """Return a session of the server at `url`, which `holder` runs; see `retry_policy`."""
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.remote(url).getOrCreate()
+    client: Any = session.client
+    client.set_retry_policies([retry_policy(warehouse, holder)])
+    return session
+
+
+def retry_policy(warehouse: Path, holder: Holder) -> RetryPolicy:
+    """Return Spark's own policy while `holder` lives; after its end a call fails with RUNNER_ENDED.
+
+    Nobody will answer then, and Spark would go on asking for ten minutes.
+    """
+    from grpc import RpcError
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    class WhileTheRunnerLives(DefaultPolicy):
+        def can_retry(self, e: BaseException) -> bool:
+            if isinstance(e, RpcError) and who_holds(warehouse) != holder:
+                raise StateError(
+                    "RUNNER_ENDED",
+                    f"{warehouse}: {holder}, whose Spark this process had joined, is gone",
+                    hint="run the command again: it starts a Spark of its own, or joins the next "
+                    "runner's",
+                ) from e
+            return bool(super().can_retry(e))
+
+    return WhileTheRunnerLives()
 
 
 def _token_file(warehouse: Path) -> Path:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from livemart.engine.bags import NEW_COUNT, OLD_COUNT
+from livemart.engine.replays import CONFLICTS
 from livemart.engine.small_lane import Tag
 from livemart.engine.tables import Commit, TableChangedError, Warehouse
 from livemart.errors import RefreshError
@@ -25,12 +26,6 @@ if TYPE_CHECKING:
 _APP_ID = "spark.databricks.delta.write.txnAppId"
 _VERSION = "spark.databricks.delta.write.txnVersion"
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-_CONFLICTS = (
-    "ConcurrentModification",
-    "DELTA_CONCURRENT",
-    "DELTA_METADATA_CHANGED",
-    "DELTA_PROTOCOL_CHANGED",
-)
 _OPERATION = "_operation"
 _COPY = "_copy"
 
@@ -306,7 +301,7 @@ def _conflicts(relation: str) -> Iterator[None]:
         yield
     except Exception as error:
         text = f"{type(error).__name__} {error}"
-        if any(conflict in text for conflict in _CONFLICTS):
+        if any(conflict in text for conflict in CONFLICTS):
             raise TableChangedError(
                 "TABLE_CHANGED",
                 f"{relation}: another writer committed in the middle of the batch",

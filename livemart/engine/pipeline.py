@@ -8,8 +8,6 @@ from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential_jitter
-
 from livemart.engine.batch import BatchRunner, Outcome
 from livemart.engine.epoch import Epoch, Recorded, open_checkpoint
 from livemart.engine.failpoints import failpoint
@@ -17,25 +15,14 @@ from livemart.engine.frontier import check_landed
 from livemart.engine.landed_counts import merge_batches
 from livemart.engine.landing import LandedBatch, Landing
 from livemart.engine.publication import Publications
+from livemart.engine.replays import Replays, Stopped
 from livemart.engine.runtime import Runtime
 from livemart.engine.tables import Tag
-from livemart.errors import ConfigError, LivemartError, StateError
 from livemart.publish.snapshots import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-# Words in the messages of Delta and deltalake for "somebody else committed first".
-_CONFLICTS = (
-    "DELTA_METADATA_CHANGED",
-    "DELTA_CONCURRENT",
-    "DELTA_PROTOCOL_CHANGED",
-    "ConcurrentModification",
-    "CommitFailedError",
-    "VersionTakenError",
-    "DELTA_TABLE_NOT_FOUND",
-    "DELTA_PATH_DOES_NOT_EXIST",
-)
 _POLL_SECONDS = 0.2
 _KEPT_OUTCOMES = 100
 
@@ -46,7 +33,7 @@ class Watcher(Protocol):
     def batch_began(self, batch_id: int) -> None: ...
     def model_changed(self, unique_id: str, word: str) -> None: ...
     def batch_ended(self, outcome: Outcome) -> None: ...
-    def retrying(self, error: BaseException, attempt: int, attempts: int) -> None: ...
+    def retrying(self, error: BaseException, failures: int, attempts: int) -> None: ...
 
 
 @dataclass(slots=True)
@@ -60,10 +47,6 @@ class Pass:
         """1 if the newest snapshot of this pass is held, else 0."""
         done = [outcome for outcome in self.outcomes if outcome.snapshot]
         return 1 if done and done[-1].is_held else 0
-
-
-class Stopped(Exception):
-    """Raised inside a micro-batch that is abandoned because the process was told to stop."""
 
 
 class Pipeline:
@@ -92,7 +75,7 @@ class Pipeline:
         self._stop = stop or Event()
         self._abandon = abandon or Event()
         self._publications = Publications(runtime, self._abandon)
-        self._failures_in_a_row = 0
+        self._replays = Replays(runtime.settings.attempts, self._stop, watcher.retrying)
 
     def build(self, *, new_epoch: bool = False) -> Pass:
         """Land all that waits, build the whole project with dbt, append one snapshot row.
@@ -216,7 +199,7 @@ class Pipeline:
             failpoint("batch.end")
             done.outcomes.append(outcome)
             del done.outcomes[:-_KEPT_OUTCOMES]
-            self._failures_in_a_row = 0
+            self._replays.succeeded()
             self._watcher.batch_ended(outcome)
 
         self._drive(run, trigger)
@@ -228,26 +211,7 @@ class Pipeline:
 
         Starting the stream again replays the micro-batch that failed, from the same frontier.
         """
-        self._failures_in_a_row = 0
-        attempts = self._runtime.settings.attempts
-        for attempt in Retrying(
-            retry=retry_if_exception(lambda error: is_retriable(error) and not self._stop.is_set()),
-            stop=lambda _: self._failures_in_a_row >= attempts,
-            wait=wait_exponential_jitter(multiplier=0.2, max=30),
-            sleep=self._rest,
-            before_sleep=lambda state: self._watcher.retrying(
-                _failure_of(state), self._failures_in_a_row, attempts
-            ),
-            reraise=True,
-        ):
-            with attempt:
-                try:
-                    self._await(body, trigger)
-                except Exception:
-                    if self._stop.is_set():
-                        return
-                    self._failures_in_a_row += 1
-                    raise
+        self._replays.run(lambda: self._await(body, trigger))
 
     def _await(
         self, body: Callable[[LandedBatch], None], trigger: Literal["available_now"] | timedelta
@@ -277,28 +241,6 @@ class Pipeline:
                 break
         query.stop()
 
-    def _rest(self, seconds: float) -> None:
-        self._stop.wait(seconds)
-
     def _refuse_if_stopped(self) -> None:
         if self._stop.is_set():
             raise Stopped("told to stop")
-
-
-def is_retriable(error: BaseException) -> bool:
-    """Return True for a fault that a replay of the micro-batch may overcome."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, StateError | ConfigError | Stopped):
-            return False
-        if getattr(seen, "is_retriable", False):
-            return True
-        if not isinstance(seen, LivemartError) and any(word in str(seen) for word in _CONFLICTS):
-            return True
-        seen = seen.__cause__
-    return False
-
-
-def _failure_of(state: RetryCallState) -> BaseException:
-    failure = state.outcome.exception() if state.outcome else None
-    return failure or RuntimeError("unknown")

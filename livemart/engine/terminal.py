@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from livemart.engine.connect import connect_url
+from livemart.engine.connect import connect_url, join
 from livemart.engine.lock import hold_warehouse, runner_lives, who_holds
 from livemart.project.dbt_attachment import attach, is_attached
 
@@ -74,10 +74,8 @@ class Terminal:
         url = connect_url(self.warehouse, holder)
         if url is None:
             raise runner_lives(self.warehouse)
-        from pyspark.sql import SparkSession
-
         os.environ["SPARK_REMOTE"] = url
-        session = SparkSession.builder.remote(url).getOrCreate()
+        session = join(url, self.warehouse, holder)
         self._stack.callback(session.stop)
         return session
 

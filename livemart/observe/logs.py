@@ -139,12 +139,12 @@ class LogWatcher:
             took_ms=round(took.total_seconds() * 1000),
         )
 
-    def retrying(self, error: BaseException, attempt: int, attempts: int) -> None:
-        """A micro-batch failed and is run again."""
+    def retrying(self, error: BaseException, failures: int, attempts: int) -> None:
+        """A micro-batch failed, or was in another writer's way, and is run again."""
         self._log.warning(
             "batch_retried",
             batch_id=self._batch_id,
-            attempt=attempt,
+            failures=failures,
             attempts=attempts,
             error=str(error),
         )

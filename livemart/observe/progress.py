@@ -138,10 +138,11 @@ class TerminalWatcher:
                 style = "red" if result.holds else "yellow"
                 self._console.print(Text(f"  {unique_id}: {result.status}{found}", style=style))
 
-    def retrying(self, error: BaseException, attempt: int, attempts: int) -> None:
-        """Say that a micro-batch failed and is run again."""
+    def retrying(self, error: BaseException, failures: int, attempts: int) -> None:
+        """Say that a micro-batch failed, or was in another writer's way, and is run again."""
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        text = f"  run again ({attempt} of {attempts} attempts failed): {reason}"
+        failed = f" ({failures} of {attempts} attempts failed)" if failures else ""
+        text = f"  run again{failed}: {reason}"
         self._console.print(Text(text, style="yellow"))
 
     def _render(self) -> Group:

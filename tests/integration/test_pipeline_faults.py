@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from livemart.engine import batch as batch_module
+from livemart.engine import replays
 from livemart.engine.lock import hold_warehouse
 from livemart.engine.refresh import refresh_models as real_refresh
 from livemart.engine.tables import TableChangedError
 from livemart.errors import StateError
+from livemart.settings import Settings
 from tests.integration.mini import Mini, reasons, sale, visit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[2]
+_ATTEMPTS = int(Settings.model_fields["attempts"].default)
 
 
 @pytest.fixture
@@ -147,8 +150,9 @@ def test_a_dropped_landed_table_is_refused_and_landed_again(mini: Mini) -> None:
     assert mini.totals() == {"a": (1, "1.00"), "b": (1, "2.50")}
 
 
-def test_a_transient_fault_replays_the_batch(mini: Mini, monkeypatch: pytest.MonkeyPatch) -> None:
-    fails = iter([True, True, False])
+def test_another_writer_never_ends_the_stream(mini: Mini, monkeypatch: pytest.MonkeyPatch) -> None:
+    disturbed = 2 * _ATTEMPTS
+    fails = iter([True] * disturbed + [False])
 
     def refresh_models(*arguments: object) -> object:
         if next(fails):
@@ -156,12 +160,13 @@ def test_a_transient_fault_replays_the_batch(mini: Mini, monkeypatch: pytest.Mon
         monkeypatch.undo()
         return real_refresh(*arguments)  # type: ignore[arg-type]
 
+    monkeypatch.setattr(replays, "_LONGEST_REST_S", 0.2)
     monkeypatch.setattr(batch_module, "refresh_models", refresh_models)
     mini.deliver("sales", sale("3", "c"))
 
     mini.refresh()
 
-    assert len(mini.watcher.retries) == 2
+    assert len(mini.watcher.retries) == disturbed
     assert mini.totals()["c"] == (1, "1.00")
 
 
@@ -169,13 +174,14 @@ def test_a_fault_that_does_not_go_away_stops_loudly(
     mini: Mini, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refresh_models(*_: object) -> object:
-        raise TableChangedError("TABLE_CHANGED", "written meanwhile", hint="")
+        raise RuntimeError("[DELTA_TABLE_NOT_FOUND] gone")
 
     monkeypatch.setattr(batch_module, "refresh_models", refresh_models)
     mini.deliver("sales", sale("3", "c"))
 
-    with pytest.raises(TableChangedError):
+    with pytest.raises(RuntimeError, match="DELTA_TABLE_NOT_FOUND"):
         mini.refresh()
+    assert len(mini.watcher.retries) == _ATTEMPTS - 1
     assert mini.newest.snapshot_id == 1
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Never, cast
 import pytest
 
 from livemart.engine.landing import Landing
-from livemart.engine.pipeline import is_retriable
+from livemart.engine.replays import is_retriable
 from livemart.engine.sources import files
 from livemart.engine.sources.files import LandingFolder
 from livemart.engine.sources.manifest import ManifestStore

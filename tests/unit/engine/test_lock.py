@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import grpc
 import pytest
 
-from livemart.engine.connect import connect_settings, connect_url
+from livemart.engine.connect import connect_settings, connect_url, retry_policy
 from livemart.engine.lock import hold_warehouse, is_held, who_holds
 from livemart.errors import StateError
 
@@ -87,3 +88,25 @@ def test_the_token_is_readable_by_its_owner_only(tmp_path: Path) -> None:
 def test_a_holder_without_a_server_has_no_url(tmp_path: Path) -> None:
     with hold_warehouse(tmp_path) as lock:
         assert connect_url(tmp_path, lock.holder) is None
+
+
+class _Unavailable(grpc.RpcError):  # type: ignore[misc]
+    def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.UNAVAILABLE
+
+
+def test_a_joined_runner_is_asked_again_only_while_it_lives(tmp_path: Path) -> None:
+    with _another_runner(tmp_path) as process:
+        holder = who_holds(tmp_path)
+        assert holder is not None
+        policy = retry_policy(tmp_path, holder)
+        assert policy.can_retry(_Unavailable())
+        assert not policy.can_retry(ValueError("wrong SQL"))
+        process.kill()
+        process.wait()
+
+        with pytest.raises(StateError, match="RUNNER_ENDED") as caught:
+            policy.can_retry(_Unavailable())
+        assert f"process {process.pid}" in str(caught.value)
+        with hold_warehouse(tmp_path), pytest.raises(StateError, match="RUNNER_ENDED"):
+            policy.can_retry(_Unavailable())

@@ -80,7 +80,7 @@ def test_text_is_the_name_and_then_the_keys(capsys: pytest.CaptureFixture[str]) 
 
     _, line = capsys.readouterr().err.split(" ", 1)
     assert line == (
-        'warning batch_retried batch_id=42 attempt=1 attempts=3 error="disk \\"full\\"\\nreally"\n'
+        'warning batch_retried batch_id=42 failures=1 attempts=3 error="disk \\"full\\"\\nreally"\n'
     )
 
 

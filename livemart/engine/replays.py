@@ -1,0 +1,114 @@
+"""Which faults a replay of the micro-batch may overcome, and how often it is replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event
+
+from tenacity import RetryCallState, Retrying, retry_if_exception, sleep_using_event
+
+from livemart.engine.tables import TableChangedError
+from livemart.errors import ConfigError, LivemartError, StateError
+
+# Words in the messages of Delta and deltalake for "somebody else committed first".
+CONFLICTS = (
+    "ConcurrentModification",
+    "DELTA_CONCURRENT",
+    "DELTA_METADATA_CHANGED",
+    "DELTA_PROTOCOL_CHANGED",
+    "VersionTakenError",
+)
+# A table that is being replaced may be missed for a moment; one that is gone stays so.
+_PASSING = ("CommitFailedError", "DELTA_TABLE_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST")
+_FIRST_REST_S = 0.2
+_LONGEST_REST_S = 30.0
+
+Notify = Callable[[BaseException, int, int], None]
+
+
+class Stopped(Exception):
+    """Raised inside a micro-batch that is abandoned because the process was told to stop."""
+
+
+class Replays:
+    """Runs a body again while its faults pass.
+
+    A commit of another writer is no fault, and each costs the batch its work only once: a dbt that
+    builds many models beside the stream may hit one micro-batch any number of times, and must not
+    end the stream.
+
+    Args:
+        attempts: failures in a row, other writers' commits apart, after which the last is raised.
+        stop: ends the waiting, and the replays.
+        notify: is told the error, the failures in a row so far and `attempts` before each replay.
+    """
+
+    def __init__(self, attempts: int, stop: Event, notify: Notify) -> None:
+        self._attempts = attempts
+        self._stop = stop
+        self._notify = notify
+        self._failures = 0
+        self._in_a_row = 0
+
+    def succeeded(self) -> None:
+        """Begin counting anew: a micro-batch came to its end."""
+        self._failures = self._in_a_row = 0
+
+    def run(self, body: Callable[[], None]) -> None:
+        """Run `body` until it returns, or fails for good; after `stop` an error means its end."""
+        self.succeeded()
+        for attempt in Retrying(
+            retry=retry_if_exception(is_retriable),
+            stop=lambda _: self._failures >= self._attempts,
+            wait=lambda _: min(_FIRST_REST_S * 2 ** min(self._in_a_row, 10), _LONGEST_REST_S),
+            sleep=sleep_using_event(self._stop),
+            before_sleep=self._tell,
+            reraise=True,
+        ):
+            with attempt:
+                try:
+                    body()
+                except Exception as error:
+                    if self._stop.is_set():
+                        return
+                    self._in_a_row += 1
+                    self._failures += not is_another_writers(error)
+                    raise
+
+    def _tell(self, state: RetryCallState) -> None:
+        failure = state.outcome.exception() if state.outcome else None
+        self._notify(failure or RuntimeError("unknown"), self._failures, self._attempts)
+
+
+def is_retriable(error: BaseException) -> bool:
+    """Return True for a fault that a replay of the micro-batch may overcome."""
+    for seen in _causes(error):
+        if isinstance(seen, StateError | ConfigError | Stopped):
+            return False
+        if getattr(seen, "is_retriable", False):
+            return True
+        if _speaks_of(seen, CONFLICTS + _PASSING):
+            return True
+    return False
+
+
+def is_another_writers(error: BaseException) -> bool:
+    """Return True if a fault means that somebody else has committed to a table meanwhile."""
+    return any(
+        isinstance(seen, TableChangedError) or _speaks_of(seen, CONFLICTS)
+        for seen in _causes(error)
+    )
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    seen = [error]
+    while (cause := seen[-1].__cause__) is not None:
+        seen.append(cause)
+    return seen
+
+
+def _speaks_of(error: BaseException, words: tuple[str, ...]) -> bool:
+    if isinstance(error, LivemartError):
+        return False
+    text = f"{type(error).__name__} {error}"
+    return any(word in text for word in words)
