@@ -24,6 +24,32 @@ def typed_columns(schema: pa.Schema, qualifier: str) -> str:
     )
 
 
+def row_of_literals(rows: pa.Table) -> str | None:
+    """Return the subquery that is one row of times and whole numbers; None for other rows."""
+    if rows.num_rows != 1:
+        return None
+    selected = []
+    for field, column in zip(spark_schema(rows.schema).fields, rows.columns, strict=True):
+        literal = _literal(column[0], field.dataType.simpleString())
+        if literal is None:
+            return None
+        selected.append(f"{literal} as {quoted(field.name)}")
+    return f"(select {', '.join(selected)})"
+
+
+def _literal(value: pa.Scalar, kind: str) -> str | None:
+    if not value.is_valid:
+        return None
+    if pa.types.is_timestamp(value.type):
+        # The session's time zone is UTC.
+        return f"cast(timestamp_micros({value.cast(pa.int64()).as_py()}) as {kind})"
+    if pa.types.is_date32(value.type):
+        return f"date_from_unix_date({value.cast(pa.int32()).as_py()})"
+    if pa.types.is_integer(value.type):
+        return f"cast({value.as_py()} as {kind})"
+    return None
+
+
 def counted_difference(schema: pa.Schema, sides: Sequence[tuple[str, int, int]]) -> str:
     """Return SQL for the rows whose multiplicity differs.
 

@@ -28,7 +28,16 @@ _SETTINGS = {
     "spark.sql.leafNodeDefaultParallelism": "1",
     # From the 129th group on, sketches would be made by sorting instead of by hashing.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "10000",
+    # Each broadcast is a job of its own; in one partition nothing needs to be sent anywhere.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
 }
+_EXCLUDED = "spark.sql.optimizer.excludedRules"
+# They look at the whole plan again and again for what only statements on files have.
+_RULES_FOR_FILES = (
+    "org.apache.spark.sql.delta.metric.OptimizeConditionalIncrementMetric",
+    "org.apache.spark.sql.delta.stats.PrepareDeltaScan",
+    "org.apache.spark.sql.delta.optimizer.RangePartitionIdRewrite",
+)
 _CLONES: WeakKeyDictionary[SparkSession, SparkSession] = WeakKeyDictionary()
 _LOCK = Lock()
 
@@ -43,6 +52,8 @@ def few_rows_session(spark: SparkSession) -> SparkSession:
             found = type(spark)(spark.sparkContext, inner)
             for name, value in _SETTINGS.items():
                 found.conf.set(name, value)
+            excluded = [found.conf.get(_EXCLUDED, ""), *_RULES_FOR_FILES]
+            found.conf.set(_EXCLUDED, ",".join(filter(None, excluded)))
             _CLONES[spark] = found
         return found
 
