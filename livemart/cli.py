@@ -177,10 +177,12 @@ def plan(output: str, strict: bool, **flags: Any) -> None:
     with reported_errors(flags) as settings:
         from livemart.engine.plan_report import describe_plans, full_models, render_plans
         from livemart.engine.runtime import plan_without_spark
+        from livemart.plan.project_plans import require_policies
 
         project, plans, chosen = plan_without_spark(settings)
         report = describe_plans(project, plans, chosen)
         click.echo(json.dumps(report, indent=2) if output == "json" else render_plans(report))
+        require_policies(project, plans)
         if strict and (names := full_models(report)):
             click.echo(f"recomputed in full: {', '.join(names)}", err=True)
             sys.exit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from graphlib import TopologicalSorter
@@ -156,6 +157,11 @@ def _model(
     columns = _columns(node)
     facts = config.to_dict(omit_none=True)
     if _kind(node) == "seed":
+        header = seed_header(node, root, str(config.get("delimiter") or ","))
+        named = {column.name.lower(): column for column in columns}
+        # The table has the columns of the file, in its order; YAML may describe some of them.
+        if header:
+            columns = tuple(named.get(name.lower(), Column(name, None)) for name in header)
         columns = _with_types(columns, config.get("column_types") or {})
         facts["checksum"] = _seed_checksum(node, root)
     model = Model(
@@ -255,6 +261,16 @@ def _seed_checksum(node: Any, root: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return str(node.checksum.checksum)
+
+
+def seed_header(node: Any, root: Path, delimiter: str) -> tuple[str, ...]:
+    """Return the names in the first line of a seed's file; empty if it cannot be read."""
+    try:
+        path = Path(node.root_path or root) / node.original_file_path
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return tuple(name.strip() for name in next(csv.reader(file, delimiter=delimiter), ()))
+    except (OSError, ValueError, TypeError, csv.Error):
+        return ()
 
 
 def _with_types(columns: tuple[Column, ...], types: Mapping[str, str]) -> tuple[Column, ...]:

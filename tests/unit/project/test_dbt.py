@@ -94,7 +94,17 @@ def test_columns_have_their_types_in_lower_case(project: Project) -> None:
     payments = project.models["seed.jaffle.raw_payments"]
 
     assert orders.columns[0] == Column("order_id", "bigint")
-    assert payments.columns == (Column("rate", "decimal(18, 6)"),)
+    assert payments.columns[-1] == Column("rate", "decimal(18, 6)")
+
+
+def test_a_seed_has_the_columns_of_its_file(project: Project) -> None:
+    orders = project.models["seed.jaffle.raw_orders"]
+    payments = project.models["seed.jaffle.raw_payments"]
+    files = {seed.identifier: _JAFFLE / seed.file for seed in (orders, payments)}
+
+    for seed in (orders, payments):
+        header = files[seed.identifier].read_text().splitlines()[0]
+        assert [column.name for column in seed.columns] == header.split(",")
 
 
 def test_policies_partitions_and_contracts_are_read(project: Project) -> None:
