@@ -228,6 +228,22 @@ def test_tests_of_unchanged_tables_are_not_run(mini: Mini) -> None:
     assert set(how.values()) == {"unchanged", "changes"}
 
 
+def test_an_edited_test_runs_in_full_although_nothing_it_reads_changed(mini: Mini) -> None:
+    mini.build()
+    mini.edit(
+        "tests/no_total_is_negative.sql",
+        "select * from {{ ref('shop_totals') }} where sales_amount < 1000",
+    )
+
+    done = mini.refresh()
+
+    how = {name.split(".")[2]: check.how for name, check in done.outcomes[-1].checks.items()}
+    assert done.exit_code == 1
+    assert how.pop("no_total_is_negative") == "full"
+    assert set(how.values()) == {"unchanged"}
+    assert mini.refresh().outcomes[-1].snapshot is None
+
+
 def test_a_model_that_fails_publishes_nothing(mini: Mini) -> None:
     mini.build()
     mini.edit("models/visit_counts.sql", "select no_such_column from {{ ref('shop_totals') }}")
