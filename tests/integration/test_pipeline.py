@@ -278,6 +278,22 @@ def test_event_time_moves_the_clock_if_asked_to(mini: Mini) -> None:
     assert mini.newest.as_of == NOON + timedelta(minutes=-5)
 
 
+def test_verify_does_not_compare_sql_that_cannot_be_taken_apart(mini: Mini) -> None:
+    mini.edit(
+        "models/pipes.sql",
+        "from {{ source('shop', 'visits') }} |> where shop_id = 'a' |> select shop_id",
+    )
+    mini.edit("models/above.sql", "select shop_id from {{ ref('pipes') }}")
+    mini.build()
+
+    found = {comparison.model: comparison for comparison in mini.verify()}
+
+    assert (found["pipes"].is_equal, found["pipes"].rows) == (True, 2)
+    assert found["pipes"].note == "cannot be recomputed: |> has no rule"
+    assert found["above"].is_equal
+    assert found["above"].differences is not None
+
+
 def test_verify_finds_a_wrong_row(mini: Mini, spark: SparkSession) -> None:
     mini.build()
     spark.sql("update mini.shop_ranks set sales_amount = 3.00 where shop_id = 'a'")
