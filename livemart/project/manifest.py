@@ -20,7 +20,7 @@ from livemart.project.graph import (
     SourceTable,
     StreamSpec,
 )
-from livemart.project.places import Where, model_lines, source_lines
+from livemart.project.places import Where, livemart_misspelled, model_lines, source_lines
 from livemart.project.policy import parse_model_policy
 from livemart.project.sources import parse_source_spec
 
@@ -116,18 +116,20 @@ def primary_key(node: Any, tests: Iterable[DataTest]) -> tuple[str, ...]:
 
 def _source(node: Any, root: Path) -> tuple[SourceTable, list[ConfigError]]:
     columns = _columns(node)
-    meta = {**node.meta, **node.config.meta}.get("livemart")
+    all_meta = {**node.meta, **node.config.meta}
+    meta = all_meta.get("livemart")
     stream: StreamSpec | None = None
-    errors: list[ConfigError] = []
+    where = _where(
+        node,
+        f"source {node.source_name}.{node.name}",
+        root,
+        lambda text: source_lines(text, node.source_name, node.name),
+    )
+    errors = livemart_misspelled("SOURCE_KEY_UNKNOWN", all_meta, _extra(node), where)
     if meta is not None:
-        where = _where(
-            node,
-            f"source {node.source_name}.{node.name}",
-            root,
-            lambda text: source_lines(text, node.source_name, node.name),
-        )
         event_time = node.config.event_time
-        stream, errors = parse_source_spec(meta, columns, where, event_time=event_time)
+        stream, mistakes = parse_source_spec(meta, columns, where, event_time=event_time)
+        errors += mistakes
     source = SourceTable(
         unique_id=node.unique_id,
         source_name=node.source_name,
@@ -149,8 +151,9 @@ def _model(
 ) -> tuple[Model, list[ConfigError]]:
     config = node.config
     where = _where(node, f"model {node.name}", root, lambda text: model_lines(text, node.name))
-    meta = {**node.meta, **config.meta}.get("livemart")
-    policy, errors = parse_model_policy(meta, where)
+    meta = {**node.meta, **config.meta}
+    policy, errors = parse_model_policy(meta.get("livemart"), where)
+    errors += livemart_misspelled("MODEL_KEY_UNKNOWN", meta, _extra(node), where)
     partition_by = config.get("partition_by") or ()
     if isinstance(partition_by, str):
         partition_by = (partition_by,)
@@ -183,6 +186,11 @@ def _model(
         config=facts,
     )
     return model, errors
+
+
+def _extra(node: Any) -> Mapping[str, Any]:
+    """Return the keys of a node's config that dbt has no field for."""
+    return getattr(node.config, "_extra", None) or {}
 
 
 def _where(node: Any, name: str, root: Path, lines_of: _Lines) -> Where:

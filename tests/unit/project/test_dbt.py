@@ -226,6 +226,39 @@ def test_mistakes_for_livemart_are_reported_together_with_their_lines(jaffle: Pa
     assert "did you mean full?" in str(caught.value)
 
 
+def test_a_misspelled_or_misplaced_livemart_is_reported_with_its_line(jaffle: Path) -> None:
+    (jaffle / "models" / "sources.yml").write_text(
+        "version: 2\n"
+        "sources:\n"
+        "  - name: raw\n"
+        "    tables:\n"
+        "      - name: events\n"
+        "        config:\n"
+        "          meta:\n"
+        "            owner: someone\n"
+        "            livemrt: {path: 'events/*.jsonl'}\n"
+        "      - name: visits\n"
+        "        config:\n"
+        "          livemart: {path: 'visits/*.jsonl'}\n"
+    )
+    customers = jaffle / "models" / "marts" / "customers.sql"
+    text = customers.read_text()
+    customers.write_text(text.replace("livemart", "Livemart"))
+    assert "livemart" in text
+
+    with pytest.raises(ConfigErrors) as caught:
+        Dbt(jaffle).load()
+
+    found = sorted(error.message for error in caught.value.errors)
+    assert found[1:] == [
+        "models/sources.yml:12: source raw.visits: livemart: found key livemart beside meta",
+        "models/sources.yml:9: source raw.events: config.meta.livemrt: found key livemrt, "
+        "did you mean livemart?",
+    ]
+    assert found[0].endswith("found key Livemart, did you mean livemart?")
+    assert "customers" in found[0]
+
+
 def test_a_source_that_says_how_it_arrives_is_a_stream_and_the_clock_is_none(jaffle: Path) -> None:
     (jaffle / "models" / "sources.yml").write_text(
         "version: 2\n"
