@@ -34,6 +34,7 @@ def plan_project(
     unique: dict[str, tuple[tuple[str, ...], ...]] = {}
     append_only: set[str] = set()
     clocks: set[str] = set()
+    growing: dict[str, str | None] = {}
     for source in project.sources.values():
         known = stored_columns(source.relation)
         declared = tuple(column.name for column in source.columns)
@@ -42,6 +43,9 @@ def plan_project(
             declared = declared or ("as_of",)
         elif source.stream is not None:
             declared = (*declared, *LANDING_COLUMNS)
+            if source.event_time is not None or not source.stream.keys:
+                # Without either it may be as small as a list of shops.
+                growing[source.relation] = source.event_time
             if source.stream.keys:
                 unique[source.relation] = (source.stream.keys,)
             else:
@@ -56,7 +60,9 @@ def plan_project(
         elif not model.is_stored:
             plan = Plan("view")
         else:
-            inputs = Inputs(columns, unique, views, frozenset(clocks), frozenset(append_only))
+            inputs = Inputs(
+                columns, unique, views, frozenset(clocks), frozenset(append_only), growing
+            )
             plan = _under_policy(model, plan_query(model.compiled_code, inputs))
         if model.materialized == "snapshot":
             # Build lets dbt keep its history: many rows for each one that the SQL gives.
