@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from livemart.errors import ConfigError, RefreshError
+from livemart.errors import ConfigError, PlanError, RefreshError
 from tests.integration.mini import NOON, Mini, reasons, sale, strategies, visit
 
 if TYPE_CHECKING:
@@ -251,6 +251,28 @@ def test_a_model_that_fails_publishes_nothing(mini: Mini) -> None:
     with pytest.raises(RefreshError, match=r"MODEL_FAILED: .*visit_counts.sql"):
         mini.refresh()
 
+    assert mini.newest.snapshot_id == 1
+
+
+def test_a_strict_model_refuses_to_fall_back_in_a_batch(mini: Mini) -> None:
+    mini.edit(
+        "models/shares.sql",
+        "{{ config(meta={'livemart': {'refresh': 'strict'}}) }}\n"
+        "select shop_id, sale_count,\n"
+        "    (select v.visit_count from {{ ref('most_visits') }} as v) as most_visits\n"
+        "from {{ ref('shop_totals') }}",
+    )
+    mini.edit(
+        "models/most_visits.sql",
+        "select max(visit_count) as visit_count from {{ ref('visit_counts') }}",
+    )
+    mini.build()
+    mini.deliver("visits", visit("a"))
+
+    with pytest.raises(PlanError, match=r"models/shares\.sql: .*SCALAR_SUBQUERY_CHANGED") as caught:
+        mini.refresh()
+
+    assert caught.value.code == "POLICY_NOT_MET"
     assert mini.newest.snapshot_id == 1
 
 
