@@ -60,8 +60,8 @@ def full_query(context: BatchContext, model: Model, plan: Plan, inputs: BatchInp
     def pinned(occurrence: Occurrence) -> str:
         relation = occurrence.relation
         if (version := inputs.new.get(relation)) is None:
-            # Nothing of ours: Spark finds it by its name, or says that it does not.
-            return ".".join(quoted(part) for part in relation.split("."))
+            # Nothing of ours: Spark finds it by what was written, or says that it does not.
+            return occurrence.text
         return f"(select * from {context.warehouse.sql_at(relation, version)})"
 
     return plan.flat.render(pinned)

@@ -13,10 +13,14 @@ from livemart.engine.tables import Warehouse
 from livemart.plan.planner import Inputs, plan_query
 from livemart.project.graph import Model
 
-SQL = "select o.order_id, l.name from raw.orders as o left join other.labels as l on o.id = l.id"
+SQL = (
+    "select o.order_id, l.name from raw.orders as o"
+    " left join delta.`/data/Labels` as l on o.id = l.id"
+    " left join other.`Raw`.Orders as x on o.id = x.id"
+)
 
 
-def test_a_table_outside_of_the_warehouse_is_read_by_its_name(tmp_path: Path) -> None:
+def test_a_table_outside_of_the_warehouse_is_read_as_it_was_written(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     context = cast(BatchContext, SimpleNamespace(warehouse=warehouse))
     plan = plan_query(SQL, Inputs({"raw.orders": ("order_id", "id")}))
@@ -24,5 +28,6 @@ def test_a_table_outside_of_the_warehouse_is_read_by_its_name(tmp_path: Path) ->
 
     query = full_query(context, model, plan, BatchInputs(warehouse, {}, {"raw.orders": 2}))
 
-    assert "left join `other`.`labels` as l" in query
+    assert "left join delta.`/data/Labels` as l" in query
+    assert "left join other.`Raw`.Orders as x" in query
     assert f"(select * from delta.`{tmp_path}/raw/orders` version as of 2) as o" in query
