@@ -19,6 +19,7 @@ from livemart.flags import (
     PROJECT,
     RUNNING,
     SELECTION,
+    SPARK,
     STORE,
     json_or_text,
     with_flags,
@@ -38,7 +39,7 @@ def cli() -> None:
 
 
 @cli.command()
-@with_flags(PROJECT, PLACES, STORE, RUNNING, SELECTION, OUTPUT)
+@with_flags(PROJECT, PLACES, STORE, SPARK, RUNNING, SELECTION, OUTPUT)
 @click.option(
     "--new-epoch",
     is_flag=True,
@@ -62,7 +63,7 @@ def build(new_epoch: bool, **flags: Any) -> None:
 
 
 @cli.command()
-@with_flags(PROJECT, PLACES, STORE, RUNNING, OUTPUT)
+@with_flags(PROJECT, PLACES, STORE, SPARK, RUNNING, OUTPUT)
 def refresh(**flags: Any) -> None:
     """Land what waits, refresh every model, publish, and exit (for cron and schedulers)."""
     with _run(flags) as (_, pipeline, _interrupts):
@@ -70,7 +71,7 @@ def refresh(**flags: Any) -> None:
 
 
 @cli.command()
-@with_flags(PROJECT, PLACES, STORE, RUNNING, OUTPUT)
+@with_flags(PROJECT, PLACES, STORE, SPARK, RUNNING, OUTPUT)
 @click.option("--every", metavar="INTERVAL", help="Time between two refreshes. [default: 5m]")
 def stream(**flags: Any) -> None:
     """Refresh continuously, until Ctrl-C."""
@@ -79,7 +80,7 @@ def stream(**flags: Any) -> None:
 
 
 @cli.command()
-@with_flags(PROJECT, PLACES, STORE, RUNNING, ADDRESS, OUTPUT)
+@with_flags(PROJECT, PLACES, STORE, SPARK, RUNNING, ADDRESS, OUTPUT)
 @click.option("--every", metavar="INTERVAL", help="Time between two refreshes. [default: 5m]")
 def up(**flags: Any) -> None:
     """Refresh continuously and serve the API and the page, in one process, until Ctrl-C."""
@@ -177,17 +178,19 @@ def plan(output: str, strict: bool, **flags: Any) -> None:
     with reported_errors(flags) as settings:
         from livemart.engine.plan_report import describe_plans, full_models, render_plans
         from livemart.engine.runtime import plan_without_spark
+        from livemart.plan.project_plans import require_policies
 
         project, plans, chosen = plan_without_spark(settings)
         report = describe_plans(project, plans, chosen)
         click.echo(json.dumps(report, indent=2) if output == "json" else render_plans(report))
+        require_policies(project, plans)
         if strict and (names := full_models(report)):
             click.echo(f"recomputed in full: {', '.join(names)}", err=True)
             sys.exit(1)
 
 
 @cli.command()
-@with_flags(PROJECT, PLACES, SELECTION, OUTPUT)
+@with_flags(PROJECT, PLACES, SPARK, SELECTION, OUTPUT)
 @json_or_text
 def verify(output: str, **flags: Any) -> None:
     """Recompute every model from the landed tables and compare with what is published."""

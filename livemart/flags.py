@@ -21,6 +21,10 @@ PLACES = (
         "--landing", metavar="DIR", help="Where records arrive as files. [default: ./landing]"
     ),
 )
+SPARK = (
+    click.option("--master", metavar="URL", help="Spark's master. [default: local[*]]"),
+    click.option("--memory", metavar="SIZE", help="Memory of Spark's driver. [default: 3g]"),
+)
 ADDRESS = (
     click.option("--host", metavar="ADDRESS", help="Where to listen. [default: 127.0.0.1]"),
     click.option("--port", metavar="PORT", help="[default: 8000]"),

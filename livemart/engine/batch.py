@@ -80,9 +80,11 @@ class BatchRunner:
         context = self._context(batch.batch_id, rebuilds)
         as_of, sources = self._fix_sources(context, batch, newest)
         is_same_list = set(newest.models) == _stored(runtime)
+        previous = runtime.prover.unedited(newest.tests, newest.test_fingerprints)
         if (
             not rebuilds
             and is_same_list
+            and previous.keys() == runtime.project.tests.keys()
             and not batch.has_records
             and sources == newest.sources
             and as_of == newest.as_of
@@ -106,7 +108,7 @@ class BatchRunner:
         snapshot = self._draft("refresh", newest, batch, as_of, sources, models, started_at)
         if any(rebuild.code == "NEW_MODEL" for rebuild in rebuilds.values()):
             register(runtime.spark, runtime.settings.warehouse, runtime.project)
-        return self._finish(snapshot, before, newest.tests, rebuilds)
+        return self._finish(snapshot, before, previous, rebuilds)
 
     def _find_rebuilds(self, newest: Snapshot, batch_id: int) -> dict[str, Rebuild]:
         runtime = self.runtime
@@ -183,6 +185,7 @@ class BatchRunner:
         snapshot = replace(
             snapshot,
             tests={unique_id: check.status for unique_id, check in checks.items()},
+            test_fingerprints=runtime.prover.fingerprints,
             status="held" if is_held else "published",
             finished_at=datetime.now(UTC),
         )

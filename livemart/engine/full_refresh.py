@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from livemart.engine.arrow_types import spark_schema
 from livemart.engine.batch_views import SMALL_ROWS
 from livemart.engine.context import BatchContext
 from livemart.engine.differences import counted_difference, quoted, typed_columns
@@ -17,6 +18,8 @@ from livemart.plan.planner import Plan
 from livemart.project.graph import Model
 
 if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
     from livemart.engine.model_run import BatchInputs
 
 
@@ -32,15 +35,14 @@ def refresh_full(
 ) -> Commit:
     """Recompute a model from all rows of its inputs; commit the difference, or replace the table.
 
-    The table is replaced if it does not exist, has other columns than the SQL yields now, or is too
-    large for the difference to be taken in memory.
+    The table is replaced if it does not exist, has columns of other names or types than the SQL
+    yields now, or is too large for the difference to be taken in memory.
     """
     query = full_query(context, model, plan, inputs)
     warehouse = context.warehouse
     if stored_version is not None and warehouse.exists(model.relation):
         schema = warehouse.arrow_schema(model.relation, stored_version)
-        names = [name.lower() for name in context.spark.sql(query).columns]
-        is_same = sorted(names) == sorted(name.lower() for name in schema.names)
+        is_same = _types(context.spark.sql(query).schema) == _types(spark_schema(schema))
         if is_same and warehouse.row_count(model.relation, stored_version) <= SMALL_ROWS:
             change = _difference(context, model, plan, inputs, query, schema, stored_version)
             if change.num_rows <= SMALL_ROWS:
@@ -57,9 +59,17 @@ def full_query(context: BatchContext, model: Model, plan: Plan, inputs: BatchInp
 
     def pinned(occurrence: Occurrence) -> str:
         relation = occurrence.relation
-        return f"(select * from {context.warehouse.sql_at(relation, inputs.new[relation])})"
+        if (version := inputs.new.get(relation)) is None:
+            # Nothing of ours: Spark finds it by what was written, or says that it does not.
+            return occurrence.text
+        return f"(select * from {context.warehouse.sql_at(relation, version)})"
 
     return plan.flat.render(pinned)
+
+
+def _types(schema: StructType) -> dict[str, str]:
+    """Return the type of each column, whatever their order and letter case."""
+    return {field.name.lower(): field.dataType.simpleString() for field in schema.fields}
 
 
 def _difference(
@@ -75,10 +85,12 @@ def _difference(
     part = f"select {typed_columns(schema, 'q')} from ({query}) as q"
     stored = f"select {own} from {context.warehouse.sql_at(model.relation, version)}"
     sides = [(part, 0, 1), (stored, 1, 0)]
-    count = context.warehouse.row_count(model.relation, version)
-    for relation in plan.flat.relations if plan.flat is not None else ():
-        count += context.warehouse.row_count(relation, inputs.new[relation])
-    spark = context.spark if plan.flat is None else session_for(context.spark, count)
+    spark = context.spark
+    if plan.flat is not None and all(name in inputs.new for name in plan.flat.relations):
+        count = context.warehouse.row_count(model.relation, version)
+        for relation in plan.flat.relations:
+            count += context.warehouse.row_count(relation, inputs.new[relation])
+        spark = session_for(context.spark, count)
     return spark.sql(counted_difference(schema, sides)).toArrow()
 
 

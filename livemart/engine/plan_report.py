@@ -14,7 +14,7 @@ from livemart.project.graph import Model, Project
 def describe_plans(
     project: Project, plans: Mapping[str, Plan], selected: frozenset[str] | None = None
 ) -> dict[str, Any]:
-    """Return `{"models": [...]}`, models in dependency order.
+    """Return `{"models": [...]}`, models in dependency order, seeds and dbt snapshots left out.
 
     Args:
         project: what the analyst wrote.
@@ -25,7 +25,8 @@ def describe_plans(
         "models": [
             _describe(project.models[unique_id], plan)
             for unique_id, plan in plans.items()
-            if project.models[unique_id].materialized not in ("seed", "ephemeral")
+            # Seeds and dbt snapshots are built by dbt alone; a refresh has no strategy for them.
+            if project.models[unique_id].materialized not in ("seed", "snapshot", "ephemeral")
             and (selected is None or unique_id in selected)
         ]
     }

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
 
 import pyarrow as pa
 
@@ -81,6 +83,31 @@ class Prover:
         # How many rows failed a test, and at which versions: as long as this process lives.
         self._failures: dict[str, tuple[int, Mapping[str, int]]] = {}
         self._keys: dict[str, tuple[str, ...]] = {}
+
+    @cached_property
+    def fingerprints(self) -> Mapping[str, str]:
+        """The hash of each test's SQL, views inlined, and of what judges its failures."""
+        return {unique_id: self._hash(test) for unique_id, test in self.project.tests.items()}
+
+    def unedited(
+        self, outcomes: Mapping[str, str], fingerprints: Mapping[str, str]
+    ) -> dict[str, str]:
+        """Return the outcomes of those tests that are what they were when they had them.
+
+        A test that was edited, or reads a view that was, proves nothing about its new self.
+        """
+        return {
+            unique_id: status
+            for unique_id, status in outcomes.items()
+            if fingerprints.get(unique_id) == self.fingerprints.get(unique_id, "")
+        }
+
+    def _hash(self, test: DataTest) -> str:
+        flat = self.flat(test)
+        text = test.compiled_code if flat is None else flat.text
+        read = () if flat is None else (each.relation for each in flat.occurrences)
+        judged = (test.severity, test.warn_if, test.error_if, test.fail_calc, str(test.limit))
+        return sha256("\n".join((text, *read, *judged)).encode()).hexdigest()
 
     def flat(self, test: DataTest) -> Flat | None:
         """Return the test's SQL with its views inlined, None if it cannot be taken apart."""

@@ -11,6 +11,7 @@ from livemart.engine.batch_views import BatchViews, SharedViews
 from livemart.engine.context import BatchContext
 from livemart.engine.failpoints import failpoint
 from livemart.engine.full_refresh import refresh_full
+from livemart.engine.input_schemas import InputSchemas
 from livemart.engine.lanes import commit_change, takes_large_lane
 from livemart.engine.large_lane import LargeLane
 from livemart.engine.model_run import BatchInputs, FallBack, ModelRun
@@ -94,7 +95,9 @@ class _Refresher:
             ):
                 old[model.relation] = state.version
         self._inputs = BatchInputs(context.warehouse, old, dict(sources))
+        self._schemas = InputSchemas(context.warehouse, self._inputs)
         self._plans = self._replanned(plans)
+        self._pin_undeclared()
         self._states: dict[str, ModelState] = {}
 
     def run(self) -> dict[str, ModelState]:
@@ -160,6 +163,18 @@ class _Refresher:
             self._shared.plans = plan_project(self._project, columns.get)
             self._shared.plans_key = key
         return self._shared.plans
+
+    def _pin_undeclared(self) -> None:
+        """Fix the versions of tables that models name and the project does not declare.
+
+        The snapshot log does not know them, so whoever reads one is recomputed in every batch.
+        """
+        own = {model.relation for model in self._project.models.values() if model.is_stored}
+        for plan in self._plans.values():
+            for relation in plan.flat.relations if plan.flat is not None else ():
+                known = own | self._inputs.new.keys()
+                if relation not in known and self._context.warehouse.exists(relation):
+                    self._inputs.new[relation] = self._context.warehouse.version(relation)
 
     def _refresh(self, model: Model) -> ModelState:
         context = self._context
@@ -230,13 +245,14 @@ class _Refresher:
                 for unique_id in self._read_tables(model)
             ]
             return any(self._has_changed(relation) for relation in parents)
+        if self._schemas.changed(plan.flat) is not None:
+            return True
         return any(self._has_changed(relation) for relation in plan.flat.relations)
 
     def _has_changed(self, relation: str) -> bool:
         inputs = self._inputs
-        if relation not in inputs.new:
-            return False
-        if relation not in inputs.old:
+        if relation not in inputs.new or relation not in inputs.old:
+            # Nothing is known of what lies elsewhere, or is read for the first time.
             return True
         try:
             return inputs.has_changed(relation)
@@ -262,7 +278,9 @@ class _Refresher:
         run = ModelRun(context, model, plan, self._inputs, views, before.version)
         reason: Reason | None = None
         try:
-            if plan.strategy != "full":
+            if plan.flat is not None:
+                reason = self._schemas.changed(plan.flat)
+            if plan.strategy != "full" and reason is None:
                 try:
                     change, strategy = changed_rows(run)
                     if change is None:
@@ -279,7 +297,9 @@ class _Refresher:
                     reason = Reason(_RECOMPUTED[error.code], error.message, None)
         finally:
             views.close()
-        if model.policy == "strict" and reason is not None:
+        # Other columns of an input make another model, as other SQL does.
+        is_rebuilt = reason is not None and reason.code == "FINGERPRINT_CHANGED"
+        if model.policy == "strict" and reason is not None and not is_rebuilt:
             raise PlanError(
                 "POLICY_NOT_MET",
                 f"{model.file}: refresh: strict, but {reason.code}: {reason.message}",

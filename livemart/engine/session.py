@@ -25,12 +25,15 @@ TABLE_PROPERTIES: Mapping[str, str] = {
 }
 
 
-def session_settings(warehouse: Path, jars: tuple[Path, ...]) -> dict[str, str]:
+def session_settings(
+    warehouse: Path, jars: tuple[Path, ...], master: str = "local[2]"
+) -> dict[str, str]:
     """Return every Spark setting the project depends on, for a local warehouse.
 
     Args:
         warehouse: root of all tables; `warehouse/<schema>/<identifier>`.
         jars: the two Delta jars, checked by the caller.
+        master: Spark's; executors that are processes of their own are given the jars.
     """
     settings = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -76,11 +79,21 @@ def session_settings(warehouse: Path, jars: tuple[Path, ...]) -> dict[str, str]:
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
     }
+    if not _is_one_process(master):
+        settings["spark.jars"] = ",".join(jar.absolute().as_uri() for jar in jars)
+        if not master.startswith("local"):
+            # Executors elsewhere must reach the driver: Spark finds the address they see.
+            del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
     for name, value in TABLE_PROPERTIES.items():
         settings[f"spark.databricks.delta.properties.defaults.{name.removeprefix('delta.')}"] = (
             value
         )
     return settings
+
+
+def _is_one_process(master: str) -> bool:
+    """Return True for `local` and `local[n]`; `local-cluster[...]` has executors of its own."""
+    return master == "local" or master.startswith("local[")
 
 
 def create_session(
@@ -94,12 +107,13 @@ def create_session(
     """Start (or return) this process's Spark session with the project's settings."""
     # Workers must run this very interpreter, or they fail to connect back.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # What `env` prepared in this terminal is for others: here Spark has the settings below.
     for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_CONF_DIR"):
         os.environ.pop(name, None)
     log4j = Path(__file__).with_name("log4j2.properties")
-    settings = session_settings(warehouse, jars) | dict(extra or {})
+    settings = session_settings(warehouse, jars, master) | dict(extra or {})
     # The class path and Java options count only before the JVM starts.
     arguments = [f"--master {master}", f"--driver-memory {memory}"]
     for name in ("spark.driver.extraClassPath", "spark.driver.extraJavaOptions"):

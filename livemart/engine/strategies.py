@@ -29,6 +29,9 @@ def changed_rows(run: ModelRun) -> tuple[pa.Table | None, str]:
         for occurrence in (plan.flat.occurrences if plan.flat else ())
         if occurrence.relation not in run.inputs.old
     ]
+    if missing and missing[0] not in run.inputs.new:
+        message = f"{missing[0]} is not a Delta table of the warehouse"
+        raise FallBack(Reason("INPUT_NOT_IN_DELTA", message, None))
     if missing:
         raise FallBack(Reason("CDF_UNAVAILABLE", f"{missing[0]} was rebuilt", None))
     for occurrence in run.changed_parameters():

@@ -146,6 +146,9 @@ class _Recomputation:
         self._snapshot = snapshot
         self._scratch = scratch
         self._views = views_of(project)
+        self._declared = {source.relation for source in project.sources.values()} | {
+            model.relation for model in project.models.values() if model.is_stored
+        }
         self._names: dict[str, str] = {}
         self._columns: dict[str, tuple[str, ...]] = {}
         self._approximate: dict[str, Mapping[str, str]] = {}
@@ -189,8 +192,18 @@ class _Recomputation:
         try:
             flat = flatten(model.compiled_code, self._views)
         except Unplannable as error:
-            return Comparison(model.name, False, stored_rows, error.reason.message)
-        if missing := [name for name in flat.relations if name not in self._names]:
+            # Its names cannot be replaced, so it would read what is published, not recomputed.
+            self._name(model.relation, stored)
+            note = f"cannot be recomputed: {error.reason.message}"
+            return Comparison(model.name, True, stored_rows, note)
+        missing = [name for name in flat.relations if name not in self._names]
+        if foreign := [name for name in missing if name not in self._declared]:
+            # Of a table that the log does not know, nobody can tell which version was read.
+            self._name(model.relation, stored)
+            verb = "is" if len(foreign) == 1 else "are"
+            note = f"cannot be recomputed: {', '.join(foreign)} {verb} not declared as a source"
+            return Comparison(model.name, True, stored_rows, note)
+        if missing:
             note = f"reads what could not be recomputed: {', '.join(missing)}"
             return Comparison(model.name, False, stored_rows, note)
         approximate = approximate_columns(flat, self._columns, self._approximate)

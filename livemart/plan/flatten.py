@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -22,10 +22,11 @@ _PLACEHOLDER = re.compile(r"__livemart_(\d+)__")
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """One mention of a stored relation (`schema.identifier`) in a flat text."""
+    """One mention of a stored relation (`schema.identifier`) in a flat text; `text`: as written."""
 
     index: int
     relation: str
+    text: str = field(default="", compare=False)
 
     @property
     def placeholder(self) -> str:
@@ -79,6 +80,8 @@ def _flatten(
     position = 0
     for table in _stored_tables(text):
         relation = f"{table.db}.{table.name}".lower() if table.db else table.name.lower()
+        if table.catalog and table.catalog.lower() != "spark_catalog":
+            relation = f"{table.catalog.lower()}.{relation}"
         start, end = _span(text, table)
         parts.append(text[position:start])
         if relation in views:
@@ -87,7 +90,7 @@ def _flatten(
             inner = _flatten(_body(views[relation]), views, occurrences, (*seen, relation))
             parts.append("(\n" + "".join(inner) + "\n)")
         else:
-            occurrence = Occurrence(len(occurrences), relation)
+            occurrence = Occurrence(len(occurrences), relation, text[start:end])
             occurrences.append(occurrence)
             parts.append(occurrence.placeholder)
         if not table.alias:

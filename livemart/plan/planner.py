@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -17,6 +18,7 @@ from livemart.plan.determinism import require_deterministic
 from livemart.plan.flatten import Flat, flatten
 from livemart.plan.guards import check_functions, check_names
 from livemart.plan.merged_keys import mark_written
+from livemart.plan.notes import Known, growth, notes_of
 from livemart.plan.parse import parse
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.relation import Relation, Restriction, Scan, Want, column, sql_of
@@ -64,13 +66,17 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What the planner knows about the relations a query reads, by `schema.identifier`."""
+    """What the planner knows about the relations a query reads, by `schema.identifier`.
+
+    `growing`: the event time, if it has one, of each relation that is never done.
+    """
 
     columns: Mapping[str, tuple[str, ...]]
     unique: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     views: Mapping[str, str] = field(default_factory=dict)
     clocks: frozenset[str] = frozenset()
     append_only: frozenset[str] = frozenset()
+    growing: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +116,9 @@ def plan_query(text: str, inputs: Inputs) -> Plan:
     try:
         tree = parse(flat.text)
         require_deterministic(tree)
-        query, used = _query(tree, flat, inputs)
-        return replace(_plan(query, flat, inputs), used=used)
+        query, used, notes = _query(tree, flat, inputs)
+        plan = replace(_plan(query, flat, inputs), used=used)
+        return plan if plan.strategy == "full" else _noted(plan, notes, inputs)
     except Unplannable as error:
         is_volatile = error.reason.code == "EXPRESSION_NOT_DETERMINISTIC"
         return Plan("full", (error.reason,), flat, is_volatile=is_volatile)
@@ -125,7 +132,23 @@ def _unknown(error: Exception) -> Reason:
     return Reason("PARSE_UNSUPPORTED", f"{type(error).__name__}: {_first_line(error)}", None)
 
 
-def _query(tree: exp.Expr, flat: Flat, inputs: Inputs) -> tuple[Query, dict[int, frozenset[str]]]:
+def _noted(plan: Plan, notes: tuple[Reason, ...], inputs: Inputs) -> Plan:
+    """Return a plan with the notes on its SQL, and on what its region reads."""
+    assert plan.flat is not None
+    reads_frames = any(note.code == "WINDOW_UNBOUNDED" for note in notes)
+    if plan.strategy == "region" and plan.region and plan.running is None and not reads_frames:
+        bounded = {*plan.region.windows, *plan.parameters}
+        relations = {
+            each.index: each.relation for each in plan.flat.occurrences if each.index not in bounded
+        }
+        note = growth(plan.region.restrictions, relations, inputs.growing)
+        notes = notes if note is None else (*notes, note)
+    return replace(plan, reasons=(*plan.reasons, *notes))
+
+
+def _query(
+    tree: exp.Expr, flat: Flat, inputs: Inputs
+) -> tuple[Query, dict[int, frozenset[str]], tuple[Reason, ...]]:
     check_functions(tree)
     by_name = {occurrence.placeholder.lower(): occurrence for occurrence in flat.occurrences}
     schema: dict[str, object] = {}
@@ -171,7 +194,12 @@ def _query(tree: exp.Expr, flat: Flat, inputs: Inputs) -> tuple[Query, dict[int,
             identifier.set("quoted", False)
     check_names(qualified)
     used = _used_columns(qualified, {name: found.index for name, found in by_name.items()})
-    return build_query(qualified, scan_of, inputs.clocks.__contains__), used
+    relations = {name: found.relation for name, found in by_name.items()}
+    notes: tuple[Reason, ...] = ()
+    # A shape that the notes do not know has none; the rules below decide about the plan.
+    with suppress(Exception):
+        notes = notes_of(qualified, Known(relations, inputs.growing, inputs.clocks))
+    return build_query(qualified, scan_of, inputs.clocks.__contains__), used, notes
 
 
 def _used_columns(

@@ -14,6 +14,7 @@ from livemart.plan.reasons import Reason
 from livemart.project.graph import Model, Project
 
 LANDING_COLUMNS = ("_landed_at", "_batch_id", "_origin", "_rescued_data")
+_HISTORY_COLUMNS = ("dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_valid_to")
 
 ColumnsOf = Callable[[str], tuple[str, ...] | None]
 
@@ -33,6 +34,7 @@ def plan_project(
     unique: dict[str, tuple[tuple[str, ...], ...]] = {}
     append_only: set[str] = set()
     clocks: set[str] = set()
+    growing: dict[str, str | None] = {}
     for source in project.sources.values():
         known = stored_columns(source.relation)
         declared = tuple(column.name for column in source.columns)
@@ -41,6 +43,9 @@ def plan_project(
             declared = declared or ("as_of",)
         elif source.stream is not None:
             declared = (*declared, *LANDING_COLUMNS)
+            if source.event_time is not None or not source.stream.keys:
+                # Without either it may be as small as a list of shops.
+                growing[source.relation] = source.event_time
             if source.stream.keys:
                 unique[source.relation] = (source.stream.keys,)
             else:
@@ -55,10 +60,16 @@ def plan_project(
         elif not model.is_stored:
             plan = Plan("view")
         else:
-            inputs = Inputs(columns, unique, views, frozenset(clocks), frozenset(append_only))
+            inputs = Inputs(
+                columns, unique, views, frozenset(clocks), frozenset(append_only), growing
+            )
             plan = _under_policy(model, plan_query(model.compiled_code, inputs))
+        if model.materialized == "snapshot":
+            # Build lets dbt keep its history: many rows for each one that the SQL gives.
+            plan = Plan("full", names=_history_columns(model, plan.names))
         names = known or plan.names or tuple(column.name for column in model.columns)
-        if names:
+        if names and model.materialized != "other":
+            # What a materialization of the project's own stores, if anything, nobody here knows.
             columns[model.relation] = names
         keys = tuple(key for key in (plan.unique_key, model.primary_key) if key)
         if keys:
@@ -124,6 +135,16 @@ def _under_policy(model: Model, plan: Plan) -> Plan:
         return plan
     reason = Reason("POLICY_FULL", "the model's policy is full", None)
     return replace(plan, strategy="full", reasons=(reason,), signed=None, region=None)
+
+
+def _history_columns(model: Model, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the columns of a dbt snapshot whose SQL yields `names`; empty if it is not known."""
+    renamed = model.config.get("snapshot_meta_column_names")
+    given = renamed if isinstance(renamed, Mapping) else {}
+    own = [*_HISTORY_COLUMNS]
+    if model.config.get("hard_deletes") == "new_record":
+        own.append("dbt_is_deleted")
+    return (*names, *(str(given.get(name) or name) for name in own)) if names else ()
 
 
 def _unread(model: Model) -> tuple[Reason, ...]:

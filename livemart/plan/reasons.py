@@ -1,4 +1,4 @@
-"""Reason codes: why a model, or one refresh of it, is recomputed in full."""
+"""Reason codes: why a model, or one refresh of it, is recomputed in full or costs much."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ REASON_CODES = frozenset(
         "SUBQUERY_NOT_INCREMENTALIZABLE",
         "NULL_AWARE_ANTI",
         "GLOBAL_AGG",
-        "SOURCE_NO_KEY",
         "INPUT_NOT_IN_DELTA",
         "CDF_UNAVAILABLE",
         "KEY_NOT_IN_OUTPUT",
-        "RETENTION_HORIZON",
         "FINGERPRINT_CHANGED",
         "COST_GATE",
         "PARSE_UNSUPPORTED",

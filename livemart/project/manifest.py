@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from graphlib import TopologicalSorter
@@ -19,7 +20,7 @@ from livemart.project.graph import (
     SourceTable,
     StreamSpec,
 )
-from livemart.project.places import Where, model_lines, source_lines
+from livemart.project.places import Where, livemart_misspelled, model_lines, source_lines
 from livemart.project.policy import parse_model_policy
 from livemart.project.sources import parse_source_spec
 
@@ -115,18 +116,20 @@ def primary_key(node: Any, tests: Iterable[DataTest]) -> tuple[str, ...]:
 
 def _source(node: Any, root: Path) -> tuple[SourceTable, list[ConfigError]]:
     columns = _columns(node)
-    meta = {**node.meta, **node.config.meta}.get("livemart")
+    all_meta = {**node.meta, **node.config.meta}
+    meta = all_meta.get("livemart")
     stream: StreamSpec | None = None
-    errors: list[ConfigError] = []
+    where = _where(
+        node,
+        f"source {node.source_name}.{node.name}",
+        root,
+        lambda text: source_lines(text, node.source_name, node.name),
+    )
+    errors = livemart_misspelled("SOURCE_KEY_UNKNOWN", all_meta, _extra(node), where)
     if meta is not None:
-        where = _where(
-            node,
-            f"source {node.source_name}.{node.name}",
-            root,
-            lambda text: source_lines(text, node.source_name, node.name),
-        )
         event_time = node.config.event_time
-        stream, errors = parse_source_spec(meta, columns, where, event_time=event_time)
+        stream, mistakes = parse_source_spec(meta, columns, where, event_time=event_time)
+        errors += mistakes
     source = SourceTable(
         unique_id=node.unique_id,
         source_name=node.source_name,
@@ -148,14 +151,20 @@ def _model(
 ) -> tuple[Model, list[ConfigError]]:
     config = node.config
     where = _where(node, f"model {node.name}", root, lambda text: model_lines(text, node.name))
-    meta = {**node.meta, **config.meta}.get("livemart")
-    policy, errors = parse_model_policy(meta, where)
+    meta = {**node.meta, **config.meta}
+    policy, errors = parse_model_policy(meta.get("livemart"), where)
+    errors += livemart_misspelled("MODEL_KEY_UNKNOWN", meta, _extra(node), where)
     partition_by = config.get("partition_by") or ()
     if isinstance(partition_by, str):
         partition_by = (partition_by,)
     columns = _columns(node)
     facts = config.to_dict(omit_none=True)
     if _kind(node) == "seed":
+        header = seed_header(node, root, str(config.get("delimiter") or ","))
+        named = {column.name.lower(): column for column in columns}
+        # The table has the columns of the file, in its order; YAML may describe some of them.
+        if header:
+            columns = tuple(named.get(name.lower(), Column(name, None)) for name in header)
         columns = _with_types(columns, config.get("column_types") or {})
         facts["checksum"] = _seed_checksum(node, root)
     model = Model(
@@ -177,6 +186,11 @@ def _model(
         config=facts,
     )
     return model, errors
+
+
+def _extra(node: Any) -> Mapping[str, Any]:
+    """Return the keys of a node's config that dbt has no field for."""
+    return getattr(node.config, "_extra", None) or {}
 
 
 def _where(node: Any, name: str, root: Path, lines_of: _Lines) -> Where:
@@ -255,6 +269,16 @@ def _seed_checksum(node: Any, root: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return str(node.checksum.checksum)
+
+
+def seed_header(node: Any, root: Path, delimiter: str) -> tuple[str, ...]:
+    """Return the names in the first line of a seed's file; empty if it cannot be read."""
+    try:
+        path = Path(node.root_path or root) / node.original_file_path
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return tuple(name.strip() for name in next(csv.reader(file, delimiter=delimiter), ()))
+    except (OSError, ValueError, TypeError, csv.Error):
+        return ()
 
 
 def _with_types(columns: tuple[Column, ...], types: Mapping[str, str]) -> tuple[Column, ...]:

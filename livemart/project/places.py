@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 import yaml
 
 from livemart.errors import ConfigError
+
+# How alike two words are, from 0 to 1: a swapped, missing or doubled letter, or another case.
+_NEAR = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,30 @@ def place_of(where: Where | str) -> Where:
     return Where(file, node)
 
 
+def livemart_misspelled(
+    code: str, meta: Mapping[Any, Any], config: Mapping[str, Any], place: Where
+) -> list[ConfigError]:
+    """Return a mistake for each key that must mean `livemart`, and that nobody would read.
+
+    Args:
+        code: of the mistakes.
+        meta: all of a node's `meta`.
+        config: keys of the node's config that dbt does not know.
+        place: of the node.
+    """
+    mistakes = Mistakes(place)
+    for key in map(str, meta):
+        if key != "livemart" and get_close_matches(key.lower(), ["livemart"], cutoff=_NEAR):
+            found = f"found key {key}, did you mean livemart?"
+            mistakes.refuse(code, ("config.meta", key), found, "write `livemart`, or another word")
+    beside = {*config, *(path[0] for path in place.lines if len(path) == 1)}
+    for key in sorted(beside):
+        if get_close_matches(key.lower(), ["livemart"], cutoff=_NEAR):
+            found = f"found key {key} beside meta"
+            mistakes.refuse(code, (key,), found, "write it below `config: meta:`, as `livemart`")
+    return mistakes.found
+
+
 def source_lines(text: str, source: str, table: str) -> dict[tuple[str, ...], int]:
     """Return the line of every key of one source table in a YAML file, for `Where.lines`."""
     return _node_lines(text, ("sources", source), ("tables", table))
@@ -87,6 +115,7 @@ def _node_lines(text: str, *steps: tuple[str, str]) -> dict[tuple[str, ...], int
 def _meta_lines(meta: yaml.Node) -> dict[tuple[str, ...], int]:
     lines: dict[tuple[str, ...], int] = {}
     for key, value in _pairs(meta):
+        lines["config.meta", str(key.value)] = key.start_mark.line + 1
         if key.value == "livemart":
             lines["meta",] = key.start_mark.line + 1
             for inner, _ in _pairs(value):

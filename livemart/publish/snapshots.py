@@ -72,8 +72,9 @@ class Landed:
 class Snapshot:
     """One row of the log.
 
-    `sources`: version by relation; `models`: state by unique id; `tests`: outcome by unique id.
-    Times are UTC.
+    `sources`: version by relation; `models`: state by unique id; `tests`: outcome by unique id;
+    `test_fingerprints`: of the SQL and settings that had this outcome, empty in logs from before
+    there were any. Times are UTC.
     """
 
     snapshot_id: int
@@ -88,6 +89,7 @@ class Snapshot:
     started_at: datetime
     finished_at: datetime
     landed: Mapping[str, Landed] = field(default_factory=dict)
+    test_fingerprints: Mapping[str, str] = field(default_factory=dict)
 
 
 _MODEL = pa.struct(
@@ -123,6 +125,7 @@ SCHEMA = pa.schema(
         ("started_at", _TIME),
         ("finished_at", _TIME),
         ("landed", pa.map_(pa.string(), _LANDED)),
+        ("test_fingerprints", pa.map_(pa.string(), pa.string())),
     ]
 )
 
@@ -172,10 +175,13 @@ class SnapshotLog:
             newest = table.transaction_version(app_id)
             if newest is not None and newest >= snapshot.batch_id:
                 return False
+            known = {column.name for column in table.schema().fields}
             write_deltalake(
                 table,
                 pa.Table.from_pylist([_to_row(snapshot)], schema=SCHEMA),
                 mode="append",
+                # A log that an earlier version began is widened; its rows hold NULL there.
+                schema_mode=None if known >= set(SCHEMA.names) else "merge",
                 commit_properties=CommitProperties(
                     app_transactions=[Transaction(app_id, snapshot.batch_id)],
                     custom_metadata={"userMetadata": f"snapshot {snapshot.snapshot_id}"},
@@ -248,6 +254,7 @@ def _to_row(snapshot: Snapshot) -> dict[str, Any]:
         "started_at": snapshot.started_at,
         "finished_at": snapshot.finished_at,
         "landed": [(name, fields(counts)) for name, counts in snapshot.landed.items()],
+        "test_fingerprints": list(snapshot.test_fingerprints.items()),
     }
 
 
@@ -265,6 +272,7 @@ def _from_row(row: Mapping[str, Any]) -> Snapshot:
         started_at=cast(datetime, _utc(row["started_at"])),
         finished_at=cast(datetime, _utc(row["finished_at"])),
         landed={name: Landed(**counts) for name, counts in row["landed"]},
+        test_fingerprints=dict(row.get("test_fingerprints") or ()),
     )
 
 

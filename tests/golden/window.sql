@@ -24,7 +24,7 @@ region keys=(restaurant_id) time=pane_started_at before=0s after=3600s unique=(r
 
 # title: an unbounded frame is local in the partition alone
 select restaurant_id, pane_started_at, sum(order_count) over (partition by restaurant_id order by pane_started_at) as running from mart.order_panes;
-region keys=(restaurant_id) unique=(restaurant_id, pane_started_at);
+region keys=(restaurant_id) unique=(restaurant_id, pane_started_at) reason=WINDOW_UNBOUNDED;
 
 # title: ROWS frames need a total order
 select restaurant_id, sum(amount) over (partition by restaurant_id order by ordered_at rows between 2 preceding and current row) as a from bronze.orders;

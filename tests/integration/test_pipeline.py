@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from livemart.errors import ConfigError, RefreshError
+from livemart.errors import ConfigError, PlanError, RefreshError
 from tests.integration.mini import NOON, Mini, reasons, sale, strategies, visit
 
 if TYPE_CHECKING:
@@ -228,6 +228,22 @@ def test_tests_of_unchanged_tables_are_not_run(mini: Mini) -> None:
     assert set(how.values()) == {"unchanged", "changes"}
 
 
+def test_an_edited_test_runs_in_full_although_nothing_it_reads_changed(mini: Mini) -> None:
+    mini.build()
+    mini.edit(
+        "tests/no_total_is_negative.sql",
+        "select * from {{ ref('shop_totals') }} where sales_amount < 1000",
+    )
+
+    done = mini.refresh()
+
+    how = {name.split(".")[2]: check.how for name, check in done.outcomes[-1].checks.items()}
+    assert done.exit_code == 1
+    assert how.pop("no_total_is_negative") == "full"
+    assert set(how.values()) == {"unchanged"}
+    assert mini.refresh().outcomes[-1].snapshot is None
+
+
 def test_a_model_that_fails_publishes_nothing(mini: Mini) -> None:
     mini.build()
     mini.edit("models/visit_counts.sql", "select no_such_column from {{ ref('shop_totals') }}")
@@ -235,6 +251,28 @@ def test_a_model_that_fails_publishes_nothing(mini: Mini) -> None:
     with pytest.raises(RefreshError, match=r"MODEL_FAILED: .*visit_counts.sql"):
         mini.refresh()
 
+    assert mini.newest.snapshot_id == 1
+
+
+def test_a_strict_model_refuses_to_fall_back_in_a_batch(mini: Mini) -> None:
+    mini.edit(
+        "models/shares.sql",
+        "{{ config(meta={'livemart': {'refresh': 'strict'}}) }}\n"
+        "select shop_id, sale_count,\n"
+        "    (select v.visit_count from {{ ref('most_visits') }} as v) as most_visits\n"
+        "from {{ ref('shop_totals') }}",
+    )
+    mini.edit(
+        "models/most_visits.sql",
+        "select max(visit_count) as visit_count from {{ ref('visit_counts') }}",
+    )
+    mini.build()
+    mini.deliver("visits", visit("a"))
+
+    with pytest.raises(PlanError, match=r"models/shares\.sql: .*SCALAR_SUBQUERY_CHANGED") as caught:
+        mini.refresh()
+
+    assert caught.value.code == "POLICY_NOT_MET"
     assert mini.newest.snapshot_id == 1
 
 
@@ -260,6 +298,22 @@ def test_event_time_moves_the_clock_if_asked_to(mini: Mini) -> None:
     mini.pipeline(clock="event_time").build()
 
     assert mini.newest.as_of == NOON + timedelta(minutes=-5)
+
+
+def test_verify_does_not_compare_sql_that_cannot_be_taken_apart(mini: Mini) -> None:
+    mini.edit(
+        "models/pipes.sql",
+        "from {{ source('shop', 'visits') }} |> where shop_id = 'a' |> select shop_id",
+    )
+    mini.edit("models/above.sql", "select shop_id from {{ ref('pipes') }}")
+    mini.build()
+
+    found = {comparison.model: comparison for comparison in mini.verify()}
+
+    assert (found["pipes"].is_equal, found["pipes"].rows) == (True, 2)
+    assert found["pipes"].note == "cannot be recomputed: |> has no rule"
+    assert found["above"].is_equal
+    assert found["above"].differences is not None
 
 
 def test_verify_finds_a_wrong_row(mini: Mini, spark: SparkSession) -> None:

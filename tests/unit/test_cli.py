@@ -85,6 +85,25 @@ def test_a_traceback_comes_with_debug_only() -> None:
     assert "Traceback" in answer.stderr
 
 
+def test_a_plan_that_no_build_would_accept_is_shown_and_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from livemart.engine import runtime
+    from livemart.plan.planner import Plan
+    from livemart.plan.reasons import Reason
+    from tests.unit.plan.test_policies import make_project
+
+    full = Plan("full", (Reason("GLOBAL_AGG", "count(*) over all rows", 3),))
+    found = (make_project("incremental"), {"model.shop.totals": full}, None)
+    monkeypatch.setattr(runtime, "plan_without_spark", lambda settings: found)
+
+    answer = CliRunner().invoke(cli, ["plan"])
+
+    assert answer.exit_code == 1
+    assert "totals  full" in answer.stdout
+    assert "POLICY_NOT_MET: models/totals.sql:3: refresh: incremental" in answer.stderr
+
+
 def test_wrong_settings_are_all_reported() -> None:
     answer = CliRunner().invoke(cli, ["stream", "--every", "soon", "--clock", "wal"])
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
+import click
 import pytest
 
 from livemart.cli import cli
@@ -34,6 +36,22 @@ def test_every_setting_is_documented_and_no_other() -> None:
     actual = names_in_first_column((ROOT / "docs" / "settings.md").read_text(encoding="utf-8"))
 
     assert actual == expected
+
+
+def test_settings_without_a_flag_are_named() -> None:
+    text = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    expected = set(Settings.model_fields) - set(parameters(cli))
+
+    sentence = text.partition("These have no flag")[2].partition("alone:")[2].partition(".\n")[0]
+
+    assert set(re.findall(r"`([^`]+)`", sentence)) == expected
+
+
+def parameters(group: click.Group) -> Iterator[str]:
+    for command in group.commands.values():
+        if isinstance(command, click.Group):
+            yield from parameters(command)
+        yield from (str(parameter.name) for parameter in command.params)
 
 
 @pytest.mark.parametrize(

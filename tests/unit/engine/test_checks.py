@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -98,6 +99,39 @@ def how(
     versions = Versions({} if before is None else {RELATION: before}, {RELATION: 2})
     result = run_checks(None, warehouse, prover, versions, {TEST: previous})  # type: ignore[arg-type]
     return result[TEST].how
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        {"compiled_code": "select k from mini.totals where n < 1000000"},
+        {"severity": "warn"},
+        {"error_if": ">10"},
+        {"warn_if": ">1"},
+    ],
+)
+def test_an_edited_test_has_no_outcome_yet(edited: dict[str, Any]) -> None:
+    then = Prover(project("unique"), {})
+    now = Prover(project("unique", **edited), {})
+
+    assert then.unedited({TEST: "pass"}, then.fingerprints) == {TEST: "pass"}
+    assert now.unedited({TEST: "pass"}, then.fingerprints) == {}
+    assert now.unedited({TEST: "pass"}, {}) == {}
+
+
+def test_a_test_of_a_view_that_was_edited_has_no_outcome_yet() -> None:
+    provers = []
+    for sql in ("select k from mini.totals", "select upper(k) as k from mini.totals"):
+        found = project("unique", compiled_code="select k from mini.seen where k is null")
+        table = found.models["model.mini.totals"]
+        view = replace(
+            table, unique_id="v", identifier="seen", materialized="view", compiled_code=sql
+        )
+        provers.append(Prover(replace(found, models={**found.models, "v": view}), {}))
+
+    then, now = provers
+
+    assert now.unedited({TEST: "pass"}, then.fingerprints) == {}
 
 
 LINEAR = "select n from (select k, n + 1 as n from mini.totals where k <> 'x') where n < 0"

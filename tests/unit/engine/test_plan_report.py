@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from livemart.engine.plan_report import describe_plans, full_models, render_plans
 from livemart.plan.planner import Plan, Region
 from livemart.plan.reasons import Reason
@@ -71,6 +73,14 @@ def test_only_selected_models_are_listed() -> None:
     found = describe_plans(project(model("a"), model("b")), plans, frozenset({"model.m.b"}))
 
     assert [each["name"] for each in found["models"]] == ["b"]
+
+
+def test_what_dbt_alone_builds_is_not_listed() -> None:
+    seed = replace(model("a"), materialized="seed")
+    history = replace(model("b"), materialized="snapshot")
+    plans = {"model.m.a": Plan("full"), "model.m.b": Plan("full")}
+
+    assert describe_plans(project(seed, history), plans) == {"models": []}
 
 
 def test_a_model_that_wants_to_be_full_is_no_fallback() -> None:

@@ -29,6 +29,20 @@ def test_the_settings_that_results_depend_on_are_pinned(tmp_path: Path) -> None:
     assert {name: actual[name] for name in expected} == expected
 
 
+def test_executors_of_their_own_are_given_the_jars(tmp_path: Path) -> None:
+    jars = (tmp_path / "a b.jar", tmp_path / "c.jar")
+
+    alone = session_settings(tmp_path, jars, "local[*]")
+    cluster = session_settings(tmp_path, jars, "spark://head:7077")
+    beside = session_settings(tmp_path, jars, "local-cluster[2,1,1024]")
+
+    assert "spark.jars" not in alone
+    assert cluster["spark.jars"] == f"file://{tmp_path}/a%20b.jar,file://{tmp_path}/c.jar"
+    assert beside["spark.jars"] == cluster["spark.jars"]
+    assert alone["spark.driver.host"] == beside["spark.driver.host"] == "127.0.0.1"
+    assert "spark.driver.host" not in cluster
+
+
 def test_a_jvm_that_ends_at_once_is_an_error_with_its_last_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

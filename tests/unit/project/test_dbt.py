@@ -94,7 +94,17 @@ def test_columns_have_their_types_in_lower_case(project: Project) -> None:
     payments = project.models["seed.jaffle.raw_payments"]
 
     assert orders.columns[0] == Column("order_id", "bigint")
-    assert payments.columns == (Column("rate", "decimal(18, 6)"),)
+    assert payments.columns[-1] == Column("rate", "decimal(18, 6)")
+
+
+def test_a_seed_has_the_columns_of_its_file(project: Project) -> None:
+    orders = project.models["seed.jaffle.raw_orders"]
+    payments = project.models["seed.jaffle.raw_payments"]
+    files = {seed.identifier: _JAFFLE / seed.file for seed in (orders, payments)}
+
+    for seed in (orders, payments):
+        header = files[seed.identifier].read_text().splitlines()[0]
+        assert [column.name for column in seed.columns] == header.split(",")
 
 
 def test_policies_partitions_and_contracts_are_read(project: Project) -> None:
@@ -214,6 +224,39 @@ def test_mistakes_for_livemart_are_reported_together_with_their_lines(jaffle: Pa
     assert codes == ["SOURCE_KEY_UNKNOWN", "MODEL_POLICY_UNKNOWN"]
     assert "models/sources.yml:10" in str(caught.value)
     assert "did you mean full?" in str(caught.value)
+
+
+def test_a_misspelled_or_misplaced_livemart_is_reported_with_its_line(jaffle: Path) -> None:
+    (jaffle / "models" / "sources.yml").write_text(
+        "version: 2\n"
+        "sources:\n"
+        "  - name: raw\n"
+        "    tables:\n"
+        "      - name: events\n"
+        "        config:\n"
+        "          meta:\n"
+        "            owner: someone\n"
+        "            livemrt: {path: 'events/*.jsonl'}\n"
+        "      - name: visits\n"
+        "        config:\n"
+        "          livemart: {path: 'visits/*.jsonl'}\n"
+    )
+    customers = jaffle / "models" / "marts" / "customers.sql"
+    text = customers.read_text()
+    customers.write_text(text.replace("livemart", "Livemart"))
+    assert "livemart" in text
+
+    with pytest.raises(ConfigErrors) as caught:
+        Dbt(jaffle).load()
+
+    found = sorted(error.message for error in caught.value.errors)
+    assert found[1:] == [
+        "models/sources.yml:12: source raw.visits: livemart: found key livemart beside meta",
+        "models/sources.yml:9: source raw.events: config.meta.livemrt: found key livemrt, "
+        "did you mean livemart?",
+    ]
+    assert found[0].endswith("found key Livemart, did you mean livemart?")
+    assert "customers" in found[0]
 
 
 def test_a_source_that_says_how_it_arrives_is_a_stream_and_the_clock_is_none(jaffle: Path) -> None:

@@ -1,0 +1,192 @@
+"""Notes of a plan: SQL that is kept incrementally, and what makes each refresh of it dear.
+
+None of them changes how a model is refreshed: the analyst learns what to bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.optimizer.scope import Scope, traverse_scope
+
+from livemart.plan.aggregate_calls import called
+from livemart.plan.determinism import function_name, line_of
+from livemart.plan.monotone import base_time
+from livemart.plan.reasons import Reason
+from livemart.plan.relation import Restriction
+
+# Of these a change alters the neighbours or the places alone, wherever the frame ends.
+_OF_PLACES = frozenset(
+    {
+        "row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead",
+        "first", "last", "first_value", "last_value", "nth_value",
+    }
+)  # fmt: skip
+_INEQUALITIES = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What notes ask of the relations a query reads.
+
+    `relations`: by name in the query; `growing`: event time, or None, of each that only ever gets
+    longer; `clocks`: relations of one row.
+    """
+
+    relations: Mapping[str, str]
+    growing: Mapping[str, str | None]
+    clocks: frozenset[str]
+
+
+def notes_of(query: exp.Query, known: Known) -> tuple[Reason, ...]:
+    """Return the notes on the SQL of a qualified query, in order of their kind."""
+    found = [*_unbounded_frames(query)]
+    for scope in traverse_scope(query):
+        if isinstance(scope.expression, exp.Select):
+            found += _joins_without_band(scope, known)
+            found += _joined_clocks(scope, known)
+    return tuple(dict.fromkeys(found))
+
+
+def growth(
+    restrictions: Mapping[int, tuple[Restriction, ...]],
+    relations: Mapping[int, str],
+    growing: Mapping[str, str | None],
+) -> Reason | None:
+    """Return the note on a region that reads the whole history of its keys.
+
+    Args:
+        restrictions: what each occurrence must supply.
+        relations: by occurrence; those that a window against the clock bounds are left out.
+        growing: see `Known`.
+    """
+    for occurrence, alternatives in restrictions.items():
+        relation = relations.get(occurrence, "")
+        if relation not in growing:
+            continue
+        time = growing[relation]
+        for restriction in alternatives:
+            bases = [base_time(expr) for _, expr in restriction.keys]
+            names = {base[0].lower() for base in bases if base is not None}
+            if restriction.time is None and (time or "").lower() not in names:
+                keys = ", ".join(sorted(names)) or "all rows"
+                return Reason(
+                    "GROWTH_UNBOUNDED",
+                    f"a refresh reads all that {relation} has ever had of its {keys}",
+                    None,
+                    "group by hour or day in a model below, or bound the time",
+                )
+    return None
+
+
+def _unbounded_frames(query: exp.Query) -> Iterator[Reason]:
+    for window in query.find_all(exp.Window):
+        select = window.find_ancestor(exp.Select)
+        named = {
+            each.this.name: each for each in (select.args.get("windows") if select else ()) or ()
+        }
+        spec = named.get(window.alias, window) if window.alias else window
+        call = called(window)
+        if not isinstance(call, exp.AggFunc) or function_name(call) in _OF_PLACES:
+            continue
+        if spec.args.get("order") is None:
+            continue
+        bounds = spec.args.get("spec")
+        ends = [
+            str((bounds.args.get(side) if bounds is not None else default) or default).upper()
+            for side, default in (("start", "UNBOUNDED"), ("end", "CURRENT ROW"))
+        ]
+        if ends.count("UNBOUNDED") == 1:
+            side = "after" if ends[0] == "UNBOUNDED" else "before"
+            yield Reason(
+                "WINDOW_UNBOUNDED",
+                f"a change alters every row {side} it: {window.sql('spark')[:80]}",
+                line_of(window),
+                "bound the frame: range between interval 168 hours preceding and current row",
+            )
+
+
+def _joins_without_band(scope: Scope, known: Known) -> Iterator[Reason]:
+    select = scope.expression
+    # Only what FROM names: every common table expression is a source of a scope.
+    before = [name for name, (_, source) in scope.selected_sources.items() if _grows(source, known)]
+    times = {time.lower() for time in known.growing.values() if time}
+    where = select.args.get("where")
+    for join in select.args.get("joins") or ():
+        own, on = join.this.alias_or_name, join.args.get("on")
+        if on is None or own not in before or on.find(exp.EQ) is None:
+            continue
+        others = {column.table for column in on.find_all(exp.Column) if column.table in before} - {
+            own
+        }
+        if not others:
+            continue
+        conditions = [on, *([where] if where is not None else [])]
+        if not any(
+            _is_band(node, own, others, times) for each in conditions for node in each.walk()
+        ):
+            yield Reason(
+                "JOIN_UNBOUNDED_TIME",
+                f"no bound on the time between rows of {own} and {', '.join(sorted(others))}",
+                line_of(join),
+                "add a band: and a.happened_at between b.happened_at and b.happened_at + interval "
+                "24 hours",
+            )
+
+
+def _is_band(node: exp.Expr, own: str, others: set[str], times: set[str]) -> bool:
+    """Return True if a condition bounds how far apart the rows of two sides lie."""
+    columns = list(node.find_all(exp.Column))
+    tables = {column.table for column in columns}
+    if own not in tables or not tables & others:
+        return False
+    if isinstance(node, exp.EQ):
+        return any(column.name.lower() in times for column in columns)
+    return isinstance(node, _INEQUALITIES)
+
+
+def _grows(source: exp.Expr | Scope, known: Known) -> bool:
+    if isinstance(source, exp.Table):
+        return known.relations.get(source.name.lower(), "") in known.growing
+    if not isinstance(source, Scope):
+        return False
+    select = source.expression
+    if isinstance(select, exp.Select) and (select.args.get("group") or select.args.get("distinct")):
+        return False
+    read = [found for _, found in source.selected_sources.values()]
+    return any(_grows(each, known) for each in [*read, *source.set_operation_scopes])
+
+
+def _joined_clocks(scope: Scope, known: Known) -> Iterator[Reason]:
+    """Find tables joined for one time that rows are compared with, which may hold many rows."""
+    select = scope.expression
+    where = select.args.get("where")
+    if where is None:
+        return
+    for join in select.args.get("joins") or ():
+        table = join.this
+        relation = known.relations.get(table.name.lower()) if isinstance(table, exp.Table) else None
+        if relation is None or relation in known.clocks:
+            continue
+        if join.args.get("on") is not None or join.args.get("using"):
+            continue
+        own = table.alias_or_name
+        read = {column.name for column in select.find_all(exp.Column) if column.table == own}
+        compared = any(
+            {own} < {column.table for column in node.find_all(exp.Column)}
+            and node.find(exp.Interval) is not None
+            for node in where.find_all(*_INEQUALITIES)
+        )
+        if compared and len(read) == 1:
+            name = next(iter(read))
+            yield Reason(
+                "CLOCK_NOT_ONE_ROW",
+                f"nothing says that {relation} holds one row: when it changes, every row is read",
+                line_of(join),
+                f"read it as a value: (select {own}.{name} from {relation} as {own})",
+            )
+
+
+__all__ = ["Known", "growth", "notes_of"]

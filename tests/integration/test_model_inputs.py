@@ -1,0 +1,90 @@
+"""What models read: tables that the project does not declare, and inputs with other columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from livemart.engine.tables import Tag
+from tests.integration.mini import Mini, reasons, sale, strategies, visit
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LABELS = pa.schema([("shop_id", pa.string()), ("label", pa.string())])
+
+
+@pytest.fixture
+def mini(spark: SparkSession, tmp_path: Path) -> Mini:
+    mini = Mini(spark, tmp_path)
+    mini.deliver("sales", sale("1"), sale("2", "b", "2.50"))
+    mini.deliver("visits", visit("a"), visit("a"), visit("b"))
+    return mini
+
+
+def test_a_table_that_the_project_does_not_declare_is_read_at_its_newest_version(
+    mini: Mini,
+) -> None:
+    mini.warehouse.create("legacy.labels", LABELS)
+    label(mini, "first", 0)
+    mini.edit(
+        "models/labelled.sql",
+        "select t.shop_id, t.sale_count, l.label from {{ ref('shop_totals') }} as t\n"
+        "left join legacy.labels as l on t.shop_id = l.shop_id",
+    )
+    mini.build()
+    mini.deliver("sales", sale("3"))
+
+    mini.refresh()
+
+    assert reasons(mini.newest)["labelled"] == "INPUT_NOT_IN_DELTA"
+    assert {row["label"] for row in mini.rows("mini.labelled")} == {"first", None}
+
+    label(mini, "second", 1)
+    mini.deliver("visits", visit("c"))
+    mini.refresh()
+
+    assert {row["label"] for row in mini.rows("mini.labelled")} == {"second", None}
+    found = {each.model: each for each in mini.verify()}
+    assert found["labelled"].is_equal and found["labelled"].differences is None
+    assert "legacy.labels is not declared" in found["labelled"].note
+    assert mini.differing() == []
+
+
+def label(mini: Mini, text: str, version: int) -> None:
+    rows = pa.table({"shop_id": ["a"], "label": [text]}, schema=LABELS)
+    mini.warehouse.overwrite("legacy.labels", rows, Tag("legacy", version, {}))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "select shop_id, count(*) as visit_count, cast(null as string) as note",
+        "select shop_id, cast(count(*) as decimal(20, 0)) as visit_count",
+    ],
+    ids=["a column more", "another type"],
+)
+def test_other_columns_of_an_input_reach_the_models_that_read_it(mini: Mini, changed: str) -> None:
+    mini.edit("models/all_columns.sql", "select * from {{ ref('visit_counts') }}")
+    mini.edit("models/above.sql", "select * from {{ ref('all_columns') }}")
+    mini.edit("models/named.sql", "select shop_id, visit_count from {{ ref('visit_counts') }}")
+    mini.build()
+    mini.edit(
+        "models/visit_counts.sql",
+        f"{changed} from {{{{ source('shop', 'visits') }}}} group by 1",
+    )
+
+    mini.refresh()
+
+    assert reasons(mini.newest)["all_columns"] == "FINGERPRINT_CHANGED"
+    assert reasons(mini.newest)["above"] == "FINGERPRINT_CHANGED"
+    assert mini.differing() == []
+
+    mini.deliver("visits", visit("c"))
+    mini.refresh()
+
+    assert "full" not in strategies(mini.newest).values()
+    assert mini.differing() == []

@@ -1,0 +1,95 @@
+"""The plans of a project whose models are built on seeds, dbt snapshots and other materials."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from livemart.plan.project_plans import plan_project
+from livemart.project.graph import Column, Model, Project
+
+SEED = Model(
+    unique_id="seed.m.shops",
+    name="shops",
+    schema="m",
+    identifier="shops",
+    materialized="seed",
+    language="sql",
+    compiled_code=None,
+    depends_on=(),
+    columns=(Column("shop_id", None), Column("city", None)),
+    primary_key=(),
+    partition_by=(),
+    is_contracted=False,
+    policy="auto",
+    file="seeds/shops.csv",
+)
+HISTORY = replace(
+    SEED,
+    unique_id="snapshot.m.history",
+    name="history",
+    identifier="history",
+    materialized="snapshot",
+    compiled_code="select city, count(*) as n from m.shops group by city",
+    columns=(),
+)
+READER = replace(
+    SEED,
+    unique_id="model.m.reader",
+    name="reader",
+    identifier="reader",
+    materialized="table",
+    compiled_code="select city, count(*) as n from m.shops group by city",
+    columns=(),
+)
+
+
+def project(*models: Model) -> Project:
+    return Project("m", ".", "m", {}, {model.unique_id: model for model in models}, {}, {})
+
+
+def test_a_model_over_a_seed_is_planned_before_the_first_build() -> None:
+    plans = plan_project(project(SEED, READER))
+
+    assert plans[READER.unique_id].strategy == "signed"
+
+
+def test_a_dbt_snapshot_keeps_many_rows_of_each_key_of_its_sql() -> None:
+    reader = replace(
+        READER, compiled_code="select city, count(*) as versions from m.history group by city"
+    )
+    by_key = replace(READER, compiled_code="select city, n, dbt_valid_to from m.history")
+
+    grouped = plan_project(project(SEED, HISTORY, reader))
+    plain = plan_project(project(SEED, HISTORY, by_key))
+
+    assert (grouped[HISTORY.unique_id].strategy, grouped[HISTORY.unique_id].reasons) == ("full", ())
+    assert grouped[reader.unique_id].strategy == "signed"
+    assert plain[by_key.unique_id].unique_key == ()
+
+
+def test_a_dbt_snapshot_may_rename_its_own_columns() -> None:
+    history = replace(
+        HISTORY,
+        config={
+            "snapshot_meta_column_names": {"dbt_valid_to": "ended_at"},
+            "hard_deletes": "new_record",
+        },
+    )
+
+    plans = plan_project(project(SEED, history))
+
+    assert plans[history.unique_id].names == (
+        *("city", "n", "dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "ended_at"),
+        "dbt_is_deleted",
+    )
+
+
+def test_nobody_knows_what_a_materialization_of_the_project_stores() -> None:
+    parent = replace(
+        READER, unique_id="model.m.p", identifier="p", materialized="other", columns=SEED.columns
+    )
+    reader = replace(READER, compiled_code="select shop_id, city from m.p")
+
+    plan = plan_project(project(SEED, parent, reader))[reader.unique_id]
+
+    assert (plan.strategy, plan.reasons[0].code) == ("full", "INPUT_NOT_IN_DELTA")
