@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from livemart.engine.refresh import refresh_models as real_refresh
 from livemart.engine.tables import TableChangedError
 from livemart.errors import StateError
 from livemart.settings import Settings
-from tests.integration.mini import Mini, reasons, sale, visit
+from tests.integration.mini import NOON, Mini, reasons, sale, visit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,6 +70,29 @@ def test_a_replayed_batch_changes_nothing(
     assert [row["visit_count"] for row in mini.rows("mini.visit_counts")] == [1, 2]
     assert len(mini.log.rows(10)) == 2
     assert mini.differing() == []
+
+
+@pytest.mark.parametrize("command", ["build", "refresh"])
+def test_what_a_failed_build_landed_is_counted_by_the_next_snapshot(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    mini = Mini(spark, tmp_path)
+    mini.deliver("sales", sale("1"), sale("2", "b", minutes=-30))
+    (mini.landing / "sales" / "9.jsonl").write_text("no json\n")
+    cut(monkeypatch, "build.before_dbt")
+    with pytest.raises(PowerError):
+        mini.pipeline(clock="event_time").build()
+    mini.restart()
+
+    getattr(mini.pipeline(clock="event_time"), command)()
+    getattr(mini.pipeline(clock="event_time"), command)()
+
+    rows = mini.log.rows(10)
+    counts = [row.landed["bronze.sales"] for row in rows]
+    assert [sum(found.produced for found in counts)] == [3]
+    assert [sum(found.landed for found in counts)] == [2]
+    assert [sum(found.dead_letters for found in counts)] == [1]
+    assert {row.as_of for row in rows} == {NOON - timedelta(minutes=5)}
 
 
 def test_a_lost_checkpoint_is_refused_and_a_new_epoch_is_the_way_out(mini: Mini) -> None:
