@@ -15,11 +15,19 @@ from typing import TYPE_CHECKING, Literal
 
 from livemart.engine.epoch import open_checkpoint, read_epoch
 from livemart.engine.failpoints import failpoint
+from livemart.engine.landed_files import note_landed_files
 from livemart.engine.landed_note import Counts
 from livemart.engine.landed_tables import create_tables
 from livemart.engine.landing_batch import Limit, MicroBatch
 from livemart.engine.remembered_deletes import deletes_relation
-from livemart.engine.sources.file_stream import Limits, files_of_batch, place_slots, start_stream
+from livemart.engine.sources.file_stream import (
+    Limits,
+    files_of_batch,
+    find_unplaced,
+    last_committed,
+    place_slots,
+    start_stream,
+)
 from livemart.engine.sources.files import FileIdentity, LandingFolder
 from livemart.engine.sources.manifest import Changed, Manifest, ManifestStore
 from livemart.engine.tables import Warehouse
@@ -93,6 +101,7 @@ class Landing:
         self._now = now
         self._epoch = epoch
         self._watched: dict[str, Changed] | None = None
+        self._landed_before: Mapping[str, frozenset[str]] = {}
         self.failure: BaseException | None = None
 
     def create_tables(self) -> None:
@@ -124,6 +133,14 @@ class Landing:
         self._epoch, self._watched = epoch.id, None
         self.create_tables()
         wanted = {name: source.arrival.path for name, source in self._sources.items()}
+        self._landed_before = note_landed_files(
+            checkpoint,
+            self._folder.root,
+            self._warehouse,
+            append_only=[name for name, each in self._sources.items() if not each.arrival.keys],
+            added=find_unplaced(checkpoint, wanted),
+            planned=self._planned(checkpoint),
+        )
         slots = place_slots(checkpoint, wanted)
         limited = [(slot, self._limits(slot.relations)) for slot in slots]
 
@@ -160,7 +177,7 @@ class Landing:
 
     def _land(self, batch_id: int, files: Mapping[str, Sequence[Path]] | None) -> LandedBatch:
         failpoint("landing.before")
-        store = ManifestStore(self._warehouse.root / "_livemart" / "files", self._epoch)
+        store = self._manifests()
         if self._watched is None:
             self._watched = _last_files(store.newest(_WATCHED_MANIFESTS))
         known = store.read(batch_id)
@@ -194,6 +211,15 @@ class Landing:
             has_records=any(each.counts.produced for each in landed.values()),
         )
 
+    def _manifests(self) -> ManifestStore:
+        return ManifestStore(self._warehouse.root / "_livemart" / "files", self._epoch)
+
+    def _planned(self, checkpoint: Path) -> Mapping[str, tuple[str, ...]]:
+        """Return the files of a micro-batch that was begun and will be replayed, by relation."""
+        done = last_committed(checkpoint)
+        begun = [each for each in self._manifests().newest(1) if each.batch_id > done]
+        return begun[0].relations if begun else {}
+
     def _relative(self, files: Mapping[str, Sequence[Path]] | None) -> dict[str, tuple[str, ...]]:
         if files is None:
             files = {
@@ -207,7 +233,11 @@ class Landing:
             for name, paths in files.items()
             if name in self._sources
         }
-        return {name: tuple(sorted(paths)) for name, paths in named.items() if paths}
+        fresh = {
+            name: sorted(set(paths) - self._landed_before.get(name, frozenset()))
+            for name, paths in named.items()
+        }
+        return {name: tuple(paths) for name, paths in fresh.items() if paths}
 
     def _new_manifest(self, batch_id: int, relations: Mapping[str, tuple[str, ...]]) -> Manifest:
         """Look at the files of a new micro-batch.
