@@ -30,8 +30,8 @@ from livemart.engine.sources.file_stream import (
 )
 from livemart.engine.sources.files import FileIdentity, LandingFolder
 from livemart.engine.sources.manifest import Changed, Manifest, ManifestStore
+from livemart.engine.sources.refusals import changed, gone, unreadable
 from livemart.engine.tables import Warehouse
-from livemart.errors import SourceError
 from livemart.project.graph import SourceTable
 
 if TYPE_CHECKING:
@@ -45,12 +45,6 @@ __all__ = ["Counts", "LandedBatch", "Landing"]
 # So many files are looked at again in each batch, whether somebody changed them after all.
 _WATCHED_MANIFESTS = 200
 _WATCHED_FILES = 1_000
-
-
-class UnreadableFileError(SourceError):
-    """A delivered file cannot be read; `is_retriable`: a disk far away may come back."""
-
-    is_retriable = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +166,7 @@ class Landing:
             if (name := self._folder.name_in(error)) is None:
                 raise
             raise (
-                _gone(name) if isinstance(error, FileNotFoundError) else _unreadable(name, error)
+                gone(name) if isinstance(error, FileNotFoundError) else unreadable(name, error)
             ) from error
 
     def _land(self, batch_id: int, files: Mapping[str, Sequence[Path]] | None) -> LandedBatch:
@@ -264,7 +258,7 @@ class Landing:
             return FileIdentity(name, 0, 0, "")
         identity = self._folder.identify(path)
         if identity is None:
-            raise _gone(name)
+            raise gone(name)
         return identity
 
     def _refuse_changed_files(self, manifest: Manifest, waiting: Sequence[str]) -> None:
@@ -275,15 +269,9 @@ class Landing:
                 continue
             now = self._folder.identify(path)
             if now is None:
-                raise _gone(name)
+                raise gone(name)
             if now.size and not now.is_same_content(before):
-                raise SourceError(
-                    "SOURCE_FILE_CHANGED",
-                    f"{name}: had {before.size} bytes when batch {manifest.batch_id} was begun, "
-                    f"has {now.size} now with other content, and is not landed yet",
-                    hint="put the first content back; to give its records up, make the file "
-                    "empty; deliver what is new under another name",
-                )
+                raise changed(before, now, manifest.batch_id)
 
     def _changed_files(self) -> dict[str, Changed]:
         """Return landed files that hold something else now: nobody will read it."""
@@ -320,19 +308,3 @@ def _last_files(manifests: Sequence[Manifest]) -> dict[str, Changed]:
                 files[path] = Changed(manifest.files[path], (*readers, relation))
         files |= manifest.changed
     return dict(list(files.items())[-_WATCHED_FILES:])
-
-
-def _unreadable(name: str, error: OSError) -> SourceError:
-    return UnreadableFileError(
-        "SOURCE_FILE_UNREADABLE",
-        f"{name}: {error.strerror or error}",
-        hint="let the user that runs livemart read the file; until then nothing of its batch lands",
-    )
-
-
-def _gone(name: str) -> SourceError:
-    return SourceError(
-        "SOURCE_FILE_CHANGED",
-        f"{name}: was delivered, is gone now, and is not landed yet",
-        hint="put the file back; to give its records up, put an empty file in its place",
-    )

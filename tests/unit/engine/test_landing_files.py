@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -61,6 +62,39 @@ def test_content_of_the_same_size_is_other_content(tmp_path: Path, size: int) ->
         assert before is not None and after is not None
         assert not after.is_same_content(before)
         before = after
+
+
+def test_a_large_file_with_another_time_may_have_other_content_anywhere(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    folder = LandingFolder(tmp_path)
+    with path.open("wb") as file:
+        file.truncate(200 << 20)
+    before = folder.identify(path)
+    assert before is not None
+
+    with path.open("r+b") as file:
+        file.seek((3 << 20) - (1 << 19))
+        file.write(b"x" * 1_000)
+    os.utime(path, ns=(0, before.mtime_ns + 1))
+    after = folder.identify(path)
+
+    assert after is not None
+    # No block of the digest holds the change.
+    assert after.digest == before.digest
+    assert not after.is_same_content(before)
+    os.utime(path, ns=(0, before.mtime_ns))
+    assert folder.identify(path) == before
+
+
+def test_a_small_file_put_back_from_a_copy_is_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("{}\n")
+    before = LandingFolder(tmp_path).identify(path)
+    os.utime(path, ns=(0, 7))
+    after = LandingFolder(tmp_path).identify(path)
+
+    assert before is not None and after is not None
+    assert after.is_same_content(before)
 
 
 def test_a_torn_manifest_is_an_error_with_advice(tmp_path: Path) -> None:
