@@ -18,6 +18,7 @@ from livemart.engine.failpoints import failpoint
 from livemart.engine.landed_files import note_landed_files
 from livemart.engine.landed_note import Counts
 from livemart.engine.landed_tables import create_tables
+from livemart.engine.landed_watch import WatchedFiles
 from livemart.engine.landing_batch import Limit, MicroBatch
 from livemart.engine.remembered_deletes import deletes_relation
 from livemart.engine.sources.file_stream import (
@@ -41,10 +42,6 @@ if TYPE_CHECKING:
     from livemart.settings import Settings
 
 __all__ = ["Counts", "LandedBatch", "Landing"]
-
-# So many files are looked at again in each batch, whether somebody changed them after all.
-_WATCHED_MANIFESTS = 200
-_WATCHED_FILES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +91,7 @@ class Landing:
         self._limit = Limit.of(settings.lane if settings else "auto")
         self._now = now
         self._epoch = epoch
-        self._watched: dict[str, Changed] | None = None
+        self._watched: WatchedFiles | None = None
         self._landed_before: Mapping[str, frozenset[str]] = {}
         self.failure: BaseException | None = None
 
@@ -172,10 +169,9 @@ class Landing:
     def _land(self, batch_id: int, files: Mapping[str, Sequence[Path]] | None) -> LandedBatch:
         failpoint("landing.before")
         store = self._manifests()
-        if self._watched is None:
-            self._watched = _last_files(store.newest(_WATCHED_MANIFESTS))
+        watched = self._watched = self._watched or WatchedFiles(self._folder, store.newest_first())
         known = store.read(batch_id)
-        manifest = known or self._new_manifest(batch_id, self._relative(files))
+        manifest = known or self._new_manifest(batch_id, self._relative(files), watched.changed())
         batch = MicroBatch(
             self._spark,
             self._warehouse,
@@ -186,13 +182,13 @@ class Landing:
             self._limit,
             is_replay=known is not None,
         )
-        if known is None:
+        if known is None and (manifest.relations or manifest.changed):
             store.write(manifest)
-        else:
+        elif known is not None:
             self._refuse_changed_files(manifest, batch.waiting())
         landed = batch.land()
         failpoint("landing.after")
-        self._watch(manifest)
+        watched.add(manifest)
         times = [each.newest_event_time for each in landed.values() if each.newest_event_time]
         return LandedBatch(
             batch_id=batch_id,
@@ -211,8 +207,8 @@ class Landing:
     def _planned(self, checkpoint: Path) -> Mapping[str, tuple[str, ...]]:
         """Return the files of a micro-batch that was begun and will be replayed, by relation."""
         done = last_committed(checkpoint)
-        begun = [each for each in self._manifests().newest(1) if each.batch_id > done]
-        return begun[0].relations if begun else {}
+        newest = next(self._manifests().newest_first(), None)
+        return newest.relations if newest is not None and newest.batch_id > done else {}
 
     def _relative(self, files: Mapping[str, Sequence[Path]] | None) -> dict[str, tuple[str, ...]]:
         if files is None:
@@ -233,7 +229,12 @@ class Landing:
         }
         return {name: tuple(paths) for name, paths in fresh.items() if paths}
 
-    def _new_manifest(self, batch_id: int, relations: Mapping[str, tuple[str, ...]]) -> Manifest:
+    def _new_manifest(
+        self,
+        batch_id: int,
+        relations: Mapping[str, tuple[str, ...]],
+        changed_since: Mapping[str, Changed],
+    ) -> Manifest:
         """Look at the files of a new micro-batch.
 
         Raises:
@@ -248,7 +249,7 @@ class Landing:
             {name: self._warehouse.version(name) for name in tables},
             relations,
             {name: self._identify(name) for name in names},
-            self._changed_files(),
+            changed_since,
         )
 
     def _identify(self, name: str) -> FileIdentity:
@@ -273,22 +274,6 @@ class Landing:
             if now.size and not now.is_same_content(before):
                 raise changed(before, now, manifest.batch_id)
 
-    def _changed_files(self) -> dict[str, Changed]:
-        """Return landed files that hold something else now: nobody will read it."""
-        found = {}
-        for name, watched in (self._watched or {}).items():
-            if not self._folder.is_touched(watched.now):
-                continue
-            path = self._folder.locate(name)
-            now = self._folder.identify(path) if path else None
-            if now is not None and not now.is_same_content(watched.now):
-                found[name] = Changed(now, watched.relations)
-        return found
-
-    def _watch(self, manifest: Manifest) -> None:
-        watched = (self._watched or {}) | _last_files([manifest])
-        self._watched = dict(list(watched.items())[-_WATCHED_FILES:])
-
     def _limits(self, relations: Sequence[str]) -> Limits:
         specs = [self._sources[name].arrival for name in relations]
         files = [spec.max_files_per_trigger for spec in specs if spec.max_files_per_trigger]
@@ -296,15 +281,3 @@ class Landing:
         if files:
             return Limits(max_files=min(files))
         return Limits(max_bytes=min(sizes, default=None))
-
-
-def _last_files(manifests: Sequence[Manifest]) -> dict[str, Changed]:
-    """Return what the files of some batches were when last seen, and who read them."""
-    files: dict[str, Changed] = {}
-    for manifest in manifests:
-        for relation, paths in manifest.relations.items():
-            for path in paths:
-                readers = files[path].relations if path in files else ()
-                files[path] = Changed(manifest.files[path], (*readers, relation))
-        files |= manifest.changed
-    return dict(list(files.items())[-_WATCHED_FILES:])

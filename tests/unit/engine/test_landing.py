@@ -200,6 +200,44 @@ def test_a_file_changed_after_it_was_landed_is_noticed_once(shop: Shop) -> None:
     assert shop.rows("orders", "order_id") == [("a",)]
 
 
+def test_a_changed_file_is_noticed_after_idle_batches_and_a_restart(shop: Shop) -> None:
+    path = shop.deliver("orders/1.jsonl", lines([order("a")]))
+    shop.land(0, path)
+    for batch_id in range(1, 203):
+        shop.land(batch_id)
+    notes = shop.warehouse.root / "_livemart" / "files" / shop.epoch
+    assert [each.name for each in notes.iterdir()] == ["0.json"]
+    shop.restart()
+
+    path.write_text("\n".join(lines([order("a"), order("b")])))
+    noticed = shop.land(203)
+
+    assert noticed.counts["bronze.orders"].dead_letters == 1
+
+
+def test_the_files_landed_last_are_watched_also_over_many_batches(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("livemart.engine.landed_watch._WATCHED_FILES", 3)
+    paths = [shop.deliver(f"orders/{n}.jsonl", lines([order(f"o{n}")])) for n in range(4)]
+    for batch_id, path in enumerate(paths):
+        shop.land(batch_id, path)
+
+    # In the process that landed them, and in the next one.
+    for batch_id in (10, 20):
+        for path in paths:
+            path.write_text(f"{batch_id}")
+        shop.land(batch_id)
+        shop.restart()
+
+    assert shop.rows("_dead_letters", "batch_id", "source", "origin") == [
+        (batch_id, source, f"orders/{n}.jsonl")
+        for batch_id in (10, 20)
+        for source in ("bronze.order_events", "bronze.orders")
+        for n in (1, 2, 3)
+    ]
+
+
 def test_hidden_files_are_not_read_and_a_link_out_of_the_folder_is_refused(shop: Shop) -> None:
     secret = shop.root / "secret.jsonl"
     secret.write_text("\n".join(lines([order("secret")])))
