@@ -13,8 +13,13 @@ from typing import Any
 import pytest
 
 from livemart.engine import landing_batch
+from livemart.engine.tables import Commit
 from livemart.errors import SourceError, StateError
 from tests.deliveries import COLUMNS, NOON, Shop, lines, order, source
+
+
+class PowerError(Exception):
+    """A cut."""
 
 
 @pytest.fixture
@@ -183,6 +188,42 @@ def test_records_that_are_given_up_become_a_dead_letter(
         shop.rows("_dead_letters", "code", "origin")
         == [("SOURCE_FILE_CHANGED", "orders/1.jsonl")] * 2
     )
+
+
+def test_each_file_that_is_given_up_has_a_letter_whatever_letters_were_there(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = shop.deliver("orders/1.jsonl", [*lines([order("a")]), "{broken"])
+    second = shop.deliver("orders/2.jsonl", lines([order("b"), order("c")]))
+    letters = "bronze._dead_letters"
+    commit = shop.warehouse.commit
+
+    def crash(relation: str, *arguments: Any, **options: Any) -> Commit:
+        if relation != letters:
+            raise PowerError
+        return commit(relation, *arguments, **options)
+
+    # Each attempt commits its letters and dies; before the next one a file is emptied.
+    for given_up in (None, first, second):
+        if given_up:
+            given_up.write_bytes(b"")
+        monkeypatch.setattr(shop.warehouse, "commit", crash)
+        with pytest.raises(PowerError):
+            shop.land(0, first, second)
+        monkeypatch.setattr(shop.warehouse, "commit", commit)
+        shop.restart()
+    counts = shop.land(0, first, second).counts["bronze.orders"]
+
+    assert (counts.produced, counts.dead_letters) == (2, 2)
+    assert shop.rows("_dead_letters", "source", "origin", "code") == [
+        (source, *letter)
+        for source in ("bronze.order_events", "bronze.orders")
+        for letter in (
+            ("orders/1.jsonl", "SOURCE_FILE_CHANGED"),
+            ("orders/1.jsonl:2", "MALFORMED_RECORD"),
+            ("orders/2.jsonl", "SOURCE_FILE_CHANGED"),
+        )
+    ]
 
 
 def test_a_file_changed_after_it_was_landed_is_noticed_once(shop: Shop) -> None:
