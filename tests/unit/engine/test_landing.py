@@ -119,7 +119,7 @@ def test_a_correction_replaces_the_row_and_a_newer_version_brings_a_key_back(sho
     assert actual == [("a", "back"), ("b", "delivered")]
 
 
-@pytest.mark.parametrize("dies_before", ["deletes", "orders", "order_events", "nothing"])
+@pytest.mark.parametrize("dies_before", ["_deletes_orders", "orders", "order_events", "nothing"])
 def test_a_replay_after_a_crash_changes_nothing_twice(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, dies_before: str
 ) -> None:
@@ -129,7 +129,7 @@ def test_a_replay_after_a_crash_changes_nothing_twice(
     commit = shop.warehouse.commit
 
     def crash(relation: str, *args: Any, **named: Any) -> Any:
-        if relation.endswith(f"_{dies_before}_orders" if dies_before == "deletes" else dies_before):
+        if relation == f"bronze.{dies_before}":
             raise KeyboardInterrupt
         return commit(relation, *args, **named)
 
@@ -277,6 +277,32 @@ def test_the_files_landed_last_are_watched_also_over_many_batches(
         for source in ("bronze.order_events", "bronze.orders")
         for n in (1, 2, 3)
     ]
+
+
+def test_records_outside_the_bounds_of_event_time_are_dead_letters(tmp_path: Path) -> None:
+    bounds: dict[str, Any] = {"max_age": timedelta(days=2), "max_future": timedelta(minutes=30)}
+    shop = Shop(None, tmp_path, [source("orders", keys=("order_id",), **bounds)])
+    records = [
+        order(name, ordered_at=(NOON + offset).isoformat())
+        for name, offset in {
+            "oldest": -timedelta(days=2),
+            "too old": -timedelta(days=2, microseconds=1),
+            "newest": timedelta(minutes=30),
+            "too new": timedelta(minutes=30, microseconds=1),
+        }.items()
+    ]
+
+    counts = shop.land(0, shop.deliver("orders/1.jsonl", lines(records))).counts["bronze.orders"]
+
+    assert shop.rows("orders", "order_id") == [("newest",), ("oldest",)]
+    assert (counts.produced, counts.landed, counts.dead_letters) == (4, 2, 2)
+    letters = shop.rows("_dead_letters", "source", "origin", "code", "record", "landed_at")
+    assert letters == [
+        ("bronze.orders", "orders/1.jsonl:2", "TOO_LATE", json.dumps(records[1]), NOON),
+        ("bronze.orders", "orders/1.jsonl:4", "FUTURE_EVENT_TIME", json.dumps(records[3]), NOON),
+    ]
+    details = [detail for (detail,) in shop.rows("_dead_letters", "detail")]
+    assert all("ordered_at" in detail for detail in details)
 
 
 def test_hidden_files_are_not_read_and_a_link_out_of_the_folder_is_refused(shop: Shop) -> None:
