@@ -10,11 +10,13 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from livemart.errors import LivemartError
+from livemart.full_disk import as_full_disk
 from livemart.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -43,17 +45,20 @@ def interruptible(interrupts: Interrupts) -> Iterator[None]:
 @contextmanager
 def reported_errors(flags: dict[str, Any]) -> Iterator[Settings]:
     """Read the settings; print an error as code, message and next step, and exit with its code."""
-    is_debugging = bool(flags.get("debug"))
+    is_debugging, place = bool(flags.get("debug")), Path.cwd()
     try:
         flags = {name: None if value == () else value for name, value in flags.items()}
         settings = load_settings(flags)
-        is_debugging = settings.debug
+        is_debugging, place = settings.debug, settings.warehouse
         yield settings
     except LivemartError as error:
-        _fail(str(error), error.exit_code, is_debugging)
+        ours = as_full_disk(error, place) or error
+        _fail(str(ours), ours.exit_code, is_debugging)
     except click.ClickException:
         raise
     except Exception as error:
+        if full := as_full_disk(error, place):
+            _fail(str(full), full.exit_code, is_debugging)
         lines = str(error).strip().splitlines() or [type(error).__name__]
         message = f"UNEXPECTED: {type(error).__name__}: {lines[0]}"
         hint = "run again with --debug for the traceback; if it is ours, please report it"

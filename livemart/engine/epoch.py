@@ -19,7 +19,7 @@ EPOCH_FILE = "livemart_epoch.json"
 _WAY_OUT = (
     "put the checkpoint that belongs to this warehouse back, or start a new one with "
     "`build --new-epoch`: landed tables stay, all files below the landing folder are read again; "
-    "sources with keys absorb the repeats, append-only sources would hold those lines twice"
+    "sources with keys absorb the repeats, append-only ones pass over files that they hold"
 )
 
 

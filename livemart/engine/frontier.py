@@ -183,8 +183,8 @@ def _lost(message: str) -> StateError:
     return StateError(
         "LANDED_TABLE_LOST",
         message,
-        hint="put the table's folder back, or land everything below the landing folder again with "
-        "`build --new-epoch`",
+        hint="put the table's folder back, or land what still lies below the landing folder again "
+        "with `build --new-epoch`; append-only sources pass over files that their table holds",
     )
 
 

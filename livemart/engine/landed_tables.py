@@ -59,8 +59,8 @@ def _widen(warehouse: Warehouse, source: SourceTable, declared: pa.Schema, epoch
                 "LANDED_COLUMN_CHANGED",
                 f"{source.file}: {source.relation}: column {field.name} is declared as "
                 f"{field.type}, the landed table holds {stored.field(field.name).type}",
-                hint="declare the type it has, or a new column beside it; to land all again, "
-                "remove the table and run `build --new-epoch`",
+                hint="declare the type it has, or a new column beside it; to land what still lies "
+                "below the landing folder again, remove the table and run `build --new-epoch`",
             )
     if missing:
         warehouse.add_columns(source.relation, missing, columns_tag(epoch, source.relation))

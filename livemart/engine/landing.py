@@ -15,15 +15,24 @@ from typing import TYPE_CHECKING, Literal
 
 from livemart.engine.epoch import open_checkpoint, read_epoch
 from livemart.engine.failpoints import failpoint
+from livemart.engine.landed_files import note_landed_files
 from livemart.engine.landed_note import Counts
 from livemart.engine.landed_tables import create_tables
+from livemart.engine.landed_watch import WatchedFiles
 from livemart.engine.landing_batch import Limit, MicroBatch
 from livemart.engine.remembered_deletes import deletes_relation
-from livemart.engine.sources.file_stream import Limits, files_of_batch, place_slots, start_stream
+from livemart.engine.sources.file_stream import (
+    Limits,
+    files_of_batch,
+    find_unplaced,
+    last_committed,
+    place_slots,
+    start_stream,
+)
 from livemart.engine.sources.files import FileIdentity, LandingFolder
 from livemart.engine.sources.manifest import Changed, Manifest, ManifestStore
+from livemart.engine.sources.refusals import changed, gone, unreadable
 from livemart.engine.tables import Warehouse
-from livemart.errors import SourceError
 from livemart.project.graph import SourceTable
 
 if TYPE_CHECKING:
@@ -33,16 +42,6 @@ if TYPE_CHECKING:
     from livemart.settings import Settings
 
 __all__ = ["Counts", "LandedBatch", "Landing"]
-
-# So many files are looked at again in each batch, whether somebody changed them after all.
-_WATCHED_MANIFESTS = 200
-_WATCHED_FILES = 1_000
-
-
-class UnreadableFileError(SourceError):
-    """A delivered file cannot be read; `is_retriable`: a disk far away may come back."""
-
-    is_retriable = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,8 @@ class Landing:
         self._limit = Limit.of(settings.lane if settings else "auto")
         self._now = now
         self._epoch = epoch
-        self._watched: dict[str, Changed] | None = None
+        self._watched: WatchedFiles | None = None
+        self._landed_before: Mapping[str, frozenset[str]] = {}
         self.failure: BaseException | None = None
 
     def create_tables(self) -> None:
@@ -124,6 +124,14 @@ class Landing:
         self._epoch, self._watched = epoch.id, None
         self.create_tables()
         wanted = {name: source.arrival.path for name, source in self._sources.items()}
+        self._landed_before = note_landed_files(
+            checkpoint,
+            self._folder.root,
+            self._warehouse,
+            append_only=[name for name, each in self._sources.items() if not each.arrival.keys],
+            added=find_unplaced(checkpoint, wanted),
+            planned=self._planned(checkpoint),
+        )
         slots = place_slots(checkpoint, wanted)
         limited = [(slot, self._limits(slot.relations)) for slot in slots]
 
@@ -155,16 +163,15 @@ class Landing:
             if (name := self._folder.name_in(error)) is None:
                 raise
             raise (
-                _gone(name) if isinstance(error, FileNotFoundError) else _unreadable(name, error)
+                gone(name) if isinstance(error, FileNotFoundError) else unreadable(name, error)
             ) from error
 
     def _land(self, batch_id: int, files: Mapping[str, Sequence[Path]] | None) -> LandedBatch:
         failpoint("landing.before")
-        store = ManifestStore(self._warehouse.root / "_livemart" / "files", self._epoch)
-        if self._watched is None:
-            self._watched = _last_files(store.newest(_WATCHED_MANIFESTS))
+        store = self._manifests()
+        watched = self._watched = self._watched or WatchedFiles(self._folder, store.newest_first())
         known = store.read(batch_id)
-        manifest = known or self._new_manifest(batch_id, self._relative(files))
+        manifest = known or self._new_manifest(batch_id, self._relative(files), watched.changed())
         batch = MicroBatch(
             self._spark,
             self._warehouse,
@@ -175,13 +182,13 @@ class Landing:
             self._limit,
             is_replay=known is not None,
         )
-        if known is None:
+        if known is None and (manifest.relations or manifest.changed):
             store.write(manifest)
-        else:
+        elif known is not None:
             self._refuse_changed_files(manifest, batch.waiting())
         landed = batch.land()
         failpoint("landing.after")
-        self._watch(manifest)
+        watched.add(manifest)
         times = [each.newest_event_time for each in landed.values() if each.newest_event_time]
         return LandedBatch(
             batch_id=batch_id,
@@ -193,6 +200,15 @@ class Landing:
             newest_event_time=max(times, default=None),
             has_records=any(each.counts.produced for each in landed.values()),
         )
+
+    def _manifests(self) -> ManifestStore:
+        return ManifestStore(self._warehouse.root / "_livemart" / "files", self._epoch)
+
+    def _planned(self, checkpoint: Path) -> Mapping[str, tuple[str, ...]]:
+        """Return the files of a micro-batch that was begun and will be replayed, by relation."""
+        done = last_committed(checkpoint)
+        newest = next(self._manifests().newest_first(), None)
+        return newest.relations if newest is not None and newest.batch_id > done else {}
 
     def _relative(self, files: Mapping[str, Sequence[Path]] | None) -> dict[str, tuple[str, ...]]:
         if files is None:
@@ -207,9 +223,18 @@ class Landing:
             for name, paths in files.items()
             if name in self._sources
         }
-        return {name: tuple(sorted(paths)) for name, paths in named.items() if paths}
+        fresh = {
+            name: sorted(set(paths) - self._landed_before.get(name, frozenset()))
+            for name, paths in named.items()
+        }
+        return {name: tuple(paths) for name, paths in fresh.items() if paths}
 
-    def _new_manifest(self, batch_id: int, relations: Mapping[str, tuple[str, ...]]) -> Manifest:
+    def _new_manifest(
+        self,
+        batch_id: int,
+        relations: Mapping[str, tuple[str, ...]],
+        changed_since: Mapping[str, Changed],
+    ) -> Manifest:
         """Look at the files of a new micro-batch.
 
         Raises:
@@ -224,7 +249,7 @@ class Landing:
             {name: self._warehouse.version(name) for name in tables},
             relations,
             {name: self._identify(name) for name in names},
-            self._changed_files(),
+            changed_since,
         )
 
     def _identify(self, name: str) -> FileIdentity:
@@ -234,7 +259,7 @@ class Landing:
             return FileIdentity(name, 0, 0, "")
         identity = self._folder.identify(path)
         if identity is None:
-            raise _gone(name)
+            raise gone(name)
         return identity
 
     def _refuse_changed_files(self, manifest: Manifest, waiting: Sequence[str]) -> None:
@@ -245,31 +270,9 @@ class Landing:
                 continue
             now = self._folder.identify(path)
             if now is None:
-                raise _gone(name)
+                raise gone(name)
             if now.size and not now.is_same_content(before):
-                raise SourceError(
-                    "SOURCE_FILE_CHANGED",
-                    f"{name}: had {before.size} bytes when batch {manifest.batch_id} was begun, "
-                    f"has {now.size} now with other content, and is not landed yet",
-                    hint="put the first content back; to give its records up, make the file "
-                    "empty; deliver what is new under another name",
-                )
-
-    def _changed_files(self) -> dict[str, Changed]:
-        """Return landed files that hold something else now: nobody will read it."""
-        found = {}
-        for name, watched in (self._watched or {}).items():
-            if not self._folder.is_touched(watched.now):
-                continue
-            path = self._folder.locate(name)
-            now = self._folder.identify(path) if path else None
-            if now is not None and not now.is_same_content(watched.now):
-                found[name] = Changed(now, watched.relations)
-        return found
-
-    def _watch(self, manifest: Manifest) -> None:
-        watched = (self._watched or {}) | _last_files([manifest])
-        self._watched = dict(list(watched.items())[-_WATCHED_FILES:])
+                raise changed(before, now, manifest.batch_id)
 
     def _limits(self, relations: Sequence[str]) -> Limits:
         specs = [self._sources[name].arrival for name in relations]
@@ -278,31 +281,3 @@ class Landing:
         if files:
             return Limits(max_files=min(files))
         return Limits(max_bytes=min(sizes, default=None))
-
-
-def _last_files(manifests: Sequence[Manifest]) -> dict[str, Changed]:
-    """Return what the files of some batches were when last seen, and who read them."""
-    files: dict[str, Changed] = {}
-    for manifest in manifests:
-        for relation, paths in manifest.relations.items():
-            for path in paths:
-                readers = files[path].relations if path in files else ()
-                files[path] = Changed(manifest.files[path], (*readers, relation))
-        files |= manifest.changed
-    return dict(list(files.items())[-_WATCHED_FILES:])
-
-
-def _unreadable(name: str, error: OSError) -> SourceError:
-    return UnreadableFileError(
-        "SOURCE_FILE_UNREADABLE",
-        f"{name}: {error.strerror or error}",
-        hint="let the user that runs livemart read the file; until then nothing of its batch lands",
-    )
-
-
-def _gone(name: str) -> SourceError:
-    return SourceError(
-        "SOURCE_FILE_CHANGED",
-        f"{name}: was delivered, is gone now, and is not landed yet",
-        hint="put the file back; to give its records up, put an empty file in its place",
-    )

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from livemart.engine import dead_letters
 from livemart.engine.bulk import BulkLanding, Taken
 from livemart.engine.change_sets import added_count
 from livemart.engine.conditions import holds
 from livemart.engine.drift import adopt, new_columns, rescued_fields
 from livemart.engine.drift_stop import DriftStop
 from livemart.engine.failpoints import failpoint
+from livemart.engine.file_letters import FileLetters
 from livemart.engine.file_problems import FileProblem, changed_since, find_readable
 from livemart.engine.landed_note import (
     UNKNOWN,
@@ -97,6 +97,7 @@ class MicroBatch:
         self._stamp = Stamp(manifest.batch_id, manifest.landed_at)
         self._staging = warehouse.root / "_livemart" / "staging"
         self._letters = LetterBox(spark, warehouse, self._tag)
+        self._file_letters = FileLetters(warehouse, epoch, self._stamp)
         self._drift_stop = DriftStop(spark, warehouse, epoch, manifest.batch_id)
         self._changes: dict[str, SourceChange | _BulkChange] = {}
         self._refused_files: Counter[str] = Counter()
@@ -128,6 +129,7 @@ class MicroBatch:
             if self._is_replay:
                 self._drift_stop.withdraw([self._sources[name] for name in waiting])
             self._letters.commit()
+            self._file_letters.commit()
             self._commit_deletes()
             failpoint("landing.after_deletes")
             for number, name in enumerate(sorted({*self._changes, *self._refused_files}), 1):
@@ -230,10 +232,7 @@ class MicroBatch:
 
     def _refuse_files(self, source: SourceTable, problems: Sequence[FileProblem]) -> None:
         for each in problems:
-            letter = dead_letters.of_file(
-                source.relation, each.name, each.code, each.detail, self._stamp
-            )
-            self._letters.put(source.schema, letter)
+            self._file_letters.put(source, each)
             self._refused_files[source.relation] += 1
 
     def _commit_deletes(self) -> None:

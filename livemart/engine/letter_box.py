@@ -1,4 +1,4 @@
-"""The dead letters of one micro-batch, from both lanes: one commit for each source schema."""
+"""The dead letters for records of a batch, from both lanes: one commit for each source schema."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_LETTERS = 100_000
 
 
 class LetterBox:
-    """Collects dead letters and commits them: a replay finds all of a batch's letters, or none.
+    """Collects dead letters and commits them: a replay finds all letters for records, or none.
 
     Args:
         spark: the session; only letters of bulk loads need it.

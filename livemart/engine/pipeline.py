@@ -12,7 +12,7 @@ from livemart.engine.batch import BatchRunner, Outcome
 from livemart.engine.epoch import Epoch, Recorded, open_checkpoint
 from livemart.engine.failpoints import failpoint
 from livemart.engine.frontier import check_landed
-from livemart.engine.landed_counts import merge_batches
+from livemart.engine.landed_uncounted import UncountedBatches
 from livemart.engine.landing import LandedBatch, Landing
 from livemart.engine.publication import Publications
 from livemart.engine.replays import Replays, Stopped
@@ -94,6 +94,7 @@ class Pipeline:
         runner = self._runner(self._open_epoch(new_epoch), accept_changes=True, new_epoch=new_epoch)
         batch = self._land_all(runner)
         outcome = runner.build(batch)
+        self._uncounted(runner).forget(batch.batch_id)
         self._publications.offer(outcome.snapshot)
         failpoint("batch.end")
         self._watcher.batch_ended(outcome)
@@ -177,23 +178,31 @@ class Pipeline:
     def _land_all(self, runner: BatchRunner) -> LandedBatch:
         """Land everything that waits; the models wait for the last micro-batch."""
         batches: list[LandedBatch] = []
+        uncounted = self._uncounted(runner)
 
         def collect(batch: LandedBatch) -> None:
             self._refuse_if_stopped()
+            uncounted.keep(batch)
             batches.append(batch)
 
         self._drive(collect, "available_now")
         self._refuse_if_stopped()
-        by_id = {batch.batch_id: batch for batch in batches}
-        return merge_batches([by_id[batch_id] for batch_id in sorted(by_id)])
+        return uncounted.merge(batches, self._runtime.log.newest())
+
+    def _uncounted(self, runner: BatchRunner) -> UncountedBatches:
+        return UncountedBatches(self._runtime.warehouse.root, runner.epoch)
 
     def _run(
         self, runner: BatchRunner, trigger: Literal["available_now"] | timedelta, done: Pass
     ) -> None:
+        uncounted = self._uncounted(runner)
+
         def run(batch: LandedBatch) -> None:
             self._refuse_if_stopped()
             self._watcher.batch_began(batch.batch_id)
-            outcome = runner.refresh(batch)
+            outcome = runner.refresh(uncounted.merge([batch], self._runtime.log.newest()))
+            if outcome.snapshot is not None:
+                uncounted.forget(batch.batch_id)
             runner.selected = frozenset()
             self._publications.offer(outcome.snapshot)
             failpoint("batch.end")

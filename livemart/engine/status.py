@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from livemart.engine.clock import skipped_panes
+from livemart.engine.landed_note import Counts
 from livemart.engine.tables import Warehouse
 from livemart.errors import LivemartError
 from livemart.intervals import format_interval
@@ -22,7 +23,7 @@ _COUNTS = ("produced", "landed", "superseded", "dead_letters")
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """One landed table: its newest landing, and what the listed snapshots brought."""
+    """One landed table: its newest landing, and what the listed snapshots brought together."""
 
     relation: str
     landed_at: datetime | None
@@ -36,7 +37,10 @@ class SourceStatus:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotStatus:
-    """One row of the log, in brief. `skipped_panes`: since the row before, without a snapshot."""
+    """One row of the log, in brief.
+
+    `skipped_panes`: since the row before, without a snapshot. `landed`: its counts by source.
+    """
 
     snapshot_id: int
     kind: str
@@ -48,6 +52,7 @@ class SnapshotStatus:
     rows_changed: int
     rebuilt: tuple[str, ...]
     skipped_panes: int
+    landed: Mapping[str, Counts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +145,10 @@ def render(status: Status) -> str:
         for source in status.sources
     ]
     if table:
-        lines += ["", *_aligned([header, *table])]
+        count = len(status.snapshots)
+        named = "the last snapshot" if count == 1 else f"the last {count} snapshots"
+        lines += ["", f"landed tables, with the records of {named}"]
+        lines += _aligned([header, *table])
     header = (
         "snapshot",
         "kind",
@@ -225,6 +233,10 @@ def _brief(row: Snapshot, before: Snapshot | None, pane: timedelta) -> SnapshotS
             if row.kind == "refresh" and state.strategy == "full" and state.reason
         ),
         skipped_panes=skipped_panes(pane, known, row.as_of),
+        landed={
+            relation: Counts(*(getattr(found, word) for word in _COUNTS))
+            for relation, found in sorted(row.landed.items())
+        },
     )
 
 

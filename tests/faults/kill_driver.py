@@ -1,6 +1,7 @@
 """One process of the kill test: finishes what the last one left, takes new records, is killed.
 
-Arguments: root folder, step, failpoint (or `none`). Ends with 0 only if nothing killed it.
+Arguments: root folder, first and last step, failpoint (or `none`). Ends with 0 only if nothing
+killed it.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +24,13 @@ from tests.integration.mini import NOON, PROJECT, Silent, sale, visit
 
 
 def records(step: int) -> dict[str, list[dict[str, Any]]]:
-    """Return what is delivered at a step: new, corrected and deleted sales, and visits."""
+    """Return what is delivered at a step: new, corrected, deleted and refused sales, and visits."""
     shop = "abc"[step % 3]
     sales = [
         sale(f"{step}-1", shop, f"{step}.25", minutes=step * 5),
         sale(f"{step}-2", "a", "3.00", minutes=step * 5 - 1),
+        # Without its key a record is a dead letter.
+        sale(f"{step}-3") | {"sale_id": None},
     ]
     if step:
         # The sale before moves to another shop, the other one is deleted.
@@ -50,7 +54,7 @@ def deliver(landing: Path, step: int) -> None:
         draft.rename(folder / f"{step:04}.jsonl")
 
 
-def main(root: Path, step: int, failpoint: str) -> int:
+def main(root: Path, first: int, last: int, failpoint: str) -> int:
     flags = {
         "project_dir": str(PROJECT),
         "warehouse": str(root / "warehouse"),
@@ -62,15 +66,16 @@ def main(root: Path, step: int, failpoint: str) -> int:
         spark = create_session(settings.warehouse, delta_jars(), master="local[2]", memory="1g")
         watcher = Silent()
         runtime = load_runtime(settings, spark, watcher)
-        if step:
-            Pipeline(runtime, watcher, now=lambda: now(step - 1)).refresh()
-        deliver(root / "landing", step)
-        arm("" if failpoint == "none" else failpoint)
-        Pipeline(runtime, watcher, now=lambda: now(step)).refresh()
-        arm("")
+        for step in range(first, last + 1):
+            if step:
+                Pipeline(runtime, watcher, now=partial(now, step - 1)).refresh()
+            deliver(root / "landing", step)
+            arm("" if failpoint == "none" else failpoint)
+            Pipeline(runtime, watcher, now=partial(now, step)).refresh()
+            arm("")
         spark.stop()
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]))
+    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]))

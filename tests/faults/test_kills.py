@@ -58,15 +58,24 @@ def test_a_build_killed_after_dbt_leaves_no_trace(tmp_path: Path) -> None:
 
 
 def kill_one_after_another(folder: Path, points: tuple[str, ...]) -> None:
-    """Kill one process at each point; each one first finishes what the last one left."""
+    """Kill one process at each point; each one first finishes what the last one left.
+
+    At the end every table and all counts are those of a run that nothing disturbed.
+    """
+    disturbed, undisturbed = folder / "disturbed", folder / "undisturbed"
+    disturbed.mkdir()
+    undisturbed.mkdir()
     steps = points if points[0].startswith("build.") else ("none", *points)
     for step, point in enumerate(steps):
         expected = 0 if point == "none" else -signal.SIGKILL
-        assert run_driver(folder, step, point) == expected, point
+        assert run_driver(disturbed, step, step, point) == expected, point
     last = len(steps)
-    assert run_driver(folder, last, "none") == 0
+    assert run_driver(disturbed, last, last, "none") == 0
+    assert run_driver(undisturbed, 0, last, "none") == 0
 
-    log, warehouse = SnapshotLog(folder / "warehouse"), Warehouse(folder / "warehouse")
+    log, warehouse = SnapshotLog(disturbed / "warehouse"), Warehouse(disturbed / "warehouse")
+    assert contents(disturbed / "warehouse") == contents(undisturbed / "warehouse")
+    assert counts(disturbed / "warehouse") == counts(undisturbed / "warehouse")
     newest = log.newest()
     assert newest is not None
     assert newest.status == "published"
@@ -91,10 +100,47 @@ def kill_one_after_another(folder: Path, points: tuple[str, ...]) -> None:
     }
 
 
-def run_driver(folder: Path, step: int, point: str) -> int:
+def contents(root: Path) -> dict[str, list[str]]:
+    """Return the rows of every table of the newest snapshot and of what landing keeps besides.
+
+    Batches may be numbered otherwise: each process begins with one of its own.
+    """
+    warehouse, newest = Warehouse(root), SnapshotLog(root).newest()
+    assert newest is not None
+    models = {
+        f"mini.{unique_id.rpartition('.')[2]}": state.version
+        for unique_id, state in newest.models.items()
+    }
+    besides = ("bronze._deletes_sales", "bronze._dead_letters")
+    versions = {**models, **newest.sources, **{name: warehouse.version(name) for name in besides}}
+    found = {}
+    for relation, version in versions.items():
+        table = warehouse.read(relation, version)
+        table = table.drop_columns({"_batch_id", "batch_id"} & set(table.column_names))
+        found[relation] = sorted(str(row) for row in table.to_pylist())
+    assert found["bronze._dead_letters"]
+    assert found["bronze._deletes_sales"]
+    return found
+
+
+def counts(root: Path) -> dict[str, Counter[str]]:
+    """Return what all snapshots together counted, by landed table."""
+    found: dict[str, Counter[str]] = {}
+    for row in SnapshotLog(root).rows(100):
+        for relation, landed in row.landed.items():
+            total = found.setdefault(relation, Counter())
+            for word in ("produced", "landed", "superseded", "dead_letters"):
+                total[word] += getattr(landed, word)
+    return found
+
+
+def run_driver(folder: Path, first: int, last: int, point: str) -> int:
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     answer = subprocess.run(
-        [sys.executable, "-m", "tests.faults.kill_driver", str(folder), str(step), point],
+        [
+            sys.executable,
+            *("-m", "tests.faults.kill_driver", str(folder), str(first), str(last), point),
+        ],
         cwd=ROOT,
         env=environ,
         capture_output=True,
@@ -111,6 +157,8 @@ def oracle(last: int) -> tuple[dict[str, tuple[int, Decimal]], dict[str, int]]:
     visits: Counter[str] = Counter()
     for step in range(last + 1):
         for record in records(step)["sales"]:
+            if record["sale_id"] is None:
+                continue
             newest[record["sale_id"]] = record
         visits.update(record["shop_id"] for record in records(step)["visits"])
     totals: dict[str, tuple[int, Decimal]] = {}

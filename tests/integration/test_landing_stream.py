@@ -124,6 +124,22 @@ def test_a_source_that_comes_later_reads_its_files_from_the_start(shop: Shop) ->
     assert shop.rows("returns", "order_id") == [("r",)]
 
 
+def test_another_path_or_a_source_put_back_lands_no_line_twice(shop: Shop) -> None:
+    wider = source("order_events", path="orders/*.json*")
+    shop.deliver("orders/1.jsonl", lines([order("a")]))
+    shop.run()
+
+    for number, sources in enumerate([[wider], [ORDERS], [wider], [ORDERS, EVENTS]], 2):
+        shop.sources = sources
+        shop.restart()
+        shop.deliver(f"orders/{number}.jsonl", lines([order(f"o{number}")]))
+        shop.run()
+
+    assert shop.rows("order_events", "_origin") == [
+        (f"orders/{number}.jsonl:1",) for number in range(1, 6)
+    ]
+
+
 def test_limits_bound_the_files_of_a_batch(spark: SparkSession, tmp_path: Path) -> None:
     shop = Shop(spark, tmp_path, [source("orders", keys=("order_id",), max_files_per_trigger=2)])
     for number in range(5):

@@ -42,12 +42,20 @@ class Slot:
     """One file source of the query: a path pattern and the relations that read it.
 
     Spark knows the sources of a checkpoint by their position alone, so a slot keeps its place for
-    ever. A relation that comes later gets a slot of its own and reads its files from the start; one
-    that is gone leaves an empty slot, which reads nothing.
+    ever. A relation that comes later, or with another path, gets a slot of its own and is given its
+    files from the start; one that is gone leaves an empty slot, which reads nothing.
     """
 
     path: str
     relations: tuple[str, ...]
+
+
+def find_unplaced(checkpoint: Path, wanted: Mapping[str, str]) -> list[str]:
+    """Return the relations that `place_slots` would give a new slot, sorted."""
+    placed = {
+        name for slot in _still_wanted(_kept_slots(checkpoint), wanted) for name in slot.relations
+    }
+    return sorted(wanted.keys() - placed)
 
 
 def place_slots(checkpoint: Path, wanted: Mapping[str, str]) -> list[Slot]:
@@ -57,31 +65,40 @@ def place_slots(checkpoint: Path, wanted: Mapping[str, str]) -> list[Slot]:
         checkpoint: folder of the query; it exists.
         wanted: path pattern by relation.
     """
-    path = checkpoint / SLOTS_FILE
-    kept: list[Slot] = []
-    if path.exists():
-        kept = [
-            Slot(each["path"], tuple(each["relations"]))
-            for each in json.loads(path.read_text(encoding="utf-8"))
-        ]
-    slots = [
-        Slot(
-            slot.path,
-            tuple(name for name in slot.relations if wanted.get(name) == slot.path),
-        )
-        for slot in kept
-    ]
-    placed = {name for slot in slots for name in slot.relations}
+    kept = _kept_slots(checkpoint)
+    slots = _still_wanted(kept, wanted)
     added: dict[str, list[str]] = {}
-    for relation, pattern in sorted(wanted.items()):
-        if relation not in placed:
-            added.setdefault(pattern, []).append(relation)
+    for relation in find_unplaced(checkpoint, wanted):
+        added.setdefault(wanted[relation], []).append(relation)
     slots += [Slot(pattern, tuple(names)) for pattern, names in added.items()]
     if slots != kept:
         _widen_offsets(checkpoint, 1 + len(slots))
         content = [{"path": slot.path, "relations": list(slot.relations)} for slot in slots]
-        _replace(path, json.dumps(content, indent=1))
+        replace_file(checkpoint / SLOTS_FILE, json.dumps(content, indent=1))
     return slots
+
+
+def _kept_slots(checkpoint: Path) -> list[Slot]:
+    path = checkpoint / SLOTS_FILE
+    if not path.exists():
+        return []
+    return [
+        Slot(each["path"], tuple(each["relations"]))
+        for each in json.loads(path.read_text(encoding="utf-8"))
+    ]
+
+
+def _still_wanted(slots: Sequence[Slot], wanted: Mapping[str, str]) -> list[Slot]:
+    return [
+        Slot(slot.path, tuple(name for name in slot.relations if wanted.get(name) == slot.path))
+        for slot in slots
+    ]
+
+
+def last_committed(checkpoint: Path) -> int:
+    """Return the last micro-batch that Spark will not replay; -1 for none."""
+    names = (path.name for path in (checkpoint / "commits").glob("*"))
+    return max((int(name) for name in names if name.isdigit()), default=-1)
 
 
 def start_stream(
@@ -191,10 +208,11 @@ def _widen_offsets(checkpoint: Path, sources: int) -> None:
         missing = sources - (len(lines) - 2)
         if missing > 0:
             folder.joinpath(f".{batch_id}.crc").unlink(missing_ok=True)
-            _replace(path, "\n".join([*lines, *["-"] * missing]))
+            replace_file(path, "\n".join([*lines, *["-"] * missing]))
 
 
-def _replace(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str) -> None:
+    """Write a file of the checkpoint anew; whatever happens, it is whole: the old or the new."""
     draft = path.with_name(f".{path.name}.new")
     with draft.open("w", encoding="utf-8") as file:
         file.write(text)

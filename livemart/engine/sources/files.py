@@ -23,8 +23,8 @@ _KEPT_LINE_BYTES = 2 << 20
 class FileIdentity:
     """What a file was when it was first seen: size, modification time, digest of its content.
 
-    Of more than 64 MiB, 64 blocks from start to end stand for the content. `path` is relative to
-    the landing folder.
+    Of more than 64 MiB, 64 blocks from start to end and the time stand for the content. `path` is
+    relative to the landing folder.
     """
 
     path: str
@@ -33,8 +33,15 @@ class FileIdentity:
     digest: str
 
     def is_same_content(self, other: FileIdentity) -> bool:
-        """A file put back from a copy has another time and the same content."""
-        return (self.size, self.digest) == (other.size, other.digest)
+        """A file put back from a copy has the same content; a large one must have its time too."""
+        is_alike = (self.size, self.digest) == (other.size, other.digest)
+        # Between the blocks of a large file anything may have been changed.
+        return is_alike and (not self.is_sampled or self.mtime_ns == other.mtime_ns)
+
+    @property
+    def is_sampled(self) -> bool:
+        """Return whether the digest is of a part of the content only."""
+        return self.size > _DIGEST_BLOCK * _DIGEST_BLOCKS
 
 
 @dataclass(frozen=True, slots=True)

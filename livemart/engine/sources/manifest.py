@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +17,8 @@ from pathlib import Path
 from livemart.engine.sources.files import FileIdentity
 from livemart.errors import StateError
 
-# Spark replays the last micro-batch; the others are kept for the files that are watched.
+# Spark replays the last micro-batch; the others are kept for the files that are watched. Batches
+# without files leave none.
 _KEPT = 1_000
 
 
@@ -80,7 +81,7 @@ class ManifestStore:
             ) from error
 
     def write(self, manifest: Manifest) -> None:
-        """Keep a manifest, and the 1,000 before it; it is whole on disk when this returns."""
+        """Keep a manifest, and the 999 before it; it is whole on disk when this returns."""
         self._folder.mkdir(parents=True, exist_ok=True)
         path = self._path(manifest.batch_id)
         draft = path.with_name(f".{path.name}")
@@ -96,15 +97,17 @@ class ManifestStore:
             file.flush()
             os.fsync(file.fileno())
         draft.rename(path)
-        self._path(manifest.batch_id - _KEPT).unlink(missing_ok=True)
+        for batch_id in self._ids()[_KEPT:]:
+            self._path(batch_id).unlink(missing_ok=True)
 
-    def newest(self, count: int) -> list[Manifest]:
-        """Return the last manifests, oldest first."""
-        known = sorted(
-            int(path.stem) for path in self._folder.glob("*.json") if path.stem.isdigit()
-        )
-        found = (self.read(batch_id) for batch_id in known[-count:])
-        return [manifest for manifest in found if manifest is not None]
+    def newest_first(self) -> Iterator[Manifest]:
+        """Yield the manifests, the last one first; each is read when it is asked for."""
+        found = (self.read(batch_id) for batch_id in self._ids())
+        return (manifest for manifest in found if manifest is not None)
+
+    def _ids(self) -> list[int]:
+        names = (path.stem for path in self._folder.glob("*.json"))
+        return sorted((int(name) for name in names if name.isdigit()), reverse=True)
 
     def _path(self, batch_id: int) -> Path:
         return self._folder / f"{batch_id}.json"

@@ -13,8 +13,13 @@ from typing import Any
 import pytest
 
 from livemart.engine import landing_batch
+from livemart.engine.tables import Commit
 from livemart.errors import SourceError, StateError
 from tests.deliveries import COLUMNS, NOON, Shop, lines, order, source
+
+
+class PowerError(Exception):
+    """A cut."""
 
 
 @pytest.fixture
@@ -114,7 +119,7 @@ def test_a_correction_replaces_the_row_and_a_newer_version_brings_a_key_back(sho
     assert actual == [("a", "back"), ("b", "delivered")]
 
 
-@pytest.mark.parametrize("dies_before", ["deletes", "orders", "order_events", "nothing"])
+@pytest.mark.parametrize("dies_before", ["_deletes_orders", "orders", "order_events", "nothing"])
 def test_a_replay_after_a_crash_changes_nothing_twice(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, dies_before: str
 ) -> None:
@@ -124,7 +129,7 @@ def test_a_replay_after_a_crash_changes_nothing_twice(
     commit = shop.warehouse.commit
 
     def crash(relation: str, *args: Any, **named: Any) -> Any:
-        if relation.endswith(f"_{dies_before}_orders" if dies_before == "deletes" else dies_before):
+        if relation == f"bronze.{dies_before}":
             raise KeyboardInterrupt
         return commit(relation, *args, **named)
 
@@ -185,6 +190,42 @@ def test_records_that_are_given_up_become_a_dead_letter(
     )
 
 
+def test_each_file_that_is_given_up_has_a_letter_whatever_letters_were_there(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = shop.deliver("orders/1.jsonl", [*lines([order("a")]), "{broken"])
+    second = shop.deliver("orders/2.jsonl", lines([order("b"), order("c")]))
+    letters = "bronze._dead_letters"
+    commit = shop.warehouse.commit
+
+    def crash(relation: str, *arguments: Any, **options: Any) -> Commit:
+        if relation != letters:
+            raise PowerError
+        return commit(relation, *arguments, **options)
+
+    # Each attempt commits its letters and dies; before the next one a file is emptied.
+    for given_up in (None, first, second):
+        if given_up:
+            given_up.write_bytes(b"")
+        monkeypatch.setattr(shop.warehouse, "commit", crash)
+        with pytest.raises(PowerError):
+            shop.land(0, first, second)
+        monkeypatch.setattr(shop.warehouse, "commit", commit)
+        shop.restart()
+    counts = shop.land(0, first, second).counts["bronze.orders"]
+
+    assert (counts.produced, counts.dead_letters) == (2, 2)
+    assert shop.rows("_dead_letters", "source", "origin", "code") == [
+        (source, *letter)
+        for source in ("bronze.order_events", "bronze.orders")
+        for letter in (
+            ("orders/1.jsonl", "SOURCE_FILE_CHANGED"),
+            ("orders/1.jsonl:2", "MALFORMED_RECORD"),
+            ("orders/2.jsonl", "SOURCE_FILE_CHANGED"),
+        )
+    ]
+
+
 def test_a_file_changed_after_it_was_landed_is_noticed_once(shop: Shop) -> None:
     path = shop.deliver("orders/1.jsonl", lines([order("a")]))
     shop.land(0, path)
@@ -198,6 +239,70 @@ def test_a_file_changed_after_it_was_landed_is_noticed_once(shop: Shop) -> None:
     assert quiet.counts["bronze.orders"].dead_letters == 0
     assert shop.rows("_dead_letters", "code", "batch_id") == [("SOURCE_FILE_CHANGED", 1)] * 2
     assert shop.rows("orders", "order_id") == [("a",)]
+
+
+def test_a_changed_file_is_noticed_after_idle_batches_and_a_restart(shop: Shop) -> None:
+    path = shop.deliver("orders/1.jsonl", lines([order("a")]))
+    shop.land(0, path)
+    for batch_id in range(1, 203):
+        shop.land(batch_id)
+    notes = shop.warehouse.root / "_livemart" / "files" / shop.epoch
+    assert [each.name for each in notes.iterdir()] == ["0.json"]
+    shop.restart()
+
+    path.write_text("\n".join(lines([order("a"), order("b")])))
+    noticed = shop.land(203)
+
+    assert noticed.counts["bronze.orders"].dead_letters == 1
+
+
+def test_the_files_landed_last_are_watched_also_over_many_batches(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("livemart.engine.landed_watch._WATCHED_FILES", 3)
+    paths = [shop.deliver(f"orders/{n}.jsonl", lines([order(f"o{n}")])) for n in range(4)]
+    for batch_id, path in enumerate(paths):
+        shop.land(batch_id, path)
+
+    # In the process that landed them, and in the next one.
+    for batch_id in (10, 20):
+        for path in paths:
+            path.write_text(f"{batch_id}")
+        shop.land(batch_id)
+        shop.restart()
+
+    assert shop.rows("_dead_letters", "batch_id", "source", "origin") == [
+        (batch_id, source, f"orders/{n}.jsonl")
+        for batch_id in (10, 20)
+        for source in ("bronze.order_events", "bronze.orders")
+        for n in (1, 2, 3)
+    ]
+
+
+def test_records_outside_the_bounds_of_event_time_are_dead_letters(tmp_path: Path) -> None:
+    bounds: dict[str, Any] = {"max_age": timedelta(days=2), "max_future": timedelta(minutes=30)}
+    shop = Shop(None, tmp_path, [source("orders", keys=("order_id",), **bounds)])
+    records = [
+        order(name, ordered_at=(NOON + offset).isoformat())
+        for name, offset in {
+            "oldest": -timedelta(days=2),
+            "too old": -timedelta(days=2, microseconds=1),
+            "newest": timedelta(minutes=30),
+            "too new": timedelta(minutes=30, microseconds=1),
+        }.items()
+    ]
+
+    counts = shop.land(0, shop.deliver("orders/1.jsonl", lines(records))).counts["bronze.orders"]
+
+    assert shop.rows("orders", "order_id") == [("newest",), ("oldest",)]
+    assert (counts.produced, counts.landed, counts.dead_letters) == (4, 2, 2)
+    letters = shop.rows("_dead_letters", "source", "origin", "code", "record", "landed_at")
+    assert letters == [
+        ("bronze.orders", "orders/1.jsonl:2", "TOO_LATE", json.dumps(records[1]), NOON),
+        ("bronze.orders", "orders/1.jsonl:4", "FUTURE_EVENT_TIME", json.dumps(records[3]), NOON),
+    ]
+    details = [detail for (detail,) in shop.rows("_dead_letters", "detail")]
+    assert all("ordered_at" in detail for detail in details)
 
 
 def test_hidden_files_are_not_read_and_a_link_out_of_the_folder_is_refused(shop: Shop) -> None:

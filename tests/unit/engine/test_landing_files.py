@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,7 +29,7 @@ def test_a_manifest_comes_back_as_it_was_written(tmp_path: Path) -> None:
     store.write(expected)
 
     assert store.read(3) == expected
-    assert store.newest(5) == [expected]
+    assert list(store.newest_first()) == [expected]
     assert store.read(4) is None
 
 
@@ -38,11 +39,11 @@ def test_only_the_newest_manifests_are_kept(
     monkeypatch.setattr("livemart.engine.sources.manifest._KEPT", 3)
     store = ManifestStore(tmp_path, "epoch")
 
-    for batch_id in range(8):
+    for batch_id in (0, 1, 3, 5, 6, 70):
         store.write(Manifest(batch_id, datetime(2026, 3, 1, tzinfo=UTC), {}, {}, {}))
 
     kept = sorted(int(path.stem) for path in (tmp_path / "epoch").iterdir())
-    assert kept == [5, 6, 7]
+    assert kept == [5, 6, 70]
 
 
 @pytest.mark.parametrize("size", [5, 3 << 20, 70 << 20])
@@ -61,6 +62,39 @@ def test_content_of_the_same_size_is_other_content(tmp_path: Path, size: int) ->
         assert before is not None and after is not None
         assert not after.is_same_content(before)
         before = after
+
+
+def test_a_large_file_with_another_time_may_have_other_content_anywhere(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    folder = LandingFolder(tmp_path)
+    with path.open("wb") as file:
+        file.truncate(200 << 20)
+    before = folder.identify(path)
+    assert before is not None
+
+    with path.open("r+b") as file:
+        file.seek((3 << 20) - (1 << 19))
+        file.write(b"x" * 1_000)
+    os.utime(path, ns=(0, before.mtime_ns + 1))
+    after = folder.identify(path)
+
+    assert after is not None
+    # No block of the digest holds the change.
+    assert after.digest == before.digest
+    assert not after.is_same_content(before)
+    os.utime(path, ns=(0, before.mtime_ns))
+    assert folder.identify(path) == before
+
+
+def test_a_small_file_put_back_from_a_copy_is_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("{}\n")
+    before = LandingFolder(tmp_path).identify(path)
+    os.utime(path, ns=(0, 7))
+    after = LandingFolder(tmp_path).identify(path)
+
+    assert before is not None and after is not None
+    assert after.is_same_content(before)
 
 
 def test_a_torn_manifest_is_an_error_with_advice(tmp_path: Path) -> None:

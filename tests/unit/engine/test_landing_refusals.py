@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -85,6 +86,26 @@ def test_a_file_that_changed_before_its_replay_is_noticed(place: Place) -> None:
         place.land(0, path)
 
     assert caught.value.code == "SOURCE_FILE_CHANGED"
+
+
+def test_a_large_file_that_was_touched_before_its_replay_is_noticed(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_DIGEST_BLOCK", 1)
+    path = place.deliver("1.jsonl", *({"sale_id": f"{n}", "amount": 1} for n in range(9)))
+    os.utime(path, ns=(0, 1_000_000_000))
+    place.land(0, path)
+    place.forget("bronze.sales")
+    os.utime(path, ns=(0, 1_000_000_001))
+
+    expected = r"modified at 1970-01-01T00:00:01\.000000000Z .* now at \S+\.000000001Z"
+    with pytest.raises(SourceError, match=expected) as caught:
+        place.land(0, path)
+
+    assert caught.value.code == "SOURCE_FILE_CHANGED"
+    os.utime(path, ns=(0, 1_000_000_000))
+    place.land(0, path)
+    assert len(place.rows("bronze.sales", "sale_id")) == 9
 
 
 def test_a_file_that_is_gone_before_its_replay_is_noticed(place: Place) -> None:
