@@ -5,21 +5,33 @@ A batch reads what the last one wrote, and the same few files at the edges of it
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
 
-_BYTES = 256 * 1024 * 1024
+# Over ten million orders a batch reads some 600 MB again: with less room it drives out what the next
+# one needs.
+_LEAST_BYTES = 256 * 1024 * 1024
+_MOST_BYTES = 1024 * 1024 * 1024
+_PART_OF_MEMORY = 16
 _NAMES = 10_000
+
+
+def usual_bytes() -> int:
+    """Return the bound for this machine: a sixteenth of its memory, 256 MB to 1 GB."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min(max(memory // _PART_OF_MEMORY, _LEAST_BYTES), _MOST_BYTES)
 
 
 class FileCache:
     """The files read or written last, up to a number of bytes. Safe to use from several threads."""
 
-    def __init__(self, most_bytes: int = _BYTES) -> None:
-        self._most_bytes = most_bytes
+    def __init__(self, most_bytes: int | None = None) -> None:
+        self._most_bytes = usual_bytes() if most_bytes is None else most_bytes
         self._lock = threading.Lock()
         self._rows: OrderedDict[Path, pa.Table] = OrderedDict()
         self._bytes = 0
@@ -45,6 +57,13 @@ class FileCache:
             while self._bytes > self._most_bytes:
                 _, oldest = self._rows.popitem(last=False)
                 self._bytes -= oldest.nbytes
+
+    def replaced(self, paths: Iterable[Path]) -> None:
+        """Let files that the newest version no longer has be the first to make room."""
+        with self._lock:
+            for path in paths:
+                if path in self._rows:
+                    self._rows.move_to_end(path, last=False)
 
     def is_worth_keeping(self, path: Path) -> bool:
         """Return whether a file is kept, or was asked for before: once is no reason to keep it."""

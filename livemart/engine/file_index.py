@@ -206,6 +206,10 @@ class FileIndex:
         ]
         return pa.table(arrays, schema=schema).combine_chunks()
 
+    def replaced(self, files: Iterable[DataFile]) -> None:
+        """Note files that a commit to this table has just taken out of it."""
+        self._files.replaced(self.root / unquote(file.path) for file in files)
+
     def written(self, path: str, rows: pa.Table) -> None:
         """Note the rows of a file that a commit to this table has just written."""
         if rows.num_rows <= USUAL_FILE_ROWS:

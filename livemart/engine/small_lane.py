@@ -114,6 +114,7 @@ def commit_diff(files: FileIndex, diff: pa.Table, *, key: Sequence[str], tag: Ta
         metadata=tag.metadata,
         metrics={"numTargetRowsDeleted": removed, "numTargetRowsInserted": added.num_rows},
     )
+    files.replaced(piece.file for piece in touched)
     return files.version + 1
 
 
