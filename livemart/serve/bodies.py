@@ -254,17 +254,16 @@ def _starts(start: datetime, step: timedelta, count: int) -> Sequence[str | None
 
 def _late_corrections(facts: Facts, hours: int) -> Body | None:
     """Return how many orders of the last hour changed a finished pane of this window, and which."""
-    if facts.late_panes is None:
+    if facts.late_changes is None:
         return None
     start = facts.as_of - timedelta(hours=hours)
-    panes: Sequence[datetime] = sorted(
-        pane for pane in facts.late_panes if start <= pane < facts.as_of
-    )
+    changes = [each for each in facts.late_changes if start <= each.pane < facts.as_of]
+    panes = sorted({each.pane for each in changes})
     return {
-        "order_count": len(panes),
+        "order_count": len({each.order_id for each in changes}),
         "start": to_text(panes[0]) if panes else None,
         "end": to_text(panes[-1] + _PANE) if panes else None,
-        "panes": [to_text(pane) for pane in sorted(set(panes))],
+        "panes": [to_text(pane) for pane in panes],
     }
 
 

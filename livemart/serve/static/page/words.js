@@ -46,10 +46,19 @@ export const clock = (instant) => place.clock.format(instant);
 export const moment = (instant, hasDate = false) =>
   [place.day.format(instant), ...(hasDate ? [place.date.format(instant)] : []), clock(instant)].join(" ");
 
-export function span(start, end) {
-  const hasDate = end - start > 6 * 86_400_000;
-  const sameDay = place.isoDay.format(start) === place.isoDay.format(end);
-  return `${moment(start, hasDate)} to ${sameDay ? clock(end) : moment(end, hasDate)}`;
+const SIX_DAYS_MS = 6 * 86_400_000;
+
+export const isSameDay = (one, other) => place.isoDay.format(one) === place.isoDay.format(other);
+
+export function span(start, end, isLongAgo = false) {
+  const hasDate = isLongAgo || end - start > SIX_DAYS_MS;
+  return `${moment(start, hasDate)} to ${isSameDay(start, end) ? clock(end) : moment(end, hasDate)}`;
+}
+
+// A day is named unless all of it is of the day in which the window ends.
+export function spanWithin(start, end, windowEnd) {
+  if (isSameDay(start, windowEnd - 1)) return `${clock(start)} to ${clock(end)}`;
+  return span(start, end, windowEnd - start > SIX_DAYS_MS);
 }
 
 export function windowWords(hours) {
