@@ -37,7 +37,8 @@ _OWN_PATH = re.compile(r"/(?![/\\])[!-\[\]-~]*")
 _MOST_IN_PICKER = 500
 
 _PRIVATE = {"Cache-Control": "private, no-cache", "Vary": "Authorization, Cookie, Accept"}
-# The same address as the page: a browser's way back must never find it in the cache.
+# Whoever has signed out, or sits down at a device after another, finds no figures on the way back;
+# and at one address there are both a page and what its script reads.
 _UNSTORED = {**_PRIVATE, "Cache-Control": "no-store"}
 
 _templates = Environment(
@@ -113,7 +114,7 @@ def _restaurant_page(request: Request, restaurant_id: str, window: str = _FIRST_
     if _wants_json(request):
         return JSONResponse({"state": state, "trend": trend}, headers=_UNSTORED)
     interval = serving.settings.every
-    return _page(
+    page = _page(
         "page.html",
         view=build_view(state, trend, interval=interval),
         windows=_BUTTONS,
@@ -122,6 +123,8 @@ def _restaurant_page(request: Request, restaurant_id: str, window: str = _FIRST_
         is_local=caller.is_local,
         dash=DASH,
     )
+    page.headers.update(_UNSTORED)
+    return page
 
 
 def _models_page(request: Request) -> Response:

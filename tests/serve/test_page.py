@@ -138,6 +138,12 @@ def test_an_unknown_window_is_told(one: Site, window: str) -> None:
     assert problem.json()["code"] == "WINDOW_UNKNOWN"
 
 
+def test_a_browser_keeps_no_page_of_figures(one: Site) -> None:
+    answer = ask(one, "/r/r1?window=24h", one.bearer("r1"))
+
+    assert answer.headers.get_list("cache-control") == ["no-store"]
+
+
 def test_state_and_trend_are_of_one_snapshot_and_never_cached(one: Site) -> None:
     answer = ask(one, "/r/r1?window=24h", one.bearer("r1"), JSON)
 

@@ -55,9 +55,13 @@ document.addEventListener("visibilitychange", () => {
   if (document.hidden) stopListening();
   else if (!link.isPaused && !link.isSignedOut) refresh();
 });
+addEventListener("pagehide", (event) => {
+  // Should it come back out of the back-forward cache, no figure is seen before it is loaded again.
+  document.documentElement.hidden = event.persisted;
+});
 addEventListener("pageshow", (event) => {
-  // Out of the back-forward cache: the figures are of then.
-  if (event.persisted && !link.isPaused) refresh();
+  // The figures are of then, and whoever goes back may have signed out since: the server decides.
+  if (event.persisted) location.reload();
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 fitChart();
