@@ -100,6 +100,7 @@ class PageView:
     since: str | None
     note: str | None
     snapshot_id: int
+    epoch: str
     published_at: str
     server_time: str
     data_at: str
@@ -145,6 +146,7 @@ def build_view(state: Body, trend: Body, *, interval: timedelta) -> PageView:
         since=place.moment(_instant(window["since"])) if window["since"] else None,
         note=_note(metrics, hours),
         snapshot_id=state["snapshot_id"],
+        epoch=state.get("epoch") or "",
         published_at=_iso(published_at),
         server_time=_iso(server_time),
         data_at=_iso(data_at),

@@ -14,6 +14,7 @@ export function paint(state) {
   moveTo(restaurant);
   shown.window = `${hours}h`;
   shown.snapshot = state.snapshot_id;
+  shown.epoch = state.epoch ?? null;
   shown.publishedAt = Date.parse(state.published_at);
   shown.clock = { server: Date.parse(state.server_time), tab: performance.now() };
 

@@ -6,14 +6,19 @@ export const DASH = "\u2013";
 export const SPACE = "\u00a0";
 const SCALE = 12;
 
-function makePlace(zone, currency, digits) {
-  const time = (parts) => {
-    try {
-      return new Intl.DateTimeFormat("en-GB", { ...parts, hourCycle: "h23", timeZone: zone });
-    } catch {
-      return new Intl.DateTimeFormat("en-GB", { ...parts, hourCycle: "h23", timeZone: "UTC" });
-    }
-  };
+// A zone that nobody knows is UTC, as on the server: which does not take `+02:00` for a name.
+function knownZone(name) {
+  try {
+    if (/^[A-Za-z]/.test(name ?? "")) return new Intl.DateTimeFormat("en-GB", { timeZone: name }) && name;
+  } catch {
+    // Below.
+  }
+  return "UTC";
+}
+
+function makePlace(name, currency, digits) {
+  const zone = knownZone(name);
+  const time = (parts) => new Intl.DateTimeFormat("en-GB", { ...parts, hourCycle: "h23", timeZone: zone });
   const fraction = { minimumFractionDigits: digits, maximumFractionDigits: digits };
   return {
     zone,
@@ -33,7 +38,7 @@ export let place = makePlace(page.dataset.zone, page.dataset.currency, Number(pa
 export function moveTo({ time_zone: zone, currency_code: currency }) {
   const code = /^[A-Z]{3}$/.test(currency ?? "") ? currency : "";
   const digits = code === page.dataset.currency ? Number(page.dataset.digits) : undefined;
-  place = makePlace(zone ?? "UTC", code, digits);
+  place = makePlace(zone, code, digits);
 }
 
 const wholes = new Intl.NumberFormat("en-GB");
