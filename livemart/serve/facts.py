@@ -12,6 +12,7 @@ from livemart.publish.reader import SnapshotView
 from livemart.publish.served import Published
 from livemart.serve.late_orders import ARRIVALS, LateChange, read_late_changes
 from livemart.serve.panes import PANE_START, TREND, Panes, read_panes
+from livemart.serve.problems import ProblemError
 
 METRICS = "restaurant_order_metrics"
 DISHES = "restaurant_top_dishes"
@@ -44,6 +45,23 @@ class Facts:
         """The instant at which every window ends."""
         return end_of(self.published)
 
+    @property
+    def windows(self) -> list[str]:
+        """The names of the windows that the project has figures of, the shortest first."""
+        return [name for name, hours in WINDOWS.items() if hours in self.metrics]
+
+    def of_window(self, hours: int) -> Row:
+        """Return the metrics of a window.
+
+        Raises:
+            ProblemError: WINDOW_UNKNOWN, if the project has no such window.
+        """
+        row = self.metrics.get(hours)
+        if row is None:
+            known = ", ".join(self.windows) or "none"
+            raise ProblemError("WINDOW_UNKNOWN", f"windows here are {known}; found {hours}h")
+        return row
+
 
 def end_of(published: Published) -> datetime:
     """Return where windows end: `as_of`, or for a project without a clock the publication."""
@@ -53,6 +71,19 @@ def end_of(published: Published) -> datetime:
 def has_owner_models(view: SnapshotView) -> bool:
     """Return True if the models that the owner's questions are answered from are served."""
     return view.models().keys() >= set(OWNER_MODELS)
+
+
+def first_window(view: SnapshotView, tenants: frozenset[str] | None) -> str | None:
+    """Return the window to begin with: 24 hours, or else the shortest that there is; or None."""
+    if not has_owner_models(view):
+        return None
+    names = sorted(WINDOWS, key=lambda name: name != "24h")
+    known = (
+        name
+        for name in names
+        if view.rows(METRICS, tenants=tenants, equals={"window_hours": WINDOWS[name]}, limit=1)
+    )
+    return next(known, None)
 
 
 def read_facts(view: SnapshotView, restaurant_ids: Iterable[str]) -> dict[str, Facts]:

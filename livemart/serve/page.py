@@ -22,7 +22,8 @@ from starlette.staticfiles import StaticFiles
 from livemart.errors import PublishError
 from livemart.serve import auth
 from livemart.serve.bodies import read_trend, restaurants_of, state_of, to_text
-from livemart.serve.facts import WINDOWS, read_facts
+from livemart.serve.encoded_slashes import read_id
+from livemart.serve.facts import WINDOWS, first_window, read_facts
 from livemart.serve.page_text import DASH
 from livemart.serve.page_view import build_view
 from livemart.serve.problems import ProblemError, problem_of
@@ -50,6 +51,10 @@ _templates = Environment(
 )
 
 
+# Unlike the filter `urlencode`, which leaves slashes.
+_templates.filters["segment"] = lambda text: quote(text, safe="")
+
+
 def page_router() -> APIRouter:
     """Return the routes that answer in HTML, and what the pages are made of.
 
@@ -71,20 +76,20 @@ def page_router() -> APIRouter:
     return router
 
 
-def _first_page(request: Request, restaurant: str = "", window: str = _FIRST_WINDOW) -> Response:
+def _first_page(request: Request, restaurant: str = "", window: str | None = None) -> Response:
     """Lead to the restaurant that was picked, or else to the caller's first."""
     try:
         caller = auth.current_caller(request)
-        _hours_of(window)
-        if not restaurant:
-            with serving_of(request).reader.snapshot() as view:
-                found = restaurants_of(view, caller.tenants)
-            if not found:
-                raise ProblemError("RESTAURANT_UNKNOWN", "there is no restaurant to show yet")
-            restaurant = found[0]["id"]
+        if window is not None:
+            _hours_of(window)
+        with serving_of(request).reader.snapshot() as view:
+            window = window or first_window(view, caller.tenants) or _FIRST_WINDOW
+            found = [{"id": restaurant}] if restaurant else restaurants_of(view, caller.tenants)
+        if not found:
+            raise ProblemError("RESTAURANT_UNKNOWN", "there is no restaurant to show yet")
     except (ProblemError, PublishError) as error:
         return _problem_page(request, error)
-    return RedirectResponse(_path_of(restaurant, window), status_code=303)
+    return RedirectResponse(_path_of(found[0]["id"], window), status_code=303)
 
 
 def _restaurant_page(request: Request, restaurant_id: str, window: str = _FIRST_WINDOW) -> Response:
@@ -92,6 +97,7 @@ def _restaurant_page(request: Request, restaurant_id: str, window: str = _FIRST_
 
     Both bodies are read in one transaction: what the script pulls never mixes snapshots.
     """
+    restaurant_id = read_id(restaurant_id)
     try:
         caller = auth.current_caller(request)
         hours = _hours_of(window)
@@ -117,7 +123,7 @@ def _restaurant_page(request: Request, restaurant_id: str, window: str = _FIRST_
     page = _page(
         "page.html",
         view=build_view(state, trend, interval=interval),
-        windows=_BUTTONS,
+        windows=[button for button in _BUTTONS if button[0] in facts.windows],
         restaurants=_picker(restaurants, state["restaurant"]),
         interval_seconds=interval.total_seconds(),
         is_local=caller.is_local,
@@ -225,7 +231,9 @@ def _path_of(restaurant_id: str, window: str) -> str:
 
 
 def _target_of(request: Request) -> str:
-    return request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    """Return path and query as they were sent: what is decoded could not be told apart again."""
+    path = request.scope.get("raw_path", b"").partition(b"?")[0].decode("latin-1")
+    return (path or "/") + (f"?{request.url.query}" if request.url.query else "")
 
 
 def _own_path(target: str) -> str:
