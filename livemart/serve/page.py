@@ -7,6 +7,7 @@ id that was asked for: an unknown restaurant and a foreign one look alike.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -124,7 +125,8 @@ def _restaurant_page(request: Request, restaurant_id: str, window: str = _FIRST_
         "page.html",
         view=build_view(state, trend, interval=interval),
         windows=[button for button in _BUTTONS if button[0] in facts.windows],
-        restaurants=_picker(restaurants, state["restaurant"]),
+        restaurants=_picker(restaurants),
+        most_listed=_MOST_IN_PICKER,
         interval_seconds=interval.total_seconds(),
         is_local=caller.is_local,
         dash=DASH,
@@ -146,7 +148,7 @@ def _models_page(request: Request) -> Response:
 
 
 def _sign_in_page(request: Request) -> Response:
-    return _page("sign_in.html", refusal="", next="/")
+    return _form(request, next="/")
 
 
 def _sign_in(
@@ -157,7 +159,7 @@ def _sign_in(
         session = auth.sign_in(request, token)
     except ProblemError as problem:
         refusal = f"{problem.title}: {problem.detail}."
-        page = _page("sign_in.html", status=problem.status, refusal=refusal, next=target)
+        page = _form(request, status=problem.status, refusal=refusal, next=target)
         page.headers.update(problem.headers)
         return page
     response = RedirectResponse(target, status_code=303)
@@ -178,7 +180,7 @@ def _problem_page(request: Request, error: Exception) -> Response:
     """Return a problem as a page; who is not signed in gets the form, wherever they wanted to."""
     problem = problem_of(error)
     if problem.status == 401:
-        page = _page("sign_in.html", status=401, refusal="", next=_own_path(_target_of(request)))
+        page = _form(request, status=401, next=_own_path(_target_of(request)))
     else:
         is_passing = problem.status in (429, 500, 503)
         page = _page(
@@ -192,6 +194,11 @@ def _problem_page(request: Request, error: Exception) -> Response:
         )
     page.headers.update(problem.headers)
     return page
+
+
+def _form(request: Request, *, next: str, status: int = 200, refusal: str = "") -> Response:
+    is_plain = auth.keeps_no_session(request)
+    return _page("sign_in.html", status=status, refusal=refusal, next=next, is_plain=is_plain)
 
 
 def _page(name: str, *, status: int = 200, **values: Any) -> Response:
@@ -219,11 +226,17 @@ def _hours_of(window: str) -> int:
     return WINDOWS[window]
 
 
-def _picker(
-    restaurants: Sequence[dict[str, Any]], current: dict[str, Any]
-) -> list[tuple[str, str]]:
-    names = [(each["id"], each["name"] or each["id"]) for each in restaurants]
-    return names if len(names) <= _MOST_IN_PICKER else [(current["id"], current["name"])]
+def _picker(restaurants: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Return id and label of each restaurant; outlets of one name are told apart by their ids."""
+    names = Counter(each["name"] for each in restaurants)
+    return [(each["id"], _label(each, is_alone=names[each["name"]] == 1)) for each in restaurants]
+
+
+def _label(restaurant: dict[str, Any], *, is_alone: bool) -> str:
+    name, restaurant_id = restaurant["name"], str(restaurant["id"])
+    if not name:
+        return restaurant_id
+    return str(name) if is_alone else f"{name} ({restaurant_id})"
 
 
 def _path_of(restaurant_id: str, window: str) -> str:

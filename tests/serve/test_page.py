@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pytest
 from httpx2 import Response
 
+from livemart.serve import page as page_module
 from tests.serve.apps import ADDRESS, Site, site
 from tests.serve.stores import KEYS, NOON, RESTAURANTS, Order, fill_store, reference_tables
 
@@ -120,6 +121,60 @@ def test_the_picker_holds_the_own_restaurants(one: Site) -> None:
     assert re.findall(r'<option value="(\w+)"', chain.text) == ["r1", "r3"]
     assert sorted(re.findall(r'<option value="(\w+)"', admin.text)) == ["r1", "r2", "r3"]
     assert "<select" not in ask(one, "/r/r1", one.bearer("r1")).text
+
+
+def test_outlets_of_one_name_are_told_apart_by_their_ids(tmp_path: Path) -> None:
+    chain = ("Joe's", "UTC", "EUR")
+    restaurants = {"r1": chain, "r2": ("Other", "UTC", "EUR"), "r3": chain}
+    with site(tmp_path, page=True) as here:
+        fill_store(here.url, reference_tables([], restaurants=restaurants))
+        here.until(lambda: here.shows(1))
+
+        page = here.client.get("/r/r1", headers={"Accept": HTML}).text
+
+    labels = re.findall(r'<option value="(\w+)"[^>]*>(.*?)</option>', page)
+    assert labels == [("r1", "Joe&#39;s (r1)"), ("r3", "Joe&#39;s (r3)"), ("r2", "Other")]
+
+
+def test_more_restaurants_than_a_list_holds_are_opened_by_id(
+    one: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_module, "_MOST_IN_PICKER", 2)
+
+    page = ask(one, "/r/r1", one.bearer()).text
+
+    assert "<select" not in page
+    assert re.search(r'<input id="restaurant" name="restaurant" value="r1"', page)
+    assert "3 restaurants are too many for a list" in page
+
+
+PLAIN = "You cannot sign in at this address"
+
+
+@pytest.mark.parametrize(
+    ("address", "headers", "is_told"),
+    [
+        ("http://192.168.1.5:8000", {}, True),
+        ("http://till.local", {"Sec-Fetch-Site": "none"}, False),
+        ("http://till.local", {"X-Forwarded-Proto": "https"}, False),
+        ("https://till.local", {}, False),
+        (ADDRESS, {}, False),
+    ],
+)
+def test_where_no_session_can_be_kept_the_form_says_so(
+    one: Site, address: str, headers: dict[str, str], is_told: bool
+) -> None:
+    one.client.cookies.clear()
+    form = {"token": one.make_token("r1")}
+    sent = {**headers, "Accept": HTML}
+
+    for path in ("/login", "/r/r1"):
+        assert (PLAIN in one.client.get(f"{address}{path}", headers=sent).text) is is_told
+    wrong = one.client.post(f"{address}/login", data={"token": "lm_wrong"}, headers=headers)
+    assert (PLAIN in wrong.text) is is_told
+    entered = one.client.post(f"{address}/login", data=form, headers=headers)
+    if is_told:
+        assert (entered.status_code, PLAIN in entered.text) == (401, True)
 
 
 def test_a_model_of_no_restaurant_is_shown_to_admins_only(one: Site) -> None:
