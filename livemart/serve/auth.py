@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import ipaddress
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from time import monotonic
+from typing import Any
 from urllib.parse import urlsplit
 
 import structlog
 from itsdangerous import BadSignature, TimestampSigner
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
-from starlette.types import Scope
 
 from livemart.serve.problems import ProblemError
 from livemart.serve.serving import serving_of
@@ -92,7 +93,7 @@ def sign_in(request: Request, token: str) -> Session:
     return _session_of(request, _verify(request, token.strip()))
 
 
-def renewed_session(scope: Scope) -> str | None:
+def renewed_session(scope: Mapping[str, Any]) -> str | None:
     """Return the header `Set-Cookie` of a session that is used and a while old, or None.
 
     A page that stays open all day would be signed out in the middle of service.

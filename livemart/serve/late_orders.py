@@ -178,7 +178,7 @@ def _difference(before: Row | None, after: Row) -> set[datetime]:
 
 
 def _is_placed(version: Row) -> bool:
-    return version["order_status"] == "placed"
+    return bool(version["order_status"] == "placed")
 
 
 def _counted(version: Row) -> Counted:
