@@ -10,7 +10,7 @@ import pytest
 
 from livemart.serve.page_text import percent
 from tests.e2e.conftest import OpenVisit
-from tests.e2e.oracle import Oracle
+from tests.e2e.oracle import Oracle, Totals
 from tests.e2e.raw_orders import AZUL, RESTAURANTS, SAKURA
 from tests.e2e.site import Site, Visit, number_of
 
@@ -64,7 +64,8 @@ def _assert_figures(
     assert opened.figure("average_order_value") == average
     assert opened.figure("unique_customers") == now.unique_customers
     assert page.locator("#unique_customers .words").inner_text() == "no comparison"
-    _assert_change(opened, Decimal(now.order_count), Decimal(before.order_count))
+    for tile in ("order_count", "sales_amount", "average_order_value"):
+        _assert_change(opened, tile, _of_tile(now, tile), _of_tile(before, tile))
 
     dishes = [
         (
@@ -87,9 +88,22 @@ def _assert_figures(
     _assert_trend(opened, oracle, site, restaurant_id, hours)
 
 
-def _assert_change(opened: Visit, value: Decimal, previous: Decimal) -> None:
-    words = opened.page.locator("#order_count .words").inner_text()
-    if not previous:
+def _of_tile(totals: Totals, tile: str) -> Decimal | None:
+    """Return a figure as the model has it: an average has two digits whatever the currency is."""
+    if tile == "order_count":
+        return Decimal(totals.order_count)
+    if tile == "sales_amount":
+        return totals.sales_amount
+    if not totals.order_count:
+        return None
+    return (totals.sales_amount / totals.order_count).quantize(Decimal("0.01"), ROUND_HALF_UP)
+
+
+def _assert_change(
+    opened: Visit, tile: str, value: Decimal | None, previous: Decimal | None
+) -> None:
+    words = opened.page.locator(f"#{tile} .words").inner_text()
+    if value is None or not previous:
         assert words == "no comparison"
         return
     tenths = (100 * abs(value - previous) / previous).quantize(Decimal("0.1"), ROUND_HALF_UP)

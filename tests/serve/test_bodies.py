@@ -54,6 +54,13 @@ def sales(orders: list[Order]) -> str:
     return format(sum((order.amount for order in orders), Decimal("0.00")), "f")
 
 
+def average(orders: list[Order]) -> str | None:
+    if not orders:
+        return None
+    exact = Decimal(sales(orders)) / len(orders)
+    return format(exact.quantize(Decimal("0.01"), ROUND_HALF_UP), "f")
+
+
 @pytest.mark.parametrize(("restaurant", "hours"), CASES)
 def test_the_tiles_are_sums_over_the_orders(
     store: StoreReader, restaurant: str, hours: int
@@ -65,10 +72,15 @@ def test_the_tiles_are_sums_over_the_orders(
 
     assert body is not None
     metrics = body["metrics"]
-    assert metrics["order_count"] == {"value": len(now), "previous": len(before)}
-    assert metrics["sales_amount"] == {"value": sales(now), "previous": sales(before)}
-    assert metrics["unique_customers"]["value"] == len({order.customer_id for order in now})
-    assert metrics["unique_customers"]["previous"] is None
+    assert metrics == {
+        "order_count": {"value": len(now), "previous": len(before)},
+        "sales_amount": {"value": sales(now), "previous": sales(before)},
+        "average_order_value": {"value": average(now), "previous": average(before)},
+        "unique_customers": {
+            "value": len({order.customer_id for order in now}),
+            "previous": None,
+        },
+    }
     assert body["window"]["start"] == f"{NOON - timedelta(hours=hours):%Y-%m-%dT%H:%M:%S}Z"
     schemas.Metrics.model_validate(body)
 
