@@ -22,7 +22,7 @@ _AT_HAND = timedelta(hours=2)
 # No window reaches back further.
 _LONGEST = timedelta(hours=168)
 # A version may say another time than the one before it, and clocks of tills differ.
-_SHIFT = timedelta(days=1)
+_SHIFT = timedelta(hours=3)
 _PANE = timedelta(minutes=5)
 # Arrivals that are read at once, by restaurant.
 _MOST = 5_000
