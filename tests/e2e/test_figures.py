@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
 
-from livemart.serve.page_text import percent
+from livemart.serve.page_text import Place, percent
+from livemart.serve.page_view import late_sentence
 from tests.e2e.conftest import OpenVisit
 from tests.e2e.oracle import Oracle, Totals
 from tests.e2e.raw_orders import AZUL, RESTAURANTS, SAKURA
@@ -185,6 +186,43 @@ def test_an_average_is_rounded_once_whoever_writes_it(site: Site, visit: OpenVis
     )
 
     assert scripted == ["JPY\u00a047", "JPY\u00a048", "JPY\u00a01", "\u2013", "JPY\u00a048"]
+
+
+def test_the_day_of_late_orders_is_named_alike_by_script_and_server(
+    site: Site, visit: OpenVisit
+) -> None:
+    opened = visit(site)
+    opened.go()
+    opened.wait_live()
+    zone, currency = RESTAURANTS[AZUL][1:]
+    ends = [datetime(2026, 3, 2, 14, 35, tzinfo=UTC), datetime(2026, 3, 3, tzinfo=UTC)]
+    backs = [timedelta(minutes=5), timedelta(hours=3), timedelta(hours=20), timedelta(days=6.5)]
+    cases = [
+        (end - first, end - min(first, last), end)
+        for end in ends
+        for first in backs
+        for last in (timedelta(minutes=5), first)
+    ]
+    states = [
+        {
+            "window": {"end": f"{end:%Y-%m-%dT%H:%M:%SZ}"},
+            "late_corrections": {
+                "order_count": 2,
+                "panes": [f"{pane:%Y-%m-%dT%H:%M:%SZ}" for pane in {first, last}],
+            },
+        }
+        for first, last, end in cases
+    ]
+
+    scripted = opened.page.evaluate(
+        "async (states) => { const { lateSentence } = await import('/static/page/figures.js');"
+        " return states.map(({ late_corrections: late, window }) =>"
+        " lateSentence(late, Date.parse(window.end))); }",
+        states,
+    )
+
+    assert scripted == [late_sentence(state, Place.of(zone, currency)) for state in states]
+    assert len(set(scripted)) > 6
 
 
 def _texts(opened: Visit) -> list[str]:

@@ -71,7 +71,7 @@ function paintDishes(dishes, allSales) {
   byId("no-dishes").hidden = dishes.length > 0;
 }
 
-function lateSentence(late, windowEnd) {
+export function lateSentence(late, windowEnd) {
   if (!late?.panes.length) return null;
   const panes = late.panes.map((pane) => Date.parse(pane)).sort((one, other) => one - other);
   const noun = late.order_count === 1 ? "order" : "orders";
