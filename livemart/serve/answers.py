@@ -175,7 +175,7 @@ class Answers(Readings):
                 for name, facts in read_facts(view, names).items()
             }
             for name, bodies in found.items():
-                for hours in states.get(name, ()):
+                for hours in filter(bodies.has, states.get(name, ())):
                     bodies.get("state", hours)
             return found
 

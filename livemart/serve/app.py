@@ -17,6 +17,7 @@ from livemart.publish.reader import StoreReader
 from livemart.serve import health, pull, push, rows, schemas
 from livemart.serve.answers import Answers
 from livemart.serve.auth import Attempts, is_loopback_name
+from livemart.serve.encoded_slashes import EncodedSlashes
 from livemart.serve.envelope import Envelope
 from livemart.serve.head import Head
 from livemart.serve.hub import Hub
@@ -90,6 +91,7 @@ def create_app(
         is_loopback=is_loopback_name(settings.host),
     )
     install_problems(app)
+    app.add_middleware(EncodedSlashes)
     app.add_middleware(Envelope, measurements=measurements)
     # Outermost: all the others see a GET.
     app.add_middleware(Head)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from time import monotonic
+from typing import Any
 from urllib.parse import urlsplit
 
 import structlog
@@ -24,6 +26,10 @@ _SALT = "livemart.session"
 # Whatever a proxy on this machine adds: such a request comes from elsewhere.
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 _KEPT_ADDRESSES = 10_000
+# A session is renewed once a quarter of it has passed: rarely, so that no answer that was under way
+# at a sign-out brings it back.
+_FRESH = 4
+_RENEWED = "renewed_session"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +90,20 @@ def sign_in(request: Request, token: str) -> Session:
         ProblemError: ORIGIN_REFUSED, TOKEN_REFUSED, TOO_MANY_ATTEMPTS, STORE_UNREACHABLE.
     """
     check_origin(request)
-    serving = serving_of(request)
-    found = _verify(request, token.strip())
-    lasts = timedelta(hours=serving.settings.session_hours)
-    if found.expires_at is not None:
-        lasts = min(lasts, found.expires_at - serving.now())
-    signer = TimestampSigner(serving.book.session_key, salt=_SALT)
-    return Session(signer.sign(found.token_id).decode(), lasts, _is_secure(request))
+    return _session_of(request, _verify(request, token.strip()))
+
+
+def renewed_session(scope: Mapping[str, Any]) -> str | None:
+    """Return the header `Set-Cookie` of a session that is used and a while old, or None.
+
+    A page that stays open all day would be signed out in the middle of service.
+    """
+    session = scope.get("state", {}).get(_RENEWED)
+    if not isinstance(session, Session):
+        return None
+    response = Response()
+    session.keep(response)
+    return response.headers["set-cookie"]
 
 
 def sign_out(request: Request, response: Response) -> None:
@@ -161,6 +174,17 @@ def check_origin(request: Request) -> None:
         raise ProblemError("ORIGIN_REFUSED", "send the form from the page itself")
 
 
+def keeps_no_session(request: Request) -> bool:
+    """Return True if a browser will not keep the session: on http, and not at this machine.
+
+    Only on https or this machine does a browser say where a request comes from; behind a proxy that
+    ends https the request is http here all the same.
+    """
+    is_encrypted = request.url.scheme == "https" or "sec-fetch-site" in request.headers
+    told = request.headers.get("x-forwarded-proto", "")
+    return _is_secure(request) and not (is_encrypted or told.startswith("https"))
+
+
 def is_from_this_machine(request: Request) -> bool:
     """Return True if no network lies between: peer and name are loopback, and no proxy spoke."""
     peer = request.client.host if request.client else ""
@@ -216,7 +240,19 @@ def _caller_of_session(request: Request, cookie: str) -> Caller:
     token = serving.book.by_id(value.decode())
     if token is None or not token.is_valid(serving.now()) or serving.now() >= ends_at:
         raise _refuse(request, "session is over")
+    if ends_at - serving.now() < lasts - lasts / _FRESH:
+        setattr(request.state, _RENEWED, _session_of(request, token))
     return _caller_of(token, ends_at)
+
+
+def _session_of(request: Request, token: Token) -> Session:
+    """Return a session that begins now, and never outlives its token."""
+    serving = serving_of(request)
+    lasts = timedelta(hours=serving.settings.session_hours)
+    if token.expires_at is not None:
+        lasts = min(lasts, token.expires_at - serving.now())
+    signer = TimestampSigner(serving.book.session_key, salt=_SALT)
+    return Session(signer.sign(token.token_id).decode(), lasts, _is_secure(request))
 
 
 def _refuse(request: Request, reason: str, token_id: str | None = None) -> ProblemError:

@@ -14,7 +14,7 @@ from typing import Any
 
 from livemart.publish.reader import SnapshotView
 from livemart.publish.served import Published
-from livemart.serve.facts import METRICS, Facts, has_owner_models, read_facts
+from livemart.serve.facts import METRICS, WINDOWS, Facts, first_window, read_facts
 from livemart.serve.panes import LONGEST, Panes, Sum, read_panes
 
 Body = dict[str, Any]
@@ -125,7 +125,7 @@ def state_of(facts: Facts, hours: int) -> Body:
 
 def head_of(facts: Facts, hours: int) -> Body:
     """Return what every body of a restaurant begins with."""
-    row = facts.metrics[hours]
+    row = facts.of_window(hours)
     start = facts.as_of - timedelta(hours=hours)
     is_partial = facts.first_pane is not None and facts.first_pane > start
     return {
@@ -158,11 +158,16 @@ def snapshot_head(published: Published) -> Body:
 
 def restaurants_of(view: SnapshotView, tenants: frozenset[str] | None) -> list[Body]:
     """Return id and name of each restaurant that a caller may see, in order of name."""
-    if not has_owner_models(view):
+    window = first_window(view, tenants)
+    if window is None:
         return []
-    rows = view.rows(METRICS, tenants=tenants, equals={"window_hours": 1})
-    found = [{"id": row["restaurant_id"], "name": row["restaurant_name"]} for row in rows]
-    return sorted(found, key=lambda each: (str(each["name"]).casefold(), each["id"]))
+    rows = view.rows(METRICS, tenants=tenants, equals={"window_hours": WINDOWS[window]})
+    found = [
+        {"id": _id(row["restaurant_id"]), "name": row["restaurant_name"]}
+        for row in rows
+        if row["restaurant_id"] is not None
+    ]
+    return sorted(found, key=lambda each: (str(each["name"]).casefold(), str(each["id"])))
 
 
 def step_of(hours: int) -> timedelta:
@@ -183,7 +188,7 @@ def money(amount: Decimal | None) -> str | None:
 
 
 def _metrics(facts: Facts, hours: int) -> Body:
-    row = facts.metrics[hours]
+    row = facts.of_window(hours)
     # Half a window of orders is no base: a change against it would be a made-up one.
     before = facts.as_of - 2 * timedelta(hours=hours)
     has_base = facts.first_pane is not None and facts.first_pane <= before
@@ -201,11 +206,11 @@ def _share(part: Decimal, whole: Decimal) -> Decimal:
 
 
 def _dishes(facts: Facts, hours: int) -> list[Body]:
-    sales = facts.metrics[hours]["sales_amount"]
+    sales = facts.of_window(hours)["sales_amount"]
     return [
         {
             "rank": row["dish_rank"],
-            "dish_id": row["dish_id"],
+            "dish_id": _id(row["dish_id"]),
             "name": row["dish_name"],
             "quantity_sold": row["quantity_sold"],
             "sales_amount": money(row["sales_amount"]),
@@ -254,18 +259,22 @@ def _starts(start: datetime, step: timedelta, count: int) -> Sequence[str | None
 
 def _late_corrections(facts: Facts, hours: int) -> Body | None:
     """Return how many orders of the last hour changed a finished pane of this window, and which."""
-    if facts.late_panes is None:
+    if facts.late_changes is None:
         return None
     start = facts.as_of - timedelta(hours=hours)
-    panes: Sequence[datetime] = sorted(
-        pane for pane in facts.late_panes if start <= pane < facts.as_of
-    )
+    changes = [each for each in facts.late_changes if start <= each.pane < facts.as_of]
+    panes = sorted({each.pane for each in changes})
     return {
-        "order_count": len(panes),
+        "order_count": len({each.order_id for each in changes}),
         "start": to_text(panes[0]) if panes else None,
         "end": to_text(panes[-1] + _PANE) if panes else None,
-        "panes": [to_text(pane) for pane in sorted(set(panes))],
+        "panes": [to_text(pane) for pane in panes],
     }
+
+
+def _id(value: object) -> str | None:
+    """Return an id as text, whatever the project holds it as: a path knows nothing else."""
+    return None if value is None else str(value)
 
 
 def _value(value: object) -> object:

@@ -10,6 +10,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from livemart.serve.auth import renewed_session
 from livemart.serve.measurements import Measurements
 from livemart.serve.problems import ProblemError, problem_of
 
@@ -43,6 +44,8 @@ class Envelope:
             await self._app(scope, receive, send)
             return
         started, status = perf_counter(), 0
+        # Whoever copies the scope further in says there what is to be sent along.
+        scope.setdefault("state", {})
 
         async def send_wrapped(message: Message) -> None:
             nonlocal status
@@ -53,6 +56,8 @@ class Envelope:
                     headers[name] = value
                 for name, value in _UNLESS_GIVEN.items():
                     headers.setdefault(name, value)
+                if cookie := renewed_session(scope):
+                    headers.append("Set-Cookie", cookie)
             await send(message)
 
         received = 0

@@ -10,17 +10,15 @@ from typing import Any
 
 from livemart.publish.reader import SnapshotView
 from livemart.publish.served import Published
+from livemart.serve.late_orders import ARRIVALS, LateChange, read_late_changes
 from livemart.serve.panes import PANE_START, TREND, Panes, read_panes
+from livemart.serve.problems import ProblemError
 
 METRICS = "restaurant_order_metrics"
 DISHES = "restaurant_top_dishes"
-ARRIVALS = "order_arrivals"
 OWNER_MODELS = (METRICS, DISHES, TREND)
 
 WINDOWS: Mapping[str, int] = {"1h": 1, "24h": 24, "168h": 168}
-# A late order is news for so long; what came earlier is part of the figures.
-LATE_FOR = timedelta(hours=1)
-_MOST_LATE = 1_000
 
 Row = Mapping[str, Any]
 
@@ -31,8 +29,7 @@ class Facts:
 
     `metrics`: one row by window hours; `dishes`: rows by window hours, in order of rank;
     `panes`: those of the last hour; `first_pane`: start of its oldest pane, or None;
-    `late_panes`: start of the pane that each late order of the last hour fell into, or None if
-    the store does not know.
+    `late_changes`: what late orders of the last hour changed, or None if the store does not know.
     """
 
     published: Published
@@ -41,12 +38,29 @@ class Facts:
     dishes: Mapping[int, Sequence[Row]]
     panes: Panes
     first_pane: datetime | None
-    late_panes: Sequence[datetime] | None
+    late_changes: Sequence[LateChange] | None
 
     @property
     def as_of(self) -> datetime:
         """The instant at which every window ends."""
         return end_of(self.published)
+
+    @property
+    def windows(self) -> list[str]:
+        """The names of the windows that the project has figures of, the shortest first."""
+        return [name for name, hours in WINDOWS.items() if hours in self.metrics]
+
+    def of_window(self, hours: int) -> Row:
+        """Return the metrics of a window.
+
+        Raises:
+            ProblemError: WINDOW_UNKNOWN, if the project has no such window.
+        """
+        row = self.metrics.get(hours)
+        if row is None:
+            known = ", ".join(self.windows) or "none"
+            raise ProblemError("WINDOW_UNKNOWN", f"windows here are {known}; found {hours}h")
+        return row
 
 
 def end_of(published: Published) -> datetime:
@@ -57,6 +71,19 @@ def end_of(published: Published) -> datetime:
 def has_owner_models(view: SnapshotView) -> bool:
     """Return True if the models that the owner's questions are answered from are served."""
     return view.models().keys() >= set(OWNER_MODELS)
+
+
+def first_window(view: SnapshotView, tenants: frozenset[str] | None) -> str | None:
+    """Return the window to begin with: 24 hours, or else the shortest that there is; or None."""
+    if not has_owner_models(view):
+        return None
+    names = sorted(WINDOWS, key=lambda name: name != "24h")
+    known = (
+        name
+        for name in names
+        if view.rows(METRICS, tenants=tenants, equals={"window_hours": WINDOWS[name]}, limit=1)
+    )
+    return next(known, None)
 
 
 def read_facts(view: SnapshotView, restaurant_ids: Iterable[str]) -> dict[str, Facts]:
@@ -74,7 +101,7 @@ def read_facts(view: SnapshotView, restaurant_ids: Iterable[str]) -> dict[str, F
     dishes = _by_tenant(view.rows(DISHES, tenants=tenants, order_by=("dish_rank",)))
     panes = read_panes(view, tenants, end - timedelta(hours=1))
     first_panes = view.firsts(TREND, PANE_START, tenants=tenants, among=METRICS)
-    late_panes = _late_panes(view, tenants, end) if ARRIVALS in view.models() else None
+    late = read_late_changes(view, tenants, end) if ARRIVALS in view.models() else None
     return {
         restaurant_id: Facts(
             published=view.published,
@@ -83,44 +110,9 @@ def read_facts(view: SnapshotView, restaurant_ids: Iterable[str]) -> dict[str, F
             dishes=_by_window(dishes.get(restaurant_id, ())),
             panes=panes[restaurant_id],
             first_pane=first_panes.get(restaurant_id),
-            late_panes=None if late_panes is None else late_panes.get(restaurant_id, ()),
+            late_changes=None if late is None else late.get(restaurant_id, ()),
         )
         for restaurant_id, rows in metrics.items()
-    }
-
-
-def _late_panes(
-    view: SnapshotView, tenants: frozenset[str], end: datetime
-) -> dict[str, list[datetime]]:
-    """Return the panes that late orders of the last hour changed, by restaurant."""
-    most = _MOST_LATE * len(tenants)
-    rows = _by_tenant(
-        view.rows(
-            ARRIVALS,
-            tenants=tenants,
-            equals={"is_late": True},
-            since=("landed_at", end - LATE_FOR),
-            order_by=("landed_at",),
-            descending=True,
-            limit=most,
-            columns=("restaurant_id", "changed_pane_started_at", "order_status", "batch_id"),
-        )
-    )
-    if len(tenants) > 1 and sum(map(len, rows.values())) == most:
-        # What one restaurant has too many of would be missing from another.
-        return {
-            name: panes
-            for each in tenants
-            for name, panes in _late_panes(view, frozenset({each}), end).items()
-        }
-    # Delivery changes no figure; and of a first load nobody saw an earlier one.
-    return {
-        restaurant_id: [
-            row["changed_pane_started_at"]
-            for row in of_restaurant[:_MOST_LATE]
-            if row["order_status"] != "delivered" and row["batch_id"] != 0
-        ]
-        for restaurant_id, of_restaurant in rows.items()
     }
 
 

@@ -7,6 +7,7 @@ id that was asked for: an unknown restaurant and a foreign one look alike.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,7 +23,8 @@ from starlette.staticfiles import StaticFiles
 from livemart.errors import PublishError
 from livemart.serve import auth
 from livemart.serve.bodies import read_trend, restaurants_of, state_of, to_text
-from livemart.serve.facts import WINDOWS, read_facts
+from livemart.serve.encoded_slashes import read_id
+from livemart.serve.facts import WINDOWS, first_window, read_facts
 from livemart.serve.page_text import DASH
 from livemart.serve.page_view import build_view
 from livemart.serve.problems import ProblemError, problem_of
@@ -37,7 +39,8 @@ _OWN_PATH = re.compile(r"/(?![/\\])[!-\[\]-~]*")
 _MOST_IN_PICKER = 500
 
 _PRIVATE = {"Cache-Control": "private, no-cache", "Vary": "Authorization, Cookie, Accept"}
-# The same address as the page: a browser's way back must never find it in the cache.
+# Whoever has signed out, or sits down at a device after another, finds no figures on the way back;
+# and at one address there are both a page and what its script reads.
 _UNSTORED = {**_PRIVATE, "Cache-Control": "no-store"}
 
 _templates = Environment(
@@ -47,6 +50,10 @@ _templates = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+
+
+# Unlike the filter `urlencode`, which leaves slashes.
+_templates.filters["segment"] = lambda text: quote(text, safe="")
 
 
 def page_router() -> APIRouter:
@@ -70,20 +77,20 @@ def page_router() -> APIRouter:
     return router
 
 
-def _first_page(request: Request, restaurant: str = "", window: str = _FIRST_WINDOW) -> Response:
+def _first_page(request: Request, restaurant: str = "", window: str | None = None) -> Response:
     """Lead to the restaurant that was picked, or else to the caller's first."""
     try:
         caller = auth.current_caller(request)
-        _hours_of(window)
-        if not restaurant:
-            with serving_of(request).reader.snapshot() as view:
-                found = restaurants_of(view, caller.tenants)
-            if not found:
-                raise ProblemError("RESTAURANT_UNKNOWN", "there is no restaurant to show yet")
-            restaurant = found[0]["id"]
+        if window is not None:
+            _hours_of(window)
+        with serving_of(request).reader.snapshot() as view:
+            window = window or first_window(view, caller.tenants) or _FIRST_WINDOW
+            found = [{"id": restaurant}] if restaurant else restaurants_of(view, caller.tenants)
+        if not found:
+            raise ProblemError("RESTAURANT_UNKNOWN", "there is no restaurant to show yet")
     except (ProblemError, PublishError) as error:
         return _problem_page(request, error)
-    return RedirectResponse(_path_of(restaurant, window), status_code=303)
+    return RedirectResponse(_path_of(found[0]["id"], window), status_code=303)
 
 
 def _restaurant_page(request: Request, restaurant_id: str, window: str = _FIRST_WINDOW) -> Response:
@@ -91,6 +98,7 @@ def _restaurant_page(request: Request, restaurant_id: str, window: str = _FIRST_
 
     Both bodies are read in one transaction: what the script pulls never mixes snapshots.
     """
+    restaurant_id = read_id(restaurant_id)
     try:
         caller = auth.current_caller(request)
         hours = _hours_of(window)
@@ -113,15 +121,18 @@ def _restaurant_page(request: Request, restaurant_id: str, window: str = _FIRST_
     if _wants_json(request):
         return JSONResponse({"state": state, "trend": trend}, headers=_UNSTORED)
     interval = serving.settings.every
-    return _page(
+    page = _page(
         "page.html",
         view=build_view(state, trend, interval=interval),
-        windows=_BUTTONS,
-        restaurants=_picker(restaurants, state["restaurant"]),
+        windows=[button for button in _BUTTONS if button[0] in facts.windows],
+        restaurants=_picker(restaurants),
+        most_listed=_MOST_IN_PICKER,
         interval_seconds=interval.total_seconds(),
         is_local=caller.is_local,
         dash=DASH,
     )
+    page.headers.update(_UNSTORED)
+    return page
 
 
 def _models_page(request: Request) -> Response:
@@ -137,7 +148,7 @@ def _models_page(request: Request) -> Response:
 
 
 def _sign_in_page(request: Request) -> Response:
-    return _page("sign_in.html", refusal="", next="/")
+    return _form(request, next="/")
 
 
 def _sign_in(
@@ -148,7 +159,7 @@ def _sign_in(
         session = auth.sign_in(request, token)
     except ProblemError as problem:
         refusal = f"{problem.title}: {problem.detail}."
-        page = _page("sign_in.html", status=problem.status, refusal=refusal, next=target)
+        page = _form(request, status=problem.status, refusal=refusal, next=target)
         page.headers.update(problem.headers)
         return page
     response = RedirectResponse(target, status_code=303)
@@ -169,7 +180,7 @@ def _problem_page(request: Request, error: Exception) -> Response:
     """Return a problem as a page; who is not signed in gets the form, wherever they wanted to."""
     problem = problem_of(error)
     if problem.status == 401:
-        page = _page("sign_in.html", status=401, refusal="", next=_own_path(_target_of(request)))
+        page = _form(request, status=401, next=_own_path(_target_of(request)))
     else:
         is_passing = problem.status in (429, 500, 503)
         page = _page(
@@ -183,6 +194,11 @@ def _problem_page(request: Request, error: Exception) -> Response:
         )
     page.headers.update(problem.headers)
     return page
+
+
+def _form(request: Request, *, next: str, status: int = 200, refusal: str = "") -> Response:
+    is_plain = auth.keeps_no_session(request)
+    return _page("sign_in.html", status=status, refusal=refusal, next=next, is_plain=is_plain)
 
 
 def _page(name: str, *, status: int = 200, **values: Any) -> Response:
@@ -210,11 +226,17 @@ def _hours_of(window: str) -> int:
     return WINDOWS[window]
 
 
-def _picker(
-    restaurants: Sequence[dict[str, Any]], current: dict[str, Any]
-) -> list[tuple[str, str]]:
-    names = [(each["id"], each["name"] or each["id"]) for each in restaurants]
-    return names if len(names) <= _MOST_IN_PICKER else [(current["id"], current["name"])]
+def _picker(restaurants: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Return id and label of each restaurant; outlets of one name are told apart by their ids."""
+    names = Counter(each["name"] for each in restaurants)
+    return [(each["id"], _label(each, is_alone=names[each["name"]] == 1)) for each in restaurants]
+
+
+def _label(restaurant: dict[str, Any], *, is_alone: bool) -> str:
+    name, restaurant_id = restaurant["name"], str(restaurant["id"])
+    if not name:
+        return restaurant_id
+    return str(name) if is_alone else f"{name} ({restaurant_id})"
 
 
 def _path_of(restaurant_id: str, window: str) -> str:
@@ -222,7 +244,9 @@ def _path_of(restaurant_id: str, window: str) -> str:
 
 
 def _target_of(request: Request) -> str:
-    return request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    """Return path and query as they were sent: what is decoded could not be told apart again."""
+    path = request.scope.get("raw_path", b"").partition(b"?")[0].decode("latin-1")
+    return (path or "/") + (f"?{request.url.query}" if request.url.query else "")
 
 
 def _own_path(target: str) -> str:

@@ -77,13 +77,17 @@ class Place:
         """Return `Sun 14:35`, or `Sun 1 Mar 14:35` where the day of the week is not enough."""
         return self._format(instant, "EEE d MMM HH:mm" if has_date else "EEE HH:mm")
 
-    def span(self, start: datetime, end: datetime) -> str:
+    def span(self, start: datetime, end: datetime, *, has_date: bool = False) -> str:
         """Return `Sun 14:35 to Mon 14:35`; a span of a day or less on one day names it once."""
-        has_date = end - start > timedelta(days=6)
+        has_date = has_date or end - start > timedelta(days=6)
         first = self.moment(start, has_date=has_date)
-        same_day = start.astimezone(self.zone).date() == end.astimezone(self.zone).date()
-        last = self.clock(end) if same_day else self.moment(end, has_date=has_date)
+        is_short = self.is_same_day(start, end)
+        last = self.clock(end) if is_short else self.moment(end, has_date=has_date)
         return f"{first} to {last}"
+
+    def is_same_day(self, one: datetime, other: datetime) -> bool:
+        """Return True if both are of one day of the restaurant's calendar."""
+        return one.astimezone(self.zone).date() == other.astimezone(self.zone).date()
 
     def _format(self, instant: datetime, pattern: str) -> str:
         return format_datetime(instant.astimezone(self.zone), pattern, locale=LOCALE)

@@ -100,6 +100,7 @@ class PageView:
     since: str | None
     note: str | None
     snapshot_id: int
+    epoch: str
     published_at: str
     server_time: str
     data_at: str
@@ -145,6 +146,7 @@ def build_view(state: Body, trend: Body, *, interval: timedelta) -> PageView:
         since=place.moment(_instant(window["since"])) if window["since"] else None,
         note=_note(metrics, hours),
         snapshot_id=state["snapshot_id"],
+        epoch=state.get("epoch") or "",
         published_at=_iso(published_at),
         server_time=_iso(server_time),
         data_at=_iso(data_at),
@@ -165,15 +167,21 @@ def late_pane_starts(state: Body) -> list[datetime]:
 
 
 def late_sentence(state: Body, place: Place) -> str | None:
-    """Return `3 late orders changed 11:00 to 11:35`, or None."""
+    """Return `3 late orders changed 11:00 to 11:35`, or None.
+
+    A day is named unless all of it is of the day in which the window ends.
+    """
     panes = late_pane_starts(state)
     if not panes:
         return None
     orders = int(state["late_corrections"]["order_count"])
     noun = "order" if orders == 1 else "orders"
-    end = panes[-1] + timedelta(minutes=5)
-    long = end - panes[0] > timedelta(days=1) or int(state["window"]["hours"]) > 24
-    span = place.span(panes[0], end) if long else f"{place.clock(panes[0])} to {place.clock(end)}"
+    first, end = panes[0], panes[-1] + timedelta(minutes=5)
+    window_end = _instant(state["window"]["end"])
+    if place.is_same_day(first, window_end - timedelta(milliseconds=1)):
+        span = f"{place.clock(first)} to {place.clock(end)}"
+    else:
+        span = place.span(first, end, has_date=window_end - first > timedelta(days=6))
     return f"{page_text.count(orders)} late {noun} changed {span}."
 
 

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from livemart.errors import PublishError
+from livemart.serve.encoded_slashes import shown_path
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 5
@@ -73,7 +74,7 @@ class ProblemError(Exception):
             "status": self.status,
             "code": self.code,
             "detail": self.detail,
-            "instance": request.url.path,
+            "instance": shown_path(request.url.path),
         }
 
     def response(self, request: Request) -> Response:
@@ -109,7 +110,10 @@ def install_problems(app: FastAPI) -> None:
         # The hub tells when the store goes away, and nothing being published yet is no fault.
         if problem.status == 500:
             structlog.get_logger().warning(
-                "request_failed", path=request.url.path, code=problem.code, error=str(error)
+                "request_failed",
+                path=shown_path(request.url.path),
+                code=problem.code,
+                error=str(error),
             )
         return problem.response(request)
 

@@ -7,12 +7,14 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query
 from fastapi.routing import APIRoute
+from pydantic import BeforeValidator
 from starlette.requests import Request
 from starlette.responses import Response
 
 from livemart.serve import schemas
 from livemart.serve.auth import Caller, current_caller, is_unknown_token
 from livemart.serve.bodies import restaurants_of, snapshot_head
+from livemart.serve.encoded_slashes import read_id
 from livemart.serve.facts import WINDOWS
 from livemart.serve.forms import JSON, answer, choose_form, etag_of, is_known
 from livemart.serve.problems import ProblemError
@@ -24,7 +26,9 @@ Window = Annotated[
 ]
 _MOST_CHARACTERS = 200
 RestaurantId = Annotated[
-    str, Path(min_length=1, max_length=_MOST_CHARACTERS, description="As in the data.")
+    str,
+    BeforeValidator(read_id),
+    Path(min_length=1, max_length=_MOST_CHARACTERS, description="As in the data."),
 ]
 _QUERIES = {f"window={window}".encode(): window for window in WINDOWS}
 
@@ -54,7 +58,7 @@ class _DashboardRoute(APIRoute):
 
         async def handle(request: Request) -> Response:
             window = _QUERIES.get(request.scope["query_string"])
-            restaurant_id = request.path_params.get("restaurant_id", "")
+            restaurant_id = read_id(request.path_params.get("restaurant_id", ""))
             if window is None or not 1 <= len(restaurant_id) <= _MOST_CHARACTERS:
                 return await usual(request)
             caller = await require_caller(request)

@@ -76,7 +76,8 @@ async def restaurant_stream(
     _require_room(request)
     position = _read_position(request, None if after is None else str(after))
     require_own(caller, restaurant_id)
-    await find_restaurant(request, caller, restaurant_id)
+    # A window that is not there is told before the stream begins.
+    (await find_restaurant(request, caller, restaurant_id)).require(WINDOWS[window])
     seen = None if position is None else position.snapshot_id
     return _respond(_tell_state(request, caller, restaurant_id, WINDOWS[window], seen))
 
@@ -145,7 +146,7 @@ async def _tell_state(
             if published == seen:
                 continue
             found = await _insist(serving, lambda: serving.answers.restaurant(restaurant_id))
-            if found is None:
+            if found is None or not found.has(hours):
                 # It went with this snapshot, or the server is closing: who asks again is told.
                 return
             is_new = seen is None or not is_same(found.facts.published, seen)

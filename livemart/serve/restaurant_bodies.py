@@ -30,11 +30,24 @@ class RestaurantBodies:
 
         Raises:
             ValueError: a trend is asked for, and the panes were not read.
+            ProblemError: WINDOW_UNKNOWN.
         """
         found = self._encoded.get((kind, hours))
         if found is None:
             found = self._encoded[(kind, hours)] = _MAKERS[kind](self, hours).encode()
         return found
+
+    def has(self, hours: int) -> bool:
+        """Return True if the project has figures of this window."""
+        return hours in self.facts.metrics
+
+    def require(self, hours: int) -> None:
+        """Refuse a window that the project has no figures of.
+
+        Raises:
+            ProblemError: WINDOW_UNKNOWN.
+        """
+        self.facts.of_window(hours)
 
 
 def _trend_of(known: RestaurantBodies, hours: int) -> str:

@@ -118,9 +118,9 @@ class Trend(_OfWindow):
 
 
 class LateCorrections(_Shape):
-    """Orders of the last hour that changed a finished pane of the window."""
+    """What arrivals of the last hour changed in finished panes of the window."""
 
-    order_count: int
+    order_count: int = Field(description="Different orders; the same version twice is no change.")
     start: datetime | None
     end: datetime | None
     panes: list[datetime]

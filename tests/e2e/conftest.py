@@ -38,9 +38,12 @@ def chromium() -> Iterator[Launch]:
         pytest.skip(reason)
     with sync_playwright() as playwright:
 
-        def launch(*flags: str) -> Browser:
+        def launch(*flags: str, without: tuple[str, ...] = ()) -> Browser:
             return playwright.chromium.launch(
-                executable_path=path, args=[*_FLAGS, *flags], timeout=_LAUNCH_MS
+                executable_path=path,
+                args=[*_FLAGS, *flags],
+                ignore_default_args=list(without),
+                timeout=_LAUNCH_MS,
             )
 
         yield launch
@@ -50,6 +53,14 @@ def chromium() -> Iterator[Launch]:
 def browser(chromium: Launch) -> Iterator[Browser]:
     """A browser as owners have it."""
     browser = chromium()
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="session")
+def remembering_browser(chromium: Launch) -> Iterator[Browser]:
+    """A browser whose way back shows pages as they were left; playwright's own does not."""
+    browser = chromium(without=("--disable-back-forward-cache",))
     yield browser
     browser.close()
 
@@ -98,9 +109,11 @@ def visit(request: pytest.FixtureRequest) -> Iterator[OpenVisit]:
         scheme: str = "light",
         width: int = DESKTOP,
         has_script: bool = True,
+        is_remembering: bool = False,
         before: Callable[[BrowserContext], None] = lambda _: None,
     ) -> Visit:
         name = "browser" if has_script else "scriptless_browser"
+        name = "remembering_browser" if is_remembering else name
         browser: Browser = request.getfixturevalue(name)
         opened = open_visit(browser, site, scheme=scheme, width=width, before=before)
         visits.append(opened)

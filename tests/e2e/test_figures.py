@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
 
-from livemart.serve.page_text import percent
+from livemart.serve.page_text import Place, percent
+from livemart.serve.page_view import late_sentence
 from tests.e2e.conftest import OpenVisit
-from tests.e2e.oracle import Oracle
+from tests.e2e.oracle import Oracle, Totals
 from tests.e2e.raw_orders import AZUL, RESTAURANTS, SAKURA
 from tests.e2e.site import Site, Visit, number_of
 
@@ -64,7 +65,8 @@ def _assert_figures(
     assert opened.figure("average_order_value") == average
     assert opened.figure("unique_customers") == now.unique_customers
     assert page.locator("#unique_customers .words").inner_text() == "no comparison"
-    _assert_change(opened, Decimal(now.order_count), Decimal(before.order_count))
+    for tile in ("order_count", "sales_amount", "average_order_value"):
+        _assert_change(opened, tile, _of_tile(now, tile), _of_tile(before, tile))
 
     dishes = [
         (
@@ -87,9 +89,22 @@ def _assert_figures(
     _assert_trend(opened, oracle, site, restaurant_id, hours)
 
 
-def _assert_change(opened: Visit, value: Decimal, previous: Decimal) -> None:
-    words = opened.page.locator("#order_count .words").inner_text()
-    if not previous:
+def _of_tile(totals: Totals, tile: str) -> Decimal | None:
+    """Return a figure as the model has it: an average has two digits whatever the currency is."""
+    if tile == "order_count":
+        return Decimal(totals.order_count)
+    if tile == "sales_amount":
+        return totals.sales_amount
+    if not totals.order_count:
+        return None
+    return (totals.sales_amount / totals.order_count).quantize(Decimal("0.01"), ROUND_HALF_UP)
+
+
+def _assert_change(
+    opened: Visit, tile: str, value: Decimal | None, previous: Decimal | None
+) -> None:
+    words = opened.page.locator(f"#{tile} .words").inner_text()
+    if value is None or not previous:
         assert words == "no comparison"
         return
     tenths = (100 * abs(value - previous) / previous).quantize(Decimal("0.1"), ROUND_HALF_UP)
@@ -171,6 +186,43 @@ def test_an_average_is_rounded_once_whoever_writes_it(site: Site, visit: OpenVis
     )
 
     assert scripted == ["JPY\u00a047", "JPY\u00a048", "JPY\u00a01", "\u2013", "JPY\u00a048"]
+
+
+def test_the_day_of_late_orders_is_named_alike_by_script_and_server(
+    site: Site, visit: OpenVisit
+) -> None:
+    opened = visit(site)
+    opened.go()
+    opened.wait_live()
+    zone, currency = RESTAURANTS[AZUL][1:]
+    ends = [datetime(2026, 3, 2, 14, 35, tzinfo=UTC), datetime(2026, 3, 3, tzinfo=UTC)]
+    backs = [timedelta(minutes=5), timedelta(hours=3), timedelta(hours=20), timedelta(days=6.5)]
+    cases = [
+        (end - first, end - min(first, last), end)
+        for end in ends
+        for first in backs
+        for last in (timedelta(minutes=5), first)
+    ]
+    states = [
+        {
+            "window": {"end": f"{end:%Y-%m-%dT%H:%M:%SZ}"},
+            "late_corrections": {
+                "order_count": 2,
+                "panes": [f"{pane:%Y-%m-%dT%H:%M:%SZ}" for pane in {first, last}],
+            },
+        }
+        for first, last, end in cases
+    ]
+
+    scripted = opened.page.evaluate(
+        "async (states) => { const { lateSentence } = await import('/static/page/figures.js');"
+        " return states.map(({ late_corrections: late, window }) =>"
+        " lateSentence(late, Date.parse(window.end))); }",
+        states,
+    )
+
+    assert scripted == [late_sentence(state, Place.of(zone, currency)) for state in states]
+    assert len(set(scripted)) > 6
 
 
 def _texts(opened: Visit) -> list[str]:

@@ -145,6 +145,7 @@ def test_the_script_writes_every_page_as_the_server_does(
             view=each.view,
             windows=page._BUTTONS,
             restaurants=[],
+            most_listed=500,
             interval_seconds=int(_INTERVAL.total_seconds()),
             is_local=True,
             dash="\u2013",

@@ -294,6 +294,51 @@ def test_a_session_lasts_so_many_hours(tmp_path: Path, monkeypatch: pytest.Monke
         assert code_of(one.client.get(TILES)) == "TOKEN_REFUSED"
 
 
+@pytest.mark.parametrize(
+    ("after", "token_lasts", "max_age"),
+    [
+        (timedelta(minutes=20), None, None),
+        (timedelta(hours=5), None, 12 * 3600),
+        # Never beyond the token's own end.
+        (timedelta(hours=5), timedelta(hours=8), 3 * 3600),
+    ],
+)
+def test_a_session_that_is_used_is_renewed(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    after: timedelta,
+    token_lasts: timedelta | None,
+    max_age: int | None,
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(TimestampSigner, "get_timestamp", lambda _: int(clock.now.timestamp()))
+    with site(tmp_path, now=clock) as one:
+        fill(one)
+        with_login(one)
+        one.client.post("/login", data={"token": one.make_token("r1", lasts=token_lasts)})
+        clock.now += after
+        one.learn_tokens()
+
+        answer = one.client.get(TILES)
+        again = one.client.get(TILES)
+
+        assert answer.status_code == again.status_code == 200
+        assert "set-cookie" not in again.headers
+        if max_age is None:
+            assert "set-cookie" not in answer.headers
+            return
+        cookie = answer.headers["set-cookie"].split("; ")
+        assert {"HttpOnly", "SameSite=lax", "Path=/", f"Max-Age={max_age}"} <= set(cookie)
+        clock.now += timedelta(seconds=max_age - 1)
+        one.learn_tokens()
+        one.client.cookies["livemart_session"] = cookie[0].partition("=")[2]
+        assert one.client.get(TILES).status_code == 200
+        clock.now += timedelta(hours=12)
+        one.learn_tokens()
+        one.client.cookies["livemart_session"] = cookie[0].partition("=")[2]
+        assert one.client.get(TILES).status_code == 401
+
+
 def test_a_header_counts_before_a_cookie(tmp_path: Path) -> None:
     with site(tmp_path) as one:
         fill(one)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from livemart.publish.reader import StoreReader
-from livemart.serve import facts, schemas
+from livemart.serve import schemas
 from livemart.serve.bodies import metrics_body, state_body, top_dishes_body, trend_body
 from livemart.serve.facts import DISHES, METRICS
 from livemart.serve.panes import TREND
@@ -54,6 +54,13 @@ def sales(orders: list[Order]) -> str:
     return format(sum((order.amount for order in orders), Decimal("0.00")), "f")
 
 
+def average(orders: list[Order]) -> str | None:
+    if not orders:
+        return None
+    exact = Decimal(sales(orders)) / len(orders)
+    return format(exact.quantize(Decimal("0.01"), ROUND_HALF_UP), "f")
+
+
 @pytest.mark.parametrize(("restaurant", "hours"), CASES)
 def test_the_tiles_are_sums_over_the_orders(
     store: StoreReader, restaurant: str, hours: int
@@ -65,10 +72,15 @@ def test_the_tiles_are_sums_over_the_orders(
 
     assert body is not None
     metrics = body["metrics"]
-    assert metrics["order_count"] == {"value": len(now), "previous": len(before)}
-    assert metrics["sales_amount"] == {"value": sales(now), "previous": sales(before)}
-    assert metrics["unique_customers"]["value"] == len({order.customer_id for order in now})
-    assert metrics["unique_customers"]["previous"] is None
+    assert metrics == {
+        "order_count": {"value": len(now), "previous": len(before)},
+        "sales_amount": {"value": sales(now), "previous": sales(before)},
+        "average_order_value": {"value": average(now), "previous": average(before)},
+        "unique_customers": {
+            "value": len({order.customer_id for order in now}),
+            "previous": None,
+        },
+    }
     assert body["window"]["start"] == f"{NOON - timedelta(hours=hours):%Y-%m-%dT%H:%M:%S}Z"
     schemas.Metrics.model_validate(body)
 
@@ -196,27 +208,6 @@ def test_late_orders_of_the_last_hour_name_the_panes_they_changed(tmp_path: Path
     }
 
 
-@pytest.mark.parametrize(("column", "value"), [("order_status", "delivered"), ("batch_id", 0)])
-def test_a_delivery_and_a_first_load_are_no_corrections(
-    tmp_path: Path, column: str, value: object
-) -> None:
-    landed = NOON - timedelta(minutes=10)
-    late = Order("late", "r1", "c1", NOON - timedelta(minutes=31), (("d1", 1),), landed)
-    tables = reference_tables([late])
-    arrivals = tables["order_arrivals"]
-    index = arrivals.schema.get_field_index(column)
-    values = pa.array([value], arrivals.schema.field(column).type)
-    tables["order_arrivals"] = arrivals.set_column(index, column, values)
-    url = f"sqlite:///{tmp_path}/serving.db"
-    fill_store(url, tables)
-
-    with closing(StoreReader.open(url)) as reader, reader.snapshot() as view:
-        state = state_body(view, "r1", 1, server_time=NOON)
-
-    assert state is not None
-    assert state["late_corrections"]["order_count"] == 0
-
-
 def test_without_arrivals_nothing_is_known_of_late_orders(tmp_path: Path) -> None:
     tables = reference_tables()
     url = f"sqlite:///{tmp_path}/serving.db"
@@ -227,30 +218,6 @@ def test_without_arrivals_nothing_is_known_of_late_orders(tmp_path: Path) -> Non
 
     assert state is not None
     assert state["late_corrections"] is None
-
-
-def test_a_restaurant_with_too_many_late_orders_takes_none_from_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(facts, "_MOST_LATE", 2)
-    landed = NOON - timedelta(minutes=10)
-    late = [
-        Order(f"{name}{n}", name, "c1", NOON - timedelta(minutes=60 + n), (("d1", 1),), landed)
-        for name, count in (("r1", 9), ("r2", 1))
-        for n in range(count)
-    ]
-    url = f"sqlite:///{tmp_path}/serving.db"
-    fill_store(url, reference_tables(late))
-
-    with closing(StoreReader.open(url)) as reader, reader.snapshot() as view:
-        found = facts.read_facts(view, ("r1", "r2", "r3"))
-
-    late_panes = {name: each.late_panes for name, each in found.items()}
-    assert {name: len(panes or ()) for name, panes in late_panes.items()} == {
-        "r1": 2,
-        "r2": 1,
-        "r3": 0,
-    }
 
 
 def test_a_pane_whose_figure_is_unknown_makes_its_point_unknown(tmp_path: Path) -> None:

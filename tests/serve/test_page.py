@@ -11,11 +11,13 @@ from http.cookies import SimpleCookie
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from httpx2 import Response
 
+from livemart.serve import page as page_module
 from tests.serve.apps import ADDRESS, Site, site
-from tests.serve.stores import KEYS, fill_store, reference_tables
+from tests.serve.stores import KEYS, NOON, RESTAURANTS, Order, fill_store, reference_tables
 
 HTML, JSON = "text/html,*/*;q=0.8", "application/json"
 # Names of the restaurants that are not the caller's.
@@ -121,6 +123,60 @@ def test_the_picker_holds_the_own_restaurants(one: Site) -> None:
     assert "<select" not in ask(one, "/r/r1", one.bearer("r1")).text
 
 
+def test_outlets_of_one_name_are_told_apart_by_their_ids(tmp_path: Path) -> None:
+    chain = ("Joe's", "UTC", "EUR")
+    restaurants = {"r1": chain, "r2": ("Other", "UTC", "EUR"), "r3": chain}
+    with site(tmp_path, page=True) as here:
+        fill_store(here.url, reference_tables([], restaurants=restaurants))
+        here.until(lambda: here.shows(1))
+
+        page = here.client.get("/r/r1", headers={"Accept": HTML}).text
+
+    labels = re.findall(r'<option value="(\w+)"[^>]*>(.*?)</option>', page)
+    assert labels == [("r1", "Joe&#39;s (r1)"), ("r3", "Joe&#39;s (r3)"), ("r2", "Other")]
+
+
+def test_more_restaurants_than_a_list_holds_are_opened_by_id(
+    one: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_module, "_MOST_IN_PICKER", 2)
+
+    page = ask(one, "/r/r1", one.bearer()).text
+
+    assert "<select" not in page
+    assert re.search(r'<input id="restaurant" name="restaurant" value="r1"', page)
+    assert "3 restaurants are too many for a list" in page
+
+
+PLAIN = "You cannot sign in at this address"
+
+
+@pytest.mark.parametrize(
+    ("address", "headers", "is_told"),
+    [
+        ("http://192.168.1.5:8000", {}, True),
+        ("http://till.local", {"Sec-Fetch-Site": "none"}, False),
+        ("http://till.local", {"X-Forwarded-Proto": "https"}, False),
+        ("https://till.local", {}, False),
+        (ADDRESS, {}, False),
+    ],
+)
+def test_where_no_session_can_be_kept_the_form_says_so(
+    one: Site, address: str, headers: dict[str, str], is_told: bool
+) -> None:
+    one.client.cookies.clear()
+    form = {"token": one.make_token("r1")}
+    sent = {**headers, "Accept": HTML}
+
+    for path in ("/login", "/r/r1"):
+        assert (PLAIN in one.client.get(f"{address}{path}", headers=sent).text) is is_told
+    wrong = one.client.post(f"{address}/login", data={"token": "lm_wrong"}, headers=headers)
+    assert (PLAIN in wrong.text) is is_told
+    entered = one.client.post(f"{address}/login", data=form, headers=headers)
+    if is_told:
+        assert (entered.status_code, PLAIN in entered.text) == (401, True)
+
+
 def test_a_model_of_no_restaurant_is_shown_to_admins_only(one: Site) -> None:
     assert "market_totals" in ask(one, "/models", one.bearer()).text
     assert "market_totals" not in ask(one, "/models", one.bearer("r1")).text
@@ -136,6 +192,12 @@ def test_an_unknown_window_is_told(one: Site, window: str) -> None:
     assert "WINDOW_UNKNOWN" in page.text
     assert "<b>." not in page.text
     assert problem.json()["code"] == "WINDOW_UNKNOWN"
+
+
+def test_a_browser_keeps_no_page_of_figures(one: Site) -> None:
+    answer = ask(one, "/r/r1?window=24h", one.bearer("r1"))
+
+    assert answer.headers.get_list("cache-control") == ["no-store"]
 
 
 def test_state_and_trend_are_of_one_snapshot_and_never_cached(one: Site) -> None:
@@ -238,3 +300,87 @@ def test_who_saw_the_page_of_a_snapshot_is_told_nothing_of_the_one_before(tmp_pa
         may_go_on.set()
 
     assert page["state"]["snapshot_id"] == metrics["snapshot_id"] == 2
+
+
+def _with_ids(ids: pa.Array) -> dict[str, pa.Table]:
+    """Return the models of one order, of a restaurant with another id than r1."""
+    order = Order("o1", "r1", "c1", NOON - timedelta(minutes=3), (("d1", 1),))
+    tables = reference_tables([order], restaurants={"r1": RESTAURANTS["r1"]})
+    for name, table in tables.items():
+        index = table.schema.get_field_index("restaurant_id")
+        column = pa.concat_arrays([ids] * table.num_rows)
+        tables[name] = table.set_column(index, "restaurant_id", column)
+    return tables
+
+
+@pytest.mark.parametrize(
+    ("ids", "restaurant_id", "path"),
+    [
+        (pa.array([7], pa.int64()), "7", "7"),
+        (pa.array(["a/b"]), "a/b", "a%2Fb"),
+        (pa.array(["/"]), "/", "%2F"),
+        (pa.array(["a%2Fb ü?"]), "a%2Fb ü?", "a%252Fb%20%C3%BC%3F"),
+    ],
+)
+def test_a_restaurant_is_reached_whatever_its_id_is(
+    tmp_path: Path, ids: pa.Array, restaurant_id: str, path: str
+) -> None:
+    with site(tmp_path, page=True) as here:
+        fill_store(here.url, _with_ids(ids))
+        here.until(lambda: here.shows(1))
+
+        listed = here.client.get("/v1/restaurants").json()["restaurants"]
+        assert listed == [{"id": restaurant_id, "name": "Taverna Azul"}]
+        first = here.client.get("/", follow_redirects=False)
+        assert first.headers["location"] == f"/r/{path}?window=24h"
+        caller = here.bearer(restaurant_id)
+        for kind in ("metrics", "top-dishes", "trend"):
+            for query in ("", "?window=1h"):
+                answer = here.client.get(f"/v1/restaurants/{path}/{kind}{query}", headers=caller)
+                assert answer.status_code == 200, answer.text
+                assert answer.json()["restaurant"]["id"] == restaurant_id
+        page = here.client.get(f"/r/{path}", headers={"Accept": HTML, **caller})
+        assert page.status_code == 200
+        assert f'action="/r/{path}"' in page.text
+        form = here.client.get(f"/r/{path}", headers={"Accept": HTML})
+        assert f'value="/r/{path}"' in form.text
+        foreign = here.client.get(f"/v1/restaurants/{path}/metrics", headers=here.bearer("r9"))
+        assert foreign.status_code == 404
+        measured = here.client.get("/metrics", headers=here.bearer()).text
+        assert 'route="/v1/restaurants/{restaurant_id}/metrics"' in measured
+
+
+def test_a_slash_that_is_part_of_an_id_is_told_as_it_was_sent(one: Site) -> None:
+    answer = one.client.get("/v1/restaurants/a%2fb/metrics", headers=one.bearer("r1"))
+    nowhere = one.client.get("/v1/restaurants/a%2Fb", headers=one.bearer("r1"))
+
+    assert answer.json()["instance"] == "/v1/restaurants/a%2Fb/metrics"
+    assert (nowhere.status_code, nowhere.json()["instance"]) == (404, "/v1/restaurants/a%2Fb")
+
+
+@pytest.mark.parametrize(("missing", "first"), [((168,), "24h"), ((24,), "1h"), ((1, 24), "168h")])
+def test_a_project_with_fewer_windows_shows_those_it_has(
+    tmp_path: Path, missing: tuple[int, ...], first: str
+) -> None:
+    tables = reference_tables()
+    metrics = tables["restaurant_order_metrics"]
+    lengths = pa.array(missing, metrics["window_hours"].type)
+    is_missing = pc.is_in(metrics["window_hours"], value_set=lengths)
+    tables["restaurant_order_metrics"] = metrics.filter(pc.invert(is_missing))
+    with site(tmp_path, page=True) as here:
+        fill_store(here.url, tables)
+        here.until(lambda: here.shows(1))
+        hours = missing[-1]
+
+        for kind in ("metrics", "top-dishes", "trend", "stream"):
+            answer = here.client.get(f"/v1/restaurants/r1/{kind}?window={hours}h")
+            assert (answer.status_code, answer.json()["code"]) == (422, "WINDOW_UNKNOWN")
+            assert first in answer.json()["detail"]
+        page = here.client.get(f"/r/r1?window={hours}h", headers={"Accept": HTML})
+        assert page.status_code == 422
+        assert f"found {hours}h" in page.text
+        assert len(here.client.get("/v1/restaurants").json()["restaurants"]) == 3
+        start = here.client.get("/?restaurant=r1", headers={"Accept": HTML})
+        assert start.url.query == f"window={first}".encode()
+        shown = re.findall(r'<button name="window" value="(\d+)h"', start.text)
+        assert {int(each) for each in shown} == {1, 24, 168} - set(missing)

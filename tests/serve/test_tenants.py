@@ -9,23 +9,33 @@ import asyncio
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from itsdangerous import TimestampSigner
 
 from tests.serve.apps import Site, bearer, server, site
 from tests.serve.events import open_stream
 from tests.serve.stores import KEYS, RESTAURANTS, fill_store, reference_tables
 
-JSON, CSV = "application/json", "text/csv"
+JSON, CSV, HTML = "application/json", "text/csv", "text/html"
 ARROW, EVENTS = "application/vnd.apache.arrow.stream", "text/event-stream"
 # Names of the others, which must be in no answer; r4 is known to nobody.
 FOREIGN = re.compile(r"\br2\b|\br3\b|Joe's Diner|麺処|America/New_York|Asia/Tokyo|USD|JPY")
-CALLERS = ("own", "several", "none", "malformed", "unknown", "expired", "revoked", "admin")
-REFUSED = ("none", "malformed", "unknown", "expired", "revoked")
+# What is wrong with a token, or with the session that the cookie is of, is nobody's business.
+WRONG = ("malformed", "unknown", "expired", "revoked")
+WRONG_COOKIES = (
+    "cookie malformed",
+    "cookie forged",
+    "cookie expired",
+    "cookie revoked",
+    "cookie over",
+)
+REFUSED = ("none", *WRONG, *WRONG_COOKIES)
+CALLERS = ("own", "several", "admin", "cookie", *REFUSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +45,7 @@ class Case:
     route: str
     path: str
     form: str = JSON
+    method: str = "GET"
 
     def of(self, restaurant: str) -> str:
         return self.path.replace("{r}", restaurant)
@@ -62,7 +73,28 @@ OF_NO_TENANT = [
     Case("/v1/models/{name}/stream", "/v1/models/market_totals/stream?after=0", EVENTS),
 ]
 LISTS = [Case("/v1/restaurants", "/v1/restaurants"), Case("/v1/models", "/v1/models")]
-OTHERS = {"/healthz", "/readyz", "/metrics"}
+PAGES = [
+    Case("/r/{restaurant_id}", f"/r/{{r}}{query}", form)
+    for query in ("", "?window=1h")
+    for form in (HTML, JSON)
+]
+WAYS = [Case("/", "/?restaurant={r}", HTML), Case("/", "/?restaurant={r}&window=1h", HTML)]
+PAGES_OF_ALL = [Case("/", "/", HTML), Case("/models", "/models", HTML)]
+GUARDED = [*OF_RESTAURANT, *OF_MODEL, *OF_NO_TENANT, *LISTS, *PAGES, *WAYS, *PAGES_OF_ALL]
+# The same for everybody, or with a test of their own.
+OPEN = [
+    Case("/healthz", "/healthz"),
+    Case("/readyz", "/readyz"),
+    Case("/openapi.json", "/openapi.json"),
+    Case("/static/{path:path}", "/static/page.js"),
+    Case("/static/{path:path}", "/static/nothing.js"),
+    Case("/login", "/login", HTML),
+]
+OTHERS = [
+    Case("/metrics", "/metrics"),
+    Case("/login", "/login", HTML, "POST"),
+    Case("/logout", "/logout", HTML, "POST"),
+]
 
 
 def fill(url: str) -> None:
@@ -87,6 +119,21 @@ def headers_of(one: Site, caller: str) -> dict[str, str]:
             one.tokens.revoke(made.token_id)
             one.learn_tokens()
             return bearer(text)
+        case "cookie":
+            return session(one)
+        case "cookie malformed":
+            return {"Cookie": "livemart_session=nonsense"}
+        case "cookie forged":
+            return session(one, key="of another store")
+        case "cookie over":
+            return session(one, back=timedelta(hours=12))
+        case "cookie expired" | "cookie revoked":
+            lasts = timedelta(seconds=-1) if caller == "cookie expired" else None
+            _, made = one.tokens.create("gone", restaurants=["r1"], lasts=lasts)
+            if lasts is None:
+                one.tokens.revoke(made.token_id)
+            one.learn_tokens()
+            return session(one, token_id=made.token_id)
         case "admin":
             return one.bearer()
         case "several":
@@ -94,9 +141,26 @@ def headers_of(one: Site, caller: str) -> dict[str, str]:
     return one.bearer("r1")
 
 
+def session(
+    one: Site, *, token_id: str = "", key: str = "", back: timedelta = timedelta()
+) -> dict[str, str]:
+    """Return a session's cookie as the server signs it, of r1 unless of another token."""
+    if not token_id:
+        known = [token.token_id for token in one.tokens.tokens() if token.name == "owner"]
+        token_id = known[0] if known else one.tokens.create("owner", restaurants=["r1"])[1].token_id
+        one.learn_tokens()
+
+    class Signer(TimestampSigner):
+        def get_timestamp(self) -> int:
+            return super().get_timestamp() - int(back.total_seconds())
+
+    signer = Signer(key or one.serving.book.session_key, salt="livemart.session")
+    return {"Cookie": f"livemart_session={signer.sign(token_id).decode()}"}
+
+
 @pytest.fixture(scope="module")
 def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with site(tmp_path_factory.mktemp("tenants"), now=lambda: datetime.now(UTC)) as found:
+    with site(tmp_path_factory.mktemp("tenants"), page=True) as found:
         fill(found.url)
         found.until(lambda: found.shows(1))
         yield found
@@ -106,6 +170,8 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def address(one: Site) -> Iterator[tuple[str, int]]:
     """A real server over the same store: a stream has no end that a test client could wait for."""
     one.make_token()
+    # It has to know the token when it begins: of a cookie's it is not told at once.
+    session(one)
     folder = Path(one.url.removeprefix("sqlite:///")).parents[2]
     with server(folder) as found:
         yield found
@@ -116,7 +182,7 @@ class Answer:
     """Status, headers that could tell something, and the body."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: dict[str, str]
     body: bytes
 
     @property
@@ -125,6 +191,20 @@ class Answer:
             # In its columns one value begins where another ends.
             return repr(pa.ipc.open_stream(self.body).read_all().to_pylist())
         return self.body.decode()
+
+    def told(self, restaurant: str) -> tuple[int, list[tuple[str, str]], bytes]:
+        """Return all that is told, but for the restaurant that was asked for."""
+        if not restaurant:
+            return self.status, sorted(self.headers.items()), self.body
+        headers = [(name, value.replace(restaurant, "rX")) for name, value in self.headers.items()]
+        return self.status, sorted(headers), self.body.replace(restaurant.encode(), b"rX")
+
+
+@pytest.fixture(scope="module")
+def refused(one: Site) -> dict[str, dict[str, str]]:
+    """Return the headers of all whom nobody lets in, from the first token on."""
+    one.make_token()
+    return {caller: headers_of(one, caller) for caller in REFUSED}
 
 
 def ask(
@@ -137,7 +217,10 @@ def ask(
     """Return the answer; of a stream that is open, its first events."""
     sent = {**headers, "Accept": case.form}
     if case.form != EVENTS:
-        answer = one.client.get(case.of(restaurant), headers=sent)
+        one.client.cookies.clear()
+        answer = one.client.request(
+            case.method, case.of(restaurant), headers=sent, follow_redirects=False
+        )
         return Answer(answer.status_code, dict(answer.headers), answer.content)
 
     async def listen() -> Answer:
@@ -155,32 +238,85 @@ def ask(
     return asyncio.run(listen())
 
 
+def routes_of(router: Any) -> set[tuple[str, str]]:
+    """Return method and path of every route, those of included routers too."""
+    found = set()
+    for route in router.routes:
+        if (inner := getattr(route, "original_router", None)) is not None:
+            found |= routes_of(inner)
+        else:
+            found |= {(method, route.path) for method in route.methods - {"HEAD"}}
+    return found
+
+
 def test_every_path_of_the_application_is_in_this_matrix(one: Site) -> None:
-    expected = {case.route for case in [*OF_RESTAURANT, *OF_MODEL, *OF_NO_TENANT, *LISTS]} | OTHERS
+    expected = {(case.method, case.route) for case in [*GUARDED, *OPEN, *OTHERS]}
 
-    assert set(one.client.app.openapi()["paths"]) == expected  # type: ignore[attr-defined]
+    assert routes_of(one.client.app) == expected
 
 
-@pytest.mark.parametrize("caller", REFUSED)
+@pytest.mark.parametrize("case", GUARDED, ids=lambda case: f"{case.path} {case.form}")
 def test_whoever_is_not_known_gets_the_same_401_everywhere(
+    one: Site, address: tuple[str, int], case: Case, refused: Mapping[str, dict[str, str]]
+) -> None:
+    for kinds in (("none",), (*WRONG, *WRONG_COOKIES)):
+        told = {}
+        for caller in kinds:
+            for restaurant in ("r1", "r4") if "{r}" in case.path else ("",):
+                answer = ask(one, address, case, restaurant, refused[caller])
+
+                assert answer.status == 401, caller
+                assert answer.headers["www-authenticate"].startswith("Bearer ")
+                assert not answer.headers.keys() & {"etag", "set-cookie", "location"}
+                told[caller, restaurant] = answer.told(restaurant)
+        first = next(iter(told.values()))
+        assert {key: each for key, each in told.items() if each != first} == {}
+
+
+@pytest.mark.parametrize("case", OPEN, ids=lambda case: case.path)
+def test_what_is_open_to_all_is_the_same_for_all(
+    one: Site, address: tuple[str, int], case: Case, refused: Mapping[str, dict[str, str]]
+) -> None:
+    callers = {**refused, **{each: headers_of(one, each) for each in ("own", "admin", "cookie")}}
+    told = {caller: ask(one, address, case, "", headers) for caller, headers in callers.items()}
+
+    first = told["none"]
+    for caller, answer in told.items():
+        if case.path == "/readyz":
+            # It says how old the snapshot is, to the millisecond.
+            for each in (first, answer):
+                each.headers.pop("content-length", None)
+        assert (answer.status, answer.headers) == (first.status, first.headers), caller
+        assert answer.body == first.body or case.path == "/readyz", caller
+        assert FOREIGN.search(answer.text) is None
+
+
+@pytest.mark.parametrize("case", PAGES, ids=lambda case: f"{case.path} {case.form}")
+@pytest.mark.parametrize("caller", ["own", "several", "cookie"])
+def test_a_page_shows_the_own_restaurant_and_no_other(
+    one: Site, address: tuple[str, int], case: Case, caller: str
+) -> None:
+    answer = ask(one, address, case, "r1", headers_of(one, caller))
+
+    assert answer.status == 200
+    assert "Taverna Azul" in answer.text
+    assert FOREIGN.search(answer.text) is None
+
+
+@pytest.mark.parametrize("caller", ["own", "several", "cookie"])
+def test_the_list_of_models_has_none_without_tenants(
     one: Site, address: tuple[str, int], caller: str
 ) -> None:
-    headers = headers_of(one, caller)
-    seen = set()
-    for case in [*OF_RESTAURANT, *OF_MODEL, *OF_NO_TENANT, *LISTS]:
-        for restaurant in ("r1", "r4"):
-            answer = ask(one, address, case, restaurant, headers)
-            path = case.of(restaurant).partition("?")[0]
+    models = ask(one, address, PAGES_OF_ALL[1], "", headers_of(one, caller))
+    everything = ask(one, address, PAGES_OF_ALL[1], "", headers_of(one, "admin"))
 
-            assert answer.status == 401, case
-            assert answer.headers["www-authenticate"].startswith("Bearer ")
-            assert "etag" not in answer.headers
-            seen.add(answer.body.replace(path.encode(), b"PATH"))
-    assert len(seen) == 1
+    assert (models.status, everything.status) == (200, 200)
+    assert "market_totals" in everything.text
+    assert "market_totals" not in models.text
 
 
 @pytest.mark.parametrize("case", OF_RESTAURANT, ids=lambda case: case.path)
-@pytest.mark.parametrize("caller", ["own", "several", "admin"])
+@pytest.mark.parametrize("caller", ["own", "several", "admin", "cookie"])
 def test_the_own_restaurant_is_seen_and_no_other_in_it(
     one: Site, address: tuple[str, int], case: Case, caller: str
 ) -> None:
@@ -191,8 +327,10 @@ def test_the_own_restaurant_is_seen_and_no_other_in_it(
     assert FOREIGN.search(answer.text) is None
 
 
-@pytest.mark.parametrize("case", OF_RESTAURANT, ids=lambda case: case.path)
-@pytest.mark.parametrize("caller", ["own", "several"])
+@pytest.mark.parametrize(
+    "case", [*OF_RESTAURANT, *PAGES, *WAYS], ids=lambda case: f"{case.path} {case.form}"
+)
+@pytest.mark.parametrize("caller", ["own", "several", "cookie"])
 def test_a_foreign_restaurant_is_answered_as_one_that_is_not_there(
     one: Site, address: tuple[str, int], case: Case, caller: str
 ) -> None:
@@ -201,9 +339,9 @@ def test_a_foreign_restaurant_is_answered_as_one_that_is_not_there(
     foreign = ask(one, address, case, "r2", headers)
     unknown = ask(one, address, case, "r5", headers)
 
-    assert foreign.status == unknown.status == 404
-    assert foreign.body.replace(b"r2", b"rX") == unknown.body.replace(b"r5", b"rX")
-    assert foreign.headers == unknown.headers
+    # The way to a page says nothing of it yet.
+    assert foreign.status == (303 if case in WAYS else 404)
+    assert foreign.told("r2") == unknown.told("r5")
 
 
 def test_an_own_restaurant_that_is_not_there_is_answered_like_a_foreign_one(one: Site) -> None:
@@ -260,13 +398,24 @@ def test_a_model_without_tenants_is_not_there_but_for_admins(
     assert ask(one, address, case, "", one.bearer()).status == 200
 
 
-@pytest.mark.parametrize("key", ["restaurant_id:r2", "restaurant_id:r5"])
-def test_a_filter_on_a_foreign_restaurant_finds_nothing(one: Site, key: str) -> None:
-    path = f"/v1/models/restaurant_top_dishes?key={key}"
+@pytest.mark.parametrize("form", [JSON, CSV, ARROW])
+@pytest.mark.parametrize("model", KEYS)
+@pytest.mark.parametrize("caller", ["own", "several", "cookie"])
+def test_a_filter_on_a_foreign_restaurant_finds_nothing(
+    one: Site, address: tuple[str, int], model: str, form: str, caller: str
+) -> None:
+    case = Case("/v1/models/{name}", f"/v1/models/{model}?key=restaurant_id:{{r}}", form)
+    headers = headers_of(one, caller)
 
-    answer = one.client.get(path, headers=headers_of(one, "own"))
+    own, foreign, unknown = (ask(one, address, case, name, headers) for name in ("r1", "r2", "r5"))
 
-    assert answer.json()["rows"] == []
+    assert own.status == foreign.status == 200
+    assert "r1" in own.text and FOREIGN.search(foreign.text) is None
+    for answer in (foreign, unknown):
+        # It is of the question, and the question names the restaurant.
+        assert answer.headers.pop("etag")
+    assert foreign.told("r2") == unknown.told("r5")
+    assert len(foreign.body) < len(own.body)
 
 
 def test_lists_name_only_what_is_theirs(one: Site) -> None:
@@ -311,6 +460,7 @@ def test_measurements_are_for_admins_and_for_this_machine(one: Site, tmp_path: P
         "own": 404,
         "several": 404,
         "admin": 200,
+        "cookie": 404,
         **dict.fromkeys(REFUSED, 200),
     }
     with site(tmp_path, peer="192.0.2.1", host="0.0.0.0") as far:
@@ -319,6 +469,7 @@ def test_measurements_are_for_admins_and_for_this_machine(one: Site, tmp_path: P
             "own": 404,
             "several": 404,
             "admin": 200,
+            "cookie": 404,
             **dict.fromkeys(REFUSED, 401),
         }
 

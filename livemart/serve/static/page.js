@@ -3,7 +3,7 @@
 
 import { draw, fitChart } from "./page/chart.js";
 import { byId, say, write } from "./page/dom.js";
-import { link, listen, load, refresh, show, stopListening, tick } from "./page/link.js";
+import { link, listen, load, refresh, retryLater, show, stopListening, stopPulling, tick } from "./page/link.js";
 import { addressOf, shown } from "./page/shown.js";
 import { readPoints } from "./page/trend.js";
 import { windowWords } from "./page/words.js";
@@ -27,6 +27,7 @@ byId("pause").addEventListener("click", () => {
   write(byId("pause"), link.isPaused ? "Resume" : "Pause");
   if (link.isPaused) {
     stopListening();
+    stopPulling();
     show("paused");
   } else {
     show("connecting");
@@ -47,6 +48,8 @@ addEventListener("offline", () => {
   if (link.isPaused || link.isSignedOut) return;
   stopListening();
   show("offline");
+  // Browsers err: behind some routers and docks they say so while the server answers.
+  if (!document.hidden) retryLater();
 });
 addEventListener("online", () => {
   if (!link.isPaused && !link.isSignedOut) refresh();
@@ -55,9 +58,13 @@ document.addEventListener("visibilitychange", () => {
   if (document.hidden) stopListening();
   else if (!link.isPaused && !link.isSignedOut) refresh();
 });
+addEventListener("pagehide", (event) => {
+  // Should it come back out of the back-forward cache, no figure is seen before it is loaded again.
+  document.documentElement.hidden = event.persisted;
+});
 addEventListener("pageshow", (event) => {
-  // Out of the back-forward cache: the figures are of then.
-  if (event.persisted && !link.isPaused) refresh();
+  // The figures are of then, and whoever goes back may have signed out since: the server decides.
+  if (event.persisted) location.reload();
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 fitChart();

@@ -59,6 +59,18 @@ def test_data_older_than_two_intervals_are_stale(server_time: str, expected: boo
             {"order_count": 3, "panes": ["2026-03-02T11:30:00Z", "2026-03-02T11:00:00Z"]},
             "3 late orders changed 11:00 to 11:35.",
         ),
+        (
+            {"order_count": 1, "panes": ["2026-03-01T20:00:00Z"]},
+            "1 late order changed Sun 20:00 to 20:05.",
+        ),
+        (
+            {"order_count": 2, "panes": ["2026-03-02T11:00:00Z", "2026-03-01T20:00:00Z"]},
+            "2 late orders changed Sun 20:00 to Mon 11:05.",
+        ),
+        (
+            {"order_count": 1, "panes": ["2026-02-23T20:00:00Z"]},
+            "1 late order changed Mon 23 Feb 20:00 to 20:05.",
+        ),
     ],
 )
 def test_late_orders_are_told_with_what_they_changed(

@@ -5,6 +5,7 @@ const PATIENCE_MS = 15_000;
 export async function get(path, signal) {
   const patience = new AbortController();
   const timer = setTimeout(() => patience.abort(), PATIENCE_MS);
+  if (signal.aborted) patience.abort();
   signal.addEventListener("abort", () => patience.abort(), { once: true });
   const headers = { Accept: "application/json" };
   const answer = await fetch(path, { headers, signal: patience.signal }).finally(() => clearTimeout(timer));

@@ -4,7 +4,7 @@
 import { byId, make, toggle, write } from "./dom.js";
 import { shown } from "./shown.js";
 import {
-  DASH, SPACE, averageOf, change, clock, count, moment, money, moveTo, percentOf, place, span, windowWords,
+  DASH, SPACE, averageOf, change, clock, count, moment, money, moveTo, percentOf, place, span, spanWithin, windowWords,
 } from "./words.js";
 
 const ARROWS = { up: "\u25b2", down: "\u25bc", same: "=", none: DASH };
@@ -14,6 +14,7 @@ export function paint(state) {
   moveTo(restaurant);
   shown.window = `${hours}h`;
   shown.snapshot = state.snapshot_id;
+  shown.epoch = state.epoch ?? null;
   shown.publishedAt = Date.parse(state.published_at);
   shown.clock = { server: Date.parse(state.server_time), tab: performance.now() };
 
@@ -33,7 +34,7 @@ export function paint(state) {
   toggle(byId("note"), metrics.order_count.value === 0 ? `No orders in the last ${windowWords(hours)}.` : null);
   for (const tile of document.querySelectorAll(".tile")) paintTile(tile, metrics, hours);
   paintDishes(state.top_dishes, metrics.sales_amount.value);
-  toggle(byId("late"), lateSentence(state.late_corrections, hours));
+  toggle(byId("late"), lateSentence(state.late_corrections, Date.parse(end)));
   write(byId("zone"), place.zone);
 }
 
@@ -70,12 +71,10 @@ function paintDishes(dishes, allSales) {
   byId("no-dishes").hidden = dishes.length > 0;
 }
 
-function lateSentence(late, hours) {
+export function lateSentence(late, windowEnd) {
   if (!late?.panes.length) return null;
   const panes = late.panes.map((pane) => Date.parse(pane)).sort((one, other) => one - other);
-  const first = panes[0];
-  const end = panes.at(-1) + 300_000;
-  const isLong = end - first > 86_400_000 || hours > 24;
   const noun = late.order_count === 1 ? "order" : "orders";
-  return `${count(late.order_count)} late ${noun} changed ${isLong ? span(first, end) : `${clock(first)} to ${clock(end)}`}.`;
+  const when = spanWithin(panes[0], panes.at(-1) + 300_000, windowEnd);
+  return `${count(late.order_count)} late ${noun} changed ${when}.`;
 }

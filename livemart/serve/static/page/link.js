@@ -4,7 +4,7 @@ import { removeChart } from "./chart.js";
 import { byId, say, write } from "./dom.js";
 import { get } from "./fetch.js";
 import { paint } from "./figures.js";
-import { addressOf, page, serverNow, shown } from "./shown.js";
+import { addressOf, isShown, page, serverNow, shown } from "./shown.js";
 import { paintTrend } from "./trend.js";
 import { ageWords, clock, count, money } from "./words.js";
 
@@ -96,8 +96,13 @@ export function stopListening() {
   clearTimeout(link.timer);
 }
 
+// What is under way would still change the figures of a page that stands still.
+export function stopPulling() {
+  if (page.hasAttribute("aria-busy")) link.request.abort();
+}
+
 function receive(state) {
-  if (`${state.window.hours}h` !== shown.window || state.snapshot_id === shown.snapshot) return;
+  if (`${state.window.hours}h` !== shown.window || isShown(state)) return;
   paint(state);
   tick();
   const { order_count: orders, sales_amount: sales } = state.metrics;
@@ -107,7 +112,7 @@ function receive(state) {
   setTimeout(() => loadTrend(state).catch(retryUnlessAborted), Math.random() * SPREAD_MS);
 }
 
-function retryLater(seconds = 0) {
+export function retryLater(seconds = 0) {
   clearTimeout(link.timer);
   const wait = Math.min(1000 * 2 ** link.attempts, LONGEST_WAIT_MS);
   link.attempts += 1;
@@ -143,12 +148,12 @@ export async function load(windowName) {
 
 // Pulls what the event of a snapshot leaves out.
 async function loadTrend(state) {
-  const isStill = () => shown.snapshot === state.snapshot_id && shown.window === `${state.window.hours}h`;
+  const isStill = () => isShown(state) && shown.window === `${state.window.hours}h`;
   if (!isStill() || link.isSignedOut) return;
   const path = `${addressOf("/v1/restaurants")}/trend?window=${shown.window}`;
   const trend = await get(path, link.request.signal);
   if (!isStill()) return;
-  if (trend.snapshot_id === shown.snapshot) paintTrend(trend, state.late_corrections);
+  if (isShown(trend)) paintTrend(trend, state.late_corrections);
   // Another server, a snapshot ahead or behind: one pull brings both as of one.
   else retryLater();
 }

@@ -9,6 +9,7 @@ export const shown = {
   restaurant: page.dataset.restaurant,
   window: page.dataset.window,
   snapshot: Number(page.dataset.snapshot),
+  epoch: page.dataset.epoch || null,
   interval: Number(page.dataset.interval),
   step: Number(page.dataset.step),
   publishedAt: Date.parse(page.dataset.publishedAt),
@@ -18,6 +19,12 @@ export const shown = {
 
 // The time at the server, whatever the clock of this device says.
 export const serverNow = () => shown.clock.server + (performance.now() - shown.clock.tab);
+
+// True if a body is of the snapshot that is shown: in a store that was filled anew ids begin again.
+export function isShown({ snapshot_id: id, epoch = null }) {
+  const isOfEpoch = epoch === null || shown.epoch === null || epoch === shown.epoch;
+  return id === shown.snapshot && isOfEpoch;
+}
 
 // Paths end with an id that may hold anything.
 export const addressOf = (base) => `${base}/${encodeURIComponent(shown.restaurant)}`;

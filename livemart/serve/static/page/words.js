@@ -6,14 +6,19 @@ export const DASH = "\u2013";
 export const SPACE = "\u00a0";
 const SCALE = 12;
 
-function makePlace(zone, currency, digits) {
-  const time = (parts) => {
-    try {
-      return new Intl.DateTimeFormat("en-GB", { ...parts, hourCycle: "h23", timeZone: zone });
-    } catch {
-      return new Intl.DateTimeFormat("en-GB", { ...parts, hourCycle: "h23", timeZone: "UTC" });
-    }
-  };
+// A zone that nobody knows is UTC, as on the server: which does not take `+02:00` for a name.
+function knownZone(name) {
+  try {
+    if (/^[A-Za-z]/.test(name ?? "")) return new Intl.DateTimeFormat("en-GB", { timeZone: name }) && name;
+  } catch {
+    // Below.
+  }
+  return "UTC";
+}
+
+function makePlace(name, currency, digits) {
+  const zone = knownZone(name);
+  const time = (parts) => new Intl.DateTimeFormat("en-GB", { ...parts, hourCycle: "h23", timeZone: zone });
   const fraction = { minimumFractionDigits: digits, maximumFractionDigits: digits };
   return {
     zone,
@@ -33,7 +38,7 @@ export let place = makePlace(page.dataset.zone, page.dataset.currency, Number(pa
 export function moveTo({ time_zone: zone, currency_code: currency }) {
   const code = /^[A-Z]{3}$/.test(currency ?? "") ? currency : "";
   const digits = code === page.dataset.currency ? Number(page.dataset.digits) : undefined;
-  place = makePlace(zone ?? "UTC", code, digits);
+  place = makePlace(zone, code, digits);
 }
 
 const wholes = new Intl.NumberFormat("en-GB");
@@ -46,10 +51,19 @@ export const clock = (instant) => place.clock.format(instant);
 export const moment = (instant, hasDate = false) =>
   [place.day.format(instant), ...(hasDate ? [place.date.format(instant)] : []), clock(instant)].join(" ");
 
-export function span(start, end) {
-  const hasDate = end - start > 6 * 86_400_000;
-  const sameDay = place.isoDay.format(start) === place.isoDay.format(end);
-  return `${moment(start, hasDate)} to ${sameDay ? clock(end) : moment(end, hasDate)}`;
+const SIX_DAYS_MS = 6 * 86_400_000;
+
+export const isSameDay = (one, other) => place.isoDay.format(one) === place.isoDay.format(other);
+
+export function span(start, end, isLongAgo = false) {
+  const hasDate = isLongAgo || end - start > SIX_DAYS_MS;
+  return `${moment(start, hasDate)} to ${isSameDay(start, end) ? clock(end) : moment(end, hasDate)}`;
+}
+
+// A day is named unless all of it is of the day in which the window ends.
+export function spanWithin(start, end, windowEnd) {
+  if (isSameDay(start, windowEnd - 1)) return `${clock(start)} to ${clock(end)}`;
+  return span(start, end, windowEnd - start > SIX_DAYS_MS);
 }
 
 export function windowWords(hours) {

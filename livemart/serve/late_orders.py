@@ -1,0 +1,202 @@
+"""Which orders of the last hour changed a pane that had ended, found among the arrivals.
+
+An arrival is not yet a change: a version may come twice, or after a newer one, and most say only
+that an order was delivered. So each is held against what was known of its order before it landed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from livemart.publish.reader import SnapshotView
+
+ARRIVALS = "order_arrivals"
+# A late order is news for so long; what came earlier is part of the figures.
+LATE_FOR = timedelta(hours=1)
+# Most orders are placed and delivered within it: what came before is looked for order by order.
+_AT_HAND = timedelta(hours=2)
+# No window reaches back further.
+_LONGEST = timedelta(hours=168)
+# A version may say another time than the one before it, and clocks of tills differ.
+_SHIFT = timedelta(hours=3)
+_PANE = timedelta(minutes=5)
+# Arrivals that are read at once, by restaurant.
+_MOST = 5_000
+# More orders are found together, by their time, sooner than one by one.
+_FEW = 20
+_COLUMNS = (
+    "restaurant_id",
+    "order_id",
+    "order_status",
+    "batch_id",
+    "is_deletion",
+    "updated_at",
+    "landed_at",
+    "pane_started_at",
+)
+
+Row = Mapping[str, Any]
+Counted = datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class LateChange:
+    """An order, and the start of a pane whose figures it changed after the pane had ended."""
+
+    order_id: str
+    pane: datetime
+
+
+def read_late_changes(
+    view: SnapshotView, tenants: frozenset[str], end: datetime
+) -> dict[str, list[LateChange]]:
+    """Return what late orders of the last hour changed, by restaurant.
+
+    Args:
+        view: one snapshot; it serves the arrivals.
+        tenants: whose orders.
+        end: where the windows end.
+    """
+    found = _at_hand(view, tenants, end)
+    return {name: _of_restaurant(view, name, rows, end) for name, rows in found.items()}
+
+
+def _at_hand(view: SnapshotView, tenants: frozenset[str], end: datetime) -> dict[str, list[Row]]:
+    """Return the arrivals that came last, newest first, by restaurant."""
+    most = _MOST * len(tenants)
+    rows = view.rows(
+        ARRIVALS,
+        tenants=tenants,
+        since=("landed_at", end - _AT_HAND),
+        order_by=("landed_at",),
+        descending=True,
+        limit=most,
+        columns=_COLUMNS,
+    )
+    if len(tenants) > 1 and len(rows) == most:
+        # What one restaurant has too many of would be missing from another.
+        return {
+            name: found
+            for each in tenants
+            for name, found in _at_hand(view, frozenset({each}), end).items()
+        }
+    return _grouped(rows, "restaurant_id")
+
+
+def _of_restaurant(
+    view: SnapshotView, restaurant_id: str, rows: Sequence[Row], end: datetime
+) -> list[LateChange]:
+    since = end - LATE_FOR
+    by_order = _grouped(rows, "order_id")
+    # Of a first load nobody saw an earlier figure.
+    news = {
+        name: versions
+        for name, versions in by_order.items()
+        if any(each["landed_at"] >= since and each["batch_id"] != 0 for each in versions)
+    }
+    unknown = {
+        name: min(times)
+        for name, versions in news.items()
+        if all(each["landed_at"] >= since for each in versions)
+        and (times := [at for each in versions if (at := each["pane_started_at"]) is not None])
+    }
+    # What landed later than that is at hand, unless there was too much of it.
+    known_since = rows[-1]["landed_at"] if len(rows) >= _MOST else end - _AT_HAND
+    older = {
+        name: at
+        for name, at in unknown.items()
+        # Whose first version that is known is not the first one was placed before.
+        if at - _PANE < known_since or not any(_is_placed(each) for each in news[name])
+    }
+    for name, versions in _older(view, restaurant_id, older, end).items():
+        news[name] = versions
+    return [
+        LateChange(name, pane)
+        for name, versions in news.items()
+        for pane in sorted(_changed_panes(versions, since))
+    ]
+
+
+def _older(
+    view: SnapshotView, restaurant_id: str, orders: Mapping[str, datetime], end: datetime
+) -> dict[str, list[Row]]:
+    """Return all versions of orders, given the start of the first pane that each is known in."""
+    wanted = {name: at for name, at in orders.items() if at >= end - _LONGEST - _SHIFT}
+    tenants = frozenset({restaurant_id})
+    if len(wanted) > _FEW:
+        since = ("landed_at", min(wanted.values()) - _SHIFT)
+        rows = view.rows(ARRIVALS, tenants=tenants, since=since, columns=_COLUMNS)
+        found = _grouped(rows, "order_id")
+        return {name: found[name] for name in wanted}
+    return {
+        name: list(
+            view.rows(
+                ARRIVALS,
+                tenants=tenants,
+                equals={"order_id": name},
+                since=("landed_at", at - _SHIFT),
+                columns=_COLUMNS,
+            )
+        )
+        for name, at in wanted.items()
+    }
+
+
+def _changed_panes(versions: Iterable[Row], since: datetime) -> set[datetime]:
+    """Return the panes that had ended when a version that landed since then changed them."""
+    changed: set[datetime] = set()
+    current: Row | None = None
+    for version in sorted(versions, key=lambda row: (row["landed_at"], _age(row))):
+        if current is not None and _age(version) < _age(current):
+            # It came after a newer one, and was never counted.
+            continue
+        is_news = version["landed_at"] >= since and version["batch_id"] != 0
+        if is_news:
+            changed |= {
+                pane
+                for pane in _difference(current, version)
+                if pane + _PANE <= version["landed_at"]
+            }
+        current = version
+    return changed
+
+
+def _difference(before: Row | None, after: Row) -> set[datetime]:
+    """Return the panes whose figures differ between two versions of an order, one after another."""
+    old, new = None if before is None else _counted(before), _counted(after)
+    if old != new:
+        return {pane for pane in (old, new) if pane is not None}
+    if before is None or new is None:
+        return set()
+    # A newer version that goes on saying the same status was not sent to tell of the status.
+    is_corrected = _age(before) < _age(after) and before["order_status"] == after["order_status"]
+    return {new} if is_corrected else set()
+
+
+def _is_placed(version: Row) -> bool:
+    return bool(version["order_status"] == "placed")
+
+
+def _counted(version: Row) -> Counted:
+    """Return the pane that an order is counted in; None if it is not."""
+    is_out = version["is_deletion"] or version["order_status"] == "cancelled"
+    pane: Counted = version["pane_started_at"]
+    return None if is_out else pane
+
+
+def _age(version: Row) -> tuple[bool, Any]:
+    """Order versions as the tables of orders do; one without a time is before all others."""
+    updated_at = version["updated_at"]
+    return (updated_at is not None, updated_at or 0)
+
+
+def _grouped(rows: Iterable[Row], name: str) -> dict[str, list[Row]]:
+    found: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row[name] is not None:
+            found[str(row[name])].append(row)
+    return found
