@@ -53,7 +53,7 @@ def create_app(
         now: the wall clock, UTC.
     """
     book, measurements = TokenBook(tokens), Measurements()
-    hub = Hub(reader, book, now=now)
+    hub = Hub(reader, book)
     answers = Answers(reader, hub)
 
     @asynccontextmanager

@@ -7,10 +7,11 @@ reads its next event from what all share, and what it missed meanwhile is in the
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import structlog
 
@@ -20,11 +21,11 @@ from livemart.publish.served import Published
 from livemart.serve.token_book import TokenBook
 
 POLL = timedelta(milliseconds=150)
-_TOKENS_EVERY = timedelta(seconds=1)
+_TOKENS_EVERY_S = 1.0
 # However many unknown tokens come.
-_TOKENS_AT_MOST = timedelta(milliseconds=200)
+_TOKENS_AT_MOST_S = 0.2
 # Streams wake at least so often, to find out that their session is over.
-_WAKE_EVERY = timedelta(seconds=30)
+_WAKE_EVERY_S = 30.0
 
 State = tuple[str, int]
 Topic = tuple[str, int]
@@ -37,7 +38,8 @@ class Hub:
     Args:
         reader: the store.
         book: is refreshed along the way.
-        now: the wall clock, UTC.
+        clock: seconds that only ever rise: a wall clock that is set back would put off the next
+            reading of the tokens for as long.
         poll: time between two looks at the store.
     """
 
@@ -46,7 +48,7 @@ class Hub:
         reader: StoreReader,
         book: TokenBook,
         *,
-        now: Callable[[], datetime],
+        clock: Callable[[], float] = time.monotonic,
         poll: timedelta = POLL,
     ) -> None:
         self.published: Published | None = None
@@ -55,15 +57,15 @@ class Hub:
         self.prepare: Prepare | None = None
         self._reader = reader
         self._book = book
-        self._now = now
+        self._clock = clock
         self._poll_s = poll.total_seconds()
         self._taking: State | None = None
         self._met: Published | None = None
         self._tick = asyncio.Event()
         self._topics: Counter[Topic] = Counter()
         self._clients = 0
-        self._tokens_at: datetime | None = None
-        self._woken_at: datetime | None = None
+        self._tokens_at: float | None = None
+        self._woken_at: float | None = None
         self._learning: asyncio.Task[None] | None = None
         self._hearing: asyncio.Task[None] | None = None
 
@@ -95,9 +97,9 @@ class Hub:
 
     async def look(self) -> None:
         """Look at the store once."""
-        now, known, met = self._now(), self.published, self._met
+        now, known, met = self._clock(), self.published, self._met
         try:
-            if self._tokens_at is None or now - self._tokens_at >= _TOKENS_EVERY:
+            if self._tokens_at is None or now - self._tokens_at >= _TOKENS_EVERY_S:
                 await self._learn()
             newest = await asyncio.to_thread(self._reader.newest)
             self._recovered()
@@ -108,7 +110,7 @@ class Hub:
                 await self._take(newest)
         except PublishError as error:
             self._failed(error)
-        if self._woken_at is None or now - self._woken_at >= _WAKE_EVERY:
+        if self._woken_at is None or now - self._woken_at >= _WAKE_EVERY_S:
             self._woken_at = now
             self._wake()
 
@@ -120,16 +122,13 @@ class Hub:
 
     async def _learn_soon(self) -> None:
         if self._tokens_at is not None:
-            rest = _TOKENS_AT_MOST - (self._now() - self._tokens_at)
-            # A clock that was set back must not be waited for.
-            await asyncio.sleep(
-                min(max(0.0, rest.total_seconds()), _TOKENS_AT_MOST.total_seconds())
-            )
+            rest = _TOKENS_AT_MOST_S - (self._clock() - self._tokens_at)
+            await asyncio.sleep(max(0.0, rest))
         await self._learn()
 
     async def _learn(self) -> None:
-        version, self._tokens_at = self._book.version, self._now()
-        await asyncio.to_thread(self._book.refresh, self._tokens_at)
+        version, self._tokens_at = self._book.version, self._clock()
+        await asyncio.to_thread(self._book.refresh)
         if self._book.version != version:
             self._wake()
 

@@ -309,3 +309,17 @@ def test_a_problem_of_every_code_has_a_title_and_a_status() -> None:
     problem = ProblemError("TOO_MANY_STREAMS", "later")
 
     assert (problem.status, problem.headers) == (503, {"Retry-After": "5"})
+
+
+def test_a_token_revoked_while_the_clock_was_set_back_is_refused(tmp_path: Path) -> None:
+    clock = Clock()
+    with site(tmp_path, now=clock) as one:
+        fill(one)
+        text, made = one.tokens.create("till", restaurants=["r1"])
+        one.learn_tokens()
+        assert one.client.get(TILES, headers=bearer(text)).status_code == 200
+
+        clock.now -= timedelta(hours=1)
+        one.tokens.revoke(made.token_id)
+
+        one.until(lambda: one.client.get(TILES, headers=bearer(text)).status_code == 401, 10)

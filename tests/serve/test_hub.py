@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import closing
-from datetime import UTC, datetime
 
 import pytest
 from structlog.testing import capture_logs
@@ -145,4 +144,4 @@ def _require(reader: StoreReader) -> Published:
 
 
 def _hub(reader: StoreReader, tokens: TokenStore) -> Hub:
-    return Hub(reader, TokenBook(tokens), now=lambda: datetime.now(UTC))
+    return Hub(reader, TokenBook(tokens))
