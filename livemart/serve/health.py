@@ -33,6 +33,8 @@ async def readyz(request: Request) -> JSONResponse:
     published = serving.hub.published
     if serving.hub.failure is not None:
         raise ProblemError("STORE_UNREACHABLE", "the serving store does not answer")
+    if not serving.book.is_trusted:
+        raise ProblemError("STORE_UNREACHABLE", "tokens cannot be read: nobody is let in")
     if published is None:
         raise ProblemError("NOTHING_PUBLISHED", "the first snapshot is not published yet")
     staleness = serving.now() - published.published_at

@@ -18,6 +18,7 @@ import structlog
 from livemart.errors import PublishError
 from livemart.publish.reader import StoreReader
 from livemart.publish.served import Published
+from livemart.serve.faults import Faults
 from livemart.serve.token_book import TokenBook
 
 POLL = timedelta(milliseconds=150)
@@ -52,13 +53,13 @@ class Hub:
         poll: timedelta = POLL,
     ) -> None:
         self.published: Published | None = None
-        self.failure: PublishError | None = None
         self.is_closing = False
         self.prepare: Prepare | None = None
         self._reader = reader
         self._book = book
         self._clock = clock
         self._poll_s = poll.total_seconds()
+        self._faults = Faults()
         self._taking: State | None = None
         self._met: Published | None = None
         self._tick = asyncio.Event()
@@ -68,6 +69,11 @@ class Hub:
         self._woken_at: float | None = None
         self._learning: asyncio.Task[None] | None = None
         self._hearing: asyncio.Task[None] | None = None
+
+    @property
+    def failure(self) -> PublishError | None:
+        """Why the store cannot be looked at; None if it can."""
+        return self._faults.newest
 
     @property
     def clients(self) -> int:
@@ -90,29 +96,38 @@ class Hub:
                     del self._topics[topic]
 
     async def run(self) -> None:
-        """Look at the store until cancelled; a store that is away is told once, and its return."""
+        """Look at the store until cancelled, whatever a look meets."""
         while not self.is_closing:
             await asyncio.sleep(self._poll_s)
             await self.look()
 
     async def look(self) -> None:
-        """Look at the store once."""
-        now, known, met = self._clock(), self.published, self._met
+        """Look at the store once; what goes wrong is told once, and its end."""
+        now = self._clock()
         try:
             if self._tokens_at is None or now - self._tokens_at >= _TOKENS_EVERY_S:
                 await self._learn()
-            newest = await asyncio.to_thread(self._reader.newest)
-            self._recovered()
-            # Whatever the store says holds, unless somebody saw more while it was asked.
-            if self._met is met and not (newest and met and is_same_or_later(newest, met)):
-                self._met = None
-            if newest is not None and self.published is known:
-                await self._take(newest)
-        except PublishError as error:
-            self._failed(error)
+                self._faults.mended("tokens")
+        except Exception as error:
+            # Without the hub nobody would ever see another snapshot, and nobody would know.
+            self._faults.met("tokens", error)
+        try:
+            await self._look_at_snapshots()
+            self._faults.mended("snapshots")
+        except Exception as error:
+            self._faults.met("snapshots", error)
         if self._woken_at is None or now - self._woken_at >= _WAKE_EVERY_S:
             self._woken_at = now
             self._wake()
+
+    async def _look_at_snapshots(self) -> None:
+        known, met = self.published, self._met
+        newest = await asyncio.to_thread(self._reader.newest)
+        # Whatever the store says holds, unless somebody saw more while it was asked.
+        if self._met is met and not (newest and met and is_same_or_later(newest, met)):
+            self._met = None
+        if newest is not None and self.published is known:
+            await self._take(newest)
 
     async def learn_tokens(self) -> None:
         """Read the tokens again, soon, and at once for all who ask: one may be a moment old."""
@@ -165,7 +180,7 @@ class Hub:
             if self.prepare is not None:
                 await self.prepare(frozenset(self._topics))
         except PublishError as error:
-            self._failed(error)
+            self._faults.met("snapshots", error)
         except Exception:
             # Whoever asks for what could not be computed is told; the others must not wait for it.
             structlog.get_logger().exception("prepare_failed", snapshot_id=published.snapshot_id)
@@ -198,16 +213,6 @@ class Hub:
     def _wake(self) -> None:
         tick, self._tick = self._tick, asyncio.Event()
         tick.set()
-
-    def _failed(self, error: PublishError) -> None:
-        if self.failure is None:
-            structlog.get_logger().warning("store_unreachable", error=str(error))
-        self.failure = error
-
-    def _recovered(self) -> None:
-        if self.failure is not None:
-            structlog.get_logger().info("store_back")
-        self.failure = None
 
 
 def state_of(published: Published) -> State:
