@@ -17,7 +17,13 @@ from livemart.publish.row_filter import change_predicates
 from livemart.publish.served import Change, ChangePage, Published, ServedModel
 from livemart.publish.snapshot_view import SnapshotView
 from livemart.publish.store import StoredModel, newest_published, stored_model
-from livemart.publish.store_engine import UNDEFINED_TABLE, open_engine, reached, shown_url
+from livemart.publish.store_engine import (
+    UNDEFINED_COLUMN,
+    UNDEFINED_TABLE,
+    open_engine,
+    reached,
+    shown_url,
+)
 from livemart.publish.store_schema import (
     CHANGES,
     MODELS,
@@ -111,9 +117,11 @@ class StoreReader:
                 with self._engine.begin() as connection:
                     yield connection
             except (sa.exc.OperationalError, sa.exc.ProgrammingError) as error:
-                if not self._is_unmade(error):
-                    raise
-                raise self._empty() from error
+                if self._is_unmade(error):
+                    raise self._empty() from error
+                if _is_of_another_form(error):
+                    raise self._other_version("another") from error
+                raise
 
     def _is_unmade(self, error: sa.exc.DBAPIError) -> bool:
         """Return whether an error says that nobody has made the store's tables yet."""
@@ -136,6 +144,13 @@ class StoreReader:
             hint="run build; what it publishes is shown at once",
         )
 
+    def _other_version(self, found: str) -> PublishError:
+        return PublishError(
+            "STORE_OF_ANOTHER_VERSION",
+            f"{shown_url(self._engine)}: found form {found}, this program reads {SCHEMA_VERSION}",
+            hint="run the same version of livemart here and where the store is filled",
+        )
+
     def _read_models(
         self, connection: Connection, published: Published
     ) -> Mapping[str, StoredModel]:
@@ -144,16 +159,17 @@ class StoreReader:
         if known is None or known[0] != published:
             version: int = connection.execute(sa.select(STORE.c.schema_version)).scalar_one()
             if version != SCHEMA_VERSION:
-                raise PublishError(
-                    "STORE_OF_ANOTHER_VERSION",
-                    f"{shown_url(self._engine)}: found form {version}, this program reads "
-                    f"{SCHEMA_VERSION}",
-                    hint="run the same version of livemart here and where the store is filled",
-                )
+                raise self._other_version(str(version))
             rows = connection.execute(sa.select(MODELS).order_by(MODELS.c.model))
             known = (published, {row.model: stored_model(row) for row in rows})
             self._models = known
         return known[1]
+
+
+def _is_of_another_form(error: sa.exc.DBAPIError) -> bool:
+    """Return whether a column is missing: its tables are not those that this program makes."""
+    state = getattr(error.orig, "sqlstate", None)
+    return "no such column" in str(error.orig) or state == UNDEFINED_COLUMN
 
 
 def _read_page(

@@ -26,6 +26,7 @@ _HINTS = {
     "sqlite": "look at the file and its folder; a broken file may be deleted (tokens are in it)",
 }
 UNDEFINED_TABLE = "42P01"
+UNDEFINED_COLUMN = "42703"
 _NOT_ALLOWED = "42501"
 _GRANT = "let the database user read this schema (to serve) or own it (to fill it), with `grant`"
 

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -28,7 +28,7 @@ _TOKENS_AT_MOST_S = 0.2
 # Streams wake at least so often, to find out that their session is over.
 _WAKE_EVERY_S = 30.0
 
-State = tuple[str, int]
+State = tuple[str, int, datetime]
 Topic = tuple[str, int]
 Prepare = Callable[[frozenset[Topic]], Awaitable[None]]
 
@@ -62,6 +62,7 @@ class Hub:
         self._faults = Faults()
         self._taking: State | None = None
         self._met: Published | None = None
+        self._seen: Published | None = None
         self._tick = asyncio.Event()
         self._topics: Counter[Topic] = Counter()
         self._clients = 0
@@ -121,13 +122,15 @@ class Hub:
             self._wake()
 
     async def _look_at_snapshots(self) -> None:
-        known, met = self.published, self._met
-        newest = await asyncio.to_thread(self._reader.newest)
+        known, met, checked_at = self.published, self._met, self.checked_at
+        self._seen = newest = await asyncio.to_thread(self._reader.newest)
         # Whatever the store says holds, unless somebody saw more while it was asked.
         if self._met is met and not (newest and met and is_same_or_later(newest, met)):
             self._met = None
         if newest is not None and self.published is known:
             await self._take(newest)
+        if self.checked_at != checked_at:
+            self._wake()
 
     async def learn_tokens(self) -> None:
         """Read the tokens again, soon, and at once for all who ask: one may be a moment old."""
@@ -146,6 +149,18 @@ class Hub:
         await asyncio.to_thread(self._book.refresh)
         if self._book.version != version:
             self._wake()
+
+    @property
+    def checked_at(self) -> datetime | None:
+        """When what is published was last known to be the newest; None before the first look.
+
+        Without anything new it goes on, and with it whatever is judged by its age.
+        """
+        told = self.published
+        if told is None:
+            return None
+        seen = self._seen
+        return seen.checked_at if seen is not None and seen == told else told.checked_at
 
     @property
     def newest(self) -> Published | None:
@@ -190,8 +205,12 @@ class Hub:
             self.published = published
             self._wake()
 
-    async def wait(self, seen: Published | None) -> Published | None:
-        """Wait for another snapshot than `seen`; return early, with no other, now and then.
+    async def wait(
+        self, seen: Published | None, checked_at: datetime | None = None
+    ) -> Published | None:
+        """Wait for another publication than `seen`; return early, with no other, now and then.
+
+        With `checked_at`, wait for another instant of that, too.
 
         None means that nothing is published yet, or that the server is closing.
         """
@@ -199,7 +218,8 @@ class Hub:
         is_news = known is not None and (
             seen is None or not (state_of(known) == state_of(seen) or is_later(seen, known))
         )
-        if not is_news and not self.is_closing:
+        is_checked = checked_at is not None and checked_at != self.checked_at
+        if not (is_news or is_checked or self.is_closing):
             await self._tick.wait()
         return None if self.is_closing else self.published
 
@@ -216,17 +236,20 @@ class Hub:
 
 
 def state_of(published: Published) -> State:
-    """Return what tells two snapshots apart; ids begin anew with another epoch."""
-    return published.epoch, published.snapshot_id
+    """Return what tells two publications apart; ids begin anew with another epoch."""
+    return published.epoch, published.snapshot_id, published.published_at
 
 
 def is_same(one: Published, other: Published) -> bool:
-    """Return True if both are the same snapshot."""
+    """Return True if both are the same publication of the same snapshot."""
     return state_of(one) == state_of(other)
 
 
 def is_later(one: Published, other: Published) -> bool:
-    """Return True if both are of one epoch and `one` came after `other`."""
+    """Return True if both are of one epoch and the snapshot of `one` came after that of `other`.
+
+    Of two publications of one snapshot neither is: a clock that was set back could not tell which.
+    """
     return one.epoch == other.epoch and one.snapshot_id > other.snapshot_id
 
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -23,11 +23,13 @@ from click.testing import CliRunner
 
 from livemart.cli import cli
 from livemart.errors import ConfigError, StateError
+from livemart.publish.publisher import confirm
+from livemart.publish.store import Store
 from livemart.serve import server as server_module
 from livemart.serve.server import open_server
-from tests.serve.apps import PATIENCE_S, bearer, make_settings, server, site, wait_until
+from tests.serve.apps import PATIENCE_S, Site, bearer, make_settings, server, site, wait_until
 from tests.serve.events import open_stream
-from tests.serve.stores import fill_store, reference_tables
+from tests.serve.stores import fill_store, make_snapshot, reference_tables
 
 ROOT = Path(__file__).resolve().parents[2]
 # The command itself; only that a slow machine never brings it to cut off an answer under way.
@@ -272,8 +274,65 @@ def test_a_stale_snapshot_is_not_ready_and_still_answers(tmp_path: Path) -> None
 
         answer = one.client.get("/readyz")
         assert (answer.status_code, answer.json()["code"]) == (503, "STORE_STALE")
-        assert answer.json()["detail"] == "the newest snapshot is 11s old; one is due every 5s"
+        assert answer.json()["detail"] == (
+            "nothing was heard of the pipeline for 11s; it tells every 5s what is newest"
+        )
         assert one.client.get("/v1/restaurants/r1/metrics").status_code == 200
+
+
+def test_intervals_without_orders_are_live_until_the_pipeline_stops(tmp_path: Path) -> None:
+    start = datetime(2026, 3, 2, 12, tzinfo=UTC)
+    now, tables = [start], reference_tables([])
+
+    def figure(one: Site) -> float:
+        (found,) = re.findall(
+            r"(?m)^livemart_staleness_seconds (\S+)$", one.client.get("/metrics").text
+        )
+        return float(found)
+
+    with (
+        site(tmp_path, now=lambda: now[0], every="5s") as one,
+        closing(Store.open(one.url)) as store,
+    ):
+        fill_store(one.url, tables, now=start)
+        one.until(lambda: one.shows(1))
+        path = "/v1/restaurants/r1/metrics"
+        first = one.client.get(path)
+        answers = []
+        for _ in range(10):
+            now[0] += timedelta(seconds=5)
+            assert confirm(store, make_snapshot(1, tables), now[0])
+            one.until(lambda: one.serving.hub.checked_at == now[0])
+            answers.append(one.client.get("/readyz"))
+        was, again = figure(one), one.client.get(path)
+
+        now[0] += timedelta(seconds=11)
+
+        stopped = one.client.get("/readyz")
+        is_late = figure(one)
+
+    assert [answer.status_code for answer in answers] == [200] * 10
+    assert (was, is_late) == (0.0, 11.0)
+    assert (again.headers["etag"], again.content) == (first.headers["etag"], first.content)
+    assert (stopped.status_code, stopped.json()["code"]) == (503, "STORE_STALE")
+
+
+def test_a_snapshot_that_is_published_again_is_another_answer(tmp_path: Path) -> None:
+    """Of a mended store, or with another exposure: its id is the same."""
+    tables = reference_tables([])
+    dishes = {"restaurant_top_dishes": tables.pop("restaurant_top_dishes")}
+    with site(tmp_path) as one:
+        fill_store(one.url, tables)
+        one.until(lambda: one.shows(1))
+        before = one.client.get("/v1/models")
+
+        fill_store(one.url, tables | dishes)
+
+        tag = {"If-None-Match": before.headers["etag"]}
+        one.until(lambda: one.client.get("/v1/models", headers=tag).status_code == 200, 10)
+        after = one.client.get("/v1/models").json()
+        assert one.client.get("/v1/models/restaurant_top_dishes").status_code == 200
+    assert {model["name"] for model in after["models"]} == tables.keys() | dishes.keys()
 
 
 def test_measurements_tell_what_the_server_does(tmp_path: Path) -> None:

@@ -204,7 +204,7 @@ def test_a_database_that_is_down_delays_publication_and_stops_nothing(
             attempted.set()
             raise
 
-    thread = PublisherThread(bring, wait=wait_fixed(0.2))
+    thread = PublisherThread(bring, lambda *_: True, wait=wait_fixed(0.2))
     with capture_logs() as logs:
         thread.start(make_snapshot(1, []))
         while (newest := reader.newest()) is None:

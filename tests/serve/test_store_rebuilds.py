@@ -441,6 +441,22 @@ def test_a_snapshot_that_changes_too_many_rows_is_read_anew_by_followers(
     assert amounts(reader) == [6, 7, 9]
 
 
+def test_a_store_of_an_older_form_is_not_read_and_filled_anew(
+    store_url: str, reader: StoreReader, execute: Callable[[str], None]
+) -> None:
+    fill(store_url, orders(1), 1)
+    execute("alter table livemart_published drop column checked_at")
+    execute("update livemart_store set schema_version = 1")
+
+    with pytest.raises(PublishError, match="STORE_OF_ANOTHER_VERSION"):
+        reader.newest()
+    done = fill(store_url, orders(1), 1)
+
+    newest = reader.newest()
+    assert done is not None and done.rebuilt == ("orders",)
+    assert newest is not None and newest.checked_at == newest.published_at
+
+
 def test_a_store_of_a_newer_program_is_not_read(
     store_url: str, reader: StoreReader, execute: Callable[[str], None]
 ) -> None:
