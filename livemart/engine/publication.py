@@ -76,7 +76,8 @@ class Publications:
         if url is None or not served:
             return
         # Not before it is needed: SQLAlchemy takes a while to load.
-        from livemart.publish.publisher import Publishing, confirm, publish
+        from livemart.publish.confirmation import confirm
+        from livemart.publish.publisher import Publishing, publish
         from livemart.publish.publisher_thread import PublisherThread
         from livemart.publish.store import Store
 

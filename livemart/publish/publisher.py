@@ -132,24 +132,6 @@ def publish(
     )
 
 
-def confirm(store: Store, snapshot: Snapshot, checked_at: datetime) -> bool:
-    """Note that a snapshot is still the newest; return False if the store does not show it.
-
-    Raises:
-        PublishError: STORE_UNREACHABLE.
-    """
-    with store.begin() as connection:
-        newest = read_state(connection).published
-        if newest is None or (newest.epoch, newest.snapshot_id) != (
-            snapshot.epoch,
-            snapshot.snapshot_id,
-        ):
-            return False
-        same = PUBLISHED.c.snapshot_id == snapshot.snapshot_id
-        connection.execute(sa.update(PUBLISHED).where(same).values(checked_at=checked_at))
-    return True
-
-
 def _look(store: Store, *, counts_rows: bool) -> StoreState:
     """Return what the store holds, leaving out models that lost or gained rows."""
     with store.begin() as connection:

@@ -75,14 +75,18 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ChangePage:
-    """Changes of whole snapshots, in order, up to and including snapshot `upto`.
+    """Changes of whole snapshots, in order, up to and including snapshot `upto` of `epoch`.
 
     `reset`: the changes since the position asked for are not known; read all rows instead.
+    `mark_before` and `mark` say which history the positions before and behind the page belong to.
     """
 
     kind: Literal["changes", "reset"]
     changes: tuple[Change, ...]
     upto: int
+    epoch: str
+    mark_before: str
+    mark: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from livemart.publish.packed import Packed, pack, unpack
+from livemart.publish.positions import changes_mark
 from livemart.publish.row_filter import (
     change_predicates,
     row_predicates,
@@ -48,6 +49,14 @@ class SnapshotView:
     def models(self) -> Mapping[str, ServedModel]:
         """Return the served models, by name."""
         return {name: stored.layout.model for name, stored in self._models.items()}
+
+    def mark(self, model: str) -> str:
+        """Return the mark of a position at this snapshot in the changes of a model.
+
+        Raises:
+            KeyError: the model is not served.
+        """
+        return changes_mark(self.published.epoch, self._models[model].layout.table_name)
 
     def rows(
         self,

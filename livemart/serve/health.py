@@ -37,7 +37,7 @@ async def readyz(request: Request) -> JSONResponse:
         raise ProblemError("STORE_UNREACHABLE", "tokens cannot be read: nobody is let in")
     if published is None:
         raise ProblemError("NOTHING_PUBLISHED", "the first snapshot is not published yet")
-    staleness = serving.now() - (serving.hub.checked_at or published.checked_at)
+    staleness = serving.now() - serving.hub.checked(published)
     if staleness > 2 * serving.settings.every:
         age = format_interval(timedelta(seconds=round(staleness.total_seconds())))
         every = format_interval(serving.settings.every)
@@ -80,5 +80,5 @@ def _look(serving: Serving) -> None:
     measurements.store_up.set(0 if serving.hub.failure is not None else 1)
     if published is not None:
         measurements.snapshot_id.set(published.snapshot_id)
-        staleness = serving.now() - (serving.hub.checked_at or published.checked_at)
+        staleness = serving.now() - serving.hub.checked(published)
         measurements.staleness.set(staleness.total_seconds())

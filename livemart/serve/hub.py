@@ -156,11 +156,12 @@ class Hub:
 
         Without anything new it goes on, and with it whatever is judged by its age.
         """
-        told = self.published
-        if told is None:
-            return None
+        return None if self.published is None else self.checked(self.published)
+
+    def checked(self, published: Published) -> datetime:
+        """Return when a publication was last known to be the newest, as far as anybody looked."""
         seen = self._seen
-        return seen.checked_at if seen is not None and seen == told else told.checked_at
+        return seen.checked_at if seen is not None and seen == published else published.checked_at
 
     @property
     def newest(self) -> Published | None:

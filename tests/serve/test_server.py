@@ -23,7 +23,7 @@ from click.testing import CliRunner
 
 from livemart.cli import cli
 from livemart.errors import ConfigError, StateError
-from livemart.publish.publisher import confirm
+from livemart.publish.confirmation import confirm
 from livemart.publish.store import Store
 from livemart.serve import server as server_module
 from livemart.serve.server import open_server
