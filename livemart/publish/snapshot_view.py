@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import sqlalchemy as sa
@@ -113,10 +114,9 @@ class SnapshotView:
         found = self._connection.execute(query).all()
         if served.row_key:
             return [dict(zip(names, row, strict=True)) for row in found]
-        repeated = [
-            dict(zip(names, row[:-1], strict=True)) for row in found for _ in range(row[-1])
-        ]
-        return repeated[:limit]
+        # One row may count for millions.
+        repeated = (row for row in found for _ in range(row[-1]))
+        return [dict(zip(names, row[:-1], strict=True)) for row in islice(repeated, limit)]
 
     def packed(
         self,
