@@ -66,6 +66,7 @@ class Hub:
         self._tick = asyncio.Event()
         self._topics: Counter[Topic] = Counter()
         self._clients = 0
+        self._by_token: Counter[str] = Counter()
         self._tokens_at: float | None = None
         self._woken_at: float | None = None
         self._learning: asyncio.Task[None] | None = None
@@ -81,16 +82,26 @@ class Hub:
         """How many streams are open."""
         return self._clients
 
+    def clients_of(self, token_id: str) -> int:
+        """Return how many streams are open by a token."""
+        return self._by_token[token_id]
+
     @contextmanager
-    def attend(self, topic: Topic | None = None) -> Iterator[None]:
+    def attend(self, topic: Topic | None = None, token_id: str | None = None) -> Iterator[None]:
         """Count a client while its stream is open; `topic` is computed ahead of its waking."""
         self._clients += 1
+        if token_id is not None:
+            self._by_token[token_id] += 1
         if topic is not None:
             self._topics[topic] += 1
         try:
             yield
         finally:
             self._clients -= 1
+            if token_id is not None:
+                self._by_token[token_id] -= 1
+                if self._by_token[token_id] <= 0:
+                    del self._by_token[token_id]
             if topic is not None:
                 self._topics[topic] -= 1
                 if self._topics[topic] <= 0:

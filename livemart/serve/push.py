@@ -40,6 +40,8 @@ PING_S = 15
 # A client that takes nothing for so long is closed; it comes back and goes on where it was.
 _SEND_TIMEOUT_S = 30.0
 MOST_STREAMS = 5_000
+# One that leaks connections must not shut out all others. Who may read everything serves many.
+MOST_OF_TOKEN = 200
 _PATIENCE_S = 1.0
 _ID = r"(?:([0-9a-f]{8})-)?([0-9]{1,18})"
 _POSITION = re.compile(_ID + r"(?:\.([0-9]{1,18})\.([0-9]{1,18}))?")
@@ -78,7 +80,7 @@ async def restaurant_stream(
     reconnect `Last-Event-ID` takes the place of `after`.
     """
     choose_form(request, [EVENTS])
-    _require_room(request)
+    _require_room(request, caller)
     position = _read_position(request, after)
     require_own(caller, restaurant_id)
     await find_restaurant(request, caller, restaurant_id)
@@ -110,7 +112,7 @@ async def model_stream(
     `Last-Event-ID` takes the place of `after`.
     """
     choose_form(request, [EVENTS])
-    _require_room(request)
+    _require_room(request, caller)
     position = _read_position(request, after)
     _, published = await find_model(request, caller, name)
     if position is None:
@@ -149,7 +151,9 @@ async def _tell_state(
     yield _OPENING
     seen: Published | None = None
     checked_at: datetime | None = None
-    with serving.hub.attend((restaurant_id, hours)):
+    if _is_crowded(serving, caller):
+        return
+    with serving.hub.attend((restaurant_id, hours), _counted(caller)):
         async for published in _news(serving, request, caller, tells_checks=True):
             if seen is not None and is_same(published, seen):
                 if checked_at != serving.hub.checked(seen):
@@ -185,7 +189,9 @@ async def _tell_changes(
     """
     serving = serving_of(request)
     yield _OPENING
-    with serving.hub.attend():
+    if _is_crowded(serving, caller):
+        return
+    with serving.hub.attend(None, _counted(caller)):
         async for published in _news(serving, request, caller):
             while True:
                 page, is_fresh, first = first, first is None, None
@@ -260,6 +266,22 @@ def _read_position(request: Request, after: str | None) -> Position | None:
     return Position(int(form[2]), form[1] or "", int(form[3] or 0), int(form[4] or -1))
 
 
-def _require_room(request: Request) -> None:
-    if serving_of(request).hub.clients >= MOST_STREAMS:
+def _require_room(request: Request, caller: Caller) -> None:
+    hub, token_id = serving_of(request).hub, _counted(caller)
+    if hub.clients >= MOST_STREAMS:
         raise ProblemError("TOO_MANY_STREAMS", f"{MOST_STREAMS} are open; try again")
+    if token_id is not None and hub.clients_of(token_id) >= MOST_OF_TOKEN:
+        raise ProblemError(
+            "TOO_MANY_STREAMS", f"{MOST_OF_TOKEN} are open by this token; close some, or try again"
+        )
+
+
+def _counted(caller: Caller) -> str | None:
+    """Return the token whose streams are counted; None for an admin, and at this machine."""
+    return None if caller.is_admin else caller.token_id
+
+
+def _is_crowded(serving: Serving, caller: Caller) -> bool:
+    """Return True if others came in while this one was let in; it comes back and is told."""
+    token_id = _counted(caller)
+    return token_id is not None and serving.hub.clients_of(token_id) >= MOST_OF_TOKEN

@@ -337,6 +337,58 @@ def test_a_stream_ends_with_its_token(world: World) -> None:
     assert ended == [None, None]
 
 
+def test_a_token_has_room_for_so_many_streams_and_an_admin_for_more(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(push, "MOST_OF_TOKEN", 2)
+    with closing(world.tokens()) as tokens:
+        mine, other = (bearer(tokens.create("x", restaurants=["r1"])[0]) for _ in range(2))
+        admin = bearer(tokens.create("x", is_admin=True)[0])
+
+    async def ask(headers: dict[str, str], path: str) -> tuple[int, bytes]:
+        async with open_stream(world.address, path, headers) as stream:
+            return stream.status, stream.body
+
+    async def watch() -> list[tuple[int, bytes]]:
+        path = "/v1/restaurants/r1/stream"
+        async with (
+            open_stream(world.address, path, mine) as one,
+            open_stream(world.address, DISHES, mine) as two,
+            open_stream(world.address, path, admin) as three,
+            open_stream(world.address, path, admin) as four,
+        ):
+            for stream in (one, two, three, four):
+                assert await stream.next() is not None
+            asked = [(mine, path), (mine, DISHES), (other, path), (admin, path)]
+            return [await ask(*each) for each in asked]
+
+    answers = asyncio.run(watch())
+
+    assert [status for status, _ in answers] == [503, 503, 200, 200]
+    assert b"TOO_MANY_STREAMS" in answers[0][1] and b"2 are open by this token" in answers[0][1]
+
+
+def test_changes_of_one_snapshot_are_sent_in_pieces_and_resumed_in_any(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_pages, "_SLICE", 2)
+    has = asyncio.run(first_id(world))
+    world.publish("r1", "r2", "r3")
+    sizes = []
+
+    async def read(position: str) -> list[Event]:
+        async with open_stream(world.address, DISHES, {"Last-Event-ID": position}) as stream:
+            return await until_mark(stream, 2)
+
+    whole = asyncio.run(read(has))
+    for index, event in enumerate(whole[:-1]):
+        rest = asyncio.run(read(str(event.event_id)))
+        assert [each.data for each in rest] == [each.data for each in whole[index + 1 :]]
+        sizes.append(len(rest))
+
+    assert len(whole) > 4 and sizes[-1] == 1
+
+
 def test_an_open_door_that_closes_ends_the_streams_that_came_in(world: World) -> None:
     tokens = world.tokens()
 
