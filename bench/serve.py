@@ -135,7 +135,9 @@ async def push_to_all(
         try:
             while line := await reader.readline():
                 if line.startswith(b"id: "):
-                    arrivals.setdefault(int(line[4:]), []).append(time.monotonic())
+                    arrivals.setdefault(int(line[4:].rpartition(b"-")[2]), []).append(
+                        time.monotonic()
+                    )
                 elif line.startswith(b"data: "):
                     connected += 1
         finally:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -54,8 +56,18 @@ class Publications:
         self._store.close()
 
     def offer(self, snapshot: Snapshot | None) -> None:
-        """Publish this snapshot as soon as may be, unless it is held; return at once."""
-        if self._thread is not None and snapshot is not None and snapshot.status == "published":
+        """Publish this snapshot as soon as may be, unless it is held; return at once.
+
+        None: the pass found nothing new. Readers are told that what they see is still the newest,
+        unless that is held, and they see one before it.
+        """
+        if self._thread is None:
+            return
+        if snapshot is None:
+            newest = self._runtime.log.newest()
+            if newest is not None and newest.status == "published":
+                self._thread.confirm(newest, datetime.now(UTC))
+        elif snapshot.status == "published":
             self._thread.offer(snapshot)
 
     def _open(self) -> None:
@@ -64,6 +76,7 @@ class Publications:
         if url is None or not served:
             return
         # Not before it is needed: SQLAlchemy takes a while to load.
+        from livemart.publish.confirmation import confirm
         from livemart.publish.publisher import Publishing, publish
         from livemart.publish.publisher_thread import PublisherThread
         from livemart.publish.store import Store
@@ -88,7 +101,7 @@ class Publications:
             change_retention=settings.change_retention,
             step=step,
         )
-        thread = self._thread = PublisherThread(bring)
+        thread = self._thread = PublisherThread(bring, partial(confirm, store))
         thread.start(self._runtime.log.newest_published())
 
 

@@ -215,6 +215,7 @@ class _Transaction:
                 as_of=snapshot.as_of,
                 published_at=now,
                 epoch=snapshot.epoch,
+                checked_at=now,
             )
         )
         prune(self._connection, now, self._how.change_retention)

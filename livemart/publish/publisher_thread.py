@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from threading import Condition, Event, Thread
 
 import structlog
@@ -19,6 +19,7 @@ _POLL_SECONDS = 0.1
 _WAIT = wait_exponential_jitter(multiplier=0.5, max=30, jitter=1)
 
 Publish = Callable[[Snapshot, bool], Publication | None]
+Confirm = Callable[[Snapshot, datetime], bool]
 
 
 class PublisherThread:
@@ -29,20 +30,25 @@ class PublisherThread:
     Args:
         publish: brings the store to a snapshot; the flag says that nothing is known of the store,
             because this is the first attempt or the last one failed.
+        confirm: notes in the store when a snapshot was last known to be the newest; returns False
+            if the store does not show it.
         wait: between attempts.
     """
 
     def __init__(
         self,
         publish: Publish,
+        confirm: Confirm,
         *,
         wait: wait_base = _WAIT,
     ) -> None:
         self._publish = publish
+        self._confirm = confirm
         self._wait = wait
         self._log = structlog.get_logger()
         self._changed = Condition()
         self._waiting: Snapshot | None = None
+        self._checked: tuple[Snapshot, datetime] | None = None
         self._is_closing = Event()
         self._is_last_attempt = False
         self._trouble: str | None = None
@@ -58,7 +64,14 @@ class PublisherThread:
     def offer(self, snapshot: Snapshot) -> None:
         """Publish this snapshot next, instead of any that still waits."""
         with self._changed:
-            self._waiting = snapshot
+            # Whatever was found to be the newest before this one is not any more.
+            self._waiting, self._checked = snapshot, None
+            self._changed.notify_all()
+
+    def confirm(self, newest: Snapshot, checked_at: datetime) -> None:
+        """Note in the store that this snapshot is the newest, unless one waits to be published."""
+        with self._changed:
+            self._checked = (newest, checked_at)
             self._changed.notify_all()
 
     def progress(self) -> None:
@@ -94,6 +107,9 @@ class PublisherThread:
 
     def _run(self) -> None:
         while self._await_offer():
+            if self._waiting is None:
+                self._attempt_to_confirm()
+                continue
             try:
                 for attempt in Retrying(
                     retry=retry_if_exception_type(Exception),
@@ -107,11 +123,29 @@ class PublisherThread:
                 return
 
     def _await_offer(self) -> bool:
-        """Return True when a snapshot waits, False when there is nothing more to do."""
+        """Return True when there is something to do, False when there will be nothing more."""
         with self._changed:
-            while self._waiting is None and not self._is_closing.is_set():
+            while not (self._waiting or self._checked or self._is_closing.is_set()):
                 self._changed.wait()
-            return self._waiting is not None
+            return self._waiting is not None or self._checked is not None
+
+    def _attempt_to_confirm(self) -> None:
+        """Write the last confirmation; if the store does not take it, publish instead.
+
+        The store was lost, or is away: publication mends the one and tries the other again.
+        """
+        with self._changed:
+            checked, self._checked = self._checked, None
+        assert checked is not None
+        snapshot, _ = checked
+        try:
+            is_shown = self._confirm(*checked)
+        except Exception as error:
+            self._say_trouble(error, snapshot)
+            self._is_known = is_shown = False
+        if not is_shown:
+            with self._changed:
+                self._waiting = self._waiting or snapshot
 
     def _attempt(self) -> None:
         self._is_last_attempt = self._is_closing.is_set()

@@ -13,11 +13,18 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from livemart.errors import PublishError
+from livemart.publish.positions import changes_mark
 from livemart.publish.row_filter import change_predicates
 from livemart.publish.served import Change, ChangePage, Published, ServedModel
 from livemart.publish.snapshot_view import SnapshotView
 from livemart.publish.store import StoredModel, newest_published, stored_model
-from livemart.publish.store_engine import UNDEFINED_TABLE, open_engine, reached, shown_url
+from livemart.publish.store_engine import (
+    UNDEFINED_COLUMN,
+    UNDEFINED_TABLE,
+    open_engine,
+    reached,
+    shown_url,
+)
 from livemart.publish.store_schema import (
     CHANGES,
     MODELS,
@@ -78,7 +85,12 @@ class StoreReader:
             yield SnapshotView(connection, published, self._read_models(connection, published))
 
     def changes(
-        self, model: str, after: int, tenants: frozenset[str] | None, limit: int
+        self,
+        model: str,
+        after: int,
+        tenants: frozenset[str] | None,
+        limit: int,
+        mark: str | None = None,
     ) -> ChangePage:
         """Return the changes of a model that came with the snapshots after `after`.
 
@@ -87,6 +99,8 @@ class StoreReader:
             after: id of the snapshot that the caller has.
             tenants: whose rows; None for all.
             limit: where to end the page; whole snapshots only, so one snapshot may exceed it.
+            mark: what came with that snapshot; of another history its id says nothing. None: it is
+                of this one.
 
         Raises:
             KeyError: the model is not served.
@@ -95,13 +109,21 @@ class StoreReader:
         with self._begin() as connection:
             newest = self._require_published(connection)
             stored = self._read_models(connection, newest)[model]
-            if after == newest.snapshot_id:
-                return ChangePage("changes", (), after)
-            kept = sa.select(PUBLISHED.c.epoch).where(PUBLISHED.c.snapshot_id == after)
-            if after < stored.copied_at or connection.execute(kept).first() is None:
-                return ChangePage("reset", (), newest.snapshot_id)
-            served = stored.layout.model
-            return _read_page(connection, served, after, newest.snapshot_id, tenants, limit)
+            table, served = stored.layout.table_name, stored.layout.model
+            mark_now = changes_mark(newest.epoch, table)
+            epoch = _epoch_of(connection, after)
+            before = None if epoch is None else changes_mark(epoch, table)
+            if before is None or after < stored.copied_at or mark not in (None, before):
+                upto = newest.snapshot_id
+                return ChangePage("reset", (), upto, newest.epoch, mark or "", mark_now)
+            found: tuple[Change, ...] = ()
+            upto = after
+            if after != newest.snapshot_id:
+                found, upto = _read_page(
+                    connection, served, after, newest.snapshot_id, tenants, limit
+                )
+            epoch = _epoch_of(connection, upto) or newest.epoch
+            return ChangePage("changes", found, upto, epoch, before, changes_mark(epoch, table))
 
     @contextmanager
     def _begin(self) -> Iterator[Connection]:
@@ -111,9 +133,11 @@ class StoreReader:
                 with self._engine.begin() as connection:
                     yield connection
             except (sa.exc.OperationalError, sa.exc.ProgrammingError) as error:
-                if not self._is_unmade(error):
-                    raise
-                raise self._empty() from error
+                if self._is_unmade(error):
+                    raise self._empty() from error
+                if _is_of_another_form(error):
+                    raise self._other_version("another") from error
+                raise
 
     def _is_unmade(self, error: sa.exc.DBAPIError) -> bool:
         """Return whether an error says that nobody has made the store's tables yet."""
@@ -136,6 +160,13 @@ class StoreReader:
             hint="run build; what it publishes is shown at once",
         )
 
+    def _other_version(self, found: str) -> PublishError:
+        return PublishError(
+            "STORE_OF_ANOTHER_VERSION",
+            f"{shown_url(self._engine)}: found form {found}, this program reads {SCHEMA_VERSION}",
+            hint="run the same version of livemart here and where the store is filled",
+        )
+
     def _read_models(
         self, connection: Connection, published: Published
     ) -> Mapping[str, StoredModel]:
@@ -144,16 +175,24 @@ class StoreReader:
         if known is None or known[0] != published:
             version: int = connection.execute(sa.select(STORE.c.schema_version)).scalar_one()
             if version != SCHEMA_VERSION:
-                raise PublishError(
-                    "STORE_OF_ANOTHER_VERSION",
-                    f"{shown_url(self._engine)}: found form {version}, this program reads "
-                    f"{SCHEMA_VERSION}",
-                    hint="run the same version of livemart here and where the store is filled",
-                )
+                raise self._other_version(str(version))
             rows = connection.execute(sa.select(MODELS).order_by(MODELS.c.model))
             known = (published, {row.model: stored_model(row) for row in rows})
             self._models = known
         return known[1]
+
+
+def _is_of_another_form(error: sa.exc.DBAPIError) -> bool:
+    """Return whether a column is missing: its tables are not those that this program makes."""
+    state = getattr(error.orig, "sqlstate", None)
+    return "no such column" in str(error.orig) or state == UNDEFINED_COLUMN
+
+
+def _epoch_of(connection: Connection, snapshot_id: int) -> str | None:
+    """Return the epoch of a snapshot; None if it is not kept."""
+    query = sa.select(PUBLISHED.c.epoch).where(PUBLISHED.c.snapshot_id == snapshot_id)
+    epoch: str | None = connection.execute(query).scalar()
+    return epoch
 
 
 def _read_page(
@@ -163,7 +202,7 @@ def _read_page(
     newest: int,
     tenants: frozenset[str] | None,
     limit: int,
-) -> ChangePage:
+) -> tuple[tuple[Change, ...], int]:
     query = sa.select(CHANGES).where(*change_predicates(served, tenants))
     order = (CHANGES.c.snapshot_id, CHANGES.c.position)
     later = query.where(CHANGES.c.snapshot_id > after).order_by(*order)
@@ -182,4 +221,4 @@ def _read_page(
     changes = tuple(
         Change(row.model, row.snapshot_id, row.position, row.op, row.row) for row in rows
     )
-    return ChangePage("changes", changes, upto)
+    return changes, upto

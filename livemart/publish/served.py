@@ -12,12 +12,18 @@ Op = Literal["insert", "update", "delete"]
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A snapshot as the store shows it; times are UTC."""
+    """A publication of a snapshot as the store shows it; times are UTC.
+
+    `published_at` tells two publications of one snapshot apart: a mended store, another exposure.
+    `checked_at` is when the snapshot was last known to be the newest; it may rise without any other
+    change, so it is no part of what a publication is.
+    """
 
     snapshot_id: int
     as_of: datetime | None
     published_at: datetime
     epoch: str
+    checked_at: datetime = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +75,18 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ChangePage:
-    """Changes of whole snapshots, in order, up to and including snapshot `upto`.
+    """Changes of whole snapshots, in order, up to and including snapshot `upto` of `epoch`.
 
     `reset`: the changes since the position asked for are not known; read all rows instead.
+    `mark_before` and `mark` say which history the positions before and behind the page belong to.
     """
 
     kind: Literal["changes", "reset"]
     changes: tuple[Change, ...]
     upto: int
+    epoch: str
+    mark_before: str
+    mark: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from livemart.publish.packed import Packed, pack, unpack
+from livemart.publish.positions import changes_mark
 from livemart.publish.row_filter import (
     change_predicates,
     row_predicates,
@@ -48,6 +50,14 @@ class SnapshotView:
     def models(self) -> Mapping[str, ServedModel]:
         """Return the served models, by name."""
         return {name: stored.layout.model for name, stored in self._models.items()}
+
+    def mark(self, model: str) -> str:
+        """Return the mark of a position at this snapshot in the changes of a model.
+
+        Raises:
+            KeyError: the model is not served.
+        """
+        return changes_mark(self.published.epoch, self._models[model].layout.table_name)
 
     def rows(
         self,
@@ -104,10 +114,9 @@ class SnapshotView:
         found = self._connection.execute(query).all()
         if served.row_key:
             return [dict(zip(names, row, strict=True)) for row in found]
-        repeated = [
-            dict(zip(names, row[:-1], strict=True)) for row in found for _ in range(row[-1])
-        ]
-        return repeated[:limit]
+        # One row may count for millions.
+        repeated = (row for row in found for _ in range(row[-1]))
+        return [dict(zip(names, row[:-1], strict=True)) for row in islice(repeated, limit)]
 
     def packed(
         self,

@@ -26,6 +26,9 @@ _HINTS = {
     "sqlite": "look at the file and its folder; a broken file may be deleted (tokens are in it)",
 }
 UNDEFINED_TABLE = "42P01"
+UNDEFINED_COLUMN = "42703"
+_NOT_ALLOWED = "42501"
+_GRANT = "let the database user read this schema (to serve) or own it (to fill it), with `grant`"
 
 
 def open_engine(url: str, *, writes: bool = False, busy_seconds: float = _BUSY_SECONDS) -> Engine:
@@ -145,10 +148,12 @@ def reached(engine: Engine) -> Iterator[None]:
             raise
         cause = getattr(error, "orig", None) or error
         lines = str(cause).strip().splitlines() or [type(cause).__name__]
+        is_refused = getattr(cause, "sqlstate", None) == _NOT_ALLOWED
+        hint = _HINTS.get(engine.dialect.name, _HINTS["postgresql"])
         raise PublishError(
             "STORE_UNREACHABLE",
             f"{shown_url(engine)}: {lines[0]}",
-            hint=_HINTS.get(engine.dialect.name, _HINTS["postgresql"]),
+            hint=_GRANT if is_refused else hint,
         ) from error
 
 
@@ -157,9 +162,9 @@ def _is_of_the_store(error: sa.exc.DBAPIError) -> bool:
     # DatabaseError itself is what SQLite says of a file that is broken or none of its own.
     if isinstance(error, sa.exc.OperationalError) or type(error) is sa.exc.DatabaseError:
         return True
-    # A reader stayed so long that a table of its snapshot was dropped.
-    is_dropped = getattr(error.orig, "sqlstate", None) == UNDEFINED_TABLE
-    return is_dropped or bool(error.connection_invalidated)
+    # A reader stayed so long that a table of its snapshot was dropped, or a grant was taken back.
+    is_known = getattr(error.orig, "sqlstate", None) in (UNDEFINED_TABLE, _NOT_ALLOWED)
+    return is_known or bool(error.connection_invalidated)
 
 
 def shown_url(engine: Engine) -> str:

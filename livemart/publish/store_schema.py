@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from livemart.publish.served import ServedModel
 from livemart.publish.store_types import Instant, Json, PlainText, sql_type
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # PostgreSQL cuts names after 63 bytes; a number is added when a table is made anew.
 _NAME_BYTES = 50
 ROW_HASH = "_row_hash"
@@ -38,6 +38,7 @@ PUBLISHED = sa.Table(
     sa.Column("as_of", Instant),
     sa.Column("published_at", Instant, nullable=False),
     sa.Column("epoch", PlainText, nullable=False),
+    sa.Column("checked_at", Instant, nullable=False),
 )
 MODELS = sa.Table(
     "livemart_models",

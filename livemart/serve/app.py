@@ -54,7 +54,7 @@ def create_app(
         now: the wall clock, UTC.
     """
     book, measurements = TokenBook(tokens), Measurements()
-    hub = Hub(reader, book, now=now)
+    hub = Hub(reader, book)
     answers = Answers(reader, hub)
 
     @asynccontextmanager

@@ -150,7 +150,7 @@ def is_still_allowed(request: HTTPConnection, caller: Caller) -> bool:
     """Return False once the token behind an open stream is revoked or expired."""
     serving = serving_of(request)
     now = serving.now()
-    if not serving.book.is_trusted(now):
+    if not serving.book.is_trusted:
         return False
     if caller.token_id is None:
         return serving.is_open
@@ -266,7 +266,7 @@ def _refuse(request: Request, reason: str, token_id: str | None = None) -> Probl
 
 def _require_trust(request: Request) -> None:
     serving = serving_of(request)
-    if not serving.book.is_trusted(serving.now()):
+    if not serving.book.is_trusted:
         raise ProblemError("STORE_UNREACHABLE", "tokens cannot be read at the moment; try again")
 
 

@@ -55,7 +55,8 @@ def state_body(
     facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
     if facts is None:
         return None
-    return {**state_of(facts, hours), "server_time": to_text(server_time)}
+    times = {"server_time": server_time, "checked_at": facts.published.checked_at}
+    return {**state_of(facts, hours), **{name: to_text(at) for name, at in times.items()}}
 
 
 def trend_body(view: SnapshotView, restaurant_id: str, hours: int) -> Body | None:
@@ -152,6 +153,7 @@ def snapshot_head(published: Published) -> Body:
     return {
         "as_of": to_text(published.as_of),
         "snapshot_id": published.snapshot_id,
+        "epoch": published.epoch,
         "published_at": to_text(published.published_at),
     }
 

@@ -35,8 +35,11 @@ def choose_form(request: Request, offered: Sequence[str]) -> str:
 
 
 def etag_of(published: Published, *parts: object) -> str:
-    """Return a strong tag: the snapshot, and a hash of whatever else decides the bytes."""
-    text = "\0".join([published.epoch, *map(str, parts)])
+    """Return a strong tag: the snapshot, and a hash of whatever else decides the bytes.
+
+    One snapshot may be published again, with another model or with rows that were mended.
+    """
+    text = "\0".join([published.epoch, published.published_at.isoformat(), *map(str, parts)])
     digest = hashlib.blake2s(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     return f'"{published.snapshot_id}-{digest}"'
 

@@ -28,19 +28,22 @@ async def healthz() -> JSONResponse:
 
 @router.get("/readyz", responses=schemas.answers(schemas.Ready, has_304=False))
 async def readyz(request: Request) -> JSONResponse:
-    """Answer 200 if the newest snapshot is younger than two intervals, else 503 and why."""
+    """Answer 200 if the pipeline was heard of within two intervals, else 503 and why."""
     serving = serving_of(request)
     published = serving.hub.published
     if serving.hub.failure is not None:
         raise ProblemError("STORE_UNREACHABLE", "the serving store does not answer")
+    if not serving.book.is_trusted:
+        raise ProblemError("STORE_UNREACHABLE", "tokens cannot be read: nobody is let in")
     if published is None:
         raise ProblemError("NOTHING_PUBLISHED", "the first snapshot is not published yet")
-    staleness = serving.now() - published.published_at
+    staleness = serving.now() - serving.hub.checked(published)
     if staleness > 2 * serving.settings.every:
         age = format_interval(timedelta(seconds=round(staleness.total_seconds())))
         every = format_interval(serving.settings.every)
         raise ProblemError(
-            "STORE_STALE", f"the newest snapshot is {age} old; one is due every {every}"
+            "STORE_STALE",
+            f"nothing was heard of the pipeline for {age}; it tells every {every} what is newest",
         )
     body: dict[str, Any] = {
         "status": "ready",
@@ -77,5 +80,5 @@ def _look(serving: Serving) -> None:
     measurements.store_up.set(0 if serving.hub.failure is not None else 1)
     if published is not None:
         measurements.snapshot_id.set(published.snapshot_id)
-        staleness = serving.now() - published.published_at
+        staleness = serving.now() - serving.hub.checked(published)
         measurements.staleness.set(staleness.total_seconds())

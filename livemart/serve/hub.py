@@ -7,6 +7,7 @@ reads its next event from what all share, and what it missed meanwhile is in the
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -17,16 +18,17 @@ import structlog
 from livemart.errors import PublishError
 from livemart.publish.reader import StoreReader
 from livemart.publish.served import Published
+from livemart.serve.faults import Faults
 from livemart.serve.token_book import TokenBook
 
 POLL = timedelta(milliseconds=150)
-_TOKENS_EVERY = timedelta(seconds=1)
+_TOKENS_EVERY_S = 1.0
 # However many unknown tokens come.
-_TOKENS_AT_MOST = timedelta(milliseconds=200)
+_TOKENS_AT_MOST_S = 0.2
 # Streams wake at least so often, to find out that their session is over.
-_WAKE_EVERY = timedelta(seconds=30)
+_WAKE_EVERY_S = 30.0
 
-State = tuple[str, int]
+State = tuple[str, int, datetime]
 Topic = tuple[str, int]
 Prepare = Callable[[frozenset[Topic]], Awaitable[None]]
 
@@ -37,7 +39,8 @@ class Hub:
     Args:
         reader: the store.
         book: is refreshed along the way.
-        now: the wall clock, UTC.
+        clock: seconds that only ever rise: a wall clock that is set back would put off the next
+            reading of the tokens for as long.
         poll: time between two looks at the store.
     """
 
@@ -46,70 +49,98 @@ class Hub:
         reader: StoreReader,
         book: TokenBook,
         *,
-        now: Callable[[], datetime],
+        clock: Callable[[], float] = time.monotonic,
         poll: timedelta = POLL,
     ) -> None:
         self.published: Published | None = None
-        self.failure: PublishError | None = None
         self.is_closing = False
         self.prepare: Prepare | None = None
         self._reader = reader
         self._book = book
-        self._now = now
+        self._clock = clock
         self._poll_s = poll.total_seconds()
+        self._faults = Faults()
         self._taking: State | None = None
         self._met: Published | None = None
+        self._seen: Published | None = None
         self._tick = asyncio.Event()
         self._topics: Counter[Topic] = Counter()
         self._clients = 0
-        self._tokens_at: datetime | None = None
-        self._woken_at: datetime | None = None
+        self._by_token: Counter[str] = Counter()
+        self._tokens_at: float | None = None
+        self._woken_at: float | None = None
         self._learning: asyncio.Task[None] | None = None
         self._hearing: asyncio.Task[None] | None = None
+
+    @property
+    def failure(self) -> PublishError | None:
+        """Why the store cannot be looked at; None if it can."""
+        return self._faults.newest
 
     @property
     def clients(self) -> int:
         """How many streams are open."""
         return self._clients
 
+    def clients_of(self, token_id: str) -> int:
+        """Return how many streams are open by a token."""
+        return self._by_token[token_id]
+
     @contextmanager
-    def attend(self, topic: Topic | None = None) -> Iterator[None]:
+    def attend(self, topic: Topic | None = None, token_id: str | None = None) -> Iterator[None]:
         """Count a client while its stream is open; `topic` is computed ahead of its waking."""
         self._clients += 1
+        if token_id is not None:
+            self._by_token[token_id] += 1
         if topic is not None:
             self._topics[topic] += 1
         try:
             yield
         finally:
             self._clients -= 1
+            if token_id is not None:
+                self._by_token[token_id] -= 1
+                if self._by_token[token_id] <= 0:
+                    del self._by_token[token_id]
             if topic is not None:
                 self._topics[topic] -= 1
                 if self._topics[topic] <= 0:
                     del self._topics[topic]
 
     async def run(self) -> None:
-        """Look at the store until cancelled; a store that is away is told once, and its return."""
+        """Look at the store until cancelled, whatever a look meets."""
         while not self.is_closing:
             await asyncio.sleep(self._poll_s)
             await self.look()
 
     async def look(self) -> None:
-        """Look at the store once."""
-        now, known, met = self._now(), self.published, self._met
+        """Look at the store once; what goes wrong is told once, and its end."""
+        now = self._clock()
         try:
-            if self._tokens_at is None or now - self._tokens_at >= _TOKENS_EVERY:
+            if self._tokens_at is None or now - self._tokens_at >= _TOKENS_EVERY_S:
                 await self._learn()
-            newest = await asyncio.to_thread(self._reader.newest)
-            self._recovered()
-            # Whatever the store says holds, unless somebody saw more while it was asked.
-            if self._met is met and not (newest and met and is_same_or_later(newest, met)):
-                self._met = None
-            if newest is not None and self.published is known:
-                await self._take(newest)
-        except PublishError as error:
-            self._failed(error)
-        if self._woken_at is None or now - self._woken_at >= _WAKE_EVERY:
+                self._faults.mended("tokens")
+        except Exception as error:
+            # Without the hub nobody would ever see another snapshot, and nobody would know.
+            self._faults.met("tokens", error)
+        try:
+            await self._look_at_snapshots()
+            self._faults.mended("snapshots")
+        except Exception as error:
+            self._faults.met("snapshots", error)
+        if self._woken_at is None or now - self._woken_at >= _WAKE_EVERY_S:
             self._woken_at = now
+            self._wake()
+
+    async def _look_at_snapshots(self) -> None:
+        known, met, checked_at = self.published, self._met, self.checked_at
+        self._seen = newest = await asyncio.to_thread(self._reader.newest)
+        # Whatever the store says holds, unless somebody saw more while it was asked.
+        if self._met is met and not (newest and met and is_same_or_later(newest, met)):
+            self._met = None
+        if newest is not None and self.published is known:
+            await self._take(newest)
+        if self.checked_at != checked_at:
             self._wake()
 
     async def learn_tokens(self) -> None:
@@ -120,18 +151,28 @@ class Hub:
 
     async def _learn_soon(self) -> None:
         if self._tokens_at is not None:
-            rest = _TOKENS_AT_MOST - (self._now() - self._tokens_at)
-            # A clock that was set back must not be waited for.
-            await asyncio.sleep(
-                min(max(0.0, rest.total_seconds()), _TOKENS_AT_MOST.total_seconds())
-            )
+            rest = _TOKENS_AT_MOST_S - (self._clock() - self._tokens_at)
+            await asyncio.sleep(max(0.0, rest))
         await self._learn()
 
     async def _learn(self) -> None:
-        version, self._tokens_at = self._book.version, self._now()
-        await asyncio.to_thread(self._book.refresh, self._tokens_at)
+        version, self._tokens_at = self._book.version, self._clock()
+        await asyncio.to_thread(self._book.refresh)
         if self._book.version != version:
             self._wake()
+
+    @property
+    def checked_at(self) -> datetime | None:
+        """When what is published was last known to be the newest; None before the first look.
+
+        Without anything new it goes on, and with it whatever is judged by its age.
+        """
+        return None if self.published is None else self.checked(self.published)
+
+    def checked(self, published: Published) -> datetime:
+        """Return when a publication was last known to be the newest, as far as anybody looked."""
+        seen = self._seen
+        return seen.checked_at if seen is not None and seen == published else published.checked_at
 
     @property
     def newest(self) -> Published | None:
@@ -166,7 +207,7 @@ class Hub:
             if self.prepare is not None:
                 await self.prepare(frozenset(self._topics))
         except PublishError as error:
-            self._failed(error)
+            self._faults.met("snapshots", error)
         except Exception:
             # Whoever asks for what could not be computed is told; the others must not wait for it.
             structlog.get_logger().exception("prepare_failed", snapshot_id=published.snapshot_id)
@@ -176,8 +217,12 @@ class Hub:
             self.published = published
             self._wake()
 
-    async def wait(self, seen: Published | None) -> Published | None:
-        """Wait for another snapshot than `seen`; return early, with no other, now and then.
+    async def wait(
+        self, seen: Published | None, checked_at: datetime | None = None
+    ) -> Published | None:
+        """Wait for another publication than `seen`; return early, with no other, now and then.
+
+        With `checked_at`, wait for another instant of that, too.
 
         None means that nothing is published yet, or that the server is closing.
         """
@@ -185,7 +230,8 @@ class Hub:
         is_news = known is not None and (
             seen is None or not (state_of(known) == state_of(seen) or is_later(seen, known))
         )
-        if not is_news and not self.is_closing:
+        is_checked = checked_at is not None and checked_at != self.checked_at
+        if not (is_news or is_checked or self.is_closing):
             await self._tick.wait()
         return None if self.is_closing else self.published
 
@@ -200,29 +246,22 @@ class Hub:
         tick, self._tick = self._tick, asyncio.Event()
         tick.set()
 
-    def _failed(self, error: PublishError) -> None:
-        if self.failure is None:
-            structlog.get_logger().warning("store_unreachable", error=str(error))
-        self.failure = error
-
-    def _recovered(self) -> None:
-        if self.failure is not None:
-            structlog.get_logger().info("store_back")
-        self.failure = None
-
 
 def state_of(published: Published) -> State:
-    """Return what tells two snapshots apart; ids begin anew with another epoch."""
-    return published.epoch, published.snapshot_id
+    """Return what tells two publications apart; ids begin anew with another epoch."""
+    return published.epoch, published.snapshot_id, published.published_at
 
 
 def is_same(one: Published, other: Published) -> bool:
-    """Return True if both are the same snapshot."""
+    """Return True if both are the same publication of the same snapshot."""
     return state_of(one) == state_of(other)
 
 
 def is_later(one: Published, other: Published) -> bool:
-    """Return True if both are of one epoch and `one` came after `other`."""
+    """Return True if both are of one epoch and the snapshot of `one` came after that of `other`.
+
+    Of two publications of one snapshot neither is: a clock that was set back could not tell which.
+    """
     return one.epoch == other.epoch and one.snapshot_id > other.snapshot_id
 
 

@@ -30,7 +30,9 @@ class Measurements:
             "livemart_snapshot_id", "Newest published snapshot.", registry=self._registry
         )
         self.staleness = Gauge(
-            "livemart_staleness_seconds", "Age of the newest snapshot.", registry=self._registry
+            "livemart_staleness_seconds",
+            "Time since a pass said which snapshot is the newest.",
+            registry=self._registry,
         )
         self.store_up = Gauge(
             "livemart_store_up", "1 if the store answers, else 0.", registry=self._registry

@@ -69,6 +69,13 @@ def to_json(body: object) -> bytes:
     return bodies.write_json(body).encode()
 
 
-def with_server_time(body: bytes, now: datetime) -> bytes:
-    """Return the JSON object `body` with the server's clock as its first member."""
-    return b'{"server_time":"' + str(bodies.to_text(now)).encode() + b'",' + body[1:]
+def with_times(body: bytes, now: datetime, checked_at: datetime | None) -> bytes:
+    """Return the JSON object `body` with what is never kept of it as its first members.
+
+    Args:
+        body: of a snapshot.
+        now: the server's clock.
+        checked_at: when the snapshot was last known to be the newest.
+    """
+    times = {"server_time": bodies.to_text(now), "checked_at": bodies.to_text(checked_at)}
+    return to_json(times)[:-1] + b"," + body[1:]

@@ -107,7 +107,7 @@ async def rows(
     if is_known(request, etag := etag_of(published, *parts, limit)):
         return answer(request, b"", etag)
 
-    def read(view: SnapshotView) -> tuple[bytes, Published]:
+    def read(view: SnapshotView) -> tuple[bytes, Published, bool]:
         # The store may have moved on to a snapshot without this model.
         served = view.models().get(name)
         if served is None:
@@ -122,11 +122,12 @@ async def rows(
         )
         is_truncated = len(found) > limit
         body = _write(form, served, found[:limit], view.published, is_truncated)
-        return body, view.published
+        return body, view.published, is_truncated
 
-    body, published = await serving_of(request).answers.read_anew(read)
+    body, published, is_truncated = await serving_of(request).answers.read_anew(read)
     etag = etag_of(published, *parts, limit)
     response = answer(request, body, etag, form)
+    response.headers["Livemart-Truncated"] = "true" if is_truncated else "false"
     if form != JSON:
         response.headers["Livemart-Snapshot-Id"] = str(published.snapshot_id)
         response.headers["Livemart-As-Of"] = to_text(published.as_of) or ""
@@ -175,6 +176,10 @@ def _read_filters(
         if not colon or column not in allowed:
             offered = ", ".join(f"{name}:<value>" for name in allowed) or "nothing"
             raise ProblemError("PARAMETER_WRONG", f"key: write one of {offered}; found {text[:80]}")
+        if column in equals:
+            raise ProblemError(
+                "PARAMETER_WRONG", f"key: name {column} once; found another: {text[:80]}"
+            )
         try:
             equals[column] = parse_value(kinds[column], value)
         except ValueError as error:

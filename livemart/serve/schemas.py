@@ -28,6 +28,7 @@ class Snapshot(_Shape):
 
     as_of: datetime | None = Field(description="The one now of the snapshot, UTC.")
     snapshot_id: int
+    epoch: str = Field(description="Of the pipeline; ids of snapshots begin anew with another.")
     published_at: datetime
 
 
@@ -130,6 +131,9 @@ class State(_OfWindow):
     """The data of an event `snapshot`."""
 
     server_time: datetime
+    checked_at: datetime | None = Field(
+        description="When this snapshot was last known to be the newest."
+    )
     metrics: MetricsOfWindow
     top_dishes: list[Dish]
     trend_point: Point

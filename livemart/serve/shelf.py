@@ -51,7 +51,11 @@ class Shelf:
             return
         for other, (published, _) in list(self._boards.items()):
             is_over = newest is not None and is_later(newest, published)
-            if is_over or published.epoch != answer.published.epoch:
+            is_other = published.snapshot_id == answer.published.snapshot_id and other not in (
+                state,
+                newest and state_of(newest),
+            )
+            if is_over or is_other or published.epoch != answer.published.epoch:
                 del self._boards[other]
         _, board = self._boards.setdefault(state, (answer.published, {}))
         board[key] = answer

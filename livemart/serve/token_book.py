@@ -5,28 +5,34 @@ from __future__ import annotations
 import hmac
 import re
 import threading
-from collections.abc import Mapping
-from datetime import datetime, timedelta
+import time
+from collections.abc import Callable, Mapping
 
 from livemart.serve.tokens import Token, TokenStore, hash_secret
 
 _FORM = re.compile(r"lm_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 # Longer without an answer of the store, and nobody is let in: a revoked token might be.
-_TRUSTED_FOR = timedelta(seconds=60)
+_TRUSTED_FOR_S = 60.0
 
 
 class TokenBook:
     """The tokens of a store: a request is judged without asking the store.
 
     `refresh` brings it up to date; what another process changed holds from the next call on.
+
+    Args:
+        store: the tokens.
+        clock: seconds that only ever rise. The wall clock may be set back, and then what was read
+            long ago would be believed for as long as it takes to catch up.
     """
 
-    def __init__(self, store: TokenStore) -> None:
+    def __init__(self, store: TokenStore, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._store = store
+        self._clock = clock
         self._lock = threading.Lock()
         self._version = -1
         self._tokens: Mapping[str, Token] = {}
-        self._read_at: datetime | None = None
+        self._read_at: float | None = None
         self._had_tokens = False
         self.session_key = ""
 
@@ -43,24 +49,27 @@ class TokenBook:
         """
         return self._version >= 0 and not self._had_tokens
 
-    def is_trusted(self, now: datetime) -> bool:
-        """Return True if the store was asked lately enough to believe what is held."""
-        return self._read_at is not None and now - self._read_at < _TRUSTED_FOR
+    @property
+    def is_trusted(self) -> bool:
+        """True if the store was asked lately enough to believe what is held."""
+        return self._read_at is not None and self._clock() - self._read_at < _TRUSTED_FOR_S
 
-    def refresh(self, now: datetime) -> None:
+    def refresh(self) -> None:
         """Read the tokens again if they changed.
 
         Raises:
             PublishError: STORE_UNREACHABLE.
         """
         with self._lock:
+            # Of before the question: the answer may be long in coming.
+            asked_at = self._clock()
             version = self._store.version()
             if version != self._version:
                 self.session_key = self._store.session_key()
                 self._tokens = {token.token_id: token for token in self._store.tokens()}
                 self._version = version
                 self._had_tokens = self._had_tokens or bool(self._tokens)
-            self._read_at = now
+            self._read_at = asked_at
 
     def find(self, text: str) -> Token | None:
         """Return the token of this text, valid or not; None if there is none."""

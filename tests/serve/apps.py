@@ -45,7 +45,7 @@ class Site:
 
     def learn_tokens(self) -> None:
         """Read the tokens now, not with the next look."""
-        self.serving.book.refresh(self.serving.now())
+        self.serving.book.refresh()
 
     def bearer(self, *restaurants: str) -> dict[str, str]:
         """Return the header of a new token for these restaurants; for all if none is named."""

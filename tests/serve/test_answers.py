@@ -7,7 +7,7 @@ import json
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from livemart.publish.reader import SnapshotView, StoreReader
 from livemart.serve.answers import Answers
@@ -161,7 +161,7 @@ def _is_one(found: RestaurantBodies, has_trend: bool) -> bool:
 @asynccontextmanager
 async def _answering(url: str) -> AsyncIterator[tuple[SlowReader, Hub, Answers]]:
     with closing(TokenStore(url)) as tokens, closing(SlowReader(url)) as reader:
-        hub = Hub(reader, TokenBook(tokens), now=lambda: datetime.now(UTC))
+        hub = Hub(reader, TokenBook(tokens))
         answers = Answers(reader, hub)
         await hub.look()
         try:

@@ -11,7 +11,7 @@ from itsdangerous import TimestampSigner
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from livemart.serve import auth
+from livemart.serve import auth, token_book
 from livemart.serve.auth import Attempts
 from livemart.serve.problems import ProblemError
 from tests.serve.apps import Site, bearer, site
@@ -354,3 +354,30 @@ def test_a_problem_of_every_code_has_a_title_and_a_status() -> None:
     problem = ProblemError("TOO_MANY_STREAMS", "later")
 
     assert (problem.status, problem.headers) == (503, {"Retry-After": "5"})
+
+
+def test_a_token_revoked_while_the_clock_was_set_back_is_refused(tmp_path: Path) -> None:
+    clock = Clock()
+    with site(tmp_path, now=clock) as one:
+        fill(one)
+        text, made = one.tokens.create("till", restaurants=["r1"])
+        one.learn_tokens()
+        assert one.client.get(TILES, headers=bearer(text)).status_code == 200
+
+        clock.now -= timedelta(hours=1)
+        one.tokens.revoke(made.token_id)
+
+        one.until(lambda: one.client.get(TILES, headers=bearer(text)).status_code == 401, 10)
+
+
+def test_a_server_that_may_not_believe_its_tokens_is_not_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with site(tmp_path) as one:
+        fill(one)
+        assert one.client.get("/readyz").status_code == 200
+
+        monkeypatch.setattr(token_book, "_TRUSTED_FOR_S", 0.0)
+
+        answer = one.client.get("/readyz")
+        assert (answer.status_code, code_of(answer)) == (503, "STORE_UNREACHABLE")

@@ -116,17 +116,18 @@ async def watch_state(fire: Fire, chance: random.Random) -> None:
     """Follow the state of a restaurant to the last snapshot, breaking off at times."""
     restaurant, window = chance.choice(RESTAURANTS), chance.choice(["1h", "24h", "168h"])
     path = f"/v1/restaurants/{restaurant}/stream?window={window}"
-    seen = 0
+    seen, position = 0, None
     while seen < SNAPSHOTS:
         headers = dict(fire.headers[restaurant])
-        if seen:
-            headers["Last-Event-ID"] = str(seen)
+        if position is not None:
+            headers["Last-Event-ID"] = position
             fire.resumed += 1
         async with open_stream(fire.address, path, headers) as stream:
             assert stream.status == 200
             async for event in stream.events():
                 assert_whole(event.data)
-                assert event.data["snapshot_id"] == int(event.event_id or 0) > seen
+                position = str(event.event_id)
+                assert event.data["snapshot_id"] == int(position.rpartition("-")[2]) > seen
                 fire.started += seen == 0
                 seen = event.data["snapshot_id"]
                 fire.events += 1

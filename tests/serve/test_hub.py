@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import closing
-from datetime import UTC, datetime
 
 import pytest
 from structlog.testing import capture_logs
@@ -138,6 +137,65 @@ def test_a_store_that_was_set_back_is_believed(store_url: str) -> None:
     assert actual == [5, 3]
 
 
+def test_an_error_that_nobody_foresaw_is_told_once_and_the_hub_goes_on(store_url: str) -> None:
+    fill_store(store_url, reference_tables([]))
+
+    class Failing(StoreReader):
+        failures = 3
+
+        def newest(self) -> Published | None:
+            if self.failures:
+                self.failures -= 1
+                raise ZeroDivisionError("a thing that nobody foresaw")
+            return super().newest()
+
+    async def look() -> list[str | None]:
+        with closing(Failing.open(store_url)) as reader:
+            hub = _hub(reader, tokens)
+            found = []
+            for _ in range(4):
+                await hub.look()
+                found.append(hub.failure.message if hub.failure else None)
+            assert hub.published is not None
+            return found
+
+    with closing(TokenStore(store_url)) as tokens, capture_logs() as logs:
+        found = asyncio.run(look())
+
+    said = "snapshots: found ZeroDivisionError: a thing that nobody foresaw"
+    assert found == [said, said, said, None]
+    assert [each["event"] for each in logs] == ["look_failed", "store_back"]
+
+
+def test_tokens_that_cannot_be_read_are_a_failure_until_they_can(store_url: str) -> None:
+    fill_store(store_url, reference_tables([]))
+    clock = [0.0]
+
+    class Failing(TokenBook):
+        is_failing = True
+
+        def refresh(self) -> None:
+            if self.is_failing:
+                raise ZeroDivisionError
+            super().refresh()
+
+    async def look(book: Failing) -> list[tuple[bool, bool]]:
+        with closing(StoreReader.open(store_url)) as reader:
+            hub = Hub(reader, book, clock=lambda: clock[0])
+            found = []
+            for clock[0], book.is_failing in ((0.0, True), (0.5, True), (1.0, True), (2.0, False)):
+                await hub.look()
+                found.append((hub.failure is not None, hub.published is not None))
+            return found
+
+    with closing(TokenStore(store_url)) as tokens, capture_logs() as logs:
+        found = asyncio.run(look(Failing(tokens)))
+
+    # Between two readings of the tokens snapshots alone are looked at: no sign of their return.
+    assert found == [(True, True), (True, True), (True, True), (False, True)]
+    assert [each["event"] for each in logs] == ["look_failed", "store_back"]
+
+
 def _require(reader: StoreReader) -> Published:
     found = reader.newest()
     assert found is not None
@@ -145,4 +203,4 @@ def _require(reader: StoreReader) -> Published:
 
 
 def _hub(reader: StoreReader, tokens: TokenStore) -> Hub:
-    return Hub(reader, TokenBook(tokens), now=lambda: datetime.now(UTC))
+    return Hub(reader, TokenBook(tokens))

@@ -9,6 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from livemart.serve import push, schemas
+from livemart.serve.forms import ARROW
 from livemart.serve.problems import _KINDS
 from tests.serve.apps import Site, site
 from tests.serve.stores import fill_store, reference_tables
@@ -187,3 +188,32 @@ def test_there_is_an_end_to_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
         for path in ("/v1/restaurants/r1/stream", "/v1/models/restaurant_top_dishes/stream"):
             assert_problem(one.client.get(path), 503, "TOO_MANY_STREAMS")
+
+
+@pytest.mark.parametrize("form", ["application/json", "text/csv", ARROW])
+def test_every_form_says_whether_rows_were_left_out(tmp_path: Path, form: str) -> None:
+    with site(tmp_path) as one:
+        fill(one)
+
+        answers = [
+            one.client.get(
+                f"/v1/models/restaurant_order_metrics?limit={limit}", headers={"Accept": form}
+            )
+            for limit in (8, 9)
+        ]
+
+    assert [answer.headers["livemart-truncated"] for answer in answers] == ["true", "false"]
+
+
+def test_a_column_of_the_key_is_named_once(tmp_path: Path) -> None:
+    with site(tmp_path) as one:
+        fill(one)
+
+        answer = one.client.get(
+            "/v1/models/restaurant_order_metrics?key=window_hours:1&key=window_hours:24"
+        )
+
+        assert_problem(answer, 422, "PARAMETER_WRONG")
+        assert (
+            answer.json()["detail"] == "key: name window_hours once; found another: window_hours:24"
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from livemart.engine.runtime import Runtime
 from livemart.engine.tables import NEW_COUNT, OLD_COUNT, Tag, Warehouse
 from livemart.project.graph import Exposure, Materialized, Model, Policy, Project
 from livemart.publish.reader import StoreReader
+from livemart.publish.served import Published
 from livemart.publish.snapshots import ModelState, Snapshot, SnapshotLog
 from livemart.settings import Settings, load_settings
 
@@ -123,6 +125,13 @@ class Shop:
         finally:
             reader.close()
 
+    def published(self) -> Published:
+        """Return what readers see."""
+        with closing(StoreReader.open(f"sqlite:///{self.store_file}")) as reader:
+            found = reader.newest()
+        assert found is not None
+        return found
+
     def changes(self, after: int) -> tuple[str, list[str]]:
         reader = StoreReader.open(f"sqlite:///{self.store_file}")
         try:
@@ -216,6 +225,34 @@ def test_a_held_snapshot_leaves_readers_where_they_were(shop: Shop) -> None:
         pass
 
     assert shop.served() == (1, [("r1", 1, "10.00")])
+
+
+def test_a_pass_that_found_nothing_new_says_that_readers_see_the_newest(shop: Shop) -> None:
+    shop.change(("r1", 1, "10.00", 0, 1))
+    with shop.publications() as publications:
+        publications.offer(shop.append_snapshot())
+    before = shop.published()
+
+    with shop.publications() as publications:
+        publications.offer(None)
+
+    after = shop.published()
+    assert after == before
+    assert before.checked_at == before.published_at < after.checked_at
+
+
+def test_readers_of_a_snapshot_before_a_held_one_are_told_nothing(shop: Shop) -> None:
+    shop.change(("r1", 1, "10.00", 0, 1))
+    with shop.publications() as publications:
+        publications.offer(shop.append_snapshot())
+    before = shop.published()
+    shop.change(("r1", 2, "66.00", 0, 1))
+    shop.append_snapshot(is_held=True)
+
+    with shop.publications() as publications:
+        publications.offer(None)
+
+    assert shop.published().checked_at == before.checked_at
 
 
 def test_a_change_that_cannot_be_read_any_more_copies_the_model_whole(shop: Shop) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Iterator
-from datetime import timedelta
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -13,14 +15,24 @@ from urllib.request import urlopen
 import pyarrow as pa
 import pytest
 
+from livemart.publish.confirmation import confirm
+from livemart.publish.positions import state_id
 from livemart.publish.reader import StoreReader
+from livemart.publish.store import Store
 from livemart.serve import change_pages, push, schemas
 from livemart.serve.bodies import state_body, to_text
 from livemart.serve.rows import json_row
 from livemart.serve.tokens import TokenStore
 from tests.serve.apps import bearer, make_settings, server, wait_until
 from tests.serve.events import Event, Stream, open_stream
-from tests.serve.stores import NOON, Order, fill_store, make_orders, reference_tables
+from tests.serve.stores import (
+    NOON,
+    Order,
+    fill_store,
+    make_orders,
+    make_snapshot,
+    reference_tables,
+)
 
 ORDERS = make_orders(a_day=6)
 DISHES = "/v1/models/restaurant_top_dishes/stream"
@@ -46,6 +58,16 @@ class World:
         ]
         as_of = NOON + timedelta(seconds=number)
         fill_store(self.url, reference_tables(self.orders), snapshot_id=number, as_of=as_of)
+
+    def until_shown(self, epoch: str) -> None:
+        """Wait until the server answers from a store of this epoch."""
+        host, port = self.address
+
+        def is_shown() -> bool:
+            with urlopen(f"http://{host}:{port}/v1/restaurants") as answer:
+                return bool(json.load(answer)["epoch"] == epoch)
+
+        wait_until(is_shown)
 
     def tokens(self) -> TokenStore:
         """Open the tokens of the store."""
@@ -86,6 +108,12 @@ def apply(rows: dict[tuple[Any, ...], dict[str, Any]], event: Event) -> None:
             rows[key] = row
 
 
+def number_of(event: Event | None) -> int:
+    """Return the snapshot of an event's id; 0 if it has none."""
+    event_id = event.event_id if event else None
+    return int((event_id or "0").rpartition("-")[2])
+
+
 async def until_mark(stream: Stream, snapshot_id: int) -> list[Event]:
     """Return the events up to the one that ends a snapshot."""
     found = []
@@ -93,7 +121,7 @@ async def until_mark(stream: Stream, snapshot_id: int) -> list[Event]:
         event = await stream.next()
         assert event is not None
         found.append(event)
-        if event.kind == "snapshot" and event.event_id == str(snapshot_id):
+        if event.kind == "snapshot" and number_of(event) == snapshot_id:
             return found
 
 
@@ -112,8 +140,8 @@ def test_the_state_comes_at_once_and_with_every_snapshot(world: World) -> None:
 
     events = asyncio.run(watch())
 
-    assert [event and (event.kind, event.event_id) for event in events] == [
-        ("snapshot", str(number)) for number in (1, 2, 3, 4)
+    assert [event and (event.kind, number_of(event)) for event in events] == [
+        ("snapshot", number) for number in (1, 2, 3, 4)
     ]
     last = events[-1]
     assert last is not None
@@ -121,8 +149,18 @@ def test_the_state_comes_at_once_and_with_every_snapshot(world: World) -> None:
     reader = StoreReader.open(world.url)
     with reader.snapshot() as view:
         expected = state_body(view, "r1", 1, server_time=NOON)
+        assert expected is not None
+        expected["checked_at"] = to_text(view.published.checked_at)
     reader.close()
     assert {**last.data, "server_time": to_text(NOON)} == expected
+
+
+def newest_id(world: World) -> str:
+    """Return the id of the event that tells the state at the newest snapshot."""
+    with closing(StoreReader.open(world.url)) as reader:
+        published = reader.newest()
+    assert published is not None
+    return state_id(published)
 
 
 def test_who_has_the_newest_state_waits_for_the_next(world: World) -> None:
@@ -132,12 +170,18 @@ def test_who_has_the_newest_state_waits_for_the_next(world: World) -> None:
             await asyncio.to_thread(world.publish, "r1")
             return await stream.next()
 
-    path = "/v1/restaurants/r1/stream"
-    first = asyncio.run(watch(f"{path}?after=1", {}))
-    second = asyncio.run(watch(f"{path}?after=0", {"Last-Event-ID": "2"}))
-    third = asyncio.run(watch(f"{path}?after=0", {}))
+    async def at_once(headers: dict[str, str]) -> Event | None:
+        async with open_stream(world.address, path, headers) as stream:
+            return await stream.next()
 
-    assert [event and event.event_id for event in (first, second, third)] == ["2", "3", "3"]
+    path = "/v1/restaurants/r1/stream"
+    first = asyncio.run(watch(f"{path}?after={newest_id(world)}", {}))
+    second = asyncio.run(watch(f"{path}?after=0", {"Last-Event-ID": newest_id(world)}))
+    of_another = asyncio.run(at_once({"Last-Event-ID": "0000abcd-3"}))
+    without_mark = asyncio.run(at_once({"Last-Event-ID": "3"}))
+
+    found = (first, second, of_another, without_mark)
+    assert [number_of(event) for event in found] == [2, 3, 3, 3]
 
 
 def test_a_change_stream_begins_with_all_rows_and_follows_them(world: World) -> None:
@@ -168,13 +212,22 @@ def test_without_a_position_changes_are_told_from_now_on(world: World) -> None:
 
     mark, *events = asyncio.run(watch())
 
-    assert (mark.kind, mark.event_id) == ("snapshot", "1")
+    assert (mark.kind, number_of(mark)) == ("snapshot", 1)
     assert {event.data["row"]["restaurant_id"] for event in events[:-1]} == {"r2"}
     assert events[-1].data["as_of"] == "2026-03-02T12:00:02Z"
 
 
+async def first_id(world: World) -> str:
+    """Return the id of the newest snapshot in the changes of a model."""
+    async with open_stream(world.address, DISHES) as stream:
+        event = await stream.next()
+        assert event is not None and event.event_id is not None
+        return event.event_id
+
+
 def test_a_stream_goes_on_behind_any_event(world: World) -> None:
     """Break off after each event in turn: together the two parts are the whole."""
+    after_first = asyncio.run(first_id(world))
     for number in range(2, 5):
         world.publish("r1", "r2", "r3")
         assert number == world.snapshot_id
@@ -184,7 +237,7 @@ def test_a_stream_goes_on_behind_any_event(world: World) -> None:
         async with open_stream(world.address, DISHES, headers) as stream:
             return await until_mark(stream, 4)
 
-    whole = asyncio.run(read("1"))
+    whole = asyncio.run(read(after_first))
     changes = [event for event in whole if event.kind == "change"]
     assert {event.data["snapshot_id"] for event in changes} == {2, 3, 4}
     assert len({event.event_id for event in changes}) == len(changes)
@@ -197,7 +250,8 @@ def test_a_stream_goes_on_behind_any_event(world: World) -> None:
 
 def test_who_has_all_gets_nothing_twice(world: World) -> None:
     async def watch() -> Event | None:
-        async with open_stream(world.address, DISHES, {"Last-Event-ID": "1"}) as stream:
+        has = {"Last-Event-ID": await first_id(world)}
+        async with open_stream(world.address, DISHES, has) as stream:
             await asyncio.sleep(0.5)
             await asyncio.to_thread(world.publish)
             return await stream.next()
@@ -205,10 +259,12 @@ def test_who_has_all_gets_nothing_twice(world: World) -> None:
     event = asyncio.run(watch())
 
     assert event is not None
-    assert (event.kind, event.event_id) == ("snapshot", "2")
+    assert (event.kind, number_of(event)) == ("snapshot", 2)
 
 
-@pytest.mark.parametrize("position", ["99", "99.100.3"])
+@pytest.mark.parametrize(
+    "position", ["1", "0000abcd-1", "0000abcd-0.1.3", "99", "99.100.3", "0000abcd-99.100.3"]
+)
 def test_a_position_that_is_not_kept_begins_anew(world: World, position: str) -> None:
     async def watch() -> list[Event]:
         async with open_stream(world.address, DISHES, {"Last-Event-ID": position}) as stream:
@@ -219,7 +275,7 @@ def test_a_position_that_is_not_kept_begins_anew(world: World, position: str) ->
     assert (first.kind, first.event_id) == ("reset", None)
     assert first.data["row_count"] == len(rows) == len(world.rows("restaurant_top_dishes"))
     assert {(event.event_id, event.data["op"]) for event in rows} == {(None, "insert")}
-    assert mark.event_id == "1"
+    assert number_of(mark) == 1
 
 
 def test_a_model_that_is_too_large_is_not_sent_whole_but_followed(
@@ -234,8 +290,10 @@ def test_a_model_that_is_too_large_is_not_sent_whole_but_followed(
     status, body, _ = asyncio.run(ask(f"{DISHES}?after=0"))
     followed, _, mark = asyncio.run(ask(DISHES))
 
-    assert (status, b"MODEL_TOO_LARGE" in body, b"after=1" in body) == (422, True, True)
-    assert (followed, mark and mark.event_id) == (200, "1")
+    assert mark is not None and mark.event_id is not None
+    assert (status, b"MODEL_TOO_LARGE" in body) == (422, True)
+    assert f"follow with after={mark.event_id}".encode() in body
+    assert (followed, number_of(mark)) == (200, 1)
 
 
 def test_rows_of_others_are_in_no_stream(world: World) -> None:
@@ -279,6 +337,58 @@ def test_a_stream_ends_with_its_token(world: World) -> None:
     assert ended == [None, None]
 
 
+def test_a_token_has_room_for_so_many_streams_and_an_admin_for_more(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(push, "MOST_OF_TOKEN", 2)
+    with closing(world.tokens()) as tokens:
+        mine, other = (bearer(tokens.create("x", restaurants=["r1"])[0]) for _ in range(2))
+        admin = bearer(tokens.create("x", is_admin=True)[0])
+
+    async def ask(headers: dict[str, str], path: str) -> tuple[int, bytes]:
+        async with open_stream(world.address, path, headers) as stream:
+            return stream.status, stream.body
+
+    async def watch() -> list[tuple[int, bytes]]:
+        path = "/v1/restaurants/r1/stream"
+        async with (
+            open_stream(world.address, path, mine) as one,
+            open_stream(world.address, DISHES, mine) as two,
+            open_stream(world.address, path, admin) as three,
+            open_stream(world.address, path, admin) as four,
+        ):
+            for stream in (one, two, three, four):
+                assert await stream.next() is not None
+            asked = [(mine, path), (mine, DISHES), (other, path), (admin, path)]
+            return [await ask(*each) for each in asked]
+
+    answers = asyncio.run(watch())
+
+    assert [status for status, _ in answers] == [503, 503, 200, 200]
+    assert b"TOO_MANY_STREAMS" in answers[0][1] and b"2 are open by this token" in answers[0][1]
+
+
+def test_changes_of_one_snapshot_are_sent_in_pieces_and_resumed_in_any(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_pages, "_SLICE", 2)
+    has = asyncio.run(first_id(world))
+    world.publish("r1", "r2", "r3")
+    sizes = []
+
+    async def read(position: str) -> list[Event]:
+        async with open_stream(world.address, DISHES, {"Last-Event-ID": position}) as stream:
+            return await until_mark(stream, 2)
+
+    whole = asyncio.run(read(has))
+    for index, event in enumerate(whole[:-1]):
+        rest = asyncio.run(read(str(event.event_id)))
+        assert [each.data for each in rest] == [each.data for each in whole[index + 1 :]]
+        sizes.append(len(rest))
+
+    assert len(whole) > 4 and sizes[-1] == 1
+
+
 def test_an_open_door_that_closes_ends_the_streams_that_came_in(world: World) -> None:
     tokens = world.tokens()
 
@@ -298,7 +408,9 @@ def test_a_comment_keeps_a_quiet_stream_open(world: World, monkeypatch: pytest.M
     monkeypatch.setattr(push, "PING_S", 0.1)
 
     async def watch() -> list[str]:
-        async with open_stream(world.address, "/v1/restaurants/r1/stream?after=1") as stream:
+        async with open_stream(
+            world.address, f"/v1/restaurants/r1/stream?after={newest_id(world)}"
+        ) as stream:
             found = [await stream.next_of_any_kind() for _ in range(3)]
             return [event.kind for event in found if event]
 
@@ -349,17 +461,91 @@ def test_streams_of_a_model_that_is_served_no_more_end(world: World) -> None:
     assert asyncio.run(watch()) is None
 
 
-def test_a_store_that_is_filled_anew_begins_anew(world: World) -> None:
-    async def watch() -> list[Event]:
-        async with open_stream(world.address, DISHES) as stream:
-            assert await stream.next() is not None
-            tables = reference_tables(world.orders)
+@pytest.mark.parametrize("is_open", [True, False])
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_store_that_is_filled_anew_begins_anew(world: World, number: int, is_open: bool) -> None:
+    """With other rows, and its ids may be the same; the next of them may follow by net changes."""
+    others = make_orders(a_day=4, seed=11)
+
+    def fill_anew() -> None:
+        tables = reference_tables(others)
+        fill_store(world.url, tables, snapshot_id=number, epoch="another", is_start=True)
+
+    async def watch() -> tuple[list[Event], list[Event]]:
+        async with open_stream(world.address, f"{DISHES}?after=0") as stream:
+            before = await until_mark(stream, 1)
+            if is_open:
+                await asyncio.to_thread(fill_anew)
+                return before, await until_mark(stream, number)
+        await asyncio.to_thread(fill_anew)
+        await asyncio.to_thread(world.until_shown, "another")
+        has = {"Last-Event-ID": str(before[-1].event_id)}
+        async with open_stream(world.address, DISHES, has) as stream:
+            return before, await until_mark(stream, number)
+
+    before, after = asyncio.run(watch())
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for event in before + after:
+        apply(rows, event)
+
+    assert (after[0].kind == "reset") == (number == 1)
+    assert after[-1].data["epoch"] == "another"
+    assert rows == {tuple(row[n] for n in KEY): row for row in world.rows("restaurant_top_dishes")}
+
+
+def test_a_store_that_is_filled_anew_tells_its_state_under_the_same_id(world: World) -> None:
+    async def watch() -> list[Event | None]:
+        async with open_stream(world.address, "/v1/restaurants/r1/stream") as stream:
+            first = await stream.next()
+            tables = reference_tables(make_orders(a_day=4, seed=11))
             await asyncio.to_thread(
-                fill_store, world.url, tables, snapshot_id=2, epoch="another", is_start=True
+                fill_store, world.url, tables, snapshot_id=1, epoch="another", is_start=True
             )
-            return await until_mark(stream, 2)
+            return [first, await stream.next()]
 
     events = asyncio.run(watch())
 
-    assert events[0].kind in ("reset", "snapshot")
-    assert events[-1].kind == "snapshot"
+    assert [event and event.data["snapshot_id"] for event in events] == [1, 1]
+    assert [event and event.data["epoch"] for event in events] == ["epoch", "another"]
+    assert len({event and event.event_id for event in events}) == 2
+
+
+def test_a_mended_model_is_told_anew_at_the_same_snapshot(world: World) -> None:
+    tables = reference_tables(world.orders)
+
+    async def watch() -> list[Event]:
+        async with open_stream(world.address, DISHES) as stream:
+            assert await stream.next() is not None
+            changed = {"restaurant_top_dishes": "another"}
+            await asyncio.to_thread(
+                fill_store, world.url, tables, as_of=NOON, fingerprints=changed, is_start=True
+            )
+            return await until_mark(stream, 1)
+
+    first, *_, last = asyncio.run(watch())
+
+    assert (first.kind, number_of(last)) == ("reset", 1)
+
+
+def test_between_snapshots_the_state_is_known_to_be_the_newest(world: World) -> None:
+    moments = [datetime.now(UTC) + timedelta(seconds=n) for n in range(1, 4)]
+
+    def check(moment: datetime) -> None:
+        with closing(Store.open(world.url)) as store:
+            assert confirm(store, make_snapshot(1, []), moment)
+
+    async def watch() -> list[Event | None]:
+        async with open_stream(world.address, "/v1/restaurants/r1/stream") as stream:
+            assert await stream.next() is not None
+            found = []
+            for moment in moments:
+                await asyncio.to_thread(check, moment)
+                found.append(await stream.next())
+            return found
+
+    events = asyncio.run(watch())
+
+    assert [event and (event.kind, event.event_id) for event in events] == [("checked", None)] * 3
+    assert [event and event.data["checked_at"] for event in events] == [
+        to_text(moment) for moment in moments
+    ]

@@ -13,21 +13,27 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import monotonic
 
 import httpx2
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
 from livemart.cli import cli
 from livemart.errors import ConfigError, StateError
+from livemart.publish.confirmation import confirm
+from livemart.publish.reader import StoreReader
+from livemart.publish.store import Store
 from livemart.serve import server as server_module
 from livemart.serve.server import open_server
-from tests.serve.apps import PATIENCE_S, bearer, make_settings, server, site, wait_until
+from tests.serve.apps import PATIENCE_S, Site, bearer, make_settings, server, site, wait_until
 from tests.serve.events import open_stream
-from tests.serve.stores import fill_store, reference_tables
+from tests.serve.stores import fill_store, make_snapshot, reference_tables
 
 ROOT = Path(__file__).resolve().parents[2]
 # The command itself; only that a slow machine never brings it to cut off an answer under way.
@@ -40,11 +46,20 @@ server._PATIENCE_S = 600
 cli(sys.argv[1:], prog_name="livemart")
 """
 
+_AS_IT_IS = """
+import sys
+from livemart.cli import cli
+
+cli(sys.argv[1:], prog_name="livemart")
+"""
+
 
 @contextmanager
-def serving(warehouse: Path, *flags: str) -> Iterator[tuple[subprocess.Popen[str], int, list[str]]]:
+def serving(
+    warehouse: Path, *flags: str, program: str = _PATIENT
+) -> Iterator[tuple[subprocess.Popen[str], int, list[str]]]:
     """Run `livemart serve` and yield the process, its port and the lines it said so far."""
-    command = [sys.executable, "-c", _PATIENT, "serve", "--warehouse", str(warehouse)]
+    command = [sys.executable, "-c", program, "serve", "--warehouse", str(warehouse)]
     process = subprocess.Popen(
         [*command, "--port", "0", *flags],
         stderr=subprocess.PIPE,
@@ -101,6 +116,69 @@ def test_it_ends_at_once_with_clients_connected(
     # Each was told that this is the end: none was cut off when the server's patience was over.
     assert last == [(None, True)] * 20
     assert not [line for line in said if "timeout graceful shutdown exceeded" in line]
+
+
+def test_it_ends_under_load_in_its_time(tmp_path: Path) -> None:
+    """Reads, a publication under way, streams that are told, and a client that takes nothing."""
+    warehouse, tables = tmp_path / "warehouse", reference_tables([])
+    url = f"sqlite:///{warehouse}/_livemart/serving.db"
+    tables["wide"] = pa.table({"n": range(4_000), "text": ["x" * 2_000] * 4_000})
+    fill_store(url, tables)
+    is_over, is_written, may_go_on = threading.Event(), threading.Event(), threading.Event()
+    statuses: list[int] = []
+    path = "/v1/restaurants/r1/metrics"
+
+    def publish() -> None:
+        def step(name: str) -> None:
+            if name == "publish.in_transaction":
+                is_written.set()
+                assert may_go_on.wait(PATIENCE_S)
+
+        fill_store(url, tables, snapshot_id=2, step=step)
+
+    def read(port: int) -> None:
+        with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_S) as client:
+            while not is_over.is_set():
+                try:
+                    statuses.append(client.get(path).status_code)
+                except httpx2.TransportError:
+                    # Between two answers of a connection that is closed; none is cut off.
+                    return
+
+    def end(process: subprocess.Popen[str], port: int) -> float:
+        with (
+            ThreadPoolExecutor(5) as pool,
+            socket.create_connection(("127.0.0.1", port)) as stalled,
+        ):
+            stalled.sendall(
+                b"GET /v1/models/wide/stream?after=0 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            )
+            assert stalled.recv(1)
+            work = [pool.submit(publish), *(pool.submit(read, port) for _ in range(4))]
+            assert is_written.wait(PATIENCE_S)
+            wait_until(lambda: len(statuses) > 40)
+            started = monotonic()
+            process.send_signal(signal.SIGTERM)
+            process.wait(PATIENCE_S)
+            took = monotonic() - started
+            is_over.set()
+            may_go_on.set()
+            for each in work:
+                each.result(PATIENCE_S)
+            return took
+
+    with serving(warehouse, program=_AS_IT_IS) as (process, port, said):
+        took = end(process, port)
+
+    with closing(StoreReader.open(url)) as reader:
+        newest = reader.newest()
+    assert process.returncode == 143
+    assert set(statuses) == {200}
+    assert newest is not None and newest.snapshot_id == 2
+    # Patience is 5 s, and the rest is for a slow machine.
+    assert took < 30
+    # Who takes nothing is given up at the end of the patience, and only that is told.
+    assert not [line for line in said if "request_failed" in line]
 
 
 def test_it_serves_before_there_is_a_store_and_shows_what_another_process_fills(
@@ -272,8 +350,65 @@ def test_a_stale_snapshot_is_not_ready_and_still_answers(tmp_path: Path) -> None
 
         answer = one.client.get("/readyz")
         assert (answer.status_code, answer.json()["code"]) == (503, "STORE_STALE")
-        assert answer.json()["detail"] == "the newest snapshot is 11s old; one is due every 5s"
+        assert answer.json()["detail"] == (
+            "nothing was heard of the pipeline for 11s; it tells every 5s what is newest"
+        )
         assert one.client.get("/v1/restaurants/r1/metrics").status_code == 200
+
+
+def test_intervals_without_orders_are_live_until_the_pipeline_stops(tmp_path: Path) -> None:
+    start = datetime(2026, 3, 2, 12, tzinfo=UTC)
+    now, tables = [start], reference_tables([])
+
+    def figure(one: Site) -> float:
+        (found,) = re.findall(
+            r"(?m)^livemart_staleness_seconds (\S+)$", one.client.get("/metrics").text
+        )
+        return float(found)
+
+    with (
+        site(tmp_path, now=lambda: now[0], every="5s") as one,
+        closing(Store.open(one.url)) as store,
+    ):
+        fill_store(one.url, tables, now=start)
+        one.until(lambda: one.shows(1))
+        path = "/v1/restaurants/r1/metrics"
+        first = one.client.get(path)
+        answers = []
+        for _ in range(10):
+            now[0] += timedelta(seconds=5)
+            assert confirm(store, make_snapshot(1, tables), now[0])
+            one.until(lambda: one.serving.hub.checked_at == now[0])
+            answers.append(one.client.get("/readyz"))
+        was, again = figure(one), one.client.get(path)
+
+        now[0] += timedelta(seconds=11)
+
+        stopped = one.client.get("/readyz")
+        is_late = figure(one)
+
+    assert [answer.status_code for answer in answers] == [200] * 10
+    assert (was, is_late) == (0.0, 11.0)
+    assert (again.headers["etag"], again.content) == (first.headers["etag"], first.content)
+    assert (stopped.status_code, stopped.json()["code"]) == (503, "STORE_STALE")
+
+
+def test_a_snapshot_that_is_published_again_is_another_answer(tmp_path: Path) -> None:
+    """Of a mended store, or with another exposure: its id is the same."""
+    tables = reference_tables([])
+    dishes = {"restaurant_top_dishes": tables.pop("restaurant_top_dishes")}
+    with site(tmp_path) as one:
+        fill_store(one.url, tables)
+        one.until(lambda: one.shows(1))
+        before = one.client.get("/v1/models")
+
+        fill_store(one.url, tables | dishes)
+
+        tag = {"If-None-Match": before.headers["etag"]}
+        one.until(lambda: one.client.get("/v1/models", headers=tag).status_code == 200, 10)
+        after = one.client.get("/v1/models").json()
+        assert one.client.get("/v1/models/restaurant_top_dishes").status_code == 200
+    assert {model["name"] for model in after["models"]} == tables.keys() | dishes.keys()
 
 
 def test_measurements_tell_what_the_server_does(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from livemart.publish.snapshots import Snapshot
 from livemart.publish.store import Store
 from tests.serve.kill_publisher import ORDERS, as_of, publish_number
 from tests.serve.postgres import Postgres, running_postgres
-from tests.serve.stores import make_snapshot, net_change, reference_tables, stored_rows
+from tests.serve.stores import fill_store, make_snapshot, net_change, reference_tables, stored_rows
 
 PROGRAM = Path(__file__).with_name("kill_publisher.py")
 ROOT = Path(__file__).parents[2]
@@ -204,7 +204,7 @@ def test_a_database_that_is_down_delays_publication_and_stops_nothing(
             attempted.set()
             raise
 
-    thread = PublisherThread(bring, wait=wait_fixed(0.2))
+    thread = PublisherThread(bring, lambda *_: True, wait=wait_fixed(0.2))
     with capture_logs() as logs:
         thread.start(make_snapshot(1, []))
         while (newest := reader.newest()) is None:
@@ -225,6 +225,32 @@ def test_a_database_that_is_down_delays_publication_and_stops_nothing(
     assert newest.snapshot_id == 1
     assert is_published and after is not None and after.snapshot_id == 3
     assert events == ["snapshot_served", "store_unreachable", "store_back"]
+
+
+def test_a_right_that_is_taken_back_is_a_store_that_cannot_be_reached(
+    postgres: Postgres,
+) -> None:
+    url = postgres.new_store()
+    fill_store(url, reference_tables([]))
+    owner = Store.open(url)
+    with owner.begin() as connection:
+        schema: str = connection.exec_driver_sql("select current_schema()").scalar_one()
+        connection.exec_driver_sql("create role looker login")
+        connection.exec_driver_sql(f"grant usage on schema {schema} to looker")
+        connection.exec_driver_sql(f"grant select on all tables in schema {schema} to looker")
+    reader = StoreReader.open(url.replace("//postgres@", "//looker@"))
+    before = reader.newest()
+
+    with owner.begin() as connection:
+        connection.exec_driver_sql("revoke select on livemart_published from looker")
+    with pytest.raises(PublishError, match="STORE_UNREACHABLE") as raised:
+        reader.newest()
+
+    reader.close()
+    owner.close()
+    assert before is not None and before.snapshot_id == 1
+    assert "permission denied for table livemart_published" in raised.value.message
+    assert "grant" in raised.value.hint
 
 
 def test_a_file_that_somebody_else_holds_locked_is_unreachable_for_publishers_only(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import string
+import tracemalloc
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -439,6 +440,38 @@ def test_a_snapshot_that_changes_too_many_rows_is_read_anew_by_followers(
     assert done is not None and (done.rebuilt, done.rows_changed) == ((), {"orders": 3})
     assert [reader_position(reader, after) for after in (1, 2, 3)] == ["reset", "reset", "changes"]
     assert amounts(reader) == [6, 7, 9]
+
+
+def test_a_row_that_counts_for_millions_is_cut_before_it_is_repeated(
+    store_url: str, reader: StoreReader, execute: Callable[[str], None]
+) -> None:
+    fill_store(store_url, {"orders": orders(1)}, {}, 1, START)
+    execute("update served_orders set _row_count = 500000")
+
+    tracemalloc.start()
+    with reader.snapshot() as view:
+        rows = view.rows("orders", tenants=None, limit=3)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert len(rows) == 3
+    assert most < 20_000_000
+
+
+def test_a_store_of_an_older_form_is_not_read_and_filled_anew(
+    store_url: str, reader: StoreReader, execute: Callable[[str], None]
+) -> None:
+    fill(store_url, orders(1), 1)
+    execute("alter table livemart_published drop column checked_at")
+    execute("update livemart_store set schema_version = 1")
+
+    with pytest.raises(PublishError, match="STORE_OF_ANOTHER_VERSION"):
+        reader.newest()
+    done = fill(store_url, orders(1), 1)
+
+    newest = reader.newest()
+    assert done is not None and done.rebuilt == ("orders",)
+    assert newest is not None and newest.checked_at == newest.published_at
 
 
 def test_a_store_of_a_newer_program_is_not_read(

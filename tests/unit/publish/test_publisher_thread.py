@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from threading import Event
 
 import pytest
@@ -26,7 +26,10 @@ class FakeStore:
 
     def __init__(self, failures: int = 0) -> None:
         self.failures = failures
+        self.is_away = False
         self.attempts: list[tuple[int, bool]] = []
+        self.shown = 0
+        self.confirmed: list[datetime] = []
         self.attempted = Event()
         self.go_on = Event()
         self.go_on.set()
@@ -37,7 +40,15 @@ class FakeStore:
         assert self.go_on.wait(60)
         if len(self.attempts) <= self.failures:
             raise PublishError("STORE_UNREACHABLE", "no route to host", hint="wait")
+        self.shown = snapshot.snapshot_id
         return Publication(snapshot.snapshot_id)
+
+    def confirm(self, snapshot: Snapshot, checked_at: datetime) -> bool:
+        if self.is_away:
+            raise PublishError("STORE_UNREACHABLE", "no route to host", hint="wait")
+        if snapshot.snapshot_id == self.shown:
+            self.confirmed.append(checked_at)
+        return snapshot.snapshot_id == self.shown
 
 
 @pytest.fixture
@@ -58,7 +69,7 @@ def let_end(store: FakeStore, thread: PublisherThread) -> None:
 
 def test_the_newest_snapshot_of_the_log_is_published_at_the_start() -> None:
     store = FakeStore()
-    thread = PublisherThread(store.publish)
+    thread = PublisherThread(store.publish, store.confirm)
 
     thread.start(make_snapshot(7, []))
 
@@ -68,7 +79,7 @@ def test_the_newest_snapshot_of_the_log_is_published_at_the_start() -> None:
 
 def test_without_a_snapshot_nothing_is_published() -> None:
     store = FakeStore()
-    thread = PublisherThread(store.publish)
+    thread = PublisherThread(store.publish, store.confirm)
 
     thread.start(None)
 
@@ -79,7 +90,7 @@ def test_without_a_snapshot_nothing_is_published() -> None:
 def test_snapshots_that_came_meanwhile_are_passed_over() -> None:
     store = FakeStore()
     store.go_on.clear()
-    thread = PublisherThread(store.publish)
+    thread = PublisherThread(store.publish, store.confirm)
     thread.start(make_snapshot(1, []))
     assert store.attempted.wait(60)
 
@@ -95,7 +106,7 @@ def test_a_store_that_is_down_is_said_once_and_said_to_be_back(
     logs: list[dict[str, object]],
 ) -> None:
     store = FakeStore(failures=5)
-    thread = PublisherThread(store.publish, wait=SOON)
+    thread = PublisherThread(store.publish, store.confirm, wait=SOON)
 
     thread.start(make_snapshot(1, []))
     while len(store.attempts) <= store.failures:
@@ -110,7 +121,7 @@ def test_the_last_attempt_of_a_run_does_not_wait_and_is_not_repeated(
     logs: list[dict[str, object]],
 ) -> None:
     store = FakeStore(failures=1_000)
-    thread = PublisherThread(store.publish, wait=NEVER)
+    thread = PublisherThread(store.publish, store.confirm, wait=NEVER)
     thread.start(make_snapshot(1, []))
     assert store.attempted.wait(60)
 
@@ -124,7 +135,7 @@ def test_the_last_attempt_of_a_run_does_not_wait_and_is_not_repeated(
 def test_a_publication_that_hangs_is_given_up(logs: list[dict[str, object]]) -> None:
     store = FakeStore()
     store.go_on.clear()
-    thread = PublisherThread(store.publish)
+    thread = PublisherThread(store.publish, store.confirm)
     thread.start(make_snapshot(1, []))
     assert store.attempted.wait(60)
 
@@ -138,7 +149,7 @@ def test_a_publication_that_hangs_is_given_up(logs: list[dict[str, object]]) -> 
 def test_a_second_signal_ends_the_wait() -> None:
     store = FakeStore()
     store.go_on.clear()
-    thread = PublisherThread(store.publish)
+    thread = PublisherThread(store.publish, store.confirm)
     thread.start(make_snapshot(1, []))
     assert store.attempted.wait(60)
     abandon = Event()
@@ -161,7 +172,7 @@ def test_any_failure_is_tried_again_and_told_with_its_text(logs: list[dict[str, 
             raise RuntimeError("a table of the warehouse cannot be read")
         return Publication(snapshot.snapshot_id, rebuilt=("m",))
 
-    thread = PublisherThread(publish, wait=SOON)
+    thread = PublisherThread(publish, lambda *_: True, wait=SOON)
     thread.start(make_snapshot(1, []))
     assert failed.wait(60)
 
@@ -169,3 +180,42 @@ def test_any_failure_is_tried_again_and_told_with_its_text(logs: list[dict[str, 
     assert calls == [1, 1]
     assert events(logs) == ["publication_failed", "store_back", "snapshot_served"]
     assert "cannot be read" in str(logs[0]["error"])
+
+
+def test_what_is_still_the_newest_is_noted_without_a_publication() -> None:
+    store, moments = FakeStore(), [datetime(2026, 3, 2, 12, n, tzinfo=UTC) for n in range(3)]
+    thread = PublisherThread(store.publish, store.confirm)
+    thread.start(make_snapshot(1, []))
+
+    for number, moment in enumerate(moments, start=1):
+        thread.confirm(make_snapshot(1, []), moment)
+        while len(store.confirmed) < number:
+            store.attempted.wait(0.01)
+
+    assert thread.close(LONG)
+    assert (store.attempts, store.confirmed) == ([(1, True)], moments)
+
+
+def test_a_store_that_does_not_show_the_newest_gets_it(logs: list[dict[str, object]]) -> None:
+    store, moment = FakeStore(), datetime(2026, 3, 2, 12, tzinfo=UTC)
+    thread = PublisherThread(store.publish, store.confirm)
+    thread.start(None)
+
+    thread.confirm(make_snapshot(4, []), moment)
+
+    assert thread.close(LONG)
+    assert store.attempts == [(4, True)]
+    assert events(logs) == []
+
+
+def test_a_store_that_cannot_be_told_stops_nothing(logs: list[dict[str, object]]) -> None:
+    store, moment = FakeStore(), datetime(2026, 3, 2, 12, tzinfo=UTC)
+    thread = PublisherThread(store.publish, store.confirm, wait=SOON)
+    thread.start(None)
+    store.is_away = True
+
+    thread.confirm(make_snapshot(4, []), moment)
+
+    assert thread.close(LONG)
+    assert store.attempts == [(4, True)]
+    assert events(logs) == ["store_unreachable", "store_back"]
