@@ -109,7 +109,12 @@ def _restaurant_page(request: Request, restaurant_id: str, window: str = _FIRST_
             facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
             if facts is None:
                 raise _unknown()
-            state = {**state_of(facts, hours), "server_time": to_text(serving.now())}
+            checked_at = serving.hub.checked(facts.published)
+            state = {
+                **state_of(facts, hours),
+                "server_time": to_text(serving.now()),
+                "checked_at": to_text(checked_at),
+            }
             trend = read_trend(view, facts, hours)
             restaurants = restaurants_of(view, caller.tenants)
         # What its script asks for next must not be of the snapshot before.

@@ -102,6 +102,7 @@ class PageView:
     snapshot_id: int
     epoch: str
     published_at: str
+    checked_at: str
     server_time: str
     data_at: str
     data_clock: str
@@ -125,11 +126,13 @@ def build_view(state: Body, trend: Body, *, interval: timedelta) -> PageView:
     place = Place.of(restaurant["time_zone"], restaurant["currency_code"])
     hours = int(window["hours"])
     published_at = _instant(state["published_at"])
+    # A snapshot is as old as the last time it was known to be the newest.
+    checked_at = max(published_at, _instant(state["checked_at"]))
     server_time = _instant(state["server_time"])
     as_of = _instant(state["as_of"]) if state["as_of"] else published_at
     # The clock runs to the end of the pane: data cannot be newer than its publication.
     data_at = min(as_of, published_at)
-    passed = server_time - published_at
+    passed = server_time - checked_at
     start, end = _instant(window["start"]), _instant(window["end"])
     late_panes = late_pane_starts(state)
     return PageView(
@@ -148,6 +151,7 @@ def build_view(state: Body, trend: Body, *, interval: timedelta) -> PageView:
         snapshot_id=state["snapshot_id"],
         epoch=state.get("epoch") or "",
         published_at=_iso(published_at),
+        checked_at=_iso(checked_at),
         server_time=_iso(server_time),
         data_at=_iso(data_at),
         data_clock=place.clock(data_at),

@@ -12,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -20,9 +20,11 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Route
 
+from livemart.publish.confirmation import confirm
+from livemart.publish.store import Store
 from livemart.serve.tokens import TokenStore
 from tests.e2e.raw_orders import AZUL, RawOrders
-from tests.serve.stores import fill_store
+from tests.serve.stores import fill_store, make_snapshot
 
 ROOT = Path(__file__).parents[2]
 ARTIFACTS = ROOT / "artifacts" / "e2e"
@@ -70,6 +72,12 @@ class Site:
             as_of=self.raw.as_of,
             now=datetime.now(UTC) - age,
         )
+
+    def confirm(self) -> None:
+        """Note that the newest snapshot still is the newest: nothing was ordered."""
+        with closing(Store.open(self.store_url)) as store:
+            snapshot = make_snapshot(self._snapshot_id, self.raw.models())
+            assert confirm(store, snapshot, datetime.now(UTC))
 
     def tokens(self) -> TokenStore:
         """Return the tokens of the store."""

@@ -177,6 +177,24 @@ def test_a_stale_page_says_so_until_news_come(open_site: OpenSite, visit: OpenVi
     assert opened.figure("order_count") == before + 1
 
 
+def test_a_quiet_page_is_not_stale_while_the_pipeline_looks(
+    open_site: OpenSite, visit: OpenVisit
+) -> None:
+    every = timedelta(minutes=5)
+    site = open_site(every=every)
+    site.publish(age=3 * every)
+    opened = _open(visit, site)
+    opened.page.locator("#stale").wait_for()
+
+    site.confirm()
+
+    opened.page.locator("#stale").wait_for(state="hidden")
+    opened.wait_live()
+    opened.page.reload()
+    opened.wait_live()
+    assert opened.page.locator("#stale").is_hidden()
+
+
 def test_a_revoked_token_takes_the_figures_away(open_site: OpenSite, visit: OpenVisit) -> None:
     site = open_site()
     tokens = site.tokens()

@@ -46,6 +46,12 @@ def test_data_older_than_two_intervals_are_stale(server_time: str, expected: boo
     assert view.is_stale is expected
 
 
+def test_data_that_are_known_to_be_the_newest_are_not_stale() -> None:
+    view = _view(server_time="2026-03-02T15:10:00Z", checked_at="2026-03-02T15:09:30Z")
+
+    assert (view.age, view.is_stale) == ("30 s ago", False)
+
+
 @pytest.mark.parametrize(
     ("late", "expected"),
     [
@@ -169,6 +175,7 @@ def _view(
         "as_of": "2026-03-02T14:35:00Z",
         "snapshot_id": 4211,
         "published_at": "2026-03-02T14:31:07Z",
+        "checked_at": "2026-03-02T14:31:07Z",
         "server_time": "2026-03-02T14:31:19Z",
         "metrics": {
             name: {"value": 1, "previous": None}

@@ -2,7 +2,7 @@
 // paints them. Text from events is only ever `textContent`.
 
 import { byId, make, toggle, write } from "./dom.js";
-import { shown } from "./shown.js";
+import { shown, takeTimes } from "./shown.js";
 import {
   DASH, SPACE, averageOf, change, clock, count, moment, money, moveTo, percentOf, place, span, spanWithin, windowWords,
 } from "./words.js";
@@ -16,7 +16,7 @@ export function paint(state) {
   shown.snapshot = state.snapshot_id;
   shown.epoch = state.epoch ?? null;
   shown.publishedAt = Date.parse(state.published_at);
-  shown.clock = { server: Date.parse(state.server_time), tab: performance.now() };
+  takeTimes(state);
 
   const name = restaurant.name || restaurant.id;
   document.title = `${name}, last ${windowWords(hours)} - livemart`;

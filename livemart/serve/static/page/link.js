@@ -4,7 +4,7 @@ import { removeChart } from "./chart.js";
 import { byId, say, write } from "./dom.js";
 import { get } from "./fetch.js";
 import { paint } from "./figures.js";
-import { addressOf, isShown, page, serverNow, shown } from "./shown.js";
+import { addressOf, isShown, page, serverNow, shown, takeTimes } from "./shown.js";
 import { paintTrend } from "./trend.js";
 import { ageWords, clock, count, money } from "./words.js";
 
@@ -35,7 +35,7 @@ export const link = {
 
 export function tick() {
   if (link.isSignedOut) return;
-  const age = serverNow() - shown.publishedAt;
+  const age = serverNow() - shown.checkedAt;
   const isOld = age > 2 * shown.interval * 1000;
   write(byId("age"), ageWords(age));
   write(byId("stale-age"), ageWords(age));
@@ -82,6 +82,12 @@ export function listen() {
     tick();
   });
   source.addEventListener("snapshot", (event) => receive(JSON.parse(event.data)));
+  source.addEventListener("checked", (event) => {
+    const head = JSON.parse(event.data);
+    if (!isShown(head)) return;
+    takeTimes(head);
+    tick();
+  });
   source.addEventListener("error", () => {
     // The browser comes back by itself after a lost connection, never after a refusal.
     if (source.readyState !== EventSource.CLOSED) return show("offline");

@@ -13,6 +13,7 @@ export const shown = {
   interval: Number(page.dataset.interval),
   step: Number(page.dataset.step),
   publishedAt: Date.parse(page.dataset.publishedAt),
+  checkedAt: Date.parse(page.dataset.checkedAt),
   clock: { server: Date.parse(page.dataset.serverTime), tab: performance.now() },
   points: [],
 };
@@ -20,10 +21,17 @@ export const shown = {
 // The time at the server, whatever the clock of this device says.
 export const serverNow = () => shown.clock.server + (performance.now() - shown.clock.tab);
 
-// True if a body is of the snapshot that is shown: in a store that was filled anew ids begin again.
-export function isShown({ snapshot_id: id, epoch = null }) {
+// Takes over when the snapshot was last known to be the newest, and the server's clock.
+export function takeTimes({ published_at: publishedAt, checked_at: checkedAt, server_time: serverTime }) {
+  shown.checkedAt = Math.max(Date.parse(publishedAt), checkedAt ? Date.parse(checkedAt) : 0);
+  shown.clock = { server: Date.parse(serverTime), tab: performance.now() };
+}
+
+// True if a body is of the snapshot that is shown: in a store that was filled anew ids begin again, and
+// one that was mended publishes the same once more.
+export function isShown({ snapshot_id: id, epoch = null, published_at: publishedAt }) {
   const isOfEpoch = epoch === null || shown.epoch === null || epoch === shown.epoch;
-  return id === shown.snapshot && isOfEpoch;
+  return id === shown.snapshot && isOfEpoch && Date.parse(publishedAt) === shown.publishedAt;
 }
 
 // Paths end with an id that may hold anything.
