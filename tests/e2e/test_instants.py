@@ -82,7 +82,8 @@ def _read(url: str, now: datetime) -> Iterator[Shown]:
     with reader.snapshot() as view:
         for restaurant_id, facts in read_facts(view, list(RESTAURANTS)).items():
             for hours in (1, 24, 168):
-                state = {**state_of(facts, hours), "server_time": to_text(now + _AGE)}
+                times = {"server_time": to_text(now + _AGE), "checked_at": to_text(now)}
+                state = {**state_of(facts, hours), **times}
                 trend = read_trend(view, facts, hours)
                 built = build_view(state, trend, interval=_INTERVAL)
                 yield Shown(f"{now} {restaurant_id} {hours} h", state, trend, built)

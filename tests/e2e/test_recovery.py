@@ -142,12 +142,15 @@ def test_a_store_that_was_filled_anew_is_shown_at_the_same_snapshot(
 
     seen = opened.page.evaluate(
         "async () => { const { isShown, shown } = await import('/static/page/shown.js');"
-        " const at = (epoch) => isShown({ snapshot_id: shown.snapshot, epoch });"
+        " const published_at = new Date(shown.publishedAt).toISOString();"
+        " const at = (epoch) => isShown({ snapshot_id: shown.snapshot, epoch, published_at });"
         " const before = shown.epoch;"
         " shown.epoch = null; const found = [at(undefined), at(null), at('a')];"
         " shown.epoch = 'a'; found.push(at(undefined), at('a'), at('b'));"
-        " found.push(isShown({ snapshot_id: shown.snapshot + 1, epoch: 'a' }));"
+        " const own = { snapshot_id: shown.snapshot, epoch: 'a', published_at };"
+        " found.push(isShown({ ...own, snapshot_id: shown.snapshot + 1 }));"
+        " found.push(isShown({ ...own, published_at: '2020-01-01T00:00:00Z' }));"
         " shown.epoch = before; return found; }"
     )
 
-    assert seen == [True, True, True, True, True, False, False]
+    assert seen == [True, True, True, True, True, False, False, False]
