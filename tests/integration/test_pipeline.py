@@ -258,16 +258,11 @@ def test_a_strict_model_refuses_to_fall_back_in_a_batch(mini: Mini) -> None:
     mini.edit(
         "models/shares.sql",
         "{{ config(meta={'livemart': {'refresh': 'strict'}}) }}\n"
-        "select shop_id, sale_count,\n"
-        "    (select v.visit_count from {{ ref('most_visits') }} as v) as most_visits\n"
-        "from {{ ref('shop_totals') }}",
-    )
-    mini.edit(
-        "models/most_visits.sql",
-        "select max(visit_count) as visit_count from {{ ref('visit_counts') }}",
+        "select shop_id, sale_count, as_of\n"
+        "from {{ ref('shop_totals') }} cross join {{ source('livemart', 'clock') }}",
     )
     mini.build()
-    mini.deliver("visits", visit("a"))
+    mini.now += timedelta(minutes=5)
 
     with pytest.raises(PlanError, match=r"models/shares\.sql: .*SCALAR_SUBQUERY_CHANGED") as caught:
         mini.refresh()
