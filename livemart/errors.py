@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 
 class LivemartError(Exception):
@@ -62,6 +62,14 @@ class RefreshError(LivemartError):
 
 class PublishError(LivemartError):
     """A snapshot could not be published."""
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error, what it was raised from, and so on."""
+    seen: BaseException | None = error
+    while seen is not None:
+        yield seen
+        seen = seen.__cause__
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ import errno
 import shutil
 from pathlib import Path
 
-from livemart.errors import StateError
+from livemart.errors import StateError, causes
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 # Of the system, as Spark's JVM and the table library pass it on; of SQLite; of a quota.
@@ -20,11 +20,9 @@ def as_full_disk(error: BaseException, warehouse: Path) -> StateError | None:
         error: what ended the command.
         warehouse: the place to name if the error names none.
     """
-    seen: BaseException | None = error
-    while seen is not None:
+    for seen in causes(error):
         if getattr(seen, "errno", None) in _FULL or any(word in str(seen) for word in _WORDS):
             return _disk_full(seen, warehouse)
-        seen = seen.__cause__
     return None
 
 

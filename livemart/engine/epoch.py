@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from livemart.engine.whole_files import replace_file
 from livemart.errors import StateError
 
 EPOCH_FILE = "livemart_epoch.json"
@@ -116,12 +117,8 @@ def _start_epoch(checkpoint: Path, replaces: str | None) -> Epoch:
         checkpoint.rename(kept)
     checkpoint.mkdir(parents=True)
     epoch = Epoch(uuid.uuid4().hex, replaces)
-    draft = checkpoint / f".{EPOCH_FILE}"
-    with draft.open("w", encoding="utf-8") as file:
-        json.dump({"epoch": epoch.id, "replaces": epoch.replaces}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.rename(checkpoint / EPOCH_FILE)
+    content = {"epoch": epoch.id, "replaces": epoch.replaces}
+    replace_file(checkpoint / EPOCH_FILE, json.dumps(content))
     return epoch
 
 

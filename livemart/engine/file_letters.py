@@ -61,7 +61,7 @@ class FileLetters:
             & pc.field("record_bytes").is_null()
         )
         found = self._warehouse.read(relation, columns=_NAMED_BY, filter=is_for_file)
-        return {_name(found.slice(position, 1)) for position in range(found.num_rows)}
+        return {tuple(row.values()) for row in found.to_pylist()}
 
 
 def _name(letter: pa.Table) -> tuple[str, ...]:

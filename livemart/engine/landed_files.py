@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.engine.records.schema import ORIGIN
-from livemart.engine.sources.file_stream import replace_file
 from livemart.engine.tables import Warehouse
+from livemart.engine.whole_files import replace_file
 from livemart.errors import StateError
 
 LANDED_FILE = "livemart_landed.json"

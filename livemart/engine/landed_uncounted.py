@@ -7,7 +7,6 @@ dbt fails after that, or the process is killed, the next snapshot counts these b
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -16,6 +15,7 @@ from typing import Any
 
 from livemart.engine.landed_counts import merge_batches
 from livemart.engine.landing import Counts, LandedBatch
+from livemart.engine.whole_files import numbers_of, replace_file
 from livemart.errors import StateError
 from livemart.publish.snapshots import Snapshot
 
@@ -37,8 +37,6 @@ class UncountedBatches:
         if not batch.has_records:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
-        path = self._folder / f"{batch.batch_id}.json"
-        draft = path.with_name(f".{path.name}")
         newest = batch.newest_event_time
         content = {
             "landed_at": batch.landed_at.isoformat(),
@@ -46,11 +44,7 @@ class UncountedBatches:
             "counts": {relation: asdict(found) for relation, found in batch.counts.items()},
             "newest_event_time": None if newest is None else newest.isoformat(),
         }
-        with draft.open("w", encoding="utf-8") as file:
-            json.dump(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.rename(path)
+        replace_file(self._path(batch.batch_id), json.dumps(content))
 
     def merge(self, batches: Sequence[LandedBatch], newest: Snapshot | None) -> LandedBatch:
         """Return batches as one, together with all that were kept since a snapshot.
@@ -63,22 +57,22 @@ class UncountedBatches:
             StateError: MANIFEST_TORN.
         """
         counted = newest.batch_id if newest and newest.epoch == self._epoch else -1
-        by_id = {each: self._read(each) for each in self._ids() if each > counted}
+        by_id = {each: self._read(each) for each in numbers_of(self._folder) if each > counted}
         # A batch that was run again is counted once.
         by_id |= {batch.batch_id: batch for batch in batches}
         return merge_batches([by_id[batch_id] for batch_id in sorted(by_id)])
 
     def forget(self, batch_id: int) -> None:
         """Drop what a snapshot has counted: this batch and all before it."""
-        for each in self._ids():
+        for each in numbers_of(self._folder):
             if each <= batch_id:
-                (self._folder / f"{each}.json").unlink(missing_ok=True)
+                self._path(each).unlink(missing_ok=True)
 
-    def _ids(self) -> list[int]:
-        return [int(path.stem) for path in self._folder.glob("*.json") if path.stem.isdigit()]
+    def _path(self, batch_id: int) -> Path:
+        return self._folder / f"{batch_id}.json"
 
     def _read(self, batch_id: int) -> LandedBatch:
-        path = self._folder / f"{batch_id}.json"
+        path = self._path(batch_id)
         try:
             return _batch_of(batch_id, json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError, KeyError) as error:

@@ -169,12 +169,13 @@ class _Refresher:
 
         The snapshot log does not know them, so whoever reads one is recomputed in every batch.
         """
+        warehouse, new = self._context.warehouse, self._inputs.new
         own = {model.relation for model in self._project.models.values() if model.is_stored}
-        for plan in self._plans.values():
-            for relation in plan.flat.relations if plan.flat is not None else ():
-                known = own | self._inputs.new.keys()
-                if relation not in known and self._context.warehouse.exists(relation):
-                    self._inputs.new[relation] = self._context.warehouse.version(relation)
+        flats = [plan.flat for plan in self._plans.values() if plan.flat is not None]
+        named = {relation for flat in flats for relation in flat.relations}
+        for relation in named - own - new.keys():
+            if warehouse.exists(relation):
+                new[relation] = warehouse.version(relation)
 
     def _refresh(self, model: Model) -> ModelState:
         context = self._context

@@ -8,7 +8,7 @@ from threading import Event
 from tenacity import RetryCallState, Retrying, retry_if_exception, sleep_using_event
 
 from livemart.engine.tables import TableChangedError
-from livemart.errors import ConfigError, LivemartError, StateError
+from livemart.errors import ConfigError, LivemartError, StateError, causes
 
 # Words in the messages of Delta and deltalake for "somebody else committed first".
 CONFLICTS = (
@@ -82,7 +82,7 @@ class Replays:
 
 def is_retriable(error: BaseException) -> bool:
     """Return True for a fault that a replay of the micro-batch may overcome."""
-    for seen in _causes(error):
+    for seen in causes(error):
         if isinstance(seen, StateError | ConfigError | Stopped):
             return False
         if getattr(seen, "is_retriable", False):
@@ -95,16 +95,8 @@ def is_retriable(error: BaseException) -> bool:
 def is_another_writers(error: BaseException) -> bool:
     """Return True if a fault means that somebody else has committed to a table meanwhile."""
     return any(
-        isinstance(seen, TableChangedError) or _speaks_of(seen, CONFLICTS)
-        for seen in _causes(error)
+        isinstance(seen, TableChangedError) or _speaks_of(seen, CONFLICTS) for seen in causes(error)
     )
-
-
-def _causes(error: BaseException) -> list[BaseException]:
-    seen = [error]
-    while (cause := seen[-1].__cause__) is not None:
-        seen.append(cause)
-    return seen
 
 
 def _speaks_of(error: BaseException, words: tuple[str, ...]) -> bool:

@@ -179,30 +179,27 @@ class _Recomputation:
             note = f"version {state.version} of {model.relation} cannot be read: {_line(error)}"
             return Comparison(model.name, False, note=note)
         if model.compiled_code is None or model.materialized in ("seed", "snapshot"):
-            self._name(model.relation, stored)
-            return Comparison(model.name, True, stored_rows, "an input, not recomputed")
+            return self._uncompared(model, stored, stored_rows, "an input, not recomputed")
         if state.fingerprint != plan.fingerprint:
             return Comparison(
                 model.name, False, stored_rows, "its SQL is not that of the snapshot: run `refresh`"
             )
         if plan.is_volatile or model.language != "sql":
-            self._name(model.relation, stored)
             reason = next((reason.message for reason in plan.reasons), "not SQL")
-            return Comparison(model.name, True, stored_rows, f"cannot be recomputed: {reason}")
+            note = f"cannot be recomputed: {reason}"
+            return self._uncompared(model, stored, stored_rows, note)
         try:
             flat = flatten(model.compiled_code, self._views)
         except Unplannable as error:
             # Its names cannot be replaced, so it would read what is published, not recomputed.
-            self._name(model.relation, stored)
             note = f"cannot be recomputed: {error.reason.message}"
-            return Comparison(model.name, True, stored_rows, note)
+            return self._uncompared(model, stored, stored_rows, note)
         missing = [name for name in flat.relations if name not in self._names]
         if foreign := [name for name in missing if name not in self._declared]:
             # Of a table that the log does not know, nobody can tell which version was read.
-            self._name(model.relation, stored)
             verb = "is" if len(foreign) == 1 else "are"
             note = f"cannot be recomputed: {', '.join(foreign)} {verb} not declared as a source"
-            return Comparison(model.name, True, stored_rows, note)
+            return self._uncompared(model, stored, stored_rows, note)
         if missing:
             note = f"reads what could not be recomputed: {', '.join(missing)}"
             return Comparison(model.name, False, stored_rows, note)
@@ -210,6 +207,11 @@ class _Recomputation:
         recomputed = self._recompute(model, flat, approximate)
         found = compare(stored, recomputed, approximate)
         return Comparison(model.name, found.is_equal, stored_rows, _tolerance(found), found)
+
+    def _uncompared(self, model: Model, stored: DataFrame, rows: int, note: str) -> Comparison:
+        """Let models above read what is stored of this one, as nothing else can be had."""
+        self._name(model.relation, stored)
+        return Comparison(model.name, True, rows, note)
 
     def _recompute(self, model: Model, flat: Flat, approximate: Mapping[str, str]) -> DataFrame:
         path = str(self._scratch / model.relation)

@@ -68,15 +68,19 @@ def livemart_misspelled(
     """
     mistakes = Mistakes(place)
     for key in map(str, meta):
-        if key != "livemart" and get_close_matches(key.lower(), ["livemart"], cutoff=_NEAR):
+        if key != "livemart" and _is_near(key):
             found = f"found key {key}, did you mean livemart?"
             mistakes.refuse(code, ("config.meta", key), found, "write `livemart`, or another word")
     beside = {*config, *(path[0] for path in place.lines if len(path) == 1)}
     for key in sorted(beside):
-        if get_close_matches(key.lower(), ["livemart"], cutoff=_NEAR):
+        if _is_near(key):
             found = f"found key {key} beside meta"
             mistakes.refuse(code, (key,), found, "write it below `config: meta:`, as `livemart`")
     return mistakes.found
+
+
+def _is_near(key: str) -> bool:
+    return bool(get_close_matches(key.lower(), ["livemart"], cutoff=_NEAR))
 
 
 def source_lines(text: str, source: str, table: str) -> dict[tuple[str, ...], int]:

@@ -55,8 +55,7 @@ def state_body(
     facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
     if facts is None:
         return None
-    times = {"server_time": server_time, "checked_at": facts.published.checked_at}
-    return {**state_of(facts, hours), **{name: to_text(at) for name, at in times.items()}}
+    return {**state_of(facts, hours), **times_of(server_time, facts.published.checked_at)}
 
 
 def trend_body(view: SnapshotView, restaurant_id: str, hours: int) -> Body | None:
@@ -146,6 +145,14 @@ def head_of(facts: Facts, hours: int) -> Body:
         },
         **snapshot_head(facts.published),
     }
+
+
+def times_of(server_time: datetime, checked_at: datetime | None) -> Body:
+    """Return what is never kept of a body: the server's clock, and when its snapshot was checked.
+
+    That is when it was last known to be the newest; a page computes the age of what it shows.
+    """
+    return {"server_time": to_text(server_time), "checked_at": to_text(checked_at)}
 
 
 def snapshot_head(published: Published) -> Body:

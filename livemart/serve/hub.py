@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 import structlog
 
@@ -30,6 +31,7 @@ _WAKE_EVERY_S = 30.0
 
 State = tuple[str, int, datetime]
 Topic = tuple[str, int]
+_Key = TypeVar("_Key")
 Prepare = Callable[[frozenset[Topic]], Awaitable[None]]
 
 
@@ -90,22 +92,11 @@ class Hub:
     def attend(self, topic: Topic | None = None, token_id: str | None = None) -> Iterator[None]:
         """Count a client while its stream is open; `topic` is computed ahead of its waking."""
         self._clients += 1
-        if token_id is not None:
-            self._by_token[token_id] += 1
-        if topic is not None:
-            self._topics[topic] += 1
         try:
-            yield
+            with _counted(self._by_token, token_id), _counted(self._topics, topic):
+                yield
         finally:
             self._clients -= 1
-            if token_id is not None:
-                self._by_token[token_id] -= 1
-                if self._by_token[token_id] <= 0:
-                    del self._by_token[token_id]
-            if topic is not None:
-                self._topics[topic] -= 1
-                if self._topics[topic] <= 0:
-                    del self._topics[topic]
 
     async def run(self) -> None:
         """Look at the store until cancelled, whatever a look meets."""
@@ -227,9 +218,7 @@ class Hub:
         None means that nothing is published yet, or that the server is closing.
         """
         known = self.published
-        is_news = known is not None and (
-            seen is None or not (state_of(known) == state_of(seen) or is_later(seen, known))
-        )
+        is_news = known is not None and (seen is None or not is_same_or_later(seen, known))
         is_checked = checked_at is not None and checked_at != self.checked_at
         if not (is_news or is_checked or self.is_closing):
             await self._tick.wait()
@@ -245,6 +234,21 @@ class Hub:
     def _wake(self) -> None:
         tick, self._tick = self._tick, asyncio.Event()
         tick.set()
+
+
+@contextmanager
+def _counted(counter: Counter[_Key], key: _Key | None) -> Iterator[None]:
+    """Count `key` once more inside; a count of zero takes no room. None is not counted."""
+    if key is None:
+        yield
+        return
+    counter[key] += 1
+    try:
+        yield
+    finally:
+        counter[key] -= 1
+        if counter[key] <= 0:
+            del counter[key]
 
 
 def state_of(published: Published) -> State:

@@ -22,7 +22,7 @@ from starlette.staticfiles import StaticFiles
 
 from livemart.errors import PublishError
 from livemart.serve import auth
-from livemart.serve.bodies import read_trend, restaurants_of, state_of, to_text
+from livemart.serve.bodies import read_trend, restaurants_of, state_of, times_of
 from livemart.serve.encoded_slashes import read_id
 from livemart.serve.facts import WINDOWS, first_window, read_facts
 from livemart.serve.page_text import DASH
@@ -109,12 +109,8 @@ def _restaurant_page(request: Request, restaurant_id: str, window: str = _FIRST_
             facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
             if facts is None:
                 raise _unknown()
-            checked_at = serving.hub.checked(facts.published)
-            state = {
-                **state_of(facts, hours),
-                "server_time": to_text(serving.now()),
-                "checked_at": to_text(checked_at),
-            }
+            times = times_of(serving.now(), serving.hub.checked(facts.published))
+            state = {**state_of(facts, hours), **times}
             trend = read_trend(view, facts, hours)
             restaurants = restaurants_of(view, caller.tenants)
         # What its script asks for next must not be of the snapshot before.

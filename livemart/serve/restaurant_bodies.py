@@ -77,5 +77,4 @@ def with_times(body: bytes, now: datetime, checked_at: datetime | None) -> bytes
         now: the server's clock.
         checked_at: when the snapshot was last known to be the newest.
     """
-    times = {"server_time": bodies.to_text(now), "checked_at": bodies.to_text(checked_at)}
-    return to_json(times)[:-1] + b"," + body[1:]
+    return to_json(bodies.times_of(now, checked_at))[:-1] + b"," + body[1:]

@@ -8,7 +8,6 @@ silently leaves out a file that has gone since.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote, urlsplit
 
+from livemart.engine.whole_files import replace_file
 from livemart.errors import StateError
 
 if TYPE_CHECKING:
@@ -209,16 +209,6 @@ def _widen_offsets(checkpoint: Path, sources: int) -> None:
         if missing > 0:
             folder.joinpath(f".{batch_id}.crc").unlink(missing_ok=True)
             replace_file(path, "\n".join([*lines, *["-"] * missing]))
-
-
-def replace_file(path: Path, text: str) -> None:
-    """Write a file of the checkpoint anew; whatever happens, it is whole: the old or the new."""
-    draft = path.with_name(f".{path.name}.new")
-    with draft.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.rename(path)
 
 
 def _spark_pattern(landing: Path, pattern: str) -> str:

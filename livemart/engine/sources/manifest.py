@@ -8,13 +8,13 @@ exactly what the first attempt did, or says why it cannot.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from livemart.engine.sources.files import FileIdentity
+from livemart.engine.whole_files import numbers_of, replace_file
 from livemart.errors import StateError
 
 # Spark replays the last micro-batch; the others are kept for the files that are watched. Batches
@@ -83,8 +83,6 @@ class ManifestStore:
     def write(self, manifest: Manifest) -> None:
         """Keep a manifest, and the 999 before it; it is whole on disk when this returns."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        path = self._path(manifest.batch_id)
-        draft = path.with_name(f".{path.name}")
         content = {
             "landed_at": manifest.landed_at.isoformat(),
             "versions": dict(manifest.versions),
@@ -92,22 +90,14 @@ class ManifestStore:
             "files": {name: asdict(identity) for name, identity in manifest.files.items()},
             "changed": {name: asdict(changed) for name, changed in manifest.changed.items()},
         }
-        with draft.open("w", encoding="utf-8") as file:
-            json.dump(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.rename(path)
-        for batch_id in self._ids()[_KEPT:]:
+        replace_file(self._path(manifest.batch_id), json.dumps(content))
+        for batch_id in numbers_of(self._folder)[_KEPT:]:
             self._path(batch_id).unlink(missing_ok=True)
 
     def newest_first(self) -> Iterator[Manifest]:
         """Yield the manifests, the last one first; each is read when it is asked for."""
-        found = (self.read(batch_id) for batch_id in self._ids())
+        found = (self.read(batch_id) for batch_id in numbers_of(self._folder))
         return (manifest for manifest in found if manifest is not None)
-
-    def _ids(self) -> list[int]:
-        names = (path.stem for path in self._folder.glob("*.json"))
-        return sorted((int(name) for name in names if name.isdigit()), reverse=True)
 
     def _path(self, batch_id: int) -> Path:
         return self._folder / f"{batch_id}.json"

@@ -1,0 +1,22 @@
+"""Small files of the engine's own that are whole whatever happens, and folders that number them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write a file anew; it is on disk when this returns, and until then what was there before."""
+    draft = path.with_name(f".{path.name}.new")
+    with draft.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.rename(path)
+
+
+def numbers_of(folder: Path) -> list[int]:
+    """Return the numbers of the files `<number>.json` in a folder, the highest first."""
+    names = (path.stem for path in folder.glob("*.json"))
+    return sorted((int(name) for name in names if name.isdigit()), reverse=True)
