@@ -14,9 +14,10 @@ from livemart.publish.reader import SnapshotView, StoreReader
 from livemart.publish.served import Published, ServedModel
 from livemart.serve.facts import end_of, has_owner_models, read_facts
 from livemart.serve.hub import Hub, Topic, is_later
+from livemart.serve.late_orders import read_late_orders
 from livemart.serve.panes import LONGEST, Panes, follow_panes, read_panes
 from livemart.serve.readings import Readings
-from livemart.serve.restaurant_bodies import RestaurantBodies
+from livemart.serve.restaurant_bodies import PARTS, Kind, Part, RestaurantBodies
 from livemart.serve.shelf import Answer
 
 # Restaurants read in one query.
@@ -27,10 +28,10 @@ _MOST_ASKED = 300
 
 @dataclass(slots=True)
 class _Wish:
-    """What is waited for: a restaurant, and its panes if a trend is to be made."""
+    """What is waited for: a restaurant, and what the bodies asked for are made of."""
 
     found: asyncio.Future[RestaurantBodies | None]
-    has_trend: bool
+    parts: frozenset[Part]
 
 
 class Answers(Readings):
@@ -47,25 +48,24 @@ class Answers(Readings):
         self._turn = asyncio.Lock()
         hub.prepare = self.prepare
 
-    async def restaurant(
-        self, restaurant_id: str, *, has_trend: bool = False
-    ) -> RestaurantBodies | None:
+    async def restaurant(self, restaurant_id: str, kind: Kind) -> RestaurantBodies | None:
         """Return the bodies of a restaurant at the newest snapshot; None if it is unknown.
 
         Args:
             restaurant_id: of a restaurant that the caller may see.
-            has_trend: the trend is asked for, too.
+            kind: the body that is asked for.
         """
+        parts = PARTS[kind]
         while True:
             newest = await self.newest()
-            found = self._kept(restaurant_id, newest, has_trend)
+            found = self._kept(restaurant_id, newest, parts)
             if found is None:
-                found = await asyncio.shield(self._want(restaurant_id, has_trend))
+                found = await asyncio.shield(self._want(restaurant_id, parts))
                 if found is None:
                     return None
             # What was under way already may be of a snapshot that is not the newest any more.
             is_old = is_later(newest, found.facts.published)
-            if not is_old and (found.panes is not None or not has_trend):
+            if not is_old and parts <= found.parts:
                 self._remember(restaurant_id, newest)
                 return found
 
@@ -95,10 +95,15 @@ class Answers(Readings):
                 if rest:
                     await self._read_restaurants(rest, states)
 
-    def _kept(self, name: str, newest: Published, has_trend: bool) -> RestaurantBodies | None:
+    def _kept(
+        self, name: str, newest: Published, parts: frozenset[Part]
+    ) -> RestaurantBodies | None:
         kept = self.find(_key(name), newest)
-        is_enough = kept is not None and (kept.value.panes is not None or not has_trend)
-        return kept.value if kept is not None and is_enough else None
+        return kept.value if kept is not None and parts <= kept.value.parts else None
+
+    def _known_parts(self, name: str, newest: Published) -> frozenset[Part]:
+        kept = self.find(_key(name), newest)
+        return frozenset() if kept is None else kept.value.parts
 
     def _remember(self, restaurant_id: str, newest: Published) -> None:
         """Remember who was asked for last; panes take space, and the others' are forgotten."""
@@ -111,13 +116,13 @@ class Answers(Readings):
             if kept is not None:
                 kept.value.panes = None
 
-    def _want(self, name: str, has_trend: bool) -> asyncio.Future[RestaurantBodies | None]:
+    def _want(self, name: str, parts: frozenset[Part]) -> asyncio.Future[RestaurantBodies | None]:
         wish = self._wanted.get(name)
         if wish is None:
-            wish = self._wanted[name] = _Wish(asyncio.get_running_loop().create_future(), has_trend)
+            wish = self._wanted[name] = _Wish(asyncio.get_running_loop().create_future(), parts)
             if self._granting is None or self._granting.done():
                 self._granting = asyncio.create_task(self._grant())
-        wish.has_trend |= has_trend
+        wish.parts |= parts
         return wish.found
 
     async def _grant(self) -> None:
@@ -142,12 +147,15 @@ class Answers(Readings):
         granted: dict[str, RestaurantBodies] = {}
         for name, wish in wanted.items():
             # It may have been read ahead while this waited for its turn.
-            if (kept := self._kept(name, newest, wish.has_trend)) is not None:
+            if (kept := self._kept(name, newest, wish.parts)) is not None:
                 granted[name] = kept
         rest = [name for name in wanted if name not in granted]
         if rest:
-            trends = {name for name in rest if wanted[name].has_trend}
-            answer = await self._read_restaurants(rest, {}, trends)
+            # What was known of it before is going to be asked for again.
+            parts = {name: wanted[name].parts | self._known_parts(name, newest) for name in rest}
+            trends = {name for name in rest if "panes" in parts[name]}
+            late = {name for name in rest if "late" in parts[name]}
+            answer = await self._read_restaurants(rest, {}, trends, late)
             # The store may be a snapshot further than the hub's last look.
             self._hub.observe(answer.published)
             granted |= answer.value
@@ -158,6 +166,7 @@ class Answers(Readings):
         names: Sequence[str],
         states: Mapping[str, Iterable[int]],
         trends: Collection[str] = (),
+        late: Collection[str] = (),
     ) -> Answer[dict[str, RestaurantBodies]]:
         """Read restaurants, and keep them.
 
@@ -165,14 +174,18 @@ class Answers(Readings):
             names: of restaurants.
             states: the windows whose state is made at once, by restaurant.
             trends: restaurants whose panes are wanted; of the others, those that were read before.
+            late: restaurants whose late orders are wanted; those of `states` are.
         """
         known = {name: self._panes[name] for name in names if name in self._panes}
 
         def read(view: SnapshotView) -> dict[str, RestaurantBodies]:
             panes = _read_panes(view, known, trends)
+            by_name = read_facts(view, names)
+            told = [name for name in by_name if name in states or name in late]
+            corrected = read_late_orders(view, told, end_of(view.published))
             found = {
-                name: RestaurantBodies(facts, panes.get(name))
-                for name, facts in read_facts(view, names).items()
+                name: RestaurantBodies(facts, panes.get(name), corrected.get(name))
+                for name, facts in by_name.items()
             }
             for name, bodies in found.items():
                 for hours in filter(bodies.has, states.get(name, ())):

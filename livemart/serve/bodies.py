@@ -15,6 +15,7 @@ from typing import Any
 from livemart.publish.reader import SnapshotView
 from livemart.publish.served import Published
 from livemart.serve.facts import METRICS, WINDOWS, Facts, first_window, read_facts
+from livemart.serve.late_orders import LateOrders, read_late_orders
 from livemart.serve.panes import LONGEST, Panes, Sum, read_panes
 
 Body = dict[str, Any]
@@ -55,7 +56,8 @@ def state_body(
     facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
     if facts is None:
         return None
-    return {**state_of(facts, hours), **times_of(server_time, facts.published.checked_at)}
+    state = read_state(view, facts, hours)
+    return {**state, **times_of(server_time, facts.published.checked_at)}
 
 
 def trend_body(view: SnapshotView, restaurant_id: str, hours: int) -> Body | None:
@@ -67,6 +69,12 @@ def trend_body(view: SnapshotView, restaurant_id: str, hours: int) -> Body | Non
     """
     facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
     return None if facts is None else read_trend(view, facts, hours)
+
+
+def read_state(view: SnapshotView, facts: Facts, hours: int) -> Body:
+    """Return the state of a window; `facts` and `view` are of one snapshot."""
+    late = read_late_orders(view, (facts.restaurant_id,), facts.as_of)
+    return state_of(facts, late[facts.restaurant_id], hours)
 
 
 def read_trend(view: SnapshotView, facts: Facts, hours: int) -> Body:
@@ -109,7 +117,7 @@ def top_dishes_of(facts: Facts, hours: int) -> Body:
     return {**head_of(facts, hours), "top_dishes": _dishes(facts, hours)}
 
 
-def state_of(facts: Facts, hours: int) -> Body:
+def state_of(facts: Facts, late: LateOrders, hours: int) -> Body:
     """Return the whole state of a window, but for the server's time, from facts that were read."""
     step = step_of(hours)
     start, panes = facts.as_of - step, facts.panes
@@ -119,7 +127,7 @@ def state_of(facts: Facts, hours: int) -> Body:
         "metrics": _metrics(facts, hours),
         "top_dishes": _dishes(facts, hours),
         "trend_point": json.loads(point),
-        "late_corrections": _late_corrections(facts, hours),
+        "late_corrections": _late_corrections(facts, late, hours),
     }
 
 
@@ -266,12 +274,12 @@ def _starts(start: datetime, step: timedelta, count: int) -> Sequence[str | None
     return tuple(to_text(start + index * step) for index in range(count))
 
 
-def _late_corrections(facts: Facts, hours: int) -> Body | None:
+def _late_corrections(facts: Facts, late: LateOrders, hours: int) -> Body | None:
     """Return how many orders of the last hour changed a finished pane of this window, and which."""
-    if facts.late_changes is None:
+    if late.changes is None:
         return None
     start = facts.as_of - timedelta(hours=hours)
-    changes = [each for each in facts.late_changes if start <= each.pane < facts.as_of]
+    changes = [each for each in late.changes if start <= each.pane < facts.as_of]
     panes = sorted({each.pane for each in changes})
     return {
         "order_count": len({each.order_id for each in changes}),

@@ -10,7 +10,6 @@ from typing import Any
 
 from livemart.publish.reader import SnapshotView
 from livemart.publish.served import Published
-from livemart.serve.late_orders import ARRIVALS, LateChange, read_late_changes
 from livemart.serve.panes import PANE_START, TREND, Panes, read_panes
 from livemart.serve.problems import ProblemError
 
@@ -28,8 +27,7 @@ class Facts:
     """The rows of one restaurant at one snapshot.
 
     `metrics`: one row by window hours; `dishes`: rows by window hours, in order of rank;
-    `panes`: those of the last hour; `first_pane`: start of its oldest pane, or None;
-    `late_changes`: what late orders of the last hour changed, or None if the store does not know.
+    `panes`: those of the last hour; `first_pane`: start of its oldest pane, or None.
     """
 
     published: Published
@@ -38,7 +36,6 @@ class Facts:
     dishes: Mapping[int, Sequence[Row]]
     panes: Panes
     first_pane: datetime | None
-    late_changes: Sequence[LateChange] | None
 
     @property
     def as_of(self) -> datetime:
@@ -101,7 +98,6 @@ def read_facts(view: SnapshotView, restaurant_ids: Iterable[str]) -> dict[str, F
     dishes = _by_tenant(view.rows(DISHES, tenants=tenants, order_by=("dish_rank",)))
     panes = read_panes(view, tenants, end - timedelta(hours=1))
     first_panes = view.firsts(TREND, PANE_START, tenants=tenants, among=METRICS)
-    late = read_late_changes(view, tenants, end) if ARRIVALS in view.models() else None
     return {
         restaurant_id: Facts(
             published=view.published,
@@ -110,7 +106,6 @@ def read_facts(view: SnapshotView, restaurant_ids: Iterable[str]) -> dict[str, F
             dishes=_by_window(dishes.get(restaurant_id, ())),
             panes=panes[restaurant_id],
             first_pane=first_panes.get(restaurant_id),
-            late_changes=None if late is None else late.get(restaurant_id, ()),
         )
         for restaurant_id, rows in metrics.items()
     }

@@ -51,18 +51,31 @@ class LateChange:
     pane: datetime
 
 
-def read_late_changes(
-    view: SnapshotView, tenants: frozenset[str], end: datetime
-) -> dict[str, list[LateChange]]:
+@dataclass(frozen=True, slots=True)
+class LateOrders:
+    """What late orders of the last hour changed; None if the store does not know."""
+
+    changes: Sequence[LateChange] | None
+
+
+def read_late_orders(
+    view: SnapshotView, restaurant_ids: Iterable[str], end: datetime
+) -> dict[str, LateOrders]:
     """Return what late orders of the last hour changed, by restaurant.
 
     Args:
-        view: one snapshot; it serves the arrivals.
-        tenants: whose orders.
+        view: one snapshot.
+        restaurant_ids: whose orders.
         end: where the windows end.
     """
-    found = _at_hand(view, tenants, end)
-    return {name: _of_restaurant(view, name, rows, end) for name, rows in found.items()}
+    tenants = frozenset(restaurant_ids)
+    if ARRIVALS not in view.models():
+        return dict.fromkeys(tenants, LateOrders(None))
+    found = _at_hand(view, tenants, end) if tenants else {}
+    return {
+        name: LateOrders(_of_restaurant(view, name, found[name], end) if name in found else [])
+        for name in tenants
+    }
 
 
 def _at_hand(view: SnapshotView, tenants: frozenset[str], end: datetime) -> dict[str, list[Row]]:

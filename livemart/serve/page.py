@@ -22,7 +22,7 @@ from starlette.staticfiles import StaticFiles
 
 from livemart.errors import PublishError
 from livemart.serve import auth
-from livemart.serve.bodies import read_trend, restaurants_of, state_of, times_of
+from livemart.serve.bodies import read_state, read_trend, restaurants_of, times_of
 from livemart.serve.encoded_slashes import read_id
 from livemart.serve.facts import WINDOWS, first_window, read_facts
 from livemart.serve.page_text import DASH
@@ -110,7 +110,7 @@ def _restaurant_page(request: Request, restaurant_id: str, window: str = _FIRST_
             if facts is None:
                 raise _unknown()
             times = times_of(serving.now(), serving.hub.checked(facts.published))
-            state = {**state_of(facts, hours), **times}
+            state = {**read_state(view, facts, hours), **times}
             trend = read_trend(view, facts, hours)
             restaurants = restaurants_of(view, caller.tenants)
         # What its script asks for next must not be of the snapshot before.

@@ -126,15 +126,15 @@ def unknown_restaurant() -> ProblemError:
 
 
 async def find_restaurant(
-    request: Request, caller: Caller, restaurant_id: str, *, has_trend: bool = False
+    request: Request, caller: Caller, restaurant_id: str, kind: Kind
 ) -> RestaurantBodies:
-    """Return the bodies of a restaurant that the caller may see, that of the trend if it is wanted.
+    """Return what a body is made from, of a restaurant that the caller may see.
 
     Raises:
         ProblemError: RESTAURANT_UNKNOWN, NOTHING_PUBLISHED.
     """
     require_own(caller, restaurant_id)
-    found = await serving_of(request).answers.restaurant(restaurant_id, has_trend=has_trend)
+    found = await serving_of(request).answers.restaurant(restaurant_id, kind)
     if found is None:
         raise unknown_restaurant()
     return found
@@ -144,8 +144,7 @@ async def _answer(
     request: Request, caller: Caller, restaurant_id: str, kind: Kind, hours: int
 ) -> Response:
     choose_form(request, [JSON])
-    has_trend = kind == "trend"
-    found = await find_restaurant(request, caller, restaurant_id, has_trend=has_trend)
+    found = await find_restaurant(request, caller, restaurant_id, kind)
     etag = etag_of(found.facts.published, kind, restaurant_id, hours)
     body = b"" if is_known(request, etag) else found.get(kind, hours)
     return answer(request, body, etag)

@@ -84,7 +84,7 @@ async def restaurant_stream(
     position = _read_position(request, after)
     require_own(caller, restaurant_id)
     # A window that is not there is told before the stream begins.
-    (await find_restaurant(request, caller, restaurant_id)).require(WINDOWS[window])
+    (await find_restaurant(request, caller, restaurant_id, "state")).require(WINDOWS[window])
     has = None if position is None else position.event_id
     return _respond(_tell_state(request, caller, restaurant_id, WINDOWS[window], has))
 
@@ -162,7 +162,9 @@ async def _tell_state(
                     told = with_times(to_json(snapshot_head(seen)), serving.now(), checked_at)
                     yield event("checked", told, None)
                 continue
-            found = await _insist(serving, lambda: serving.answers.restaurant(restaurant_id))
+            found = await _insist(
+                serving, lambda: serving.answers.restaurant(restaurant_id, "state")
+            )
             if found is None or not found.has(hours):
                 # It went with this snapshot, or the server is closing: who asks again is told.
                 return

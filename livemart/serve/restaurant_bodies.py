@@ -9,27 +9,43 @@ from typing import Literal
 
 from livemart.serve import bodies
 from livemart.serve.facts import Facts
+from livemart.serve.late_orders import LateOrders
 from livemart.serve.panes import Panes
 
 Kind = Literal["metrics", "top-dishes", "trend", "state"]
+# What only some bodies are made of.
+Part = Literal["panes", "late"]
+PARTS: Mapping[Kind, frozenset[Part]] = {
+    "metrics": frozenset(),
+    "top-dishes": frozenset(),
+    "trend": frozenset({"panes"}),
+    "state": frozenset({"late"}),
+}
 
 
 @dataclass(slots=True)
 class RestaurantBodies:
     """The bodies of one restaurant at one snapshot.
 
-    `panes`: two weeks of them, once a trend was asked for.
+    `panes`: two weeks of them, once a trend was asked for; `late`: once a state was.
     """
 
     facts: Facts
     panes: Panes | None = None
+    late: LateOrders | None = None
     _encoded: dict[tuple[Kind, int], bytes] = field(default_factory=dict)
+
+    @property
+    def parts(self) -> frozenset[Part]:
+        """The parts that were read."""
+        found: dict[Part, object] = {"panes": self.panes, "late": self.late}
+        return frozenset(part for part, value in found.items() if value is not None)
 
     def get(self, kind: Kind, hours: int) -> bytes:
         """Return a body as JSON; that of `state` lacks the server's time.
 
         Raises:
-            ValueError: a trend is asked for, and the panes were not read.
+            ValueError: what the body is made of was not read.
             ProblemError: WINDOW_UNKNOWN.
         """
         found = self._encoded.get((kind, hours))
@@ -50,6 +66,12 @@ class RestaurantBodies:
         self.facts.of_window(hours)
 
 
+def _state_of(known: RestaurantBodies, hours: int) -> str:
+    if known.late is None:
+        raise ValueError(f"{known.facts.restaurant_id}: its late orders were not read")
+    return bodies.write_json(bodies.state_of(known.facts, known.late, hours))
+
+
 def _trend_of(known: RestaurantBodies, hours: int) -> str:
     if known.panes is None:
         raise ValueError(f"{known.facts.restaurant_id}: its panes were not read")
@@ -60,7 +82,7 @@ _MAKERS: Mapping[Kind, Callable[[RestaurantBodies, int], str]] = {
     "metrics": lambda known, hours: bodies.write_json(bodies.metrics_of(known.facts, hours)),
     "top-dishes": lambda known, hours: bodies.write_json(bodies.top_dishes_of(known.facts, hours)),
     "trend": _trend_of,
-    "state": lambda known, hours: bodies.write_json(bodies.state_of(known.facts, hours)),
+    "state": _state_of,
 }
 
 

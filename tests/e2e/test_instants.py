@@ -18,7 +18,7 @@ import pytest
 
 from livemart.publish.reader import StoreReader
 from livemart.serve import page
-from livemart.serve.bodies import read_trend, state_of, to_text
+from livemart.serve.bodies import read_state, read_trend, to_text
 from livemart.serve.facts import read_facts
 from livemart.serve.page_view import PageView, build_view
 from tests.conftest import IS_NIGHTLY
@@ -83,7 +83,7 @@ def _read(url: str, now: datetime) -> Iterator[Shown]:
         for restaurant_id, facts in read_facts(view, list(RESTAURANTS)).items():
             for hours in (1, 24, 168):
                 times = {"server_time": to_text(now + _AGE), "checked_at": to_text(now)}
-                state = {**state_of(facts, hours), **times}
+                state = {**read_state(view, facts, hours), **times}
                 trend = read_trend(view, facts, hours)
                 built = build_view(state, trend, interval=_INTERVAL)
                 yield Shown(f"{now} {restaurant_id} {hours} h", state, trend, built)

@@ -13,7 +13,7 @@ from livemart.publish.reader import SnapshotView, StoreReader
 from livemart.serve.answers import Answers
 from livemart.serve.bodies import trend_body
 from livemart.serve.hub import Hub
-from livemart.serve.restaurant_bodies import RestaurantBodies, to_json
+from livemart.serve.restaurant_bodies import Kind, Part, RestaurantBodies, to_json
 from livemart.serve.token_book import TokenBook
 from livemart.serve.tokens import TokenStore
 from tests.serve.stores import NOON, Order, fill_store, make_orders, reference_tables
@@ -21,6 +21,7 @@ from tests.serve.stores import NOON, Order, fill_store, make_orders, reference_t
 LATER = NOON + timedelta(minutes=5)
 ORDERS = make_orders(LATER)
 ROUNDS = 3
+KINDS: tuple[Kind, ...] = ("metrics", "trend", "state", "top-dishes")
 
 
 class SlowReader(StoreReader):
@@ -45,7 +46,7 @@ def test_while_a_snapshot_is_prepared_the_one_before_is_answered(store_url: str)
 
     async def read() -> tuple[list[bytes], list[bytes], list[int]]:
         async with _answering(store_url) as (reader, hub, answers):
-            await answers.restaurant("r1", has_trend=True)
+            await answers.restaurant("r1", "trend")
             await asyncio.to_thread(_publish, store_url, 2)
             reader.may_read.clear()
             looking = asyncio.create_task(hub.look())
@@ -75,11 +76,11 @@ def test_who_asks_for_more_while_a_snapshot_is_prepared_takes_all_along(store_ur
 
     async def read() -> list[int]:
         async with _answering(store_url) as (_, _, answers):
-            known = await answers.restaurant("r1")
+            known = await answers.restaurant("r1", "metrics")
             await asyncio.to_thread(_publish, store_url, 2)
             # Nobody asked for it before, so that it is of the store's newest.
-            other = await answers.restaurant("r2", has_trend=True)
-            again = await answers.restaurant("r1")
+            other = await answers.restaurant("r2", "trend")
+            again = await answers.restaurant("r1", "metrics")
             assert known and other and again
             return [each.facts.published.snapshot_id for each in (known, other, again)]
 
@@ -96,10 +97,9 @@ def test_readers_beside_publications_never_go_back(store_url: str) -> None:
 
             async def ask(number: int) -> None:
                 for turn in range(40):
-                    name = names[(number + turn) % 3]
-                    has_trend = bool(turn % 2)
-                    found = await answers.restaurant(name, has_trend=has_trend)
-                    assert found is not None and _is_one(found, has_trend)
+                    name, kind = names[(number + turn) % 3], KINDS[turn % len(KINDS)]
+                    found = await answers.restaurant(name, kind)
+                    assert found is not None and _is_one(found, kind)
                     seen.append(found.facts.published.snapshot_id)
                     await asyncio.sleep(0)
 
@@ -110,7 +110,7 @@ def test_readers_beside_publications_never_go_back(store_url: str) -> None:
                 await asyncio.gather(*(ask(number) for number in range(6)), hub.look())
                 await publishing
             await hub.look()
-            found = await answers.restaurant("r1")
+            found = await answers.restaurant("r1", "metrics")
             assert found is not None
             return [*seen, found.facts.published.snapshot_id]
 
@@ -120,16 +120,36 @@ def test_readers_beside_publications_never_go_back(store_url: str) -> None:
     assert seen[-1] == 1 + ROUNDS
 
 
+def test_a_part_that_was_read_stays_when_another_is_asked_for(store_url: str) -> None:
+    fill_store(store_url, reference_tables(ORDERS, NOON))
+
+    async def read() -> tuple[list[frozenset[Part]], int]:
+        async with _answering(store_url) as (reader, _, answers):
+            parts = []
+            for kind in (*KINDS, *KINDS):
+                found = await answers.restaurant("r1", kind)
+                assert found is not None
+                parts.append(found.parts)
+            return parts, reader.reads
+
+    parts, reads = asyncio.run(read())
+
+    both = frozenset({"panes", "late"})
+    assert parts == [frozenset(), frozenset({"panes"}), *[both] * 6]
+    # One each for the tiles, the trend and the state.
+    assert reads == 3
+
+
 def test_a_trend_is_made_from_panes_that_were_kept_current(store_url: str) -> None:
     fill_store(store_url, reference_tables(ORDERS, NOON))
     late = Order("late", "r1", "c1", NOON - timedelta(hours=170), (("d5", 3),), LATER)
 
     async def read() -> bytes:
         async with _answering(store_url) as (_, hub, answers):
-            await answers.restaurant("r1", has_trend=True)
+            await answers.restaurant("r1", "trend")
             await asyncio.to_thread(_publish, store_url, 2, [late])
             await hub.look()
-            found = await answers.restaurant("r1", has_trend=True)
+            found = await answers.restaurant("r1", "trend")
             assert found is not None
             return found.get("trend", 168)
 
@@ -148,14 +168,14 @@ def _publish(url: str, snapshot_id: int, more: list[Order] | None = None) -> Non
 
 
 async def _all_of(answers: Answers) -> list[bytes]:
-    found = await answers.restaurant("r1", has_trend=True)
+    found = await answers.restaurant("r1", "trend")
     assert found is not None
     return [found.get("metrics", 24), *(found.get("trend", hours) for hours in (1, 24, 168))]
 
 
-def _is_one(found: RestaurantBodies, has_trend: bool) -> bool:
-    kinds = (found.get("state", 24), *([found.get("trend", 24)] if has_trend else []))
-    return len({json.loads(each)["snapshot_id"] for each in kinds}) == 1
+def _is_one(found: RestaurantBodies, kind: Kind) -> bool:
+    bodies = (found.get("metrics", 24), found.get(kind, 24))
+    return len({json.loads(each)["snapshot_id"] for each in bodies}) == 1
 
 
 @asynccontextmanager

@@ -89,13 +89,13 @@ def test_who_saw_a_snapshot_is_never_shown_one_before_it(store_url: str) -> None
             hub = _hub(reader, tokens)
             answers = Answers(reader, hub)
             await hub.look()
-            before = await answers.restaurant("r1")
+            before = await answers.restaurant("r1", "metrics")
             await asyncio.to_thread(fill_store, store_url, reference_tables(), snapshot_id=2)
             hub.prepare = prepare
             # As rows of a model are read: past all that is kept.
             published = await answers.read_anew(lambda view: view.published)
-            after = await answers.restaurant("r1")
-            trend = await answers.restaurant("r2", has_trend=True)
+            after = await answers.restaurant("r1", "metrics")
+            trend = await answers.restaurant("r2", "trend")
             still = hub.published
             may_go_on.set()
             hub.close()

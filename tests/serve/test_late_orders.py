@@ -13,7 +13,7 @@ import pytest
 from livemart.publish.reader import StoreReader
 from livemart.serve import late_orders
 from livemart.serve.bodies import state_body
-from livemart.serve.late_orders import LateChange, read_late_changes
+from livemart.serve.late_orders import LateChange, read_late_orders
 from tests.serve.stores import NOON, fill_store, pane_of, reference_tables
 
 LANDED = NOON - timedelta(minutes=10)
@@ -70,8 +70,9 @@ def publish(folder: Path, arrivals: list[dict[str, Any]]) -> StoreReader:
 def changes(folder: Path, arrivals: list[dict[str, Any]]) -> set[tuple[str, datetime]]:
     """Return order and pane of each change of r1."""
     with closing(publish(folder, arrivals)) as reader, reader.snapshot() as view:
-        found = read_late_changes(view, frozenset({"r1"}), NOON)
-    return {(each.order_id, each.pane) for each in found.get("r1", ())}
+        late = read_late_orders(view, ["r1"], NOON)["r1"]
+    assert late.changes is not None
+    return {(each.order_id, each.pane) for each in late.changes}
 
 
 IN_TIME = arrival(landed_at=PLACED)
@@ -193,9 +194,10 @@ def test_however_many_come_at_once_none_is_lost(
         closing(publish(tmp_path, known + delivered + new)) as reader,
         reader.snapshot() as view,
     ):
-        found = read_late_changes(view, frozenset({"r1", "r2", "r3"}), NOON)
+        found = read_late_orders(view, ["r1", "r2", "r3"], NOON)
 
-    assert {name: set(each) for name, each in found.items()} == {
+    assert {name: set(each.changes or ()) for name, each in found.items()} == {
         "r1": {LateChange(f"r1-{n}", pane_of(at(400 + n))) for n in range(2)},
         "r2": {LateChange("r2-0", pane_of(at(400)))},
+        "r3": set(),
     }
