@@ -30,6 +30,8 @@ _SETTINGS = {
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "10000",
     # Each broadcast is a job of its own; in one partition nothing needs to be sent anywhere.
     "spark.sql.autoBroadcastJoinThreshold": "-1",
+    # Rows that a plan holds are compared, hashed and sent with it; so they stay outside, in Arrow.
+    "spark.sql.execution.arrow.localRelationThreshold": "0",
 }
 _EXCLUDED = "spark.sql.optimizer.excludedRules"
 # They look at the whole plan again and again for what only statements on files have.

@@ -205,8 +205,11 @@ def _query(
 def _used_columns(
     qualified: exp.Query, occurrences: Mapping[str, int]
 ) -> dict[int, frozenset[str]]:
-    """Return the stored columns a query needs; none where columns go by position."""
-    if any(isinstance(node, exp.SetOperation | exp.Lateral) for node in qualified.walk()):
+    """Return the stored columns a query needs; none where that is not for certain."""
+    if any(
+        isinstance(node, exp.Lateral | exp.SetOperation) and not _is_plain_union(node)
+        for node in qualified.walk()
+    ):
         return {}
     if any(table.alias_column_names for table in qualified.find_all(exp.Table)):
         # `from orders as o (a, b)`: the query names no stored column.
@@ -221,6 +224,13 @@ def _used_columns(
                 if scope.stars:
                     return {}
     return {occurrence: frozenset(names) for occurrence, names in used.items()}
+
+
+def _is_plain_union(node: exp.Expr) -> bool:
+    """Return True for UNION [ALL] as it is usually written: columns meet by position."""
+    return type(node) is exp.Union and not any(
+        node.args.get(name) for name in ("by_name", "kind", "side")
+    )
 
 
 def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:
