@@ -73,6 +73,14 @@ class ProjectRun:
     def refresh(self, now: datetime) -> Pass:
         return Pipeline(self.runtime, self._watcher, now=lambda: now).refresh()
 
+    def replay(self, now: datetime) -> Pass:
+        """Run the last micro-batch again, as after a crash before the checkpoint knew of it."""
+        commits = self.runtime.checkpoint / "commits"
+        newest = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
+        (commits / str(newest)).unlink()
+        (commits / f".{newest}.crc").unlink(missing_ok=True)
+        return self.refresh(now)
+
     @property
     def warehouse(self) -> Warehouse:
         return Warehouse(self.folder / "warehouse")

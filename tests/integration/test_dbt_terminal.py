@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -170,6 +171,12 @@ def test_a_dbt_build_beside_the_stream_succeeds_and_never_stops_it(
 
     # Its CREATE OR REPLACE falls between, or into, the stream's own commits.
     built = terminal.dbt("build")
+    asked = terminal.dbt(
+        "run --select shop_totals",
+        "test",
+        "show --inline \"select count(*) as shops from {{ ref('shop_totals') }}\"",
+        "docs generate",
+    )
     terminal.deliver("sales", "1", [sale("3", "b", "4.00"), sale("4", "c", "1.25")])
     snapshot = terminal.newest()
     assert snapshot is not None
@@ -185,6 +192,10 @@ def test_a_dbt_build_beside_the_stream_succeeds_and_never_stops_it(
     )
 
     assert built.returncode == 0, built.stdout
+    assert asked.returncode == 0, asked.stdout
+    assert re.search(r"\|\s*2\s*\|", asked.stdout), asked.stdout
+    catalog = json.loads((terminal.project / "target" / "catalog.json").read_text())
+    assert "sales_amount" in catalog["nodes"]["model.mini.shop_totals"]["columns"]
     assert DeltaTable(totals).version() > before
     assert stream.returncode == 143, log.read_text()
     assert verified.returncode == 0, verified.stdout

@@ -228,6 +228,36 @@ def test_a_write_between_two_batches_is_rebuilt_in_the_next(
     assert mini.differing() == []
 
 
+def test_a_model_restored_by_hand_is_rebuilt(mini: Mini, spark: SparkSession) -> None:
+    mini.deliver("sales", sale("3", "c"))
+    mini.refresh()
+    version = mini.newest.models["model.mini.shop_totals"].version
+    spark.sql(f"restore table mini.shop_totals to version as of {version - 1}")
+
+    mini.refresh()
+
+    assert reasons(mini.newest)["shop_totals"] == "CHANGED_OUTSIDE"
+    assert mini.totals()["c"] == (1, "1.00")
+    assert mini.differing() == []
+
+
+@pytest.mark.parametrize("table", ["bronze.sales", "bronze.visits", "mini.visit_counts"])
+def test_compacting_a_table_changes_nothing(mini: Mini, spark: SparkSession, table: str) -> None:
+    mini.deliver("sales", sale("3", "c"))
+    mini.deliver("visits", visit("b"))
+    mini.refresh()
+    spark.sql(f"optimize {table}")
+    spark.sql(f"vacuum {table}")
+    mini.deliver("sales", sale("4", "c"))
+    mini.deliver("visits", visit("c"))
+
+    mini.refresh()
+
+    assert mini.totals()["c"] == (2, "2.00")
+    assert len(mini.rows("mini.visit_counts")) == 3
+    assert mini.differing() == []
+
+
 def test_a_second_runner_is_refused_before_it_starts_spark(mini: Mini) -> None:
     with hold_warehouse(mini.root / "warehouse"):
         answer = subprocess.run(
