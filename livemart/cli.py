@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -170,17 +171,17 @@ def revoke_token(token_id: str, **flags: Any) -> None:
 
 
 @cli.command()
-@with_flags(PROJECT, PLACES, SELECTION, OUTPUT)
+@with_flags(PROJECT, PLACES, SPARK, SELECTION, OUTPUT)
 @json_or_text
 @click.option("--strict", is_flag=True, help="Exit with 1 if a model falls back to full.")
 def plan(output: str, strict: bool, **flags: Any) -> None:
     """Show how each model can be refreshed, and why not better."""
     with reported_errors(flags) as settings:
         from livemart.engine.plan_report import describe_plans, full_models, render_plans
-        from livemart.engine.runtime import plan_without_spark
+        from livemart.engine.runtime import load_plans
         from livemart.plan.project_plans import require_policies
 
-        project, plans, chosen = plan_without_spark(settings)
+        project, plans, chosen = load_plans(settings, partial(click.echo, err=True))
         report = describe_plans(project, plans, chosen)
         click.echo(json.dumps(report, indent=2) if output == "json" else render_plans(report))
         require_policies(project, plans)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -15,6 +15,7 @@ from livemart.plan.planner import Plan
 from livemart.plan.project_plans import plan_project, require_policies
 from livemart.project.dbt import Dbt
 from livemart.project.graph import Project
+from livemart.project.statements import SessionFactory
 from livemart.publish.snapshots import SnapshotLog
 from livemart.settings import Settings
 
@@ -82,19 +83,13 @@ def load_runtime(settings: Settings, spark: SparkSession, narrator: Narrator) ->
     """
     from livemart.engine.catalog import register
 
-    @cache
-    def session() -> SparkSession:
-        # A model may ask for the columns of a table while it is compiled.
-        register(spark, settings.warehouse)
-        return spark
-
     dbt = Dbt(
         settings.project_dir,
         settings.profiles_dir,
         target=settings.target,
         vars=settings.vars,
         warehouse=settings.warehouse,
-        session=session,
+        session=compiling_session(spark, settings.warehouse),
         progress=lambda node: narrator.node_changed(node.unique_id, node.status),
     )
     narrator.step("reading the project")
@@ -148,21 +143,72 @@ def open_runtime(
             spark.stop()
 
 
-def plan_without_spark(
-    settings: Settings,
+def compiling_session(spark: SparkSession, warehouse: Path) -> SessionFactory:
+    """Return what gives dbt a session, for models that ask for tables while they are compiled."""
+    from livemart.engine.catalog import register
+
+    @cache
+    def session() -> SparkSession:
+        register(spark, warehouse)
+        return spark
+
+    return session
+
+
+def load_plans(
+    settings: Settings, say: Callable[[str], None]
 ) -> tuple[Project, Mapping[str, Plan], frozenset[str] | None]:
-    """Return the project, its plans, and the unique ids that the settings select (None: all)."""
-    dbt = Dbt(
-        settings.project_dir, settings.profiles_dir, target=settings.target, vars=settings.vars
-    )
-    project = dbt.load()
+    """Return the project, its plans, and the unique ids that the settings select (None: all).
+
+    Spark is started only for a project that asks it something while it is compiled; `say` is told.
+    """
+    with _spark_if_asked(settings, say) as session:
+        dbt = Dbt(
+            settings.project_dir,
+            settings.profiles_dir,
+            target=settings.target,
+            vars=settings.vars,
+            warehouse=settings.warehouse,
+            session=session,
+        )
+        project = dbt.load()
+        chosen = None
+        if settings.select or settings.exclude:
+            chosen = dbt.selection(settings.select, settings.exclude)
     warehouse = Warehouse(settings.warehouse)
 
     def stored_columns(relation: str) -> tuple[str, ...] | None:
         exists = warehouse.exists(relation)
         return tuple(warehouse.arrow_schema(relation).names) if exists else None
 
-    chosen = None
-    if settings.select or settings.exclude:
-        chosen = dbt.selection(settings.select, settings.exclude)
     return project, plan_project(project, stored_columns), chosen
+
+
+@contextmanager
+def _spark_if_asked(settings: Settings, say: Callable[[str], None]) -> Iterator[SessionFactory]:
+    """Yield what starts Spark at its first call; it is stopped when the block ends."""
+    from livemart.engine.jars import delta_jars
+    from livemart.engine.java import require_java
+    from livemart.engine.session import create_session
+
+    started: list[SparkSession] = []
+
+    @cache
+    def session() -> SparkSession:
+        say("starting Spark: a model asks it while dbt compiles")
+        require_java()
+        started.append(
+            create_session(
+                settings.warehouse,
+                delta_jars(settings.jars),
+                master=settings.master,
+                memory=settings.memory,
+            )
+        )
+        return compiling_session(started[0], settings.warehouse)()
+
+    try:
+        yield session
+    finally:
+        for spark in started:
+            spark.stop()

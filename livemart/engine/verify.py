@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from livemart.engine.comparison import ESTIMATE_TOLERANCE, Differences, compare
+from livemart.engine.runtime import compiling_session
 from livemart.engine.tables import Warehouse
 from livemart.errors import LivemartError, StateError
 from livemart.plan.approximate import approximate_columns
@@ -76,7 +77,7 @@ def verify_snapshot(settings: Settings) -> Iterator[Comparison]:
             target=settings.target,
             vars=settings.vars,
             warehouse=settings.warehouse,
-            session=lambda: spark,
+            session=compiling_session(spark, settings.warehouse),
         )
         project = dbt.load()
         chosen = None
@@ -228,9 +229,9 @@ class _Recomputation:
         return self._spark.read.format("delta").option("versionAsOf", version).load(path)
 
     def _name(self, relation: str, rows: DataFrame) -> None:
-        name = f"livemart_verify_{len(self._names)}"
+        # A seed that models read as a source is named twice.
+        name = self._names.setdefault(relation, f"livemart_verify_{len(self._names)}")
         rows.createOrReplaceTempView(name)
-        self._names[relation] = name
         self._columns[relation] = tuple(rows.columns)
 
 

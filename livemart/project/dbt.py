@@ -262,7 +262,7 @@ def _failed(message: str, project_dir: Path) -> ConfigError:
     text = message.strip()
     if "asks the database while it is compiled" in text:
         return ConfigError(
-            "DBT_NEEDS_SPARK", text, hint="run `build` once: it compiles with Spark at hand"
+            "DBT_NEEDS_SPARK", text, hint="give it a Spark session, as `plan` and `build` do"
         )
     return ConfigError(
         "DBT_FAILED",

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from livemart.errors import ConfigError
+
+_EXAMPLE = """\
+    NAME:
+      target: local
+      outputs:
+        local: {type: spark, method: session, schema: analytics, host: NA, threads: 1}"""
 
 
 def find_profiles(project_dir: Path, profiles_dir: Path | None) -> Path | None:
     """Return the folder of `profiles.yml`, or None to leave the search to dbt.
 
     Raises:
-        ConfigError: PROFILES_NOT_FOUND, if `profiles_dir` has none; DBT_PROJECT_NOT_FOUND, if
-            `project_dir` is no dbt project.
+        ConfigError: PROFILES_NOT_FOUND, if there is none; DBT_PROJECT_NOT_FOUND, if `project_dir`
+            is no dbt project.
     """
     if not (project_dir / "dbt_project.yml").is_file():
         raise ConfigError(
@@ -31,4 +38,19 @@ def find_profiles(project_dir: Path, profiles_dir: Path | None) -> Path | None:
     for folder in (project_dir / "profiles", project_dir):
         if (folder / "profiles.yml").is_file():
             return folder.resolve()
+    if not any((folder / "profiles.yml").is_file() for folder in _folders_of_dbt()):
+        looked_in = ", ".join(map(str, (project_dir / "profiles", project_dir, *_folders_of_dbt())))
+        raise ConfigError(
+            "PROFILES_NOT_FOUND",
+            f"no profiles.yml in {looked_in}",
+            hint=f"write {project_dir / 'profiles.yml'}, with the name after `profile:` in "
+            f"dbt_project.yml in place of NAME:\n{_EXAMPLE}",
+        )
     return None
+
+
+def _folders_of_dbt() -> list[Path]:
+    """Return where dbt itself looks for `profiles.yml`, given no folder."""
+    if named := os.environ.get("DBT_PROFILES_DIR"):
+        return [Path(named)]
+    return [Path.cwd(), Path.home() / ".dbt"]

@@ -45,7 +45,10 @@ class _Terminal:
 
     @property
     def environment(self) -> dict[str, str]:
-        inherited = ("PATH", "HOME", "JAVA_HOME", "LANG", "TMPDIR", "LIVEMART_JARS")
+        inherited = (
+            *("PATH", "HOME", "JAVA_HOME", "LANG", "TMPDIR"),
+            *("LIVEMART_JARS", "LIVEMART_JVM_OPTIONS"),
+        )
         return {name: os.environ[name] for name in inherited if name in os.environ}
 
     def dbt(self, *commands: str) -> subprocess.CompletedProcess[str]:
@@ -111,6 +114,49 @@ def test_alone_every_dbt_command_works_on_the_warehouse(terminal: _Terminal) -> 
     assert set(columns) == {"id", "customer_name", "note"}
     assert (terminal.warehouse / "jaffle_raw" / "raw_customers" / "_delta_log").is_dir()
     assert who_holds(terminal.warehouse) is None
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("terminal", [_JAFFLE], indirect=True)
+def test_models_that_ask_for_tables_and_seeds_that_are_sources_are_planned_and_verified(
+    terminal: _Terminal,
+) -> None:
+    marts = terminal.project / "models" / "marts"
+    (marts / "_seeds_as_sources.yml").write_text(
+        "version: 2\nsources: [{name: raw, schema: jaffle_raw, tables: [{name: raw_customers}]}]\n"
+    )
+    (marts / "both.sql").write_text(
+        "select c.id, c.customer_name, a.known from {{ source('raw', 'raw_customers') }} as c"
+        " inner join {{ ref('asking') }} as a on a.id = c.id"
+    )
+    (marts / "asking.sql").write_text(
+        "{% if execute %}"
+        "{% set found = run_query('select count(*) as n from ' ~ ref('raw_customers')) %}"
+        "{% set count = found.columns['n'].values()[0] %}"
+        "{% endif %}"
+        "select id, {{ count }} as known from {{ ref('raw_customers') }}"
+    )
+    seeded = terminal.dbt("seed")
+
+    ran = {
+        command: subprocess.run(
+            [*_RUNNER, *command.split(), *terminal.places],
+            env=terminal.environment,
+            capture_output=True,
+            text=True,
+            timeout=_MINUTES_S,
+        )
+        for command in ("plan --output json", "build", "verify")
+    }
+
+    assert seeded.returncode == 0, seeded.stdout
+    assert {name: each.returncode for name, each in ran.items()} == dict.fromkeys(ran, 0), ran
+    plans = {each["name"]: each for each in json.loads(ran["plan --output json"].stdout)["models"]}
+    assert plans["asking"]["strategy"] == "signed"
+    assert "starting Spark" in ran["plan --output json"].stderr
+    for name in ("asking", "both"):
+        assert re.search(rf"^{name}  equal", ran["verify"].stdout, re.MULTILINE)
 
 
 @pytest.mark.parametrize("terminal", [_JAFFLE], indirect=True)

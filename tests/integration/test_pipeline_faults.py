@@ -241,13 +241,13 @@ def test_a_model_restored_by_hand_is_rebuilt(mini: Mini, spark: SparkSession) ->
     assert mini.differing() == []
 
 
-@pytest.mark.parametrize("table", ["bronze.sales", "bronze.visits", "mini.visit_counts"])
-def test_compacting_a_table_changes_nothing(mini: Mini, spark: SparkSession, table: str) -> None:
+def test_compacted_tables_are_refreshed_as_before(mini: Mini, spark: SparkSession) -> None:
     mini.deliver("sales", sale("3", "c"))
     mini.deliver("visits", visit("b"))
     mini.refresh()
-    spark.sql(f"optimize {table}")
-    spark.sql(f"vacuum {table}")
+    for table in ("bronze.sales", "bronze.visits", "mini.visit_counts"):
+        spark.sql(f"optimize {table}")
+        spark.sql(f"vacuum {table}")
     mini.deliver("sales", sale("4", "c"))
     mini.deliver("visits", visit("c"))
 

@@ -95,7 +95,7 @@ def test_a_plan_that_no_build_would_accept_is_shown_and_refused(
 
     full = Plan("full", (Reason("GLOBAL_AGG", "count(*) over all rows", 3),))
     found = (make_project("incremental"), {"model.shop.totals": full}, None)
-    monkeypatch.setattr(runtime, "plan_without_spark", lambda settings: found)
+    monkeypatch.setattr(runtime, "load_plans", lambda settings, say: found)
 
     answer = CliRunner().invoke(cli, ["plan"])
 

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import shutil
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from livemart.errors import ConfigError, ConfigErrors
 from livemart.project.dbt import Dbt
@@ -305,7 +307,9 @@ def test_another_connection_method_is_refused(jaffle: Path) -> None:
     assert caught.value.code in ("PROFILE_NOT_SESSION", "DBT_FAILED")
 
 
-def test_profiles_are_looked_for_in_order(jaffle: Path, tmp_path: Path) -> None:
+def test_profiles_are_looked_for_in_order(
+    jaffle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = (jaffle / "profiles.yml").read_text()
     given = tmp_path / "given"
     given.mkdir()
@@ -318,7 +322,26 @@ def test_profiles_are_looked_for_in_order(jaffle: Path, tmp_path: Path) -> None:
     assert find_profiles(jaffle, None) == jaffle / "profiles"
     for file in jaffle.rglob("profiles.yml"):
         file.unlink()
+    monkeypatch.setenv("DBT_PROFILES_DIR", str(given))
     assert find_profiles(jaffle, None) is None
+
+
+def test_without_any_profiles_the_message_is_one_to_copy(
+    jaffle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (jaffle / "profiles.yml").unlink()
+    monkeypatch.delenv("DBT_PROFILES_DIR", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(ConfigError, match=str(tmp_path / ".dbt")) as caught:
+        find_profiles(jaffle, None)
+
+    assert caught.value.code == "PROFILES_NOT_FOUND"
+    _, _, example = caught.value.hint.partition("\n")
+    name = yaml.safe_load((jaffle / "dbt_project.yml").read_text())["profile"]
+    (jaffle / "profiles.yml").write_text(textwrap.dedent(example).replace("NAME", name))
+    assert Dbt(jaffle).load().models
 
 
 def test_a_folder_without_profiles_or_project_is_refused(jaffle: Path, tmp_path: Path) -> None:
