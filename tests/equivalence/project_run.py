@@ -109,6 +109,9 @@ class ProjectRun:
 def fresh_session(folder: Path) -> SparkSession:
     """Return the process's session with an empty catalog and no temporary view."""
     spark = create_session(folder / "catalog", delta_jars(), memory="2g")
+    # Delta remembers every table that it has seen, megabytes each; those of other tests are gone.
+    jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
     for (name,) in spark.sql("show databases").collect():
         if name != "default":
             spark.sql(f"drop database `{name}` cascade")
