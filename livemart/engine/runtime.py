@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -43,7 +43,7 @@ class Runtime:
 
     def plan(self) -> None:
         """Plan all models, on the columns that the tables have by now."""
-        self.plans = plan_project(self.project, self._stored_columns)
+        self.plans = plan_project(self.project, partial(stored_columns, self.warehouse))
         self.prover = Prover(self.project, self.plans)
 
     @property
@@ -56,15 +56,17 @@ class Runtime:
         """The tables that landing fills."""
         return [source.relation for source in self.project.sources.values() if source.stream]
 
-    def _stored_columns(self, relation: str) -> tuple[str, ...] | None:
-        if not self.warehouse.exists(relation):
-            return None
-        return tuple(self.warehouse.arrow_schema(relation).names)
-
     @property
     def fingerprints(self) -> dict[str, str]:
         """The fingerprint of every model, by unique id."""
         return {unique_id: plan.fingerprint for unique_id, plan in self.plans.items()}
+
+
+def stored_columns(warehouse: Warehouse, relation: str) -> tuple[str, ...] | None:
+    """Return the names of a table's columns, or None if there is no such table yet."""
+    if not warehouse.exists(relation):
+        return None
+    return tuple(warehouse.arrow_schema(relation).names)
 
 
 class Narrator(Protocol):
@@ -175,13 +177,8 @@ def load_plans(
         chosen = None
         if settings.select or settings.exclude:
             chosen = dbt.selection(settings.select, settings.exclude)
-    warehouse = Warehouse(settings.warehouse)
-
-    def stored_columns(relation: str) -> tuple[str, ...] | None:
-        exists = warehouse.exists(relation)
-        return tuple(warehouse.arrow_schema(relation).names) if exists else None
-
-    return project, plan_project(project, stored_columns), chosen
+    columns_of = partial(stored_columns, Warehouse(settings.warehouse))
+    return project, plan_project(project, columns_of), chosen
 
 
 @contextmanager
