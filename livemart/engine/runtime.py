@@ -15,6 +15,7 @@ from livemart.plan.planner import Plan
 from livemart.plan.project_plans import plan_project, require_policies
 from livemart.project.dbt import Dbt
 from livemart.project.graph import Project
+from livemart.project.nodes import NodeProgress
 from livemart.project.statements import SessionFactory
 from livemart.publish.snapshots import SnapshotLog
 from livemart.settings import Settings
@@ -85,14 +86,10 @@ def load_runtime(settings: Settings, spark: SparkSession, narrator: Narrator) ->
     """
     from livemart.engine.catalog import register
 
-    dbt = Dbt(
-        settings.project_dir,
-        settings.profiles_dir,
-        target=settings.target,
-        vars=settings.vars,
-        warehouse=settings.warehouse,
-        session=compiling_session(spark, settings.warehouse),
-        progress=lambda node: narrator.node_changed(node.unique_id, node.status),
+    dbt = open_dbt(
+        settings,
+        compiling_session(spark, settings.warehouse),
+        lambda node: narrator.node_changed(node.unique_id, node.status),
     )
     narrator.step("reading the project")
     project = dbt.load()
@@ -145,6 +142,23 @@ def open_runtime(
             spark.stop()
 
 
+def open_dbt(
+    settings: Settings,
+    session: SessionFactory,
+    progress: Callable[[NodeProgress], None] | None = None,
+) -> Dbt:
+    """Return the dbt of a run: its project, target and variables."""
+    return Dbt(
+        settings.project_dir,
+        settings.profiles_dir,
+        target=settings.target,
+        vars=settings.vars,
+        warehouse=settings.warehouse,
+        session=session,
+        progress=progress,
+    )
+
+
 def compiling_session(spark: SparkSession, warehouse: Path) -> SessionFactory:
     """Return what gives dbt a session, for models that ask for tables while they are compiled."""
     from livemart.engine.catalog import register
@@ -165,14 +179,7 @@ def load_plans(
     Spark is started only for a project that asks it something while it is compiled; `say` is told.
     """
     with _spark_if_asked(settings, say) as session:
-        dbt = Dbt(
-            settings.project_dir,
-            settings.profiles_dir,
-            target=settings.target,
-            vars=settings.vars,
-            warehouse=settings.warehouse,
-            session=session,
-        )
+        dbt = open_dbt(settings, session)
         project = dbt.load()
         chosen = None
         if settings.select or settings.exclude:

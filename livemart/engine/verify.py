@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from livemart.engine.comparison import ESTIMATE_TOLERANCE, Differences, compare
-from livemart.engine.runtime import compiling_session
+from livemart.engine.runtime import compiling_session, open_dbt
 from livemart.engine.tables import Warehouse
 from livemart.errors import LivemartError, StateError
 from livemart.plan.approximate import approximate_columns
@@ -22,7 +22,6 @@ from livemart.plan.flatten import Flat, flatten
 from livemart.plan.planner import Plan
 from livemart.plan.project_plans import plan_project, views_of
 from livemart.plan.reasons import Unplannable
-from livemart.project.dbt import Dbt
 from livemart.project.graph import Model, Project
 from livemart.publish.snapshots import Snapshot, SnapshotLog
 from livemart.settings import Settings
@@ -71,14 +70,7 @@ def verify_snapshot(settings: Settings) -> Iterator[Comparison]:
         memory=settings.memory,
     )
     try:
-        dbt = Dbt(
-            settings.project_dir,
-            settings.profiles_dir,
-            target=settings.target,
-            vars=settings.vars,
-            warehouse=settings.warehouse,
-            session=compiling_session(spark, settings.warehouse),
-        )
+        dbt = open_dbt(settings, compiling_session(spark, settings.warehouse))
         project = dbt.load()
         chosen = None
         if settings.select or settings.exclude:
