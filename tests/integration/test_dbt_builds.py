@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 from deltalake import DeltaTable
 
+from livemart.engine import session
 from livemart.engine.catalog import name_of, register, save_views
+from livemart.engine.runtime import load_plans
 from livemart.project.dbt import Dbt
 from livemart.project.graph import Project
 from livemart.project.nodes import NodeProgress
+from livemart.settings import load_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -139,6 +142,33 @@ def test_seeds_keep_text_numbers_times_and_nulls(jaffle: _Jaffle) -> None:
 def _utc(moment: datetime) -> datetime:
     """Return a moment as PySpark hands it out: without a zone, in that of this process."""
     return moment.replace(tzinfo=UTC).astimezone().replace(tzinfo=None)
+
+
+def test_a_plan_starts_spark_for_models_that_ask_it_while_dbt_compiles(
+    jaffle: _Jaffle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jaffle.dbt.build(select=["raw_customers"])
+    jaffle.forget()
+    monkeypatch.setattr(session, "create_session", lambda *_, **__: jaffle.spark)
+    monkeypatch.setattr(type(jaffle.spark), "stop", lambda self: None)
+    settings = load_settings(
+        {"project_dir": str(jaffle.project_dir), "warehouse": str(jaffle.warehouse)}, environ={}
+    )
+    said: list[str] = []
+
+    load_plans(settings, said.append)
+    assert said == []
+    (jaffle.project_dir / "models" / "marts" / "asking.sql").write_text(
+        "{% if execute %}"
+        "{% set found = run_query('select count(*) as n from ' ~ ref('raw_customers')) %}"
+        "{% set count = found.columns['n'].values()[0] %}"
+        "{% endif %}"
+        "select id, {{ count }} as known from {{ ref('raw_customers') }}"
+    )
+    _, plans, _ = load_plans(settings, said.append)
+
+    assert plans["model.jaffle.asking"].strategy == "signed"
+    assert len(said) == 1
 
 
 def test_without_a_project_the_kept_views_come_back(spark: SparkSession, tmp_path: Path) -> None:

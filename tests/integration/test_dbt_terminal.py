@@ -116,6 +116,7 @@ def test_alone_every_dbt_command_works_on_the_warehouse(terminal: _Terminal) -> 
     assert who_holds(terminal.warehouse) is None
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("terminal", [_JAFFLE], indirect=True)
