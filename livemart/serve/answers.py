@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, defaultdict
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
 from livemart.publish.reader import SnapshotView, StoreReader
@@ -20,6 +20,7 @@ from livemart.serve.readings import Readings
 from livemart.serve.restaurant_bodies import PARTS, Kind, Part, RestaurantBodies
 from livemart.serve.shelf import Answer
 
+_NOTHING: frozenset[Part] = frozenset()
 # Restaurants read in one query.
 _TOGETHER = 20
 # Restaurants that are read ahead of their being asked for again.
@@ -93,7 +94,8 @@ class Answers(Readings):
                     or not is_later(kept.published, told)
                 ]
                 if rest:
-                    await self._read_restaurants(rest, states)
+                    parts = {name: PARTS["state"] if name in states else _NOTHING for name in rest}
+                    await self._read_restaurants(parts, states)
 
     def _kept(
         self, name: str, newest: Published, parts: frozenset[Part]
@@ -103,7 +105,7 @@ class Answers(Readings):
 
     def _known_parts(self, name: str, newest: Published) -> frozenset[Part]:
         kept = self.find(_key(name), newest)
-        return frozenset() if kept is None else kept.value.parts
+        return _NOTHING if kept is None else kept.value.parts
 
     def _remember(self, restaurant_id: str, newest: Published) -> None:
         """Remember who was asked for last; panes take space, and the others' are forgotten."""
@@ -153,35 +155,27 @@ class Answers(Readings):
         if rest:
             # What was known of it before is going to be asked for again.
             parts = {name: wanted[name].parts | self._known_parts(name, newest) for name in rest}
-            trends = {name for name in rest if "panes" in parts[name]}
-            late = {name for name in rest if "late" in parts[name]}
-            answer = await self._read_restaurants(rest, {}, trends, late)
+            answer = await self._read_restaurants(parts, {})
             # The store may be a snapshot further than the hub's last look.
             self._hub.observe(answer.published)
             granted |= answer.value
         return granted
 
     async def _read_restaurants(
-        self,
-        names: Sequence[str],
-        states: Mapping[str, Iterable[int]],
-        trends: Collection[str] = (),
-        late: Collection[str] = (),
+        self, parts: Mapping[str, frozenset[Part]], states: Mapping[str, Iterable[int]]
     ) -> Answer[dict[str, RestaurantBodies]]:
         """Read restaurants, and keep them.
 
         Args:
-            names: of restaurants.
+            parts: what is wanted of each restaurant; panes that were read before are kept current.
             states: the windows whose state is made at once, by restaurant.
-            trends: restaurants whose panes are wanted; of the others, those that were read before.
-            late: restaurants whose late orders are wanted; those of `states` are.
         """
-        known = {name: self._panes[name] for name in names if name in self._panes}
+        known = {name: self._panes[name] for name in parts if name in self._panes}
 
         def read(view: SnapshotView) -> dict[str, RestaurantBodies]:
-            panes = _read_panes(view, known, trends)
-            by_name = read_facts(view, names)
-            told = [name for name in by_name if name in states or name in late]
+            panes = _read_panes(view, known, [name for name in parts if "panes" in parts[name]])
+            by_name = read_facts(view, parts)
+            told = [name for name in by_name if "late" in parts[name]]
             corrected = read_late_orders(view, told, end_of(view.published))
             found = {
                 name: RestaurantBodies(facts, panes.get(name), corrected.get(name))

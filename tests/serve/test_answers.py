@@ -13,7 +13,7 @@ from livemart.publish.reader import SnapshotView, StoreReader
 from livemart.serve.answers import Answers
 from livemart.serve.bodies import trend_body
 from livemart.serve.hub import Hub
-from livemart.serve.restaurant_bodies import Kind, Part, RestaurantBodies, to_json
+from livemart.serve.restaurant_bodies import PARTS, Kind, Part, RestaurantBodies, to_json
 from livemart.serve.token_book import TokenBook
 from livemart.serve.tokens import TokenStore
 from tests.serve.stores import NOON, Order, fill_store, make_orders, reference_tables
@@ -174,8 +174,9 @@ async def _all_of(answers: Answers) -> list[bytes]:
 
 
 def _is_one(found: RestaurantBodies, kind: Kind) -> bool:
-    bodies = (found.get("metrics", 24), found.get(kind, 24))
-    return len({json.loads(each)["snapshot_id"] for each in bodies}) == 1
+    made = [each for each in KINDS if PARTS[each] <= found.parts]
+    bodies = [json.loads(found.get(each, 24)) for each in made]
+    return kind in made and len({body["snapshot_id"] for body in bodies}) == 1
 
 
 @asynccontextmanager
