@@ -258,13 +258,13 @@ class Prover:
         columns: dict[str, tuple[str, ...]] = {}
         unique: dict[str, tuple[tuple[str, ...], ...]] = {}
         for source in self.project.sources.values():
-            if warehouse.exists(source.relation):
-                columns[source.relation] = tuple(warehouse.arrow_schema(source.relation).names)
+            if (names := warehouse.column_names(source.relation)) is not None:
+                columns[source.relation] = names
             if source.stream is not None and source.stream.keys:
                 unique[source.relation] = (source.stream.keys,)
         for unique_id, model in self.project.models.items():
-            if model.is_stored and warehouse.exists(model.relation):
-                columns[model.relation] = tuple(warehouse.arrow_schema(model.relation).names)
+            if model.is_stored and (names := warehouse.column_names(model.relation)) is not None:
+                columns[model.relation] = names
                 if key := self._plans[unique_id].unique_key or model.primary_key:
                     unique[model.relation] = (key,)
         clock = self.project.clock

@@ -156,8 +156,8 @@ class _Refresher:
         relations = [source.relation for source in self._project.sources.values()]
         relations += [model.relation for model in self._project.models.values() if model.is_stored]
         for relation in relations:
-            if warehouse.exists(relation):
-                columns[relation] = tuple(warehouse.arrow_schema(relation).names)
+            if (names := warehouse.column_names(relation)) is not None:
+                columns[relation] = names
         key = (tuple(sorted(plan.fingerprint for plan in plans.values())), tuple(columns.items()))
         if self._shared.plans_key != key:
             self._shared.plans = plan_project(self._project, columns.get)

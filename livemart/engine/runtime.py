@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -44,7 +44,7 @@ class Runtime:
 
     def plan(self) -> None:
         """Plan all models, on the columns that the tables have by now."""
-        self.plans = plan_project(self.project, partial(stored_columns, self.warehouse))
+        self.plans = plan_project(self.project, self.warehouse.column_names)
         self.prover = Prover(self.project, self.plans)
 
     @property
@@ -61,13 +61,6 @@ class Runtime:
     def fingerprints(self) -> dict[str, str]:
         """The fingerprint of every model, by unique id."""
         return {unique_id: plan.fingerprint for unique_id, plan in self.plans.items()}
-
-
-def stored_columns(warehouse: Warehouse, relation: str) -> tuple[str, ...] | None:
-    """Return the names of a table's columns, or None if there is no such table yet."""
-    if not warehouse.exists(relation):
-        return None
-    return tuple(warehouse.arrow_schema(relation).names)
 
 
 class Narrator(Protocol):
@@ -184,8 +177,7 @@ def load_plans(
         chosen = None
         if settings.select or settings.exclude:
             chosen = dbt.selection(settings.select, settings.exclude)
-    columns_of = partial(stored_columns, Warehouse(settings.warehouse))
-    return project, plan_project(project, columns_of), chosen
+    return project, plan_project(project, Warehouse(settings.warehouse).column_names), chosen
 
 
 @contextmanager

@@ -99,6 +99,10 @@ class Warehouse:
         """Return the plain Arrow schema (timestamps in microseconds; with a zone: UTC)."""
         return self._tables.at(relation, version).schema
 
+    def column_names(self, relation: str) -> tuple[str, ...] | None:
+        """Return the names of the columns, or None if there is no such table yet."""
+        return tuple(self.arrow_schema(relation).names) if self.exists(relation) else None
+
     def partition_columns(self, relation: str) -> tuple[str, ...]:
         """Return the names of the partition columns."""
         return self._tables.newest(relation).partition_columns

@@ -57,6 +57,9 @@ class FakeWarehouse:
     def arrow_schema(self, relation: str) -> pa.Schema:
         return pa.schema([(name, pa.string()) for name in COLUMNS[relation]])
 
+    def column_names(self, relation: str) -> tuple[str, ...] | None:
+        return tuple(self.arrow_schema(relation).names) if self.exists(relation) else None
+
     def changes(self, relation: str, v0: int, v1: int) -> pa.Table:
         rows = self._changed.get(relation.removeprefix("raw."), ())
         schema = self.arrow_schema(relation).append(pa.field("_weight", pa.int64()))

@@ -35,6 +35,9 @@ class FakeWarehouse:
     def arrow_schema(self, relation: str) -> pa.Schema:
         return self.rows.schema
 
+    def column_names(self, relation: str) -> tuple[str, ...] | None:
+        return tuple(self.arrow_schema(relation).names) if self.exists(relation) else None
+
     def changes(self, relation: str, v0: int, v1: int) -> pa.Table:
         if self.changed is None:
             raise RefreshError("CDF_UNAVAILABLE", relation, hint="")
