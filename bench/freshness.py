@@ -99,8 +99,11 @@ def watching(port: int, restaurant_id: str) -> Iterator[queue.Queue[Point]]:
     def listen() -> None:
         # The connection is closed under its feet when enough was seen.
         try:
+            kind = b""
             for line in response:
-                if line.startswith(b"data: "):
+                if line.startswith(b"event: "):
+                    kind = line[7:].strip()
+                elif line.startswith(b"data: ") and kind == b"snapshot":
                     point = json.loads(line[6:])["trend_point"]
                     points.put((datetime.fromisoformat(point["start"]), point["order_count"]))
         except (OSError, ValueError, AttributeError):
