@@ -11,8 +11,10 @@ import os
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
+from livemart.engine.lock import STATE
 from livemart.engine.whole_files import replace_file
 from livemart.errors import StateError
 
@@ -50,6 +52,21 @@ class Recorded:
     def knows(self, batch_id: int) -> bool:
         """True if anything was written under `batch_id` or a later one."""
         return self.batch_id >= batch_id or self.is_landed(batch_id)
+
+
+def checkpoint_folder(warehouse: Path) -> Path:
+    """Return where Spark's checkpoint of the landing stream lies."""
+    return warehouse / STATE / "checkpoint"
+
+
+def last_pass_at(warehouse: Path) -> datetime | None:
+    """Return when a pass last ran to its end, with news or without; None if none has."""
+    commits = checkpoint_folder(warehouse) / "commits"
+    try:
+        finished = (commits / str(_last_batch(commits))).stat().st_mtime
+    except FileNotFoundError:
+        return None
+    return datetime.fromtimestamp(finished, UTC)
 
 
 def open_checkpoint(checkpoint: Path, recorded: Recorded | None, *, new_epoch: bool) -> Epoch:

@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 
 from livemart.errors import StateError
 
-_STATE = "_livemart"
+STATE = "_livemart"
 # Whoever only looks whether the lock is held takes it for a moment.
 _PATIENCE_S = 0.5
 
@@ -91,7 +91,7 @@ def runner_lives(warehouse: Path) -> StateError:
 
 def is_held(warehouse: Path) -> bool:
     """Return True if some process holds `warehouse`."""
-    if not (warehouse / _STATE / "lock").exists():
+    if not (warehouse / STATE / "lock").exists():
         return False
     lock = _file_lock(warehouse)
     try:
@@ -108,13 +108,13 @@ def who_holds(warehouse: Path) -> Holder | None:
 
 
 def _file_lock(warehouse: Path) -> FileLock:
-    (warehouse / _STATE).mkdir(parents=True, exist_ok=True)
+    (warehouse / STATE).mkdir(parents=True, exist_ok=True)
     # Taken by whichever thread of dbt comes first, and given back at the end of the process.
-    return FileLock(warehouse / _STATE / "lock", thread_local=False)
+    return FileLock(warehouse / STATE / "lock", thread_local=False)
 
 
 def _holder_file(warehouse: Path) -> Path:
-    return warehouse / _STATE / "holder.json"
+    return warehouse / STATE / "holder.json"
 
 
 def _read_holder(warehouse: Path) -> Holder | None:

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from livemart.engine.epoch import checkpoint_folder
 from livemart.engine.proofs import Prover
 from livemart.engine.tables import Warehouse
 from livemart.plan.planner import Plan
@@ -22,8 +23,6 @@ from livemart.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-STATE = "_livemart"
 
 
 @dataclass(slots=True)
@@ -50,7 +49,7 @@ class Runtime:
     @property
     def checkpoint(self) -> Path:
         """Spark's checkpoint of the landing stream."""
-        return self.settings.warehouse / STATE / "checkpoint"
+        return checkpoint_folder(self.settings.warehouse)
 
     @property
     def landed_relations(self) -> list[str]:

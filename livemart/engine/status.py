@@ -1,4 +1,4 @@
-"""How things stand, read from the snapshot log and the landed tables; no Spark, no dbt, no lock."""
+"""How things stand, read from the log, the checkpoint and the landed tables; no Spark, no lock."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
+import pyarrow.dataset as pds
 
 from livemart.engine.clock import skipped_panes
+from livemart.engine.epoch import last_pass_at
 from livemart.engine.landed_note import Counts
 from livemart.engine.tables import Warehouse
 from livemart.errors import LivemartError
@@ -19,6 +21,9 @@ from livemart.publish.snapshots import Snapshot, SnapshotLog
 from livemart.publish.store_standing import StoreStanding, look_at_store
 
 _COUNTS = ("produced", "landed", "superseded", "dead_letters")
+_LANDED_AT = "_landed_at"
+# File statistics tell times in milliseconds, an upper bound at most so much above the row.
+_COARSE = timedelta(milliseconds=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +64,15 @@ class SnapshotStatus:
 class Status:
     """How a warehouse stands at `at`.
 
-    `held_by` names the failing tests of the newest snapshot; `store` is None if nothing is served.
+    `staleness_s` is the age of the newest published snapshot, `checked_s` that of the last pass
+    that found it to be the newest. `held_by` names the failing tests of the newest snapshot;
+    `store` is None if nothing is served.
     """
 
     at: datetime
     is_stale: bool
     staleness_s: float | None
+    checked_s: float | None
     held_by: tuple[str, ...]
     warned_by: tuple[str, ...]
     sources: tuple[SourceStatus, ...]
@@ -89,7 +97,8 @@ def read_status(
 
     Args:
         warehouse_root: root of all tables.
-        every: the interval; a published snapshot older than two of them is stale.
+        every: the interval; what was published or found to be the newest longer ago than two of
+            them is stale.
         pane: what `as_of` moves by.
         store_url: of the serving store; None if nothing is served.
         now: wall clock, UTC.
@@ -104,11 +113,13 @@ def read_status(
     newest = rows[0] if rows else None
     published = log.newest_published()
     staleness = now - published.finished_at if published else None
+    checked = _checked(published, newest, warehouse_root, now)
     tests = newest.tests if newest else {}
     return Status(
         at=now,
-        is_stale=staleness is None or staleness > 2 * every,
+        is_stale=checked is None or checked > 2 * every,
         staleness_s=staleness.total_seconds() if staleness is not None else None,
+        checked_s=checked.total_seconds() if checked is not None else None,
         held_by=tuple(sorted(name for name, word in tests.items() if word in ("fail", "error"))),
         warned_by=tuple(sorted(name for name, word in tests.items() if word == "warn")),
         sources=_sources(warehouse, rows, now),
@@ -123,13 +134,7 @@ def render(status: Status) -> str:
     """Return the status as lines for a terminal."""
     if not status.snapshots:
         return "\n".join(["no snapshot yet", *_store_lines(status), "  next: run `build`"])
-    age = format_interval(timedelta(seconds=status.staleness_s or 0))
-    lines = [
-        f"published {age} ago{', stale' if status.is_stale else ''}"
-        if status.staleness_s is not None
-        else "nothing published yet"
-    ]
-    lines += _store_lines(status)
+    lines = [_age_line(status), *_store_lines(status)]
     lines += [f"held by {name}" for name in status.held_by]
     lines += [f"warned by {name}" for name in status.warned_by]
     header = ("source", "freshness", "rows", *(word.replace("_", " ") for word in _COUNTS))
@@ -178,6 +183,28 @@ def render(status: Status) -> str:
     return "\n".join([*lines, "", *_aligned([header, *rows])])
 
 
+def _checked(
+    published: Snapshot | None, newest: Snapshot | None, warehouse: Path, now: datetime
+) -> timedelta | None:
+    """Return how long ago readers were last known to see the newest; None if they see nothing.
+
+    A pass without news leaves no snapshot, only its mark in the checkpoint.
+    """
+    if published is None:
+        return None
+    passed = last_pass_at(warehouse) if published == newest else None
+    return now - max(published.finished_at, passed or published.finished_at)
+
+
+def _age_line(status: Status) -> str:
+    if status.staleness_s is None or status.checked_s is None:
+        return "nothing published yet"
+    line = f"published {format_interval(timedelta(seconds=status.staleness_s))} ago"
+    if status.checked_s < status.staleness_s:
+        line += f", nothing new {format_interval(timedelta(seconds=status.checked_s))} ago"
+    return f"{line}, stale" if status.is_stale else line
+
+
 def _store_lines(status: Status) -> list[str]:
     if status.store is None:
         return []
@@ -203,8 +230,7 @@ def _source(
     version = newest.sources.get(relation)
     try:
         count = warehouse.row_count(relation, version)
-        times = warehouse.read(relation, version, columns=["_landed_at"])
-        landed_at = pc.max(times["_landed_at"]).as_py()
+        landed_at = _landed_at(warehouse, relation, version)
     except (LivemartError, KeyError, ValueError):
         # A table that is gone is the doctor's and the next refresh's matter.
         pass
@@ -214,6 +240,15 @@ def _source(
     }
     freshness = (now - landed_at).total_seconds() if landed_at else None
     return SourceStatus(relation, landed_at, freshness, count, **sums)
+
+
+def _landed_at(warehouse: Warehouse, relation: str, version: int | None) -> datetime | None:
+    """Return when the newest row landed, from the few files that can hold it."""
+    bound = warehouse.highest(relation, _LANDED_AT, version)
+    near = pds.field(_LANDED_AT) >= bound - _COARSE if isinstance(bound, datetime) else None
+    times = warehouse.read(relation, version, columns=[_LANDED_AT], filter=near)
+    newest: datetime | None = pc.max(times[_LANDED_AT]).as_py()
+    return newest
 
 
 def _brief(row: Snapshot, before: Snapshot | None, pane: timedelta) -> SnapshotStatus:

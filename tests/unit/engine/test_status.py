@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -121,6 +122,43 @@ def test_lag_is_that_of_a_refresh_and_a_held_snapshot_leaves_readers_behind(tmp_
     assert text.startswith("published 15m ago, stale\nheld by test.m.sums\nwarned by test.m.late\n")
     assert "2.5 s" in text
     assert "7 (rebuilt totals: NEW_MODEL)" in text
+
+
+def test_a_pass_without_news_keeps_what_is_published_from_being_stale(tmp_path: Path) -> None:
+    log = SnapshotLog(tmp_path)
+    log.append(_snapshot(1, "build", NOON))
+    later = NOON + 3 * PANE
+    assert read_status(tmp_path, every=PANE, pane=PANE, now=later).is_stale
+    _finish_pass(tmp_path, 9, NOON + PANE)
+    _finish_pass(tmp_path, 10, later - timedelta(seconds=20))
+
+    found = read_status(tmp_path, every=PANE, pane=PANE, now=later)
+
+    assert (found.staleness_s, found.checked_s, found.is_stale) == (900.0, 20.0, False)
+    assert render(found).startswith("published 15m ago, nothing new 20s ago\n")
+    much_later = later + 3 * PANE
+    stopped = read_status(tmp_path, every=PANE, pane=PANE, now=much_later)
+    assert (stopped.checked_s, stopped.is_stale) == (920.0, True)
+
+
+def test_a_pass_that_held_its_snapshot_back_does_not_count(tmp_path: Path) -> None:
+    log = SnapshotLog(tmp_path)
+    log.append(_snapshot(1, "build", NOON))
+    log.append(replace(_snapshot(2, "refresh", NOON + PANE), status="held"))
+    later = NOON + 3 * PANE
+    _finish_pass(tmp_path, 10, later)
+
+    found = read_status(tmp_path, every=PANE, pane=PANE, now=later)
+
+    assert (found.checked_s, found.is_stale) == (900.0, True)
+
+
+def _finish_pass(warehouse: Path, batch_id: int, at: datetime) -> None:
+    """Leave the mark that Spark leaves at the end of a micro-batch."""
+    commits = warehouse / "_livemart" / "checkpoint" / "commits"
+    commits.mkdir(parents=True, exist_ok=True)
+    (commits / str(batch_id)).write_text("v1\n{}")
+    os.utime(commits / str(batch_id), (at.timestamp(), at.timestamp()))
 
 
 def _snapshot(number: int, kind: Kind, as_of: datetime | None) -> Snapshot:
