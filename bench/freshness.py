@@ -77,12 +77,13 @@ def measure_freshness(folder: Path, say: Callable[[str], None]) -> list[float]:
 
 
 def deliver(landing: Path, order: Order) -> float:
-    """Put one order into the landing folder by rename; return the instant of the rename."""
+    """Put a version of an order into the landing folder by rename; return that instant."""
     folder = landing / "orders"
     folder.mkdir(parents=True, exist_ok=True)
-    draft = landing / f".{order.order_id}"
+    name = f"{order.order_id}-{order.updated_at:%H%M%S%f}"
+    draft = landing / f".{name}"
     draft.write_text(order.line() + "\n", encoding="utf-8")
-    draft.rename(folder / f"{order.order_id}.jsonl")
+    draft.rename(folder / f"{name}.jsonl")
     return time.monotonic()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import timedelta
@@ -10,19 +9,12 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext
 
+from tests.e2e.chromium import Launch, launching
 from tests.e2e.raw_orders import RawOrders
-from tests.e2e.site import DESKTOP, EVERY, Site, Visit, is_ci, make_site, open_visit, published_site
+from tests.e2e.site import DESKTOP, EVERY, Site, Visit, make_site, open_visit, published_site
 
-_FLAGS = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
-
-_LAUNCH_MS = 120_000
-
-Launch = Callable[..., Browser]
 OpenSite = Callable[..., Site]
 OpenVisit = Callable[..., Visit]
 
@@ -30,22 +22,7 @@ OpenVisit = Callable[..., Visit]
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Launch]:
     """Start the distribution's Chromium; without one the tests are skipped, in CI they fail."""
-    path = shutil.which("chromium") or shutil.which("google-chrome")
-    if path is None:
-        reason = "no Chromium: apt-get install chromium"
-        if is_ci():
-            pytest.fail(reason)
-        pytest.skip(reason)
-    with sync_playwright() as playwright:
-
-        def launch(*flags: str, without: tuple[str, ...] = ()) -> Browser:
-            return playwright.chromium.launch(
-                executable_path=path,
-                args=[*_FLAGS, *flags],
-                ignore_default_args=list(without),
-                timeout=_LAUNCH_MS,
-            )
-
+    with launching() as launch:
         yield launch
 
 
