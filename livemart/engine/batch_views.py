@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from livemart.engine.arrow_types import spark_schema
-from livemart.engine.differences import quoted, row_of_literals
+from livemart.engine.differences import row_of_literals
 from livemart.engine.few_rows import ArrowViews, to_view_of
 from livemart.engine.row_filter import EVERY_ROW, RowFilter
 from livemart.engine.tables import Warehouse
 from livemart.plan.planner import Plan
+from livemart.spark_sql import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from livemart.engine.arrow_types import plain_table
 from livemart.engine.bulk_contest import ARRIVED, IS_DELETE, KIND, Contest
-from livemart.engine.catalog import quoted
 from livemart.engine.fixed_time import MOVED, find_moved_by_spark, moved_detail
 from livemart.engine.landed_note import Stamp
 from livemart.engine.large_lane import LargeLane
@@ -25,6 +24,7 @@ from livemart.engine.remembered_deletes import deletes_relation
 from livemart.engine.tables import NEW_COUNT, OLD_COUNT, Tag
 from livemart.engine.tables_before import TablesBefore
 from livemart.project.graph import SourceTable
+from livemart.spark_sql import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

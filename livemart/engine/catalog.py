@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from livemart.project.graph import Project
+from livemart.spark_sql import literal, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,25 +104,6 @@ def stored_tables(warehouse: Path) -> Iterator[str]:
         for table in sorted(schema.iterdir()):
             if (table / "_delta_log").is_dir():
                 yield f"{schema.name}.{table.name}"
-
-
-def quoted(name: str) -> str:
-    """Quote an identifier.
-
-    >>> quoted("a`b")
-    '`a``b`'
-    """
-    return "`" + name.replace("`", "``") + "`"
-
-
-def literal(text: str) -> str:
-    r"""Write a SQL string.
-
-    >>> print(literal("Joe's"))
-    'Joe\'s'
-    """
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def name_of(relation: str) -> str:

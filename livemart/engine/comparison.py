@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from livemart.engine.comparable import comparable
+from livemart.spark_sql import quoted
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import StructType
 
 # Sums of doubles depend on the order of the rows: two full builds differ in the last digits.
 DOUBLE_TOLERANCE = 1e-9
@@ -57,7 +60,7 @@ def compare(
     exact: dict[str, str] = {}
     loose: dict[str, tuple[str, float]] = {}
     for field in stored.schema.fields:
-        kind, name = field.dataType.simpleString(), _quoted(field.name)
+        kind, name = field.dataType.simpleString(), quoted(field.name)
         function = approximate.get(field.name.lower())
         if function is not None and kind == "binary":
             family = "theta" if function.startswith("theta") else "hll"
@@ -94,40 +97,11 @@ def compare(
     return Differences((), count, examples, tolerances)
 
 
-def comparable(name: str, kind: DataType, depth: int = 0) -> str:
-    """Return SQL, fit for GROUP BY, for a value of any type; equal if and only if the value is."""
-    from pyspark.sql.types import ArrayType, MapType, StructType
-
-    variable = f"x{depth}"
-    if isinstance(kind, MapType):
-        key = comparable(f"{variable}.key", kind.keyType, depth + 1)
-        value = comparable(f"{variable}.value", kind.valueType, depth + 1)
-        entry = f"named_struct('key', {key}, 'value', {value})"
-        return f"array_sort(transform(map_entries({name}), {variable} -> {entry}))"
-    if isinstance(kind, ArrayType):
-        if not _holds_map(kind.elementType):
-            return name
-        element = comparable(variable, kind.elementType, depth + 1)
-        return f"transform({name}, {variable} -> {element})"
-    if isinstance(kind, StructType):
-        if not _holds_map(kind):
-            return name
-        parts = ", ".join(
-            f"'{field.name}', "
-            f"{comparable(f'{name}.{_quoted(field.name)}', field.dataType, depth + 1)}"
-            for field in kind.fields
-        )
-        return f"if({name} is null, null, named_struct({parts}))"
-    if kind.simpleString() == "variant":
-        return f"to_json({name})"
-    return name
-
-
 def _differing_rows(
     stored: DataFrame, recomputed: DataFrame, exact: Mapping[str, str]
 ) -> DataFrame:
     """EXCEPT ALL in both directions in one pass: rows by how much more often `stored` has them."""
-    names = ", ".join(_quoted(name) for name in exact)
+    names = ", ".join(quoted(name) for name in exact)
     return stored.sparkSession.sql(
         f"select {names}, sum(_side) as _side from ("
         f"select {_selected(exact)}, 1 as _side from {{stored}} "
@@ -145,8 +119,8 @@ def _differing_groups(
     loose: Mapping[str, tuple[str, float]],
 ) -> DataFrame:
     """Rows equal in their exact columns are paired in order of the others, and these compared."""
-    values = ", ".join(f"{sql} as {_quoted(name)}" for name, (sql, _) in loose.items())
-    names = ", ".join(_quoted(name) for name in exact)
+    values = ", ".join(f"{sql} as {quoted(name)}" for name, (sql, _) in loose.items())
+    names = ", ".join(quoted(name) for name in exact)
 
     def grouped(side: str) -> str:
         columns = f"{_selected(exact)}, " if exact else ""
@@ -157,15 +131,15 @@ def _differing_groups(
             f"){f' group by {names}' if exact else ''}"
         )
 
-    joined = " and ".join(f"s.{_quoted(name)} <=> r.{_quoted(name)}" for name in exact) or "true"
+    joined = " and ".join(f"s.{quoted(name)} <=> r.{quoted(name)}" for name in exact) or "true"
     far = " or ".join(
         f"not (a.{q} <=> b.{q} or coalesce(abs(a.{q} - b.{q}) <= "
         f"{tolerance} * greatest(abs(a.{q}), abs(b.{q})), false))"
         for name, (_, tolerance) in loose.items()
-        for q in (_quoted(name),)
+        for q in (quoted(name),)
     )
     shown = "".join(
-        f"coalesce(s.{_quoted(name)}, r.{_quoted(name)}) as {_quoted(name)}, " for name in exact
+        f"coalesce(s.{quoted(name)}, r.{quoted(name)}) as {quoted(name)}, " for name in exact
     )
     return stored.sparkSession.sql(
         f"select {shown}s._values as stored_values, r._values as recomputed_values, "
@@ -190,11 +164,6 @@ def _schema_differences(stored: StructType, recomputed: StructType) -> tuple[str
     )
 
 
-def _holds_map(kind: DataType) -> bool:
-    text = kind.simpleString()
-    return "map<" in text or "variant" in text
-
-
 def _is_number(kind: str) -> bool:
     return kind in ("tinyint", "smallint", "int", "bigint", "float", "double") or kind.startswith(
         "decimal"
@@ -202,8 +171,4 @@ def _is_number(kind: str) -> bool:
 
 
 def _selected(columns: Mapping[str, str]) -> str:
-    return ", ".join(f"{sql} as {_quoted(name)}" for name, sql in columns.items())
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    return ", ".join(f"{sql} as {quoted(name)}" for name, sql in columns.items())

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from livemart.engine.arrow_types import spark_schema
+from livemart.engine.comparable import comparable
 from livemart.engine.tables import NEW_COUNT, OLD_COUNT
-
-
-def quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+from livemart.spark_sql import quoted
 
 
 def typed_columns(schema: pa.Schema, qualifier: str) -> str:
@@ -30,14 +28,14 @@ def row_of_literals(rows: pa.Table) -> str | None:
         return None
     selected = []
     for field, column in zip(spark_schema(rows.schema).fields, rows.columns, strict=True):
-        literal = _literal(column[0], field.dataType.simpleString())
+        literal = _scalar_literal(column[0], field.dataType.simpleString())
         if literal is None:
             return None
         selected.append(f"{literal} as {quoted(field.name)}")
     return f"(select {', '.join(selected)})"
 
 
-def _literal(value: pa.Scalar, kind: str) -> str | None:
+def _scalar_literal(value: pa.Scalar, kind: str) -> str | None:
     if not value.is_valid:
         return None
     if pa.types.is_timestamp(value.type):
@@ -77,27 +75,12 @@ def counted_difference(schema: pa.Schema, sides: Sequence[tuple[str, int, int]])
 def grouped_columns(schema: pa.Schema) -> tuple[list[str], list[str]]:
     """Return select list and GROUP BY keys that gather equal rows of a table.
 
-    Maps cannot be grouped: their sorted entries can, and stand for them.
+    Maps cannot be grouped: what compares like them stands for them.
     """
     selected, groups = [], []
-    for field in schema:
+    for field in spark_schema(schema).fields:
         name = quoted(field.name)
-        if not contains_map(field.type):
-            selected.append(name)
-            groups.append(name)
-            continue
-        is_map = pa.types.is_map(field.type)
-        groups.append(f"array_sort(map_entries({name}))" if is_map else f"to_json({name})")
-        selected.append(f"any_value({name}) as {name}")
+        group = comparable(name, field.dataType)
+        groups.append(group)
+        selected.append(name if group == name else f"any_value({name}) as {name}")
     return selected, groups
-
-
-def contains_map(kind: pa.DataType) -> bool:
-    """Return True if a value of the type holds a map anywhere."""
-    if pa.types.is_map(kind):
-        return True
-    if pa.types.is_struct(kind):
-        return any(contains_map(field.type) for field in kind)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return contains_map(kind.value_type)
-    return False

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
-from livemart.engine.tables import to_view
+from livemart.engine.spark_views import to_view
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from livemart.engine.bags import row_codes
 from livemart.engine.bulk_contest import ARRIVED, IS_DELETE, KIND, RANK
-from livemart.engine.catalog import quoted
 from livemart.project.graph import SourceTable, StreamSpec
+from livemart.spark_sql import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

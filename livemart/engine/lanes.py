@@ -9,7 +9,8 @@ import pyarrow as pa
 from livemart.engine.context import BatchContext
 from livemart.engine.large_lane import LargeLane
 from livemart.engine.model_run import BatchInputs
-from livemart.engine.tables import Commit, Tag, to_view
+from livemart.engine.spark_views import to_view
+from livemart.engine.tables import Commit, Tag
 from livemart.errors import RefreshError
 from livemart.plan.planner import Plan
 from livemart.settings import Settings

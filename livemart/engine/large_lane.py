@@ -14,14 +14,17 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from livemart.engine.bags import NEW_COUNT, OLD_COUNT
+from livemart.engine.comparable import comparable
+from livemart.engine.differences import grouped_columns
 from livemart.engine.replays import CONFLICTS
 from livemart.engine.small_lane import Tag
 from livemart.engine.tables import Commit, TableChangedError, Warehouse
 from livemart.errors import RefreshError
+from livemart.spark_sql import literal, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import StructType
 
 _APP_ID = "spark.databricks.delta.write.txnAppId"
 _VERSION = "spark.databricks.delta.write.txnVersion"
@@ -77,14 +80,7 @@ class LargeLane:
             ) from error
         staged = f"_feed_{uuid.uuid4().hex}"
         feed.createOrReplaceTempView(staged)
-        # Maps cannot be grouped: their sorted entries can, and the value is any of the group's.
-        grouped = [_groupable(f.dataType, _quote(f.name)) for f in schema]
-        shown = [
-            f"any_value({_quote(f.name)}) as {_quote(f.name)}"
-            if group != _quote(f.name)
-            else _quote(f.name)
-            for f, group in zip(schema, grouped, strict=True)
-        ]
+        shown, grouped = grouped_columns(self._warehouse.arrow_schema(relation, to_version))
         self._spark.sql(
             f"select {', '.join(shown)}, sum(case when _change_type in ('insert', "
             f"'update_postimage') then 1L else -1L end) as _weight from {staged} "
@@ -189,29 +185,29 @@ class LargeLane:
         self, relation: str, staged: str, schema: StructType, key: Sequence[str], *, has_old: bool
     ) -> str:
         """Return the one statement that applies the staged change set."""
-        path = str(self._warehouse.path(relation)).replace("`", "``")
-        columns = ", ".join(_quote(name) for name in schema.names)
+        table = f"delta.{quoted(str(self._warehouse.path(relation)))}"
+        columns = ", ".join(quoted(name) for name in schema.names)
         typed = ", ".join(
-            f"cast({_quote(f.name)} as {f.dataType.simpleString()}) as {_quote(f.name)}"
+            f"cast({quoted(f.name)} as {f.dataType.simpleString()}) as {quoted(f.name)}"
             for f in schema
         )
         copies = f"explode(sequence(1L, {NEW_COUNT})) as {_COPY}"
         if not has_old:
             return (
-                f"insert into delta.`{path}` ({columns}) select {columns} from "
+                f"insert into {table} ({columns}) select {columns} from "
                 f"(select {typed}, {copies} from {staged} where {NEW_COUNT} > 0)"
             )
         identity = list(key) or schema.names
         types = {f.name: f.dataType for f in schema}
         conditions = [
-            f"{_groupable(types[name], f't.{_quote(name)}')} <=> "
-            f"{_groupable(types[name], f's.{_quote(name)}')}"
+            f"{comparable(f't.{quoted(name)}', types[name])} <=> "
+            f"{comparable(f's.{quoted(name)}', types[name])}"
             for name in identity
         ]
         conditions += self._bounds(staged, schema, identity)
-        values = ", ".join(f"s.{_quote(name)}" for name in schema.names)
+        values = ", ".join(f"s.{quoted(name)}" for name in schema.names)
         return (
-            f"merge into delta.`{path}` t using ("
+            f"merge into {table} t using ("
             f"select {typed}, 'D' as {_OPERATION} from {staged} where {OLD_COUNT} > 0 union all "
             f"select {columns}, 'I' as {_OPERATION} from "
             f"(select {typed}, {copies} from {staged} where {NEW_COUNT} > 0)) s "
@@ -231,8 +227,8 @@ class LargeLane:
         if not bounded:
             return
         texts = [
-            f"cast(min({_quote(name)}) as string), cast(max({_quote(name)}) as string), "
-            f"count_if({_quote(name)} is null) > 0"
+            f"cast(min({quoted(name)}) as string), cast(max({quoted(name)}) as string), "
+            f"count_if({quoted(name)} is null) > 0"
             for name in bounded
         ]
         row = self._spark.sql(
@@ -241,12 +237,12 @@ class LargeLane:
         types = {f.name: f.dataType.simpleString() for f in schema}
         for position, name in enumerate(bounded):
             low, high, has_null = row[3 * position : 3 * position + 3]
-            column, kind = f"t.{_quote(name)}", types[name]
+            column, kind = f"t.{quoted(name)}", types[name]
             parts = [f"{column} is null"] if has_null else []
             if low is not None:
                 parts.append(
-                    f"({column} >= cast({_literal(low)} as {kind}) "
-                    f"and {column} <= cast({_literal(high)} as {kind}))"
+                    f"({column} >= cast({literal(low)} as {kind}) "
+                    f"and {column} <= cast({literal(high)} as {kind}))"
                 )
             yield f"({' or '.join(parts)})"
 
@@ -268,7 +264,7 @@ class LargeLane:
             raise _mismatch(relation, f"columns {sorted(found)}, the table has {schema.names}")
         checks = []
         for f in schema:
-            name, kind = _quote(f.name), f.dataType.simpleString()
+            name, kind = quoted(f.name), f.dataType.simpleString()
             if not f.nullable:
                 checks.append((f.name, f"count_if({name} is null and {NEW_COUNT} > 0)"))
             if found[f.name] not in (kind, "void"):
@@ -316,48 +312,6 @@ def _mismatch(relation: str, found: str) -> RefreshError:
         f"{relation}: {found}",
         hint="rebuild the model, or give its SQL the columns and types of the table",
     )
-
-
-def _groupable(kind: DataType, expression: str, depth: int = 0) -> str:
-    """Return an expression that `<=>` and GROUP BY accept: maps become sorted entries."""
-    from pyspark.sql import types
-
-    variable = f"x{depth}"
-    if not _has_map(kind):
-        return expression
-    if isinstance(kind, types.MapType):
-        key = _groupable(kind.keyType, f"{variable}.key", depth + 1)
-        value = _groupable(kind.valueType, f"{variable}.value", depth + 1)
-        pair = f"named_struct('key', {key}, 'value', {value})"
-        return f"array_sort(transform(map_entries({expression}), {variable} -> {pair}))"
-    if isinstance(kind, types.ArrayType):
-        element = _groupable(kind.elementType, variable, depth + 1)
-        return f"transform({expression}, {variable} -> {element})"
-    assert isinstance(kind, types.StructType)
-    fields = ", ".join(
-        f"{_literal(f.name)}, {_groupable(f.dataType, f'{expression}.{_quote(f.name)}', depth + 1)}"
-        for f in kind
-    )
-    return f"if({expression} is null, null, named_struct({fields}))"
-
-
-def _has_map(kind: DataType) -> bool:
-    from pyspark.sql import types
-
-    if isinstance(kind, types.ArrayType):
-        return _has_map(kind.elementType)
-    if isinstance(kind, types.StructType):
-        return any(_has_map(field.dataType) for field in kind)
-    return isinstance(kind, types.MapType)
-
-
-def _quote(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
-
-
-def _literal(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def _first_line(error: Exception) -> str:

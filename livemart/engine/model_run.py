@@ -17,7 +17,6 @@ from livemart.engine.row_filter import (
     EVERY_ROW,
     Condition,
     RowFilter,
-    literal,
     micros,
     time_condition,
     values_condition,
@@ -31,6 +30,7 @@ from livemart.plan.reasons import Reason
 from livemart.plan.relation import Restriction
 from livemart.plan.slices import Slice
 from livemart.project.graph import Model
+from livemart.spark_sql import literal
 
 Side = Literal["old", "new"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from datetime import datetime
 
 from livemart.engine.batch_views import BatchViews, SharedViews
 from livemart.engine.context import BatchContext
+from livemart.engine.dependency_order import in_dependency_order
 from livemart.engine.failpoints import failpoint
 from livemart.engine.full_refresh import refresh_full
 from livemart.engine.input_schemas import InputSchemas
@@ -101,34 +101,20 @@ class _Refresher:
         self._states: dict[str, ModelState] = {}
 
     def run(self) -> dict[str, ModelState]:
-        waiting = {
+        models = self._project.models
+        parents = {
             unique_id: self._parents(model)
-            for unique_id, model in self._project.models.items()
+            for unique_id, model in models.items()
             if model.is_stored
         }
-        running: dict[Future[ModelState], str] = {}
-        with ThreadPoolExecutor(
-            self._context.settings.threads, thread_name_prefix="refresh"
-        ) as pool:
-            try:
-                while waiting or running:
-                    for unique_id in [
-                        unique_id
-                        for unique_id, parents in waiting.items()
-                        if parents <= self._states.keys()
-                    ]:
-                        del waiting[unique_id]
-                        model = self._project.models[unique_id]
-                        running[pool.submit(self._refresh, model)] = unique_id
-                    done, _ = wait(running, return_when=FIRST_COMPLETED)
-                    for future in done:
-                        unique_id = running.pop(future)
-                        state = future.result()
-                        self._inputs.new[self._project.models[unique_id].relation] = state.version
-                        self._states[unique_id] = state
-            finally:
-                for future in running:
-                    future.cancel()
+        states = in_dependency_order(
+            parents,
+            lambda unique_id: self._refresh(models[unique_id]),
+            self._context.settings.threads,
+        )
+        for unique_id, state in states:
+            self._inputs.new[models[unique_id].relation] = state.version
+            self._states[unique_id] = state
         self._shared.keep(self._inputs.new)
         return self._states
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from livemart.engine.bags import as_numpy, one_array, row_codes
 from livemart.engine.model_run import stored_field
 from livemart.engine.row_filter import DAY, is_time
-from livemart.plan.planner import Region
+from livemart.plan.region import Region
 
 
 def is_comparable(region: Region, affected: pa.Table, schema: pa.Schema) -> bool:

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pds
 
+from livemart.spark_sql import literal, quoted
+
 # More values than this cost more to compare than the rows they would leave out.
 _MOST_VALUES = 20_000
 _MOST_LITERALS = 500
@@ -224,7 +226,7 @@ def _expression(condition: Condition) -> pds.Expression:
 
 
 def _sql(condition: Condition) -> str:
-    name = "`" + condition.column.replace("`", "``") + "`"
+    name = quoted(condition.column)
     if isinstance(condition, Values):
         values: Sequence[object] = condition.values.to_pylist()
         found = f"{name} in ({', '.join(map(literal, values))})" if values else "false"
@@ -232,22 +234,3 @@ def _sql(condition: Condition) -> str:
         low, high = literal(condition.low.as_py()), literal(condition.high.as_py())
         found = f"{name} between {low} and {high}"
     return f"({found} or {name} is null)" if condition.has_null else found
-
-
-def literal(value: object) -> str:
-    """Return a Spark SQL literal of a string, number, boolean, date, timestamp or binary value."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, datetime):
-        zone = "+00:00" if value.tzinfo is not None else ""
-        kind = "timestamp" if value.tzinfo is not None else "timestamp_ntz"
-        return f"{kind}'{value.strftime('%Y').zfill(4)}-{value:%m-%d %H:%M:%S.%f}{zone}'"
-    if isinstance(value, date):
-        return f"date'{value.isoformat()}'"
-    if isinstance(value, bytes):
-        return f"X'{value.hex()}'"
-    if isinstance(value, str):
-        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-    return str(value)

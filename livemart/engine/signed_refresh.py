@@ -19,7 +19,7 @@ from livemart.engine.additive import (
 )
 from livemart.engine.bags import copies_of, repeated, row_codes, without
 from livemart.engine.clock_windows import moved_rows, touched_rows
-from livemart.engine.differences import grouped_columns, quoted, typed_columns
+from livemart.engine.differences import grouped_columns, typed_columns
 from livemart.engine.model_run import ModelRun, Side, stored_field
 from livemart.engine.row_filter import (
     EVERY_ROW,
@@ -30,6 +30,7 @@ from livemart.engine.row_filter import (
 )
 from livemart.engine.tables import NEW_COUNT, OLD_COUNT, WEIGHT
 from livemart.plan.signed import Lookup, Output, Signed
+from livemart.spark_sql import quoted
 
 _DIGITS_OF_BIGINT = 19
 # SUM over DECIMAL(p, s) is DECIMAL(p + 10, s), and no decimal has more than 38 digits.

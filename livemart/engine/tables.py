@@ -10,7 +10,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +17,7 @@ import pyarrow.dataset as pds
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.schema import Schema as DeltaSchema
 
-from livemart.engine.arrow_types import align, plain_schema, spark_schema
+from livemart.engine.arrow_types import align, plain_schema
 from livemart.engine.bags import NEW_COUNT, OLD_COUNT, WEIGHT
 from livemart.engine.data_files import without_blank_partitions
 from livemart.engine.delta_log import (
@@ -39,11 +38,9 @@ from livemart.engine.small_lane import (
     unsupported_reason,
 )
 from livemart.errors import RefreshError
+from livemart.spark_sql import quoted
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-__all__ = ["NEW_COUNT", "OLD_COUNT", "WEIGHT", "Commit", "Tag", "Warehouse", "to_view"]
+__all__ = ["NEW_COUNT", "OLD_COUNT", "WEIGHT", "Commit", "Tag", "Warehouse"]
 
 # Entries past the log retention go with a checkpoint, but listing them costs, so not with each.
 _CLEAN_LOG_EVERY = 100
@@ -79,8 +76,7 @@ class Warehouse:
 
     def sql_at(self, relation: str, version: int) -> str:
         """Return what stands after FROM for Spark to read the table itself, at a version."""
-        path = str(self.path(relation)).replace("`", "``")
-        return f"delta.`{path}` version as of {version}"
+        return f"delta.{quoted(str(self.path(relation)))} version as of {version}"
 
     def exists(self, relation: str) -> bool:
         """Return whether the folder holds a Delta table."""
@@ -320,37 +316,6 @@ def _changed_rows(diff: pa.Table, index: FileIndex, relation: str) -> pa.Table:
         rows = rows.append_column(name, values)
     moved = pc.not_equal(counts[OLD_COUNT], counts[NEW_COUNT])
     return rows.filter(moved).combine_chunks()
-
-
-def to_view(spark: SparkSession, name: str, table: pa.Table, *, in_one_part: bool = False) -> None:
-    """Hand an Arrow table to Spark as a temporary view, rows and types unchanged.
-
-    `in_one_part`: Spark knows that it is all in one partition, and shuffles nothing of it.
-
-    PySpark 4.2.0 drops in silence everything after the first empty record batch, so the table is
-    made one chunk a column first; no other code may call `createDataFrame` with Arrow.
-    """
-    schema = plain_schema(table.schema)
-    aligned = table.cast(schema) if table.schema != schema else table
-    struct = spark_schema(schema)
-    if aligned.num_rows == 0:
-        frame = spark.createDataFrame([], struct)
-    else:
-        frame = spark.createDataFrame(aligned.combine_chunks(), struct)
-    (frame.coalesce(1) if in_one_part else frame).createOrReplaceTempView(name)
-    make_active(type(spark)._instantiatedSession)
-
-
-def make_active(spark: SparkSession | None) -> None:
-    """Let this thread's statements that name no session be those of `spark`.
-
-    `createDataFrame` makes its session the active one for good, and the settings of the active
-    session count even where another session was asked.
-    """
-    if spark is not None:
-        type(spark)._activeSession = spark
-        kind = type(spark)._get_j_spark_session_class(spark._jvm)
-        kind.setActiveSession(spark._jsparkSession)
 
 
 def _ms_since(started: float) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from livemart.plan.planner import Plan, Region
+from livemart.plan.planner import Plan
+from livemart.plan.region import Region
 from livemart.plan.slices import Slice
 
 

@@ -16,6 +16,7 @@ from sqlglot.optimizer.scope import traverse_scope
 
 from livemart.plan.parse import parse, statement
 from livemart.plan.reasons import Reason, Unplannable
+from livemart.spark_sql import quoted
 
 _PLACEHOLDER = re.compile(r"__livemart_(\d+)__")
 
@@ -94,7 +95,7 @@ def _flatten(
             occurrences.append(occurrence)
             parts.append(occurrence.placeholder)
         if not table.alias:
-            parts.append(f" as {_quoted(table.name)}")
+            parts.append(f" as {quoted(table.name)}")
         position = end
     parts.append(text[position:])
     return parts
@@ -157,7 +158,3 @@ def _span(text: str, table: exp.Table) -> tuple[int, int]:
 
 def _body(text: str) -> str:
     return statement(text) + "\n"
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -14,7 +14,8 @@ from deltalake import DeltaTable
 from livemart.engine.arrow_types import plain_schema
 from livemart.engine.bags import net_rows
 from livemart.engine.large_lane import LargeLane
-from livemart.engine.tables import NEW_COUNT, OLD_COUNT, Commit, Tag, Warehouse, to_view
+from livemart.engine.spark_views import to_view
+from livemart.engine.tables import NEW_COUNT, OLD_COUNT, Commit, Tag, Warehouse
 from livemart.errors import RefreshError
 from tests.bag_histories import (
     SCHEMA,

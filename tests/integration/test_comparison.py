@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from livemart.engine.comparison import compare
+from livemart.engine.differences import counted_difference
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,6 +62,17 @@ def test_a_bag_of_doubles_without_any_exact_column(spark: SparkSession) -> None:
 
     assert differences(spark, one, one) == 0
     assert differences(spark, one, one.replace("(2)", "(3)")) == 1
+
+
+def test_a_map_within_a_struct_that_lost_a_null_is_another_row(spark: SparkSession) -> None:
+    schema = pa.schema([("s", pa.struct([("m", pa.map_(pa.string(), pa.int32()))]))])
+    stored = "select named_struct('m', map('a', 1, 'b', cast(null as int))) as s"
+    reordered = "select named_struct('m', map('b', cast(null as int), 'a', 1)) as s"
+    lost = "select named_struct('m', map('a', 1)) as s"
+
+    for now, expected in ((reordered, 0), (lost, 2)):
+        sides = [(stored, 1, 0), (now, 0, 1)]
+        assert spark.sql(counted_difference(schema, sides)).count() == expected
 
 
 def test_sketches_are_compared_by_their_estimate(spark: SparkSession) -> None:

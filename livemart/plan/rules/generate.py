@@ -17,6 +17,7 @@ from livemart.plan.relation import (
     selected,
     sql_of,
 )
+from livemart.spark_sql import quoted
 
 
 class Generate(Relation):
@@ -93,16 +94,12 @@ class Generate(Relation):
         inner = [over_subquery(expr, places, "s") for expr in want]
         generator = over_subquery(self.generator, places, "s")
         outer = "outer " if self._outer else ""
-        names = ", ".join(map(_quoted, self.names))
+        names = ", ".join(map(quoted, self.names))
         return [
             f"select distinct {selected(inner)} from ({query}) as s lateral view {outer}"
-            f"{sql_of(generator)} {_quoted(self.qualifier)} as {names}"
+            f"{sql_of(generator)} {quoted(self.qualifier)} as {names}"
             for query in below
         ]
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def over_subquery(expr: Expr, places: dict[str, str], qualifier: str) -> Expr:

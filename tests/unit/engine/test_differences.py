@@ -1,4 +1,4 @@
-"""Rows as literals."""
+"""Rows as literals, and as groups."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 import pyarrow as pa
 import pytest
 
-from livemart.engine.differences import row_of_literals
+from livemart.engine.differences import grouped_columns, row_of_literals
 
 AS_OF = datetime(2026, 3, 1, 12, 0, 0, 1, tzinfo=UTC)
 
@@ -42,3 +42,21 @@ def test_a_row_of_times_and_whole_numbers_is_spelled_out() -> None:
 )
 def test_other_rows_stay_in_a_view(rows: pa.Table) -> None:
     assert row_of_literals(rows) is None
+
+
+def test_rows_with_maps_are_grouped_by_their_sorted_entries_at_any_depth() -> None:
+    counts = pa.map_(pa.string(), pa.int64())
+    schema = pa.schema(
+        [("id", pa.int64()), ("by_dish", counts), ("it's", pa.struct([("by_dish", counts)]))]
+    )
+
+    selected, groups = grouped_columns(schema)
+
+    assert selected == ["`id`", "any_value(`by_dish`) as `by_dish`", "any_value(`it's`) as `it's`"]
+    entries = "named_struct('key', {0}.key, 'value', {0}.value)"
+    assert groups == [
+        "`id`",
+        f"array_sort(transform(map_entries(`by_dish`), x0 -> {entries.format('x0')}))",
+        "if(`it's` is null, null, named_struct('by_dish', array_sort(transform("
+        f"map_entries(`it's`.`by_dish`), x1 -> {entries.format('x1')}))))",
+    ]

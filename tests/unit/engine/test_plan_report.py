@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from livemart.engine.plan_report import describe_plans, full_models, render_plans
-from livemart.plan.planner import Plan, Region
+from livemart.plan.planner import Plan
 from livemart.plan.reasons import Reason
+from livemart.plan.region import Region
 from livemart.project.graph import Model, Policy, Project
 
 

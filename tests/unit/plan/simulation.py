@@ -18,7 +18,8 @@ import duckdb
 import sqlglot
 
 from livemart.plan.monotone import base_time
-from livemart.plan.planner import Plan, Region
+from livemart.plan.planner import Plan
+from livemart.plan.region import Region
 from livemart.plan.relation import Restriction
 from livemart.plan.signed import Signed
 

@@ -1,0 +1,37 @@
+"""How Spark SQL spells names and values."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+
+
+def quoted(name: str) -> str:
+    """Quote an identifier, or the path of a table.
+
+    >>> quoted("a`b")
+    '`a``b`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def literal(value: object) -> str:
+    r"""Write a string, number, boolean, date, timestamp or binary value.
+
+    >>> print(literal("Joe's"))
+    'Joe\'s'
+    """
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime):
+        zone = "+00:00" if value.tzinfo is not None else ""
+        kind = "timestamp" if value.tzinfo is not None else "timestamp_ntz"
+        return f"{kind}'{value.strftime('%Y').zfill(4)}-{value:%m-%d %H:%M:%S.%f}{zone}'"
+    if isinstance(value, date):
+        return f"date'{value.isoformat()}'"
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    if isinstance(value, str):
+        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return str(value)
