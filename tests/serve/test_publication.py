@@ -24,6 +24,7 @@ from livemart.publish.reader import StoreReader
 from livemart.publish.served import Published
 from livemart.publish.snapshots import ModelState, Snapshot, SnapshotLog
 from livemart.settings import Settings, load_settings
+from tests.models import make_model
 
 SALES = "model.shop.sales"
 VIEW = "model.shop.sales_view"
@@ -143,29 +144,20 @@ class Shop:
 
 def make_project(named: Sequence[str] = (SALES, VIEW)) -> Project:
     models = {
-        SALES: make_model("sales", "table", ("restaurant_id", "day")),
-        VIEW: make_model("sales_view", "view", ()),
+        SALES: gold_model("sales", "table", ("restaurant_id", "day")),
+        VIEW: gold_model("sales_view", "view", ()),
     }
     exposures = {"exposure.shop.page": Exposure("exposure.shop.page", "page", tuple(named))}
     return Project("shop", "", "gold", {}, models, {}, exposures if named else {})
 
 
-def make_model(name: str, materialized: Materialized, key: tuple[str, ...]) -> Model:
-    return Model(
-        unique_id=f"model.shop.{name}",
-        name=name,
+def gold_model(name: str, materialized: Materialized, key: tuple[str, ...]) -> Model:
+    return make_model(
+        f"model.shop.{name}",
         schema="gold",
-        identifier=name,
         materialized=materialized,
-        language="sql",
-        compiled_code="select 1",
-        depends_on=(),
-        columns=(),
         primary_key=key,
-        partition_by=(),
-        is_contracted=False,
         policy=POLICY,
-        file=f"models/{name}.sql",
     )
 
 
@@ -329,7 +321,7 @@ def test_a_new_exposure_is_served_without_a_new_snapshot(shop: Shop) -> None:
     shop.change(("r1", 1, "10.00", 0, 1))
     with shop.publications() as publications:
         publications.offer(shop.append_snapshot())
-    other = replace(make_model("takings", "table", ()), identifier="sales")
+    other = replace(gold_model("takings", "table", ()), identifier="sales")
     project = make_project((SALES, other.unique_id))
     models = {**project.models, other.unique_id: other}
     shop.runtime.project = replace(project, models=models)

@@ -13,6 +13,7 @@ from livemart.engine.checks import Prover, TestResult, Versions, run_checks
 from livemart.plan.flatten import Flat
 from livemart.plan.planner import Plan
 from livemart.project.graph import DataTest, Model, Project
+from tests.models import make_model
 
 ORDERS, SHOPS = "raw.orders", "raw.shops"
 TEST = "test.mini.t"
@@ -68,21 +69,8 @@ class FakeWarehouse:
 
 
 def model(name: str, materialized: Literal["table", "view"], code: str) -> Model:
-    return Model(
-        unique_id=f"model.mini.{name}",
-        name=name,
-        schema="raw",
-        identifier=name,
-        materialized=materialized,
-        language="sql",
-        compiled_code=code,
-        depends_on=(),
-        columns=(),
-        primary_key=(),
-        partition_by=(),
-        is_contracted=False,
-        policy="auto",
-        file="",
+    return make_model(
+        f"model.mini.{name}", schema="raw", materialized=materialized, compiled_code=code
     )
 
 

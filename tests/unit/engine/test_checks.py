@@ -14,7 +14,8 @@ from livemart.engine import checks
 from livemart.engine.checks import Prover, Versions, run_checks
 from livemart.errors import RefreshError
 from livemart.plan.planner import Plan
-from livemart.project.graph import DataTest, Model, Project
+from livemart.project.graph import DataTest, Project
+from tests.models import make_model
 
 RELATION = "mini.totals"
 TEST = "test.mini.t"
@@ -50,22 +51,7 @@ class FakeWarehouse:
 
 
 def project(kind: str, column: str | None = "k", **options: Any) -> Project:
-    model = Model(
-        unique_id="model.mini.totals",
-        name="totals",
-        schema="mini",
-        identifier="totals",
-        materialized="table",
-        language="sql",
-        compiled_code="select 1",
-        depends_on=(),
-        columns=(),
-        primary_key=(),
-        partition_by=(),
-        is_contracted=False,
-        policy="auto",
-        file="",
-    )
+    model = make_model("model.mini.totals")
     values: dict[str, Any] = {
         "unique_id": TEST,
         "name": "t",

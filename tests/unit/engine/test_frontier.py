@@ -11,8 +11,9 @@ import pytest
 from livemart.engine.delta_log import LogEntry
 from livemart.engine.frontier import check_landed, find_rebuilds
 from livemart.errors import StateError
-from livemart.project.graph import Model, Project
+from livemart.project.graph import Project
 from livemart.publish.snapshots import Landed, ModelState, Snapshot
+from tests.models import make_model
 
 MODEL, RELATION, LANDED = "model.mini.totals", "mini.totals", "bronze.sales"
 
@@ -71,22 +72,7 @@ def snapshot(**changes: object) -> Snapshot:
 
 
 def project() -> Project:
-    model = Model(
-        unique_id=MODEL,
-        name="totals",
-        schema="mini",
-        identifier="totals",
-        materialized="table",
-        language="sql",
-        compiled_code="select 1",
-        depends_on=(),
-        columns=(),
-        primary_key=(),
-        partition_by=(),
-        is_contracted=False,
-        policy="auto",
-        file="models/totals.sql",
-    )
+    model = make_model(MODEL)
     return Project("mini", ".", "mini", {}, {MODEL: model}, {}, {})
 
 

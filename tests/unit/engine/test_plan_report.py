@@ -9,25 +9,11 @@ from livemart.plan.planner import Plan
 from livemart.plan.reasons import Reason
 from livemart.plan.region import Region
 from livemart.project.graph import Model, Policy, Project
+from tests.models import make_model
 
 
 def model(name: str, policy: Policy = "auto") -> Model:
-    return Model(
-        unique_id=f"model.m.{name}",
-        name=name,
-        schema="m",
-        identifier=name,
-        materialized="table",
-        language="sql",
-        compiled_code="select 1",
-        depends_on=(),
-        columns=(),
-        primary_key=(),
-        partition_by=(),
-        is_contracted=False,
-        policy=policy,
-        file=f"models/{name}.sql",
-    )
+    return make_model(f"model.m.{name}", policy=policy)
 
 
 def project(*models: Model) -> Project:

@@ -10,27 +10,17 @@ from livemart.errors import PlanError
 from livemart.plan.planner import Plan
 from livemart.plan.project_plans import require_policies
 from livemart.plan.reasons import Reason
-from livemart.project.graph import Model, Policy, Project
+from livemart.project.graph import Policy, Project
+from tests.models import make_model
 
 FULL = Plan("full", (Reason("GLOBAL_AGG", "count(*) over all rows", 3),))
 
 
 def make_project(policy: Policy) -> Project:
-    model = Model(
-        unique_id="model.shop.totals",
-        name="totals",
-        schema="shop",
-        identifier="totals",
-        materialized="table",
-        language="sql",
+    model = make_model(
+        "model.shop.totals",
         compiled_code="select count(*) as n from shop.sales",
-        depends_on=(),
-        columns=(),
-        primary_key=(),
-        partition_by=(),
-        is_contracted=False,
         policy=policy,
-        file="models/totals.sql",
     )
     return Project("shop", ".", "shop", {}, {model.unique_id: model}, {}, {})
 

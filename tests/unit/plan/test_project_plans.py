@@ -6,41 +6,17 @@ from dataclasses import replace
 
 from livemart.plan.project_plans import plan_project
 from livemart.project.graph import Column, Model, Project
+from tests.models import make_model
 
-SEED = Model(
-    unique_id="seed.m.shops",
-    name="shops",
-    schema="m",
-    identifier="shops",
+SEED = make_model(
+    "seed.m.shops",
     materialized="seed",
-    language="sql",
     compiled_code=None,
-    depends_on=(),
     columns=(Column("shop_id", None), Column("city", None)),
-    primary_key=(),
-    partition_by=(),
-    is_contracted=False,
-    policy="auto",
-    file="seeds/shops.csv",
 )
-HISTORY = replace(
-    SEED,
-    unique_id="snapshot.m.history",
-    name="history",
-    identifier="history",
-    materialized="snapshot",
-    compiled_code="select city, count(*) as n from m.shops group by city",
-    columns=(),
-)
-READER = replace(
-    SEED,
-    unique_id="model.m.reader",
-    name="reader",
-    identifier="reader",
-    materialized="table",
-    compiled_code="select city, count(*) as n from m.shops group by city",
-    columns=(),
-)
+BY_CITY = "select city, count(*) as n from m.shops group by city"
+HISTORY = make_model("snapshot.m.history", materialized="snapshot", compiled_code=BY_CITY)
+READER = make_model("model.m.reader", compiled_code=BY_CITY)
 
 
 def project(*models: Model) -> Project:

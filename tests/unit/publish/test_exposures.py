@@ -5,26 +5,18 @@ from __future__ import annotations
 from livemart.project.graph import Exposure, Materialized, Model, Project
 from livemart.publish.exposures import served_models
 from livemart.publish.served import ServedSpec
+from tests.models import make_model
 
 
-def make_model(
+def gold_model(
     package: str, name: str, materialized: Materialized = "table", identifier: str | None = None
 ) -> Model:
-    return Model(
-        unique_id=f"model.{package}.{name}",
-        name=name,
+    return make_model(
+        f"model.{package}.{name}",
         schema="Gold",
         identifier=identifier or name,
         materialized=materialized,
-        language="sql",
-        compiled_code="select 1",
-        depends_on=(),
-        columns=(),
         primary_key=("id",),
-        partition_by=(),
-        is_contracted=False,
-        policy="auto",
-        file="",
         event_time="at",
     )
 
@@ -46,7 +38,7 @@ def make_project(models: list[Model], *exposures: tuple[str, ...]) -> Project:
 
 def test_a_model_that_two_exposures_name_is_served_once() -> None:
     project = make_project(
-        [make_model("shop", "sales"), make_model("shop", "hidden")],
+        [gold_model("shop", "sales"), gold_model("shop", "hidden")],
         ("model.shop.sales",),
         ("model.shop.sales", "source.shop.raw", "model.shop.unknown"),
     )
@@ -56,7 +48,7 @@ def test_a_model_that_two_exposures_name_is_served_once() -> None:
 
 
 def test_views_are_named_as_not_served() -> None:
-    models = [make_model("shop", "a", "view"), make_model("shop", "b", "ephemeral")]
+    models = [gold_model("shop", "a", "view"), gold_model("shop", "b", "ephemeral")]
     project = make_project(models, ("model.shop.b", "model.shop.a"))
 
     assert served_models(project) == ((), ("model.shop.a", "model.shop.b"))
@@ -64,9 +56,9 @@ def test_views_are_named_as_not_served() -> None:
 
 def test_two_models_of_one_name_go_by_their_identifiers() -> None:
     models = [
-        make_model("shop", "sales", identifier="shop_sales"),
-        make_model("bar", "sales", identifier="bar_sales"),
-        make_model("bar", "tips", identifier="bar_tips"),
+        gold_model("shop", "sales", identifier="shop_sales"),
+        gold_model("bar", "sales", identifier="bar_sales"),
+        gold_model("bar", "tips", identifier="bar_tips"),
     ]
     project = make_project(models, tuple(model.unique_id for model in models))
 
@@ -76,7 +68,7 @@ def test_two_models_of_one_name_go_by_their_identifiers() -> None:
 
 
 def test_seeds_and_incremental_models_are_stored() -> None:
-    models = [make_model("shop", "a", "seed"), make_model("shop", "b", "incremental")]
+    models = [gold_model("shop", "a", "seed"), gold_model("shop", "b", "incremental")]
     project = make_project(models, ("model.shop.a", "model.shop.b"))
 
     assert [spec.name for spec in served_models(project)[0]] == ["a", "b"]
