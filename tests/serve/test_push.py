@@ -3,84 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import re
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
-import pyarrow as pa
 import pytest
 
 from livemart.publish.confirmation import confirm
-from livemart.publish.positions import state_id
 from livemart.publish.reader import StoreReader
 from livemart.publish.store import Store
-from livemart.serve import change_pages, push, schemas
+from livemart.serve import change_pages, schemas
 from livemart.serve.bodies import state_body, to_text
-from livemart.serve.rows import json_row
-from livemart.serve.tokens import TokenStore
-from tests.serve.apps import bearer, make_settings, server, wait_until
-from tests.serve.events import Event, Stream, open_stream
+from tests.serve.apps import bearer, server
+from tests.serve.events import Event, open_stream
+from tests.serve.push_world import DISHES, KEY, World, apply, newest_id, number_of, until_mark
 from tests.serve.stores import (
     NOON,
-    Order,
     fill_store,
     make_orders,
     make_snapshot,
     reference_tables,
 )
-
-ORDERS = make_orders(a_day=6)
-DISHES = "/v1/models/restaurant_top_dishes/stream"
-KEY = ("restaurant_id", "window_hours", "dish_rank")
-
-
-class World:
-    """A store that a test fills snapshot by snapshot, and a server over it."""
-
-    def __init__(self, folder: Path, address: tuple[str, int]) -> None:
-        self.address = address
-        self.url = str(make_settings(folder).store_url)
-        self.snapshot_id = 0
-        self.orders = list(ORDERS)
-
-    def publish(self, *restaurants: str) -> None:
-        """Publish a snapshot with one more order in each of these restaurants."""
-        self.snapshot_id += 1
-        number = self.snapshot_id
-        self.orders += [
-            Order(f"new{number}{each}", each, "c1", NOON - timedelta(minutes=1), (("d4", 5),))
-            for each in restaurants
-        ]
-        as_of = NOON + timedelta(seconds=number)
-        fill_store(self.url, reference_tables(self.orders), snapshot_id=number, as_of=as_of)
-
-    def until_shown(self, epoch: str) -> None:
-        """Wait until the server answers from a store of this epoch."""
-        host, port = self.address
-
-        def is_shown() -> bool:
-            with urlopen(f"http://{host}:{port}/v1/restaurants") as answer:
-                return bool(json.load(answer)["epoch"] == epoch)
-
-        wait_until(is_shown)
-
-    def tokens(self) -> TokenStore:
-        """Open the tokens of the store."""
-        return TokenStore(self.url)
-
-    def rows(self, model: str, tenants: frozenset[str] | None = None) -> list[dict[str, Any]]:
-        """Return rows as the change log writes them."""
-        reader = StoreReader.open(self.url)
-        try:
-            with reader.snapshot() as view:
-                return [json_row(row) for row in view.rows(model, tenants=tenants)]
-        finally:
-            reader.close()
 
 
 @pytest.fixture
@@ -89,40 +34,6 @@ def world(tmp_path: Path) -> Iterator[World]:
         found = World(tmp_path, address)
         found.publish()
         yield found
-
-
-def apply(rows: dict[tuple[Any, ...], dict[str, Any]], event: Event) -> None:
-    """Do to `rows` what an event of a change stream says."""
-    if event.kind == "reset":
-        rows.clear()
-    elif event.kind == "change":
-        row = event.data["row"]
-        key = tuple(row[name] for name in KEY)
-        if event.data["op"] == "insert":
-            assert key not in rows
-        else:
-            assert key in rows
-        if event.data["op"] == "delete":
-            del rows[key]
-        else:
-            rows[key] = row
-
-
-def number_of(event: Event | None) -> int:
-    """Return the snapshot of an event's id; 0 if it has none."""
-    event_id = event.event_id if event else None
-    return int((event_id or "0").rpartition("-")[2])
-
-
-async def until_mark(stream: Stream, snapshot_id: int) -> list[Event]:
-    """Return the events up to the one that ends a snapshot."""
-    found = []
-    while True:
-        event = await stream.next()
-        assert event is not None
-        found.append(event)
-        if event.kind == "snapshot" and number_of(event) == snapshot_id:
-            return found
 
 
 def test_the_state_comes_at_once_and_with_every_snapshot(world: World) -> None:
@@ -153,14 +64,6 @@ def test_the_state_comes_at_once_and_with_every_snapshot(world: World) -> None:
         expected["checked_at"] = to_text(view.published.checked_at)
     reader.close()
     assert {**last.data, "server_time": to_text(NOON)} == expected
-
-
-def newest_id(world: World) -> str:
-    """Return the id of the event that tells the state at the newest snapshot."""
-    with closing(StoreReader.open(world.url)) as reader:
-        published = reader.newest()
-    assert published is not None
-    return state_id(published)
 
 
 def test_who_has_the_newest_state_waits_for_the_next(world: World) -> None:
@@ -318,56 +221,6 @@ def test_rows_of_others_are_in_no_stream(world: World) -> None:
     )
 
 
-def test_a_stream_ends_with_its_token(world: World) -> None:
-    tokens = world.tokens()
-    text, made = tokens.create("r1", restaurants=["r1"])
-
-    async def watch() -> list[Event | None]:
-        async with (
-            open_stream(world.address, "/v1/restaurants/r1/stream", bearer(text)) as state,
-            open_stream(world.address, DISHES, bearer(text)) as changes,
-        ):
-            assert await state.next() is not None and await changes.next() is not None
-            await asyncio.to_thread(tokens.revoke, made.token_id)
-            return [await state.next(), await changes.next()]
-
-    ended = asyncio.run(watch())
-    tokens.close()
-
-    assert ended == [None, None]
-
-
-def test_a_token_has_room_for_so_many_streams_and_an_admin_for_more(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(push, "MOST_OF_TOKEN", 2)
-    with closing(world.tokens()) as tokens:
-        mine, other = (bearer(tokens.create("x", restaurants=["r1"])[0]) for _ in range(2))
-        admin = bearer(tokens.create("x", is_admin=True)[0])
-
-    async def ask(headers: dict[str, str], path: str) -> tuple[int, bytes]:
-        async with open_stream(world.address, path, headers) as stream:
-            return stream.status, stream.body
-
-    async def watch() -> list[tuple[int, bytes]]:
-        path = "/v1/restaurants/r1/stream"
-        async with (
-            open_stream(world.address, path, mine) as one,
-            open_stream(world.address, DISHES, mine) as two,
-            open_stream(world.address, path, admin) as three,
-            open_stream(world.address, path, admin) as four,
-        ):
-            for stream in (one, two, three, four):
-                assert await stream.next() is not None
-            asked = [(mine, path), (mine, DISHES), (other, path), (admin, path)]
-            return [await ask(*each) for each in asked]
-
-    answers = asyncio.run(watch())
-
-    assert [status for status, _ in answers] == [503, 503, 200, 200]
-    assert b"TOO_MANY_STREAMS" in answers[0][1] and b"2 are open by this token" in answers[0][1]
-
-
 def test_changes_of_one_snapshot_are_sent_in_pieces_and_resumed_in_any(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -387,78 +240,6 @@ def test_changes_of_one_snapshot_are_sent_in_pieces_and_resumed_in_any(
         sizes.append(len(rest))
 
     assert len(whole) > 4 and sizes[-1] == 1
-
-
-def test_an_open_door_that_closes_ends_the_streams_that_came_in(world: World) -> None:
-    tokens = world.tokens()
-
-    async def watch() -> Event | None:
-        async with open_stream(world.address, "/v1/restaurants/r1/stream") as stream:
-            assert await stream.next() is not None
-            await asyncio.to_thread(tokens.create, "first", is_admin=True)
-            return await stream.next()
-
-    ended = asyncio.run(watch())
-    tokens.close()
-
-    assert ended is None
-
-
-def test_a_comment_keeps_a_quiet_stream_open(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(push, "PING_S", 0.1)
-
-    async def watch() -> list[str]:
-        async with open_stream(
-            world.address, f"/v1/restaurants/r1/stream?after={newest_id(world)}"
-        ) as stream:
-            found = [await stream.next_of_any_kind() for _ in range(3)]
-            return [event.kind for event in found if event]
-
-    assert asyncio.run(watch()) == ["retry", "comment", "comment"]
-
-
-def test_a_client_that_takes_nothing_is_closed(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(push, "_SEND_TIMEOUT_S", 0.2)
-    wide = pa.table(
-        {"restaurant_id": ["r1"] * 4_000, "n": range(4_000), "text": ["x" * 2_000] * 4_000}
-    )
-    fill_store(world.url, {"wide": wide}, {"wide": ("n",)}, snapshot_id=2)
-
-    async def watch() -> int:
-        reader, writer = await asyncio.open_connection(*world.address, limit=4096)
-        writer.write(b"GET /v1/models/wide/stream?after=0 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-        # The stream is open, and from here on nothing is taken until the server gave it up.
-        taken = len(await reader.readuntil(b"event: reset"))
-        await asyncio.to_thread(wait_until, lambda: open_streams(world.address) == 0)
-        while chunk := await reader.read(65_536):
-            taken += len(chunk)
-        writer.close()
-        return taken
-
-    taken = asyncio.run(watch())
-
-    assert taken < 7_900_000
-
-
-def open_streams(address: tuple[str, int]) -> int:
-    """Return how many streams the server says are open."""
-    with urlopen(f"http://{address[0]}:{address[1]}/metrics") as answer:
-        (line,) = re.findall(rb"^livemart_streams ([\d.]+)$", answer.read(), re.MULTILINE)
-    return int(float(line))
-
-
-def test_streams_of_a_model_that_is_served_no_more_end(world: World) -> None:
-    async def watch() -> Event | None:
-        async with open_stream(world.address, DISHES) as stream:
-            assert await stream.next() is not None
-            tables = reference_tables(world.orders)
-            del tables["restaurant_top_dishes"]
-            await asyncio.to_thread(fill_store, world.url, tables, snapshot_id=2)
-            return await stream.next()
-
-    assert asyncio.run(watch()) is None
 
 
 @pytest.mark.parametrize("is_open", [True, False])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
 import resource
@@ -198,62 +197,6 @@ def test_it_serves_before_there_is_a_store_and_shows_what_another_process_fills(
     assert "no token was made yet: whoever is at this machine may see everything" in said[1]
 
 
-def test_tokens_are_made_listed_and_revoked_by_command(tmp_path: Path) -> None:
-    runner, places = CliRunner(), ["--warehouse", str(tmp_path / "warehouse")]
-
-    made = runner.invoke(cli, ["token", "create", "--name", "till", "--restaurant", "r1", *places])
-    listed = runner.invoke(cli, ["token", "list", "--output", "json", *places])
-
-    text = made.stdout.strip()
-    (token,) = json.loads(listed.stdout)
-    assert re.fullmatch(r"lm_[0-9a-f]{12}_\S{43}", text)
-    assert f"token {token['token_id']} (till) reads r1, until " in made.stderr
-    assert (token["name"], token["restaurants"], token["state"]) == ("till", ["r1"], "valid")
-    lasts = datetime.fromisoformat(token["expires_at"]) - datetime.now(UTC)
-    assert timedelta(days=89) < lasts <= timedelta(days=90)
-    assert text.split("_", 2)[2] not in listed.stdout
-
-    revoked = runner.invoke(cli, ["token", "revoke", token["token_id"], *places])
-    table = runner.invoke(cli, ["token", "list", *places])
-    assert (revoked.exit_code, table.stdout.split()[-1]) == (0, "revoked")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["create", "--name", "x"], "give --restaurant ID (once or more), or --admin"),
-        (["create", "--name", "x", "--admin", "--restaurant", "r1"], "give --restaurant ID"),
-        (["create", "--name", "x", "--admin", "--expires", "soon"], "WRONG_SETTING: --expires"),
-        (["create", "--name", "x", "--admin", "--store", "none"], "STORE_NOT_SET"),
-        (["revoke", "nobody"], "TOKEN_UNKNOWN"),
-    ],
-)
-def test_a_wrong_token_command_says_what_to_do(
-    tmp_path: Path, arguments: list[str], told: str
-) -> None:
-    places = ["--warehouse", str(tmp_path / "warehouse")]
-
-    answer = CliRunner().invoke(cli, ["token", *arguments, *places])
-
-    assert answer.exit_code == 2
-    assert told in answer.stderr
-
-
-def test_no_tokens_are_listed_before_the_first(tmp_path: Path) -> None:
-    answer = CliRunner().invoke(cli, ["token", "list", "--warehouse", str(tmp_path)])
-
-    assert answer.stdout == "no token was made yet\n  next: run `token create`\n"
-
-
-def test_a_token_may_last_for_ever(tmp_path: Path) -> None:
-    places = ["--warehouse", str(tmp_path)]
-    flags = ["--name", "me", "--admin", "--expires", "never"]
-
-    answer = CliRunner().invoke(cli, ["token", "create", *flags, *places])
-
-    assert "(me) reads everything, for ever; it is not shown again" in answer.stderr
-
-
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com"])
 def test_a_network_is_refused_before_there_is_a_token(tmp_path: Path, host: str) -> None:
     flags = ["--warehouse", str(tmp_path), "--host", host, "--port", "0"]
@@ -435,65 +378,3 @@ def test_settings_are_checked_before_the_store_is_asked(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match="STORE_NOT_SET"), open_server(settings, lambda: None):
         pass
-
-
-UP = """
-import sys
-from contextlib import contextmanager
-from types import SimpleNamespace
-import livemart.engine.pipeline as pipeline, livemart.engine.runtime as runtime
-from livemart.cli import cli
-from livemart.serve import server
-
-class Stream:
-    def __init__(self, runtime, watcher, *, stop, abandon):
-        self.stop = stop
-    def stream(self, every):
-        print("streams", flush=True)
-        self.stop.wait(60)
-        print("stream ended", flush=True)
-        return pipeline.Pass()
-
-@contextmanager
-def open_runtime(settings, watcher, has_guests):
-    try:
-        yield SimpleNamespace(settings=settings)
-    finally:
-        print("runtime closed", flush=True)
-
-async def fail(*_, **__): return
-runtime.open_runtime, pipeline.Pipeline = open_runtime, Stream
-if {fails}: server._Server.serve = fail
-cli(["up", "--port", "0", "--warehouse", sys.argv[1]])
-"""
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_up_streams_and_serves_until_a_signal_and_ends_both(
-    tmp_path: Path, number: signal.Signals, code: int
-) -> None:
-    """The pipeline is a stand-in without Spark; signals, order and exit code are the real ones."""
-    command = [sys.executable, "-c", UP.replace("{fails}", "False"), str(tmp_path / "warehouse")]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
-    ) as process:
-        assert process.stdout is not None and process.stderr is not None
-        port = re.findall(r"\d+", process.stderr.readline())[-1]
-        assert process.stdout.readline() == "streams\n"
-        address = f"http://127.0.0.1:{port}/healthz"
-        assert httpx2.get(address, timeout=PATIENCE_S).status_code == 200
-
-        process.send_signal(number)
-
-        rest = process.stdout.read()
-        assert process.wait(PATIENCE_S) == code
-    assert rest == "stream ended\nruntime closed\n"
-
-
-def test_up_ends_with_its_server(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", UP.replace("{fails}", "True"), str(tmp_path / "warehouse")]
-
-    answer = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)
-
-    assert answer.returncode == 2
-    assert "SERVER_ENDED: the server ended by itself" in answer.stderr

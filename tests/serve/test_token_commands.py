@@ -1,0 +1,69 @@
+"""The token command: what it makes, lists, revokes and refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from livemart.cli import cli
+
+
+def test_tokens_are_made_listed_and_revoked_by_command(tmp_path: Path) -> None:
+    runner, places = CliRunner(), ["--warehouse", str(tmp_path / "warehouse")]
+
+    made = runner.invoke(cli, ["token", "create", "--name", "till", "--restaurant", "r1", *places])
+    listed = runner.invoke(cli, ["token", "list", "--output", "json", *places])
+
+    text = made.stdout.strip()
+    (token,) = json.loads(listed.stdout)
+    assert re.fullmatch(r"lm_[0-9a-f]{12}_\S{43}", text)
+    assert f"token {token['token_id']} (till) reads r1, until " in made.stderr
+    assert (token["name"], token["restaurants"], token["state"]) == ("till", ["r1"], "valid")
+    lasts = datetime.fromisoformat(token["expires_at"]) - datetime.now(UTC)
+    assert timedelta(days=89) < lasts <= timedelta(days=90)
+    assert text.split("_", 2)[2] not in listed.stdout
+
+    revoked = runner.invoke(cli, ["token", "revoke", token["token_id"], *places])
+    table = runner.invoke(cli, ["token", "list", *places])
+    assert (revoked.exit_code, table.stdout.split()[-1]) == (0, "revoked")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["create", "--name", "x"], "give --restaurant ID (once or more), or --admin"),
+        (["create", "--name", "x", "--admin", "--restaurant", "r1"], "give --restaurant ID"),
+        (["create", "--name", "x", "--admin", "--expires", "soon"], "WRONG_SETTING: --expires"),
+        (["create", "--name", "x", "--admin", "--store", "none"], "STORE_NOT_SET"),
+        (["revoke", "nobody"], "TOKEN_UNKNOWN"),
+    ],
+)
+def test_a_wrong_token_command_says_what_to_do(
+    tmp_path: Path, arguments: list[str], told: str
+) -> None:
+    places = ["--warehouse", str(tmp_path / "warehouse")]
+
+    answer = CliRunner().invoke(cli, ["token", *arguments, *places])
+
+    assert answer.exit_code == 2
+    assert told in answer.stderr
+
+
+def test_no_tokens_are_listed_before_the_first(tmp_path: Path) -> None:
+    answer = CliRunner().invoke(cli, ["token", "list", "--warehouse", str(tmp_path)])
+
+    assert answer.stdout == "no token was made yet\n  next: run `token create`\n"
+
+
+def test_a_token_may_last_for_ever(tmp_path: Path) -> None:
+    places = ["--warehouse", str(tmp_path)]
+    flags = ["--name", "me", "--admin", "--expires", "never"]
+
+    answer = CliRunner().invoke(cli, ["token", "create", *flags, *places])
+
+    assert "(me) reads everything, for ever; it is not shown again" in answer.stderr

@@ -1,0 +1,78 @@
+"""`up` without Spark: a stand-in for the pipeline; signals, order and exit code are real."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.serve.apps import PATIENCE_S
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+UP = """
+import sys
+from contextlib import contextmanager
+from types import SimpleNamespace
+import livemart.engine.pipeline as pipeline, livemart.engine.runtime as runtime
+from livemart.cli import cli
+from livemart.serve import server
+
+class Stream:
+    def __init__(self, runtime, watcher, *, stop, abandon):
+        self.stop = stop
+    def stream(self, every):
+        print("streams", flush=True)
+        self.stop.wait(60)
+        print("stream ended", flush=True)
+        return pipeline.Pass()
+
+@contextmanager
+def open_runtime(settings, watcher, has_guests):
+    try:
+        yield SimpleNamespace(settings=settings)
+    finally:
+        print("runtime closed", flush=True)
+
+async def fail(*_, **__): return
+runtime.open_runtime, pipeline.Pipeline = open_runtime, Stream
+if {fails}: server._Server.serve = fail
+cli(["up", "--port", "0", "--warehouse", sys.argv[1]])
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_up_streams_and_serves_until_a_signal_and_ends_both(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    """The pipeline is a stand-in without Spark; signals, order and exit code are the real ones."""
+    command = [sys.executable, "-c", UP.replace("{fails}", "False"), str(tmp_path / "warehouse")]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        port = re.findall(r"\d+", process.stderr.readline())[-1]
+        assert process.stdout.readline() == "streams\n"
+        address = f"http://127.0.0.1:{port}/healthz"
+        assert httpx2.get(address, timeout=PATIENCE_S).status_code == 200
+
+        process.send_signal(number)
+
+        rest = process.stdout.read()
+        assert process.wait(PATIENCE_S) == code
+    assert rest == "stream ended\nruntime closed\n"
+
+
+def test_up_ends_with_its_server(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", UP.replace("{fails}", "True"), str(tmp_path / "warehouse")]
+
+    answer = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)
+
+    assert answer.returncode == 2
+    assert "SERVER_ENDED: the server ended by itself" in answer.stderr
