@@ -2,44 +2,27 @@
 
 from __future__ import annotations
 
-import random
-import string
 import tracemalloc
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from datetime import timedelta
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-import sqlalchemy as sa
 
 from livemart.errors import PublishError
 from livemart.publish import publisher, retention
 from livemart.publish.reader import StoreReader
-from livemart.publish.served import Publication
 from livemart.publish.store import open_engine
-from livemart.publish.store_schema import METADATA
+from tests.serve.order_versions import (
+    START,
+    amounts,
+    fill,
+    orders,
+    publish_versions,
+    reader_position,
+    served_tables,
+)
 from tests.serve.stores import fill_store
-
-KEYS = {"orders": ("order_id",)}
-START = datetime(2026, 3, 2, tzinfo=UTC)
-
-
-def orders(*amounts: int, tenant: str = "r1") -> pa.Table:
-    """Return one order for each amount, numbered from 1."""
-    return pa.table(
-        {
-            "order_id": pa.array(range(1, len(amounts) + 1), pa.int64()),
-            "restaurant_id": pa.array([tenant] * len(amounts), pa.string()),
-            "amount": pa.array(amounts, pa.int64()),
-        }
-    )
-
-
-def amounts(reader: StoreReader, model: str = "orders") -> list[int]:
-    with reader.snapshot() as view:
-        return [row["amount"] for row in view.rows(model, tenants=None)]
 
 
 @pytest.fixture
@@ -53,10 +36,6 @@ def execute(store_url: str) -> Iterator[Callable[[str], None]]:
 
     yield run
     engine.dispose()
-
-
-def fill(url: str, table: pa.Table, number: int, **options: object) -> Publication | None:
-    return fill_store(url, {"orders": table}, KEYS, number, START, **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -110,30 +89,6 @@ def test_a_store_damaged_while_it_is_filled_is_mended_by_a_change_that_meets_it(
     assert done is not None and done.rebuilt == ("orders",)
     assert amounts(reader) == [1, 7, 3, 4]
     assert reader_position(reader, after=1) == "reset"
-
-
-def publish_versions(url: str, tables: dict[int, pa.Table]) -> Publication | None:
-    """Publish the newest of some versions; net changes are between them, not against the store."""
-    from livemart.publish.publisher import publish
-    from livemart.publish.served import ServedSpec
-    from livemart.publish.store import Store
-    from tests.serve.stores import make_snapshot, net_change
-
-    store = Store.open(url)
-    spec = ServedSpec("orders", "model.test.orders", "gold.orders", ("order_id",))
-    try:
-        return publish(
-            store,
-            make_snapshot(max(tables), ["orders"], START),
-            [spec],
-            lambda _, old, new: net_change(None if old is None else tables[old], tables[new]),
-        )
-    finally:
-        store.close()
-
-
-def reader_position(reader: StoreReader, after: int, model: str = "orders") -> str:
-    return reader.changes(model, after, None, 100).kind
 
 
 def test_tables_of_others_in_the_same_database_stay(
@@ -229,165 +184,6 @@ def test_a_new_epoch_of_the_same_log_goes_on_with_net_changes(
 
     assert done is not None and done.rebuilt == ()
     assert reader_position(reader, after=1) == "changes"
-
-
-def test_a_changed_model_is_copied_whole_and_its_followers_start_anew(
-    store_url: str, reader: StoreReader
-) -> None:
-    fill(store_url, orders(1, 2), 1, fingerprints={"orders": "old"})
-
-    done = fill(store_url, orders(1, 3), 2, fingerprints={"orders": "new"})
-
-    assert done is not None and done.rebuilt == ("orders",)
-    assert amounts(reader) == [1, 3]
-    assert reader_position(reader, after=1) == "reset"
-    assert reader_position(reader, after=2) == "changes"
-
-
-def test_added_dropped_and_retyped_columns_are_served_as_they_are_now(
-    store_url: str, reader: StoreReader
-) -> None:
-    fill(store_url, orders(1, 2), 1)
-    retyped = pa.table(
-        {
-            "order_id": pa.array(["a", "b"], pa.string()),
-            "amount": pa.array([Decimal("1.10"), None], pa.decimal128(10, 2)),
-            "note": pa.array(["x", None], pa.string()),
-        }
-    )
-
-    done = fill(store_url, retyped, 2)
-
-    assert done is not None and done.rebuilt == ("orders",)
-    with reader.snapshot() as view:
-        served = view.models()["orders"]
-        assert view.rows("orders", tenants=None) == retyped.to_pylist()
-        assert view.rows("orders", tenants=frozenset({"r1"})) == []
-    assert served.columns == (
-        ("order_id", "string"),
-        ("amount", "decimal(10,2)"),
-        ("note", "string"),
-    )
-    assert served.tenant_column is None
-
-
-def test_a_column_that_the_change_knows_and_the_store_does_not_is_served(
-    store_url: str, reader: StoreReader
-) -> None:
-    """Delta reads rows of before a column was added with NULL in it: only one row changes."""
-    fill(store_url, orders(1, 2), 1)
-    old = orders(1, 2).append_column("note", pa.nulls(2, pa.string()))
-    new = old.set_column(3, "note", pa.array([None, "extra cheese"]))
-
-    done = publish_versions(store_url, {1: old, 2: new})
-
-    assert done is not None and done.rebuilt == ("orders",)
-    with reader.snapshot() as view:
-        assert view.rows("orders", tenants=None) == new.to_pylist()
-
-
-def test_a_key_that_is_declared_later_becomes_the_key(store_url: str, reader: StoreReader) -> None:
-    fill_store(store_url, {"orders": orders(1, 2)}, {}, 1)
-
-    done = fill(store_url, orders(1, 2), 2)
-
-    with reader.snapshot() as view:
-        assert view.models()["orders"].row_key == ("order_id",)
-    assert done is not None and done.rebuilt == ("orders",)
-
-
-@pytest.mark.parametrize("second", [2, None])
-def test_a_key_that_does_not_hold_is_no_key(
-    store_url: str, reader: StoreReader, second: int | None
-) -> None:
-    """Twice the same key, or none at all: a test of severity `warn` may have let it pass."""
-    fill(store_url, orders(1, 2), 1)
-    ids = pa.array([1, 2, second], pa.int64())
-    broken = orders(1, 2, 3).set_column(0, "order_id", ids)
-
-    fill(store_url, broken, 2)
-    done = fill(store_url, orders(1, 2, 4), 3)
-
-    with reader.snapshot() as view:
-        assert view.models()["orders"].row_key == ()
-    assert done is not None and done.rebuilt == ()
-    assert sorted(amounts(reader)) == [1, 2, 4]
-
-
-def test_a_key_longer_than_an_index_takes_is_no_key(store_url: str, reader: StoreReader) -> None:
-    """PostgreSQL refuses it when it comes, not before; random text, so that it cannot be packed."""
-    long = "".join(random.Random(7).choices(string.printable, k=20_000))
-    short = pa.table({"name": ["a"], "amount": [1]})
-    fill_store(store_url, {"m": short}, {"m": ("name",)}, 1)
-
-    for number in (2, 3):
-        table = pa.table({"name": ["a", long], "amount": [1, number]})
-        fill_store(store_url, {"m": table}, {"m": ("name",)}, number)
-
-    assert sorted(amounts(reader, "m")) == [1, 3]
-
-
-def test_models_come_and_go_with_the_exposures(store_url: str, reader: StoreReader) -> None:
-    fill_store(store_url, {"orders": orders(1), "dishes": orders(2)}, KEYS, 1)
-    fill_store(store_url, {"orders": orders(1)}, KEYS, 2)
-    with reader.snapshot() as view:
-        assert view.models().keys() == {"orders"}
-    with pytest.raises(KeyError):
-        reader.changes("dishes", 1, None, 10)
-
-    fill_store(store_url, {"orders": orders(1), "dishes": orders(3)}, KEYS, 3)
-
-    assert amounts(reader, "dishes") == [3]
-    assert reader_position(reader, after=2, model="dishes") == "reset"
-    assert reader_position(reader, after=2) == "changes"
-
-
-def test_a_reader_keeps_its_snapshot_while_a_model_is_rebuilt(
-    store_url: str, reader: StoreReader
-) -> None:
-    fill(store_url, orders(1, 2), 1)
-    with reader.snapshot() as view:
-        fill(store_url, orders(7, 8, 9), 2, fingerprints={"orders": "new"})
-
-        seen = [row["amount"] for row in view.rows("orders", tenants=None)]
-        number = view.published.snapshot_id
-
-    assert (number, seen) == (1, [1, 2])
-    assert amounts(reader) == [7, 8, 9]
-
-
-def test_a_reader_that_stays_does_not_hold_up_publications(
-    store_url: str, reader: StoreReader
-) -> None:
-    """PostgreSQL cannot drop a table that is read: it is dropped when the reader is gone."""
-    fill(store_url, orders(1), 1)
-    with reader.snapshot() as view:
-        first = view.rows("orders", tenants=None)
-        for number in (2, 3, 4):
-            fill(store_url, orders(number), number, fingerprints={"orders": str(number)})
-        last = view.rows("orders", tenants=None)
-
-    fill(store_url, orders(5), 5, fingerprints={"orders": "4"})
-
-    assert first == last == orders(1).to_pylist()
-    assert amounts(reader) == [5]
-    assert len(served_tables(store_url)) == 1
-
-
-def test_a_table_that_was_replaced_is_dropped_with_the_next_publication(store_url: str) -> None:
-    for number in range(1, 5):
-        fill(store_url, orders(number), number, fingerprints={"orders": str(number)})
-    fill(store_url, orders(4, 5), 5, fingerprints={"orders": "4"})
-
-    assert len(served_tables(store_url)) == 1
-
-
-def served_tables(url: str) -> list[str]:
-    engine = open_engine(url)
-    names = set(sa.inspect(engine).get_table_names())
-    engine.dispose()
-    assert names >= set(METADATA.tables)
-    return sorted(name for name in names if name.startswith("served_"))
 
 
 def test_tables_of_a_store_of_another_version_are_dropped(

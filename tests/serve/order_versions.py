@@ -1,0 +1,71 @@
+"""A model of a few orders in the store: what it held, holds and tells."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import sqlalchemy as sa
+
+from livemart.publish.reader import StoreReader
+from livemart.publish.served import Publication
+from livemart.publish.store import open_engine
+from livemart.publish.store_schema import METADATA
+from tests.serve.stores import fill_store
+
+KEYS = {"orders": ("order_id",)}
+
+
+START = datetime(2026, 3, 2, tzinfo=UTC)
+
+
+def orders(*amounts: int, tenant: str = "r1") -> pa.Table:
+    """Return one order for each amount, numbered from 1."""
+    return pa.table(
+        {
+            "order_id": pa.array(range(1, len(amounts) + 1), pa.int64()),
+            "restaurant_id": pa.array([tenant] * len(amounts), pa.string()),
+            "amount": pa.array(amounts, pa.int64()),
+        }
+    )
+
+
+def amounts(reader: StoreReader, model: str = "orders") -> list[int]:
+    with reader.snapshot() as view:
+        return [row["amount"] for row in view.rows(model, tenants=None)]
+
+
+def fill(url: str, table: pa.Table, number: int, **options: object) -> Publication | None:
+    return fill_store(url, {"orders": table}, KEYS, number, START, **options)  # type: ignore[arg-type]
+
+
+def publish_versions(url: str, tables: dict[int, pa.Table]) -> Publication | None:
+    """Publish the newest of some versions; net changes are between them, not against the store."""
+    from livemart.publish.publisher import publish
+    from livemart.publish.served import ServedSpec
+    from livemart.publish.store import Store
+    from tests.serve.stores import make_snapshot, net_change
+
+    store = Store.open(url)
+    spec = ServedSpec("orders", "model.test.orders", "gold.orders", ("order_id",))
+    try:
+        return publish(
+            store,
+            make_snapshot(max(tables), ["orders"], START),
+            [spec],
+            lambda _, old, new: net_change(None if old is None else tables[old], tables[new]),
+        )
+    finally:
+        store.close()
+
+
+def reader_position(reader: StoreReader, after: int, model: str = "orders") -> str:
+    return reader.changes(model, after, None, 100).kind
+
+
+def served_tables(url: str) -> list[str]:
+    engine = open_engine(url)
+    names = set(sa.inspect(engine).get_table_names())
+    engine.dispose()
+    assert names >= set(METADATA.tables)
+    return sorted(name for name in names if name.startswith("served_"))
