@@ -8,154 +8,42 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from itsdangerous import TimestampSigner
 
-from tests.serve.apps import Site, bearer, server, site
+from tests.serve.apps import Site, server, site
+from tests.serve.callers import CALLERS, REFUSED, WRONG, WRONG_COOKIES, headers_of, session
 from tests.serve.events import open_stream
 from tests.serve.stores import KEYS, RESTAURANTS, fill_store, reference_tables
+from tests.serve.tenant_cases import (
+    ARROW,
+    CSV,
+    GUARDED,
+    JSON,
+    LISTS,
+    OF_MODEL,
+    OF_NO_TENANT,
+    OF_RESTAURANT,
+    OPEN,
+    OTHERS,
+    PAGES,
+    PAGES_OF_ALL,
+    WAYS,
+    Case,
+    ask,
+)
 
-JSON, CSV, HTML = "application/json", "text/csv", "text/html"
-ARROW, EVENTS = "application/vnd.apache.arrow.stream", "text/event-stream"
 # Names of the others, which must be in no answer; r4 is known to nobody.
 FOREIGN = re.compile(r"\br2\b|\br3\b|Joe's Diner|麺処|America/New_York|Asia/Tokyo|USD|JPY")
-# What is wrong with a token, or with the session that the cookie is of, is nobody's business.
-WRONG = ("malformed", "unknown", "expired", "revoked")
-WRONG_COOKIES = (
-    "cookie malformed",
-    "cookie forged",
-    "cookie expired",
-    "cookie revoked",
-    "cookie over",
-)
-REFUSED = ("none", *WRONG, *WRONG_COOKIES)
-CALLERS = ("own", "several", "admin", "cookie", *REFUSED)
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A path as the application has it, filled in for one restaurant `{r}`; and a wanted form."""
-
-    route: str
-    path: str
-    form: str = JSON
-    method: str = "GET"
-
-    def of(self, restaurant: str) -> str:
-        return self.path.replace("{r}", restaurant)
-
-
-OF_RESTAURANT = [
-    *(
-        Case(f"/v1/restaurants/{{restaurant_id}}/{kind}", f"/v1/restaurants/{{r}}/{kind}{query}")
-        for kind in ("metrics", "top-dishes", "trend")
-        for query in ("", "?window=1h", "?window=168h")
-    ),
-    Case("/v1/restaurants/{restaurant_id}/stream", "/v1/restaurants/{r}/stream", EVENTS),
-    Case("/v1/restaurants/{restaurant_id}/stream", "/v1/restaurants/{r}/stream?after=0", EVENTS),
-]
-OF_MODEL = [
-    Case("/v1/models/{name}", "/v1/models/restaurant_top_dishes", form)
-    for form in (JSON, CSV, ARROW)
-] + [
-    Case("/v1/models/{name}", "/v1/models/restaurant_sales_trend?from=2026-03-01T00:00Z", CSV),
-    Case("/v1/models/{name}", "/v1/models/order_arrivals?limit=10000"),
-    Case("/v1/models/{name}/stream", "/v1/models/restaurant_top_dishes/stream?after=0", EVENTS),
-]
-OF_NO_TENANT = [
-    *(Case("/v1/models/{name}", "/v1/models/market_totals", form) for form in (JSON, CSV, ARROW)),
-    Case("/v1/models/{name}/stream", "/v1/models/market_totals/stream?after=0", EVENTS),
-]
-LISTS = [Case("/v1/restaurants", "/v1/restaurants"), Case("/v1/models", "/v1/models")]
-PAGES = [
-    Case("/r/{restaurant_id}", f"/r/{{r}}{query}", form)
-    for query in ("", "?window=1h")
-    for form in (HTML, JSON)
-]
-WAYS = [Case("/", "/?restaurant={r}", HTML), Case("/", "/?restaurant={r}&window=1h", HTML)]
-PAGES_OF_ALL = [Case("/", "/", HTML), Case("/models", "/models", HTML)]
-GUARDED = [*OF_RESTAURANT, *OF_MODEL, *OF_NO_TENANT, *LISTS, *PAGES, *WAYS, *PAGES_OF_ALL]
-# The same for everybody, or with a test of their own.
-OPEN = [
-    Case("/healthz", "/healthz"),
-    Case("/readyz", "/readyz"),
-    Case("/openapi.json", "/openapi.json"),
-    Case("/static/{path:path}", "/static/page.js"),
-    Case("/static/{path:path}", "/static/nothing.js"),
-    Case("/login", "/login", HTML),
-]
-OTHERS = [
-    Case("/metrics", "/metrics"),
-    Case("/login", "/login", HTML, "POST"),
-    Case("/logout", "/logout", HTML, "POST"),
-]
 
 
 def fill(url: str) -> None:
     tables = reference_tables()
     tables["market_totals"] = pa.table({"day": ["2026-03-01"], "order_count": [120]})
     fill_store(url, tables, {**KEYS, "market_totals": ("day",)})
-
-
-def headers_of(one: Site, caller: str) -> dict[str, str]:
-    """Return the headers of a caller; the token's restaurant is r1, of `several` r1 and r4."""
-    match caller:
-        case "none":
-            return {}
-        case "malformed":
-            return bearer("lm_nonsense")
-        case "unknown":
-            return bearer("lm_0123456789ab_" + "A" * 43)
-        case "expired":
-            return bearer(one.make_token("r1", lasts=timedelta(seconds=-1)))
-        case "revoked":
-            text, made = one.tokens.create("gone", restaurants=["r1"])
-            one.tokens.revoke(made.token_id)
-            one.learn_tokens()
-            return bearer(text)
-        case "cookie":
-            return session(one)
-        case "cookie malformed":
-            return {"Cookie": "livemart_session=nonsense"}
-        case "cookie forged":
-            return session(one, key="of another store")
-        case "cookie over":
-            return session(one, back=timedelta(hours=12))
-        case "cookie expired" | "cookie revoked":
-            lasts = timedelta(seconds=-1) if caller == "cookie expired" else None
-            _, made = one.tokens.create("gone", restaurants=["r1"], lasts=lasts)
-            if lasts is None:
-                one.tokens.revoke(made.token_id)
-            one.learn_tokens()
-            return session(one, token_id=made.token_id)
-        case "admin":
-            return one.bearer()
-        case "several":
-            return one.bearer("r1", "r4")
-    return one.bearer("r1")
-
-
-def session(
-    one: Site, *, token_id: str = "", key: str = "", back: timedelta = timedelta()
-) -> dict[str, str]:
-    """Return a session's cookie as the server signs it, of r1 unless of another token."""
-    if not token_id:
-        known = [token.token_id for token in one.tokens.tokens() if token.name == "owner"]
-        token_id = known[0] if known else one.tokens.create("owner", restaurants=["r1"])[1].token_id
-        one.learn_tokens()
-
-    class Signer(TimestampSigner):
-        def get_timestamp(self) -> int:
-            return super().get_timestamp() - int(back.total_seconds())
-
-    signer = Signer(key or one.serving.book.session_key, salt="livemart.session")
-    return {"Cookie": f"livemart_session={signer.sign(token_id).decode()}"}
 
 
 @pytest.fixture(scope="module")
@@ -177,65 +65,11 @@ def address(one: Site) -> Iterator[tuple[str, int]]:
         yield found
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """Status, headers that could tell something, and the body."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def text(self) -> str:
-        if self.headers.get("content-type") == ARROW:
-            # In its columns one value begins where another ends.
-            return repr(pa.ipc.open_stream(self.body).read_all().to_pylist())
-        return self.body.decode()
-
-    def told(self, restaurant: str) -> tuple[int, list[tuple[str, str]], bytes]:
-        """Return all that is told, but for the restaurant that was asked for."""
-        if not restaurant:
-            return self.status, sorted(self.headers.items()), self.body
-        headers = [(name, value.replace(restaurant, "rX")) for name, value in self.headers.items()]
-        return self.status, sorted(headers), self.body.replace(restaurant.encode(), b"rX")
-
-
 @pytest.fixture(scope="module")
 def refused(one: Site) -> dict[str, dict[str, str]]:
     """Return the headers of all whom nobody lets in, from the first token on."""
     one.make_token()
     return {caller: headers_of(one, caller) for caller in REFUSED}
-
-
-def ask(
-    one: Site,
-    address: tuple[str, int],
-    case: Case,
-    restaurant: str,
-    headers: Mapping[str, str],
-) -> Answer:
-    """Return the answer; of a stream that is open, its first events."""
-    sent = {**headers, "Accept": case.form}
-    if case.form != EVENTS:
-        one.client.cookies.clear()
-        answer = one.client.request(
-            case.method, case.of(restaurant), headers=sent, follow_redirects=False
-        )
-        return Answer(answer.status_code, dict(answer.headers), answer.content)
-
-    async def listen() -> Answer:
-        async with open_stream(address, case.of(restaurant), sent) as stream:
-            told = stream.body
-            if stream.status == 200:
-                async with asyncio.timeout(20):
-                    async for event in stream.events():
-                        told += repr(event).encode()
-                        if event.kind == "snapshot":
-                            break
-            found = {name: value for name, value in stream.headers.items() if name != "date"}
-            return Answer(stream.status, found, told)
-
-    return asyncio.run(listen())
 
 
 def routes_of(router: Any) -> set[tuple[str, str]]:
