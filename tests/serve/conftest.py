@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from livemart.publish.reader import StoreReader
+from tests.serve.apps import server
 from tests.serve.postgres import Postgres, find_binaries, running_postgres
+from tests.serve.push_world import World
 
 
 @pytest.fixture(scope="session")
@@ -58,3 +60,12 @@ def reader(store_url: str) -> Iterator[StoreReader]:
     found = StoreReader.open(store_url)
     yield found
     found.close()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """A store with one snapshot, and a server over it."""
+    with server(tmp_path) as address:
+        found = World(tmp_path, address)
+        found.publish()
+        yield found

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +14,7 @@ from livemart.publish.reader import StoreReader
 from livemart.publish.store import Store
 from livemart.serve import change_pages, schemas
 from livemart.serve.bodies import state_body, to_text
-from tests.serve.apps import bearer, server
+from tests.serve.apps import bearer
 from tests.serve.events import Event, open_stream
 from tests.serve.push_world import DISHES, KEY, World, apply, newest_id, number_of, until_mark
 from tests.serve.stores import (
@@ -26,14 +24,6 @@ from tests.serve.stores import (
     make_snapshot,
     reference_tables,
 )
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    with server(tmp_path) as address:
-        found = World(tmp_path, address)
-        found.publish()
-        yield found
 
 
 def test_the_state_comes_at_once_and_with_every_snapshot(world: World) -> None:

@@ -4,30 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from urllib.request import urlopen
 
 import pyarrow as pa
 import pytest
 
 from livemart.serve import push
-from tests.serve.apps import bearer, server, wait_until
+from tests.serve.apps import bearer, wait_until
 from tests.serve.events import Event, open_stream
 from tests.serve.push_world import DISHES, World, newest_id
 from tests.serve.stores import (
     fill_store,
     reference_tables,
 )
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    with server(tmp_path) as address:
-        found = World(tmp_path, address)
-        found.publish()
-        yield found
 
 
 def test_a_stream_ends_with_its_token(world: World) -> None:
