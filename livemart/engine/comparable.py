@@ -15,7 +15,7 @@ def comparable(name: str, kind: DataType, depth: int = 0) -> str:
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     variable = f"x{depth}"
-    if not is_incomparable(kind):
+    if not _holds_map(kind):
         return name
     if isinstance(kind, MapType):
         key = comparable(f"{variable}.key", kind.keyType, depth + 1)
@@ -35,12 +35,12 @@ def comparable(name: str, kind: DataType, depth: int = 0) -> str:
     return f"to_json({name})"
 
 
-def is_incomparable(kind: DataType) -> bool:
+def _holds_map(kind: DataType) -> bool:
     """Return True if a value of the type holds a map or a variant anywhere."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     if isinstance(kind, ArrayType):
-        return is_incomparable(kind.elementType)
+        return _holds_map(kind.elementType)
     if isinstance(kind, StructType):
-        return any(is_incomparable(field.dataType) for field in kind.fields)
+        return any(_holds_map(field.dataType) for field in kind.fields)
     return isinstance(kind, MapType) or kind.simpleString() == "variant"

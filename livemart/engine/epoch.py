@@ -10,6 +10,7 @@ import json
 import os
 import uuid
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -62,11 +63,11 @@ def checkpoint_folder(warehouse: Path) -> Path:
 def last_pass_at(warehouse: Path) -> datetime | None:
     """Return when a pass last ran to its end, with news or without; None if none has."""
     commits = checkpoint_folder(warehouse) / "commits"
-    try:
-        finished = (commits / str(_last_batch(commits))).stat().st_mtime
-    except FileNotFoundError:
-        return None
-    return datetime.fromtimestamp(finished, UTC)
+    # Nobody holds the lock for a look: a new epoch may take the folder away meanwhile.
+    with suppress(FileNotFoundError):
+        if (batch_id := _last_batch(commits)) is not None:
+            return datetime.fromtimestamp((commits / str(batch_id)).stat().st_mtime, UTC)
+    return None
 
 
 def open_checkpoint(checkpoint: Path, recorded: Recorded | None, *, new_epoch: bool) -> Epoch:

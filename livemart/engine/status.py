@@ -14,6 +14,7 @@ import pyarrow.dataset as pds
 from livemart.engine.clock import skipped_panes
 from livemart.engine.epoch import last_pass_at
 from livemart.engine.landed_note import Counts
+from livemart.engine.records.schema import LANDED_AT
 from livemart.engine.tables import Warehouse
 from livemart.errors import LivemartError
 from livemart.intervals import format_interval
@@ -21,7 +22,6 @@ from livemart.publish.snapshots import Snapshot, SnapshotLog
 from livemart.publish.store_standing import StoreStanding, look_at_store
 
 _COUNTS = ("produced", "landed", "superseded", "dead_letters")
-_LANDED_AT = "_landed_at"
 # File statistics tell times in milliseconds, an upper bound at most so much above the row.
 _COARSE = timedelta(milliseconds=2)
 
@@ -192,8 +192,10 @@ def _checked(
     """
     if published is None:
         return None
-    passed = last_pass_at(warehouse) if published == newest else None
-    return now - max(published.finished_at, passed or published.finished_at)
+    times = [published.finished_at]
+    if published == newest and (passed_at := last_pass_at(warehouse)) is not None:
+        times.append(passed_at)
+    return now - max(times)
 
 
 def _age_line(status: Status) -> str:
@@ -244,10 +246,10 @@ def _source(
 
 def _landed_at(warehouse: Warehouse, relation: str, version: int | None) -> datetime | None:
     """Return when the newest row landed, from the few files that can hold it."""
-    bound = warehouse.highest(relation, _LANDED_AT, version)
-    near = pds.field(_LANDED_AT) >= bound - _COARSE if isinstance(bound, datetime) else None
-    times = warehouse.read(relation, version, columns=[_LANDED_AT], filter=near)
-    newest: datetime | None = pc.max(times[_LANDED_AT]).as_py()
+    bound = warehouse.highest(relation, LANDED_AT, version)
+    near = pds.field(LANDED_AT) >= bound - _COARSE if isinstance(bound, datetime) else None
+    times = warehouse.read(relation, version, columns=[LANDED_AT], filter=near)
+    newest: datetime | None = pc.max(times[LANDED_AT]).as_py()
     return newest
 
 

@@ -18,6 +18,7 @@ from livemart.project.dbt import Dbt
 from livemart.project.graph import Project
 from livemart.project.nodes import NodeProgress
 from livemart.settings import load_settings
+from tests.models import ASKING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -158,13 +159,7 @@ def test_a_plan_starts_spark_for_models_that_ask_it_while_dbt_compiles(
 
     load_plans(settings, said.append)
     assert said == []
-    (jaffle.project_dir / "models" / "marts" / "asking.sql").write_text(
-        "{% if execute %}"
-        "{% set found = run_query('select count(*) as n from ' ~ ref('raw_customers')) %}"
-        "{% set count = found.columns['n'].values()[0] %}"
-        "{% endif %}"
-        "select id, {{ count }} as known from {{ ref('raw_customers') }}"
-    )
+    (jaffle.project_dir / "models" / "marts" / "asking.sql").write_text(ASKING)
     _, plans, _ = load_plans(settings, said.append)
 
     assert plans["model.jaffle.asking"].strategy == "signed"

@@ -10,8 +10,6 @@ from tests.serve.apps import Site, bearer
 
 # What is wrong with a token, or with the session that the cookie is of, is nobody's business.
 WRONG = ("malformed", "unknown", "expired", "revoked")
-
-
 WRONG_COOKIES = (
     "cookie malformed",
     "cookie forged",
@@ -19,11 +17,7 @@ WRONG_COOKIES = (
     "cookie revoked",
     "cookie over",
 )
-
-
 REFUSED = ("none", *WRONG, *WRONG_COOKIES)
-
-
 CALLERS = ("own", "several", "admin", "cookie", *REFUSED)
 
 

@@ -7,15 +7,14 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import sqlalchemy as sa
 
+from livemart.publish.publisher import publish
 from livemart.publish.reader import StoreReader
-from livemart.publish.served import Publication
-from livemart.publish.store import open_engine
+from livemart.publish.served import Publication, ServedSpec
+from livemart.publish.store import Store, open_engine
 from livemart.publish.store_schema import METADATA
-from tests.serve.stores import fill_store
+from tests.serve.stores import fill_store, make_snapshot, net_change
 
 KEYS = {"orders": ("order_id",)}
-
-
 START = datetime(2026, 3, 2, tzinfo=UTC)
 
 
@@ -41,11 +40,6 @@ def fill(url: str, table: pa.Table, number: int, **options: object) -> Publicati
 
 def publish_versions(url: str, tables: dict[int, pa.Table]) -> Publication | None:
     """Publish the newest of some versions; net changes are between them, not against the store."""
-    from livemart.publish.publisher import publish
-    from livemart.publish.served import ServedSpec
-    from livemart.publish.store import Store
-    from tests.serve.stores import make_snapshot, net_change
-
     store = Store.open(url)
     spec = ServedSpec("orders", "model.test.orders", "gold.orders", ("order_id",))
     try:

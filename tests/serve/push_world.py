@@ -24,11 +24,7 @@ from tests.serve.stores import (
 )
 
 ORDERS = make_orders(a_day=6)
-
-
 DISHES = "/v1/models/restaurant_top_dishes/stream"
-
-
 KEY = ("restaurant_id", "window_hours", "dish_rank")
 
 

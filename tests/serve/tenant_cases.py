@@ -12,8 +12,6 @@ from tests.serve.apps import Site
 from tests.serve.events import open_stream
 
 JSON, CSV, HTML = "application/json", "text/csv", "text/html"
-
-
 ARROW, EVENTS = "application/vnd.apache.arrow.stream", "text/event-stream"
 
 
@@ -39,8 +37,6 @@ OF_RESTAURANT = [
     Case("/v1/restaurants/{restaurant_id}/stream", "/v1/restaurants/{r}/stream", EVENTS),
     Case("/v1/restaurants/{restaurant_id}/stream", "/v1/restaurants/{r}/stream?after=0", EVENTS),
 ]
-
-
 OF_MODEL = [
     Case("/v1/models/{name}", "/v1/models/restaurant_top_dishes", form)
     for form in (JSON, CSV, ARROW)
@@ -49,33 +45,19 @@ OF_MODEL = [
     Case("/v1/models/{name}", "/v1/models/order_arrivals?limit=10000"),
     Case("/v1/models/{name}/stream", "/v1/models/restaurant_top_dishes/stream?after=0", EVENTS),
 ]
-
-
 OF_NO_TENANT = [
     *(Case("/v1/models/{name}", "/v1/models/market_totals", form) for form in (JSON, CSV, ARROW)),
     Case("/v1/models/{name}/stream", "/v1/models/market_totals/stream?after=0", EVENTS),
 ]
-
-
 LISTS = [Case("/v1/restaurants", "/v1/restaurants"), Case("/v1/models", "/v1/models")]
-
-
 PAGES = [
     Case("/r/{restaurant_id}", f"/r/{{r}}{query}", form)
     for query in ("", "?window=1h")
     for form in (HTML, JSON)
 ]
-
-
 WAYS = [Case("/", "/?restaurant={r}", HTML), Case("/", "/?restaurant={r}&window=1h", HTML)]
-
-
 PAGES_OF_ALL = [Case("/", "/", HTML), Case("/models", "/models", HTML)]
-
-
 GUARDED = [*OF_RESTAURANT, *OF_MODEL, *OF_NO_TENANT, *LISTS, *PAGES, *WAYS, *PAGES_OF_ALL]
-
-
 # The same for everybody, or with a test of their own.
 OPEN = [
     Case("/healthz", "/healthz"),
@@ -85,8 +67,6 @@ OPEN = [
     Case("/static/{path:path}", "/static/nothing.js"),
     Case("/login", "/login", HTML),
 ]
-
-
 OTHERS = [
     Case("/metrics", "/metrics"),
     Case("/login", "/login", HTML, "POST"),

@@ -1,4 +1,4 @@
-"""`serve` and `token` as processes: the way in, clean ends, and what is refused at the start."""
+"""`serve` as a process: the way in, clean ends, and what is refused at the start."""
 
 from __future__ import annotations
 

@@ -14,8 +14,6 @@ import pytest
 from tests.serve.apps import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
 UP = """
 import sys
 from contextlib import contextmanager

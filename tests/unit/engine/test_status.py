@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from livemart.engine.epoch import checkpoint_folder
 from livemart.engine.status import read_status, render
 from livemart.publish.snapshots import Kind, Landed, ModelState, Snapshot, SnapshotLog
 from tests.deliveries import Shop, lines, order
@@ -155,7 +156,7 @@ def test_a_pass_that_held_its_snapshot_back_does_not_count(tmp_path: Path) -> No
 
 def _finish_pass(warehouse: Path, batch_id: int, at: datetime) -> None:
     """Leave the mark that Spark leaves at the end of a micro-batch."""
-    commits = warehouse / "_livemart" / "checkpoint" / "commits"
+    commits = checkpoint_folder(warehouse) / "commits"
     commits.mkdir(parents=True, exist_ok=True)
     (commits / str(batch_id)).write_text("v1\n{}")
     os.utime(commits / str(batch_id), (at.timestamp(), at.timestamp()))
