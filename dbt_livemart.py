@@ -18,7 +18,7 @@ class LivemartPlugin(dbtPlugin):
         """Prepare this dbt process; called by dbt once the project is known."""
         if "LIVEMART_DBT" not in os.environ:
             return
-        from livemart.engine.terminal import prepare_dbt
+        from livemart.spark.terminal import prepare_dbt
 
         prepare_dbt(os.environ)
 

@@ -19,6 +19,7 @@ import pyarrow.dataset as pds
 
 from bench.history import END, History
 from bench.live import Batch
+from livemart.delta.warehouse import NEW_COUNT, OLD_COUNT, Commit, Tag, Warehouse
 from livemart.engine.batch import Outcome
 from livemart.engine.checks import run_checks
 from livemart.engine.comparison import compare
@@ -26,7 +27,6 @@ from livemart.engine.landed_tables import create_tables
 from livemart.engine.pipeline import Pipeline
 from livemart.engine.records.schema import RESCUED_TYPE, RecordSchema
 from livemart.engine.runtime import Runtime, open_runtime
-from livemart.engine.tables import NEW_COUNT, OLD_COUNT, Commit, Tag, Warehouse
 from livemart.plan.flatten import flatten
 from livemart.plan.project_plans import views_of
 from livemart.settings import load_settings

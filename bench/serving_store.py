@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from livemart.publish.publisher import Publishing, publish
 from livemart.publish.served import ServedSpec
-from livemart.publish.snapshots import ModelState, Snapshot
 from livemart.publish.store import Store
+from livemart.state.snapshots import ModelState, Snapshot
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PANE = timedelta(minutes=5)

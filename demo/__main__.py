@@ -125,7 +125,7 @@ def _verify(runtime: Runtime) -> int:
 
 def _empty(settings: Settings) -> None:
     """Remove what an earlier demo left, unless it still runs."""
-    from livemart.engine.lock import hold_warehouse
+    from livemart.state.lock import hold_warehouse
 
     with hold_warehouse(settings.warehouse):
         shutil.rmtree(settings.landing, ignore_errors=True)

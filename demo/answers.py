@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from livemart.engine.tables import Warehouse
-from livemart.publish.snapshots import Snapshot
+from livemart.delta.warehouse import Warehouse
+from livemart.state.snapshots import Snapshot
 
 _MODELS = "model.livemart."
 

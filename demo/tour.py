@@ -12,7 +12,7 @@ import click
 from demo.answers import describe_records, read_answers, read_name, render_answers
 from demo.delivery import Delivery
 from demo.market import Market
-from livemart.engine.tables import Warehouse
+from livemart.delta.warehouse import Warehouse
 from livemart.settings import Settings
 
 if TYPE_CHECKING:

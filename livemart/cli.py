@@ -238,7 +238,7 @@ def status(output: str, limit: int, **flags: Any) -> None:
 def env(**flags: Any) -> None:
     """Print what a terminal needs for plain dbt: eval "$(python runner.py env)"."""
     with reported_errors(flags) as settings:
-        from livemart.engine.env import environment_lines
+        from livemart.spark.env import environment_lines
 
         click.echo("\n".join(environment_lines(settings)))
 

@@ -38,7 +38,7 @@ def main() -> int:
             _fetch_jars()
             return 0
         if not options.without_java:
-            from livemart.engine.java import require_java
+            from livemart.spark.java import require_java
 
             require_java()
         _install()
@@ -97,8 +97,8 @@ def _make_venv() -> None:
 
 
 def _require_jars() -> None:
-    from livemart.engine.jars import delta_jars
     from livemart.errors import ConfigError
+    from livemart.spark.jars import delta_jars
 
     try:
         delta_jars()
@@ -111,7 +111,7 @@ def _require_jars() -> None:
 
 
 def _fetch_jars() -> None:
-    from livemart.engine.jars import delta_jars, resolve_jars
+    from livemart.spark.jars import delta_jars, resolve_jars
 
     resolve_jars()
     delta_jars()

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from livemart.delta.warehouse import Warehouse
 from livemart.engine.landing import LandedBatch, Landing
 from livemart.engine.landing_batch import Limit
-from livemart.engine.tables import Warehouse
 from livemart.project.graph import Column, SourceTable, StreamSpec
 
 if TYPE_CHECKING:

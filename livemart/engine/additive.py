@@ -10,11 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.engine.bags import as_numpy, one_array, places_of, row_codes
-from livemart.engine.differences import typed_columns
-from livemart.engine.exact_numbers import add_by_group, from_whole, to_whole
-from livemart.engine.tables import NEW_COUNT, OLD_COUNT
+from livemart.arrow.bags import as_numpy, one_array, places_of, row_codes
+from livemart.arrow.exact_numbers import add_by_group, from_whole, to_whole
+from livemart.delta.warehouse import NEW_COUNT, OLD_COUNT
 from livemart.plan.signed import Output
+from livemart.spark.differences import typed_columns
 from livemart.spark_sql import quoted
 
 SIGN = "_sign"

@@ -13,21 +13,21 @@ from datetime import UTC, datetime
 from time import monotonic
 from typing import Literal
 
+from livemart.delta.warehouse import TableChangedError
 from livemart.engine.batch_views import SharedViews
-from livemart.engine.catalog import register
 from livemart.engine.checks import TestResult, Versions, run_checks
 from livemart.engine.context import BatchContext, Rebuild
-from livemart.engine.dbt_failures import refuse_failures
-from livemart.engine.failpoints import failpoint
 from livemart.engine.frontier import check_landed, find_rebuilds
 from livemart.engine.instant import fix_as_of
 from livemart.engine.landed_counts import count_landed
 from livemart.engine.landing import LandedBatch
 from livemart.engine.refresh import refresh_models
 from livemart.engine.runtime import Runtime
-from livemart.engine.tables import TableChangedError
+from livemart.failpoints import failpoint
+from livemart.project.dbt_failures import refuse_failures
 from livemart.project.graph import Model
-from livemart.publish.snapshots import ModelState, Snapshot
+from livemart.spark.catalog import register
+from livemart.state.snapshots import ModelState, Snapshot
 
 
 @dataclass(frozen=True, slots=True)

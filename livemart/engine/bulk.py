@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from livemart.engine.arrow_types import plain_table
+from livemart.arrow.types import plain_table
+from livemart.delta.warehouse import NEW_COUNT, OLD_COUNT, Tag
 from livemart.engine.bulk_contest import ARRIVED, IS_DELETE, KIND, Contest
 from livemart.engine.fixed_time import MOVED, find_moved_by_spark, moved_detail
 from livemart.engine.landed_note import Stamp
-from livemart.engine.large_lane import LargeLane
 from livemart.engine.records.reader import RECORD, SIZE, verdict
 from livemart.engine.records.schema import BATCH_ID, LANDED_AT, ORIGIN, RESCUED
 from livemart.engine.remembered_deletes import deletes_relation
-from livemart.engine.tables import NEW_COUNT, OLD_COUNT, Tag
-from livemart.engine.tables_before import TablesBefore
 from livemart.project.graph import SourceTable
+from livemart.spark.large_lane import LargeLane
+from livemart.spark.tables_before import TablesBefore
 from livemart.spark_sql import quoted
 
 if TYPE_CHECKING:

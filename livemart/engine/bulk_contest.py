@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from livemart.engine.arrow_types import plain_table
+from livemart.arrow.types import plain_table
 from livemart.engine.ordering import Versions, decide
 from livemart.engine.records.schema import LANDING_FIELDS, ORIGIN, RESCUED
 from livemart.engine.remembered_deletes import deletes_relation
-from livemart.engine.spark_views import to_view
-from livemart.engine.tables_before import TablesBefore
 from livemart.project.graph import SourceTable
+from livemart.spark.arrow_views import to_view
+from livemart.spark.tables_before import TablesBefore
 from livemart.spark_sql import quoted
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from livemart.engine.few_rows import ArrowViews
+from livemart.delta.warehouse import Warehouse
 from livemart.engine.proofs import MovedTest, Prover, RowTest
-from livemart.engine.tables import Warehouse
 from livemart.engine.tested_versions import Versions
 from livemart.plan.flatten import Flat, Occurrence
 from livemart.project.graph import DataTest
+from livemart.spark.quick_session import ArrowViews
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

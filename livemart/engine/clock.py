@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from livemart.engine.tables import Tag, Warehouse
+from livemart.delta.warehouse import Tag, Warehouse
 from livemart.errors import ConfigError
 
 CLOCK = "livemart.clock"

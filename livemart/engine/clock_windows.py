@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from livemart.engine.model_run import ModelRun, stored_field
-from livemart.engine.row_filter import (
+from livemart.delta.row_filter import (
     EVER,
     EVERY_ROW,
     NO_ROW,
@@ -14,7 +13,8 @@ from livemart.engine.row_filter import (
     micros,
     time_condition,
 )
-from livemart.engine.tables import WEIGHT
+from livemart.delta.warehouse import WEIGHT
+from livemart.engine.model_run import ModelRun, stored_field
 from livemart.plan.slices import Slice, Windows
 
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import sqlglot
 from sqlglot import exp
 
-from livemart.engine.spark_views import to_view
+from livemart.spark.arrow_views import to_view
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

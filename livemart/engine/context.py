@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from livemart.engine.tables import Tag, Warehouse
-from livemart.publish.snapshots import ModelState
+from livemart.delta.warehouse import Tag, Warehouse
 from livemart.settings import Settings
+from livemart.state.snapshots import ModelState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

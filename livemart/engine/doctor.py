@@ -16,13 +16,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal, Protocol
 
-from livemart.engine.epoch import Recorded, open_checkpoint, read_epoch
-from livemart.engine.jars import delta_jars
-from livemart.engine.java import require_java
-from livemart.engine.lock import Holder, is_held, who_holds
 from livemart.errors import LivemartError
-from livemart.publish.snapshots import SnapshotLog
 from livemart.publish.store_standing import look_at_store
+from livemart.spark.jars import delta_jars
+from livemart.spark.java import require_java
+from livemart.state.checkpoint import Recorded, open_checkpoint, read_epoch
+from livemart.state.lock import Holder, is_held, who_holds
+from livemart.state.snapshots import SnapshotLog
 
 Level = Literal["ok", "warning", "problem"]
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NoReturn
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from livemart.arrow.change_sets import as_removed
+from livemart.delta.warehouse import Tag, Warehouse
 from livemart.engine import dead_letters
-from livemart.engine.change_sets import as_removed
 from livemart.engine.letter_box import LetterBox
-from livemart.engine.tables import Tag, Warehouse
 from livemart.errors import SourceError
 from livemart.project.graph import SourceTable
 

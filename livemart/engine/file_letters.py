@@ -9,11 +9,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from livemart.arrow.change_sets import as_added
+from livemart.delta.warehouse import Tag, Warehouse
 from livemart.engine import dead_letters
-from livemart.engine.change_sets import as_added
 from livemart.engine.file_problems import FileProblem
 from livemart.engine.landed_note import Stamp
-from livemart.engine.tables import Tag, Warehouse
 from livemart.project.graph import SourceTable
 
 _NAMED_BY = ["source", "origin", "code"]

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.engine.bags import row_codes
+from livemart.arrow.bags import row_codes
 from livemart.engine.bulk_contest import ARRIVED, IS_DELETE, KIND, RANK
 from livemart.project.graph import SourceTable, StreamSpec
 from livemart.spark_sql import quoted

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
+from livemart.delta.log import LogEntry
 from livemart.engine.context import Rebuild
-from livemart.engine.delta_log import LogEntry
 from livemart.errors import StateError
 from livemart.project.graph import Project
-from livemart.publish.snapshots import ModelState, Snapshot
+from livemart.state.snapshots import ModelState, Snapshot
 
 
 class Tables(Protocol):

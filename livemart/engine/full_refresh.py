@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from livemart.engine.arrow_types import spark_schema
+from livemart.arrow.types import spark_schema
+from livemart.delta.warehouse import Commit, Tag
 from livemart.engine.batch_views import SMALL_ROWS
 from livemart.engine.context import BatchContext
-from livemart.engine.differences import counted_difference, typed_columns
-from livemart.engine.few_rows import session_for
-from livemart.engine.large_lane import LargeLane
-from livemart.engine.tables import Commit, Tag
 from livemart.plan.flatten import Occurrence
 from livemart.plan.planner import Plan
 from livemart.project.graph import Model
+from livemart.spark.differences import counted_difference, typed_columns
+from livemart.spark.large_lane import LargeLane
+from livemart.spark.quick_session import session_for
 from livemart.spark_sql import quoted
 
 if TYPE_CHECKING:

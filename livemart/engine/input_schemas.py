@@ -12,7 +12,7 @@ from typing import Protocol
 import pyarrow as pa
 from sqlglot import exp
 
-from livemart.engine.delta_log import LogEntry
+from livemart.delta.log import LogEntry
 from livemart.engine.model_run import BatchInputs
 from livemart.errors import RefreshError
 from livemart.plan.flatten import Flat

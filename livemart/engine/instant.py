@@ -9,8 +9,8 @@ from livemart.engine.clock import as_of_for, read_clock, set_clock
 from livemart.engine.context import BatchContext
 from livemart.errors import ConfigError
 from livemart.project.graph import SourceTable
-from livemart.publish.snapshots import Snapshot
 from livemart.settings import Settings
+from livemart.state.snapshots import Snapshot
 
 # The clock of a history in which nothing has happened yet.
 _BEFORE_ALL = datetime(1970, 1, 1, tzinfo=UTC)

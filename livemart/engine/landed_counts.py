@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from livemart.delta.warehouse import Warehouse
 from livemart.engine.landing import Counts, LandedBatch
-from livemart.engine.tables import Warehouse
-from livemart.publish.snapshots import Landed
+from livemart.state.snapshots import Landed
 
 
 def merge_batches(batches: list[LandedBatch]) -> LandedBatch:

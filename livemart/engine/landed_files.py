@@ -14,10 +14,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from livemart.delta.warehouse import Warehouse
 from livemart.engine.records.schema import ORIGIN
-from livemart.engine.tables import Warehouse
-from livemart.engine.whole_files import replace_file
 from livemart.errors import StateError
+from livemart.state.atomic_files import replace_file
 
 LANDED_FILE = "livemart_landed.json"
 _LINE = r":\d+$"

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 
-from livemart.engine.tables import Tag, Warehouse
+from livemart.delta.warehouse import Tag, Warehouse
 
 UNKNOWN = -1
 _GENERATION = 0

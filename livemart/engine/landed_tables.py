@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from livemart.arrow.types import plain_schema
+from livemart.delta.warehouse import Tag, Warehouse
 from livemart.engine import dead_letters
-from livemart.engine.arrow_types import plain_schema
 from livemart.engine.records.schema import LANDING_NAMES, RecordSchema
 from livemart.engine.remembered_deletes import deletes_relation, deletes_schema
-from livemart.engine.tables import Tag, Warehouse
 from livemart.errors import StateError
 from livemart.project.graph import SourceTable
 

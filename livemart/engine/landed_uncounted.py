@@ -15,9 +15,9 @@ from typing import Any
 
 from livemart.engine.landed_counts import merge_batches
 from livemart.engine.landing import Counts, LandedBatch
-from livemart.engine.whole_files import numbers_of, replace_file
 from livemart.errors import StateError
-from livemart.publish.snapshots import Snapshot
+from livemart.state.atomic_files import numbers_of, replace_file
+from livemart.state.snapshots import Snapshot
 
 
 class UncountedBatches:

@@ -13,8 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from livemart.engine.epoch import open_checkpoint, read_epoch
-from livemart.engine.failpoints import failpoint
+from livemart.delta.warehouse import Warehouse
 from livemart.engine.landed_files import note_landed_files
 from livemart.engine.landed_note import Counts
 from livemart.engine.landed_tables import create_tables
@@ -32,8 +31,9 @@ from livemart.engine.sources.file_stream import (
 from livemart.engine.sources.files import FileIdentity, LandingFolder
 from livemart.engine.sources.manifest import Changed, Manifest, ManifestStore
 from livemart.engine.sources.refusals import changed, gone, unreadable
-from livemart.engine.tables import Warehouse
+from livemart.failpoints import failpoint
 from livemart.project.graph import SourceTable
+from livemart.state.checkpoint import open_checkpoint, read_epoch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

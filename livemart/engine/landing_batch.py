@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from livemart.arrow.change_sets import added_count
+from livemart.delta.warehouse import Tag, Warehouse
 from livemart.engine.bulk import BulkLanding, Taken
-from livemart.engine.change_sets import added_count
 from livemart.engine.conditions import holds
 from livemart.engine.drift import adopt, new_columns, rescued_fields
 from livemart.engine.drift_stop import DriftStop
-from livemart.engine.failpoints import failpoint
 from livemart.engine.file_letters import FileLetters
 from livemart.engine.file_problems import FileProblem, changed_since, find_readable
 from livemart.engine.landed_note import (
@@ -38,10 +38,10 @@ from livemart.engine.remembered_deletes import deletes_relation
 from livemart.engine.sources.files import LandingFolder
 from livemart.engine.sources.manifest import Manifest
 from livemart.engine.staging import stage
-from livemart.engine.tables import Tag, Warehouse
-from livemart.engine.tables_before import TablesBefore
 from livemart.engine.upsert import SourceChange, change_of
+from livemart.failpoints import failpoint
 from livemart.project.graph import SourceTable
+from livemart.spark.tables_before import TablesBefore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from livemart.delta.warehouse import Commit, Tag
 from livemart.engine.context import BatchContext
-from livemart.engine.large_lane import LargeLane
 from livemart.engine.model_run import BatchInputs
-from livemart.engine.spark_views import to_view
-from livemart.engine.tables import Commit, Tag
 from livemart.errors import RefreshError
 from livemart.plan.planner import Plan
 from livemart.settings import Settings
+from livemart.spark.arrow_views import to_view
+from livemart.spark.large_lane import LargeLane
 
 
 def takes_large_lane(settings: Settings, plan: Plan, inputs: BatchInputs) -> bool:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from livemart.arrow.change_sets import as_added
+from livemart.arrow.types import plain_table
+from livemart.delta.warehouse import Tag, Warehouse
 from livemart.engine import dead_letters
-from livemart.engine.arrow_types import plain_table
-from livemart.engine.change_sets import as_added
-from livemart.engine.large_lane import LargeLane
-from livemart.engine.tables import Tag, Warehouse
+from livemart.spark.large_lane import LargeLane
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,9 +10,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.engine.batch_views import BatchViews
-from livemart.engine.context import BatchContext
-from livemart.engine.row_filter import (
+from livemart.delta.row_filter import (
     DAY,
     EVERY_ROW,
     Condition,
@@ -21,7 +19,9 @@ from livemart.engine.row_filter import (
     time_condition,
     values_condition,
 )
-from livemart.engine.tables import WEIGHT, Warehouse
+from livemart.delta.warehouse import WEIGHT, Warehouse
+from livemart.engine.batch_views import BatchViews
+from livemart.engine.context import BatchContext
 from livemart.plan.clock import evaluate
 from livemart.plan.flatten import Occurrence
 from livemart.plan.monotone import base_time

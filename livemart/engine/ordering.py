@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.engine.bags import row_codes
+from livemart.arrow.bags import row_codes
 
 
 @dataclass(frozen=True, slots=True)

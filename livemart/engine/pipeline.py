@@ -8,17 +8,17 @@ from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from livemart.delta.warehouse import Tag
 from livemart.engine.batch import BatchRunner, Outcome
-from livemart.engine.epoch import Epoch, Recorded, open_checkpoint
-from livemart.engine.failpoints import failpoint
 from livemart.engine.frontier import check_landed
 from livemart.engine.landed_uncounted import UncountedBatches
 from livemart.engine.landing import LandedBatch, Landing
 from livemart.engine.publication import Publications
 from livemart.engine.replays import Replays, Stopped
 from livemart.engine.runtime import Runtime
-from livemart.engine.tables import Tag
-from livemart.publish.snapshots import Snapshot
+from livemart.failpoints import failpoint
+from livemart.state.checkpoint import Epoch, Recorded, open_checkpoint
+from livemart.state.snapshots import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

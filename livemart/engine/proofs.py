@@ -16,8 +16,8 @@ from hashlib import sha256
 
 import pyarrow as pa
 
+from livemart.delta.warehouse import Warehouse
 from livemart.engine.shown_by_rows import OF_VALUES, SHOWN_BY_NEW_ROWS, Place, tested_columns
-from livemart.engine.tables import Warehouse
 from livemart.engine.tested_versions import Versions, new_rows, repeated_rows
 from livemart.plan.flatten import Flat, flatten
 from livemart.plan.planner import Inputs, Plan, plan_query

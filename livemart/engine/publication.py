@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import structlog
 
-from livemart.engine.bags import WEIGHT
-from livemart.engine.failpoints import failpoint
-from livemart.engine.tables import Warehouse
+from livemart.arrow.bags import WEIGHT
+from livemart.delta.warehouse import Warehouse
+from livemart.failpoints import failpoint
 from livemart.publish.exposures import served_models
-from livemart.publish.snapshots import Snapshot
+from livemart.state.snapshots import Snapshot
 
 if TYPE_CHECKING:
     from livemart.engine.runtime import Runtime

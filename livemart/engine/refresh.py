@@ -6,23 +6,23 @@ import time
 from collections.abc import Mapping
 from datetime import datetime
 
+from livemart.delta.warehouse import Commit
 from livemart.engine.batch_views import BatchViews, SharedViews
 from livemart.engine.context import BatchContext
 from livemart.engine.dependency_order import in_dependency_order
-from livemart.engine.failpoints import failpoint
 from livemart.engine.full_refresh import refresh_full
 from livemart.engine.input_schemas import InputSchemas
 from livemart.engine.lanes import commit_change, takes_large_lane
-from livemart.engine.large_lane import LargeLane
 from livemart.engine.model_run import BatchInputs, FallBack, ModelRun
 from livemart.engine.strategies import changed_rows
-from livemart.engine.tables import Commit
 from livemart.errors import PlanError, RefreshError
+from livemart.failpoints import failpoint
 from livemart.plan.planner import Plan
 from livemart.plan.project_plans import plan_project
 from livemart.plan.reasons import Reason
 from livemart.project.graph import Model, Project
-from livemart.publish.snapshots import ModelState, Snapshot
+from livemart.spark.large_lane import LargeLane
+from livemart.state.snapshots import ModelState, Snapshot
 
 # Errors that a full refresh mends, with the reason that the snapshot row then names.
 _RECOMPUTED = {

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.engine.bags import is_member, one_array
+from livemart.arrow.bags import is_member, one_array
+from livemart.delta.row_filter import DAY, is_time, narrows
 from livemart.engine.region_rows import micros_of
-from livemart.engine.row_filter import DAY, is_time, narrows
 from livemart.plan.monotone import base_time
 from livemart.plan.relation import Restriction
 

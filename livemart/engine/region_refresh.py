@@ -7,17 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from livemart.engine.bags import difference
+from livemart.arrow.bags import difference
+from livemart.delta.row_filter import EVER, RowFilter, instant, micros
 from livemart.engine.clock_windows import rows_in_windows, touched_rows
-from livemart.engine.differences import counted_difference, typed_columns
 from livemart.engine.model_run import FallBack, ModelRun, stored_field
 from livemart.engine.region_inputs import needed_rows
 from livemart.engine.region_rows import is_comparable, lies_in
-from livemart.engine.row_filter import EVER, RowFilter, instant, micros
 from livemart.plan.reasons import Reason
 from livemart.plan.region import Region
 from livemart.plan.relation import Restriction, column
 from livemart.plan.slices import Windows
+from livemart.spark.differences import counted_difference, typed_columns
 from livemart.spark_sql import quoted
 
 _PRESENT = re.compile(r"__present_(\d+)__")

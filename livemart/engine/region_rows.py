@@ -7,9 +7,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.engine.bags import as_numpy, one_array, row_codes
+from livemart.arrow.bags import as_numpy, one_array, row_codes
+from livemart.delta.row_filter import DAY, is_time
 from livemart.engine.model_run import stored_field
-from livemart.engine.row_filter import DAY, is_time
 from livemart.plan.region import Region
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from livemart.engine.bags import row_codes
-from livemart.engine.change_sets import as_added, as_removed
+from livemart.arrow.bags import row_codes
+from livemart.arrow.change_sets import as_added, as_removed
 from livemart.engine.records.schema import LANDING_FIELDS, RESCUED
 from livemart.project.graph import SourceTable
 

@@ -7,7 +7,7 @@ from threading import Event
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, sleep_using_event
 
-from livemart.engine.tables import TableChangedError
+from livemart.delta.warehouse import TableChangedError
 from livemart.errors import ConfigError, LivemartError, StateError, causes
 
 # Words in the messages of Delta and deltalake for "somebody else committed first".

@@ -10,14 +10,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.engine.bags import as_numpy, difference, matching_rows, one_array, row_codes
-from livemart.engine.differences import typed_columns
+from livemart.arrow.bags import as_numpy, difference, matching_rows, one_array, row_codes
+from livemart.delta.row_filter import Condition, RowFilter, time_condition, values_condition
+from livemart.delta.warehouse import WEIGHT
 from livemart.engine.model_run import ModelRun, stored_field
 from livemart.engine.region_rows import micros_of
-from livemart.engine.row_filter import Condition, RowFilter, time_condition, values_condition
 from livemart.engine.running_totals import DoubtfulTotal, Starts, UnfitTotal, running_rows
-from livemart.engine.tables import WEIGHT
 from livemart.plan.running import Plain, Running
+from livemart.spark.differences import typed_columns
 from livemart.spark_sql import quoted
 
 _HOUR = 3_600_000_000

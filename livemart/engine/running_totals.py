@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from livemart.engine.bags import as_numpy, matching_rows
-from livemart.engine.exact_numbers import Whole, at_scale, from_whole, to_whole, totals_so_far
+from livemart.arrow.bags import as_numpy, matching_rows
+from livemart.arrow.exact_numbers import Whole, at_scale, from_whole, to_whole, totals_so_far
 from livemart.plan.running import Total
 
 # Of a 64-bit number.

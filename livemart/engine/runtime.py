@@ -9,17 +9,17 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from livemart.engine.epoch import checkpoint_folder
+from livemart.delta.warehouse import Warehouse
 from livemart.engine.proofs import Prover
-from livemart.engine.tables import Warehouse
 from livemart.plan.planner import Plan
 from livemart.plan.project_plans import plan_project, require_policies
+from livemart.project.cursors import SessionFactory
 from livemart.project.dbt import Dbt
 from livemart.project.graph import Project
-from livemart.project.nodes import NodeProgress
-from livemart.project.statements import SessionFactory
-from livemart.publish.snapshots import SnapshotLog
+from livemart.project.node_results import NodeProgress
 from livemart.settings import Settings
+from livemart.state.checkpoint import checkpoint_folder
+from livemart.state.snapshots import SnapshotLog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,7 +76,7 @@ def load_runtime(settings: Settings, spark: SparkSession, narrator: Narrator) ->
         ConfigError: whatever is wrong with the project.
         PlanError: POLICY_NOT_MET.
     """
-    from livemart.engine.catalog import register
+    from livemart.spark.catalog import register
 
     dbt = open_dbt(
         settings,
@@ -107,11 +107,11 @@ def open_runtime(
         StateError: RUNNER_LIVES, if another runner holds the warehouse.
         ConfigError: whatever is wrong with Java, the jars or the project.
     """
-    from livemart.engine.connect import connect_port, connect_settings
-    from livemart.engine.jars import delta_jars
-    from livemart.engine.java import require_java
-    from livemart.engine.lock import hold_warehouse
-    from livemart.engine.session import create_session
+    from livemart.spark.connect import connect_port, connect_settings
+    from livemart.spark.jars import delta_jars
+    from livemart.spark.java import require_java
+    from livemart.spark.session import create_session
+    from livemart.state.lock import hold_warehouse
 
     with hold_warehouse(settings.warehouse) as lock:
         narrator.step("starting Spark")
@@ -153,7 +153,7 @@ def open_dbt(
 
 def compiling_session(spark: SparkSession, warehouse: Path) -> SessionFactory:
     """Return what gives dbt a session, for models that ask for tables while they are compiled."""
-    from livemart.engine.catalog import register
+    from livemart.spark.catalog import register
 
     @cache
     def session() -> SparkSession:
@@ -182,9 +182,9 @@ def load_plans(
 @contextmanager
 def _spark_if_asked(settings: Settings, say: Callable[[str], None]) -> Iterator[SessionFactory]:
     """Yield what starts Spark at its first call; it is stopped when the block ends."""
-    from livemart.engine.jars import delta_jars
-    from livemart.engine.java import require_java
-    from livemart.engine.session import create_session
+    from livemart.spark.jars import delta_jars
+    from livemart.spark.java import require_java
+    from livemart.spark.session import create_session
 
     started: list[SparkSession] = []
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.engine.row_filter import equal_in
-from livemart.engine.tables import WEIGHT, Warehouse
+from livemart.delta.row_filter import equal_in
+from livemart.delta.warehouse import WEIGHT, Warehouse
 from livemart.project.graph import DataTest
 
 # Above this a test in full is cheaper than a look-up of the changed keys.

@@ -10,6 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_type
 
+from livemart.arrow.bags import copies_of, repeated, row_codes, without
+from livemart.delta.row_filter import (
+    EVERY_ROW,
+    NO_ROW,
+    RowFilter,
+    equal_in,
+    values_condition,
+)
+from livemart.delta.warehouse import NEW_COUNT, OLD_COUNT, WEIGHT
 from livemart.engine.additive import (
     DoubtfulSum,
     combine_groups,
@@ -17,19 +26,10 @@ from livemart.engine.additive import (
     moved_groups,
     stacked_sides,
 )
-from livemart.engine.bags import copies_of, repeated, row_codes, without
 from livemart.engine.clock_windows import moved_rows, touched_rows
-from livemart.engine.differences import grouped_columns, typed_columns
 from livemart.engine.model_run import ModelRun, Side, stored_field
-from livemart.engine.row_filter import (
-    EVERY_ROW,
-    NO_ROW,
-    RowFilter,
-    equal_in,
-    values_condition,
-)
-from livemart.engine.tables import NEW_COUNT, OLD_COUNT, WEIGHT
 from livemart.plan.signed import Lookup, Output, Signed
+from livemart.spark.differences import grouped_columns, typed_columns
 from livemart.spark_sql import quoted
 
 _DIGITS_OF_BIGINT = 19

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from livemart.engine.arrow_types import spark_schema
+from livemart.arrow.types import spark_schema
 from livemart.engine.records.reader import Group
 from livemart.engine.records.worker import SPANS, ParseSpans
 from livemart.engine.sources.files import Span, split_file

@@ -11,15 +11,15 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.dataset as pds
 
+from livemart.delta.warehouse import Warehouse
 from livemart.engine.clock import skipped_panes
-from livemart.engine.epoch import last_pass_at
 from livemart.engine.landed_note import Counts
 from livemart.engine.records.schema import LANDED_AT
-from livemart.engine.tables import Warehouse
 from livemart.errors import LivemartError
 from livemart.intervals import format_interval
-from livemart.publish.snapshots import Snapshot, SnapshotLog
 from livemart.publish.store_standing import StoreStanding, look_at_store
+from livemart.state.checkpoint import last_pass_at
+from livemart.state.snapshots import Snapshot, SnapshotLog
 
 _COUNTS = ("produced", "landed", "superseded", "dead_letters")
 # File statistics tell times in milliseconds, an upper bound at most so much above the row.

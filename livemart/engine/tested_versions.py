@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.engine.bags import repeated
-from livemart.engine.tables import WEIGHT, Warehouse
+from livemart.arrow.bags import repeated
+from livemart.delta.warehouse import WEIGHT, Warehouse
 from livemart.errors import RefreshError
 
 

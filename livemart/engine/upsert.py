@@ -10,16 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from livemart.arrow.change_sets import as_added, as_removed
+from livemart.delta.lookup import find_stored
+from livemart.delta.warehouse import Warehouse
 from livemart.engine import dead_letters
-from livemart.engine.change_sets import as_added, as_removed
 from livemart.engine.fixed_time import MOVED, find_moved, moved_detail
 from livemart.engine.landed_note import Counts, Stamp
 from livemart.engine.ordering import Versions, decide
 from livemart.engine.records.reader import verdict
 from livemart.engine.records.schema import BATCH_ID, LANDED_AT, LANDING_FIELDS, RESCUED, TIMESTAMP
 from livemart.engine.remembered_deletes import deletes_relation, remember
-from livemart.engine.stored import find_stored
-from livemart.engine.tables import Warehouse
 from livemart.project.graph import SourceTable
 
 

@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from livemart.delta.warehouse import Warehouse
 from livemart.engine.comparison import ESTIMATE_TOLERANCE, Differences, compare
 from livemart.engine.runtime import compiling_session, open_dbt
-from livemart.engine.tables import Warehouse
 from livemart.errors import LivemartError, StateError
 from livemart.plan.approximate import approximate_columns
 from livemart.plan.flatten import Flat, flatten
@@ -23,8 +23,8 @@ from livemart.plan.planner import Plan
 from livemart.plan.project_plans import plan_project, views_of
 from livemart.plan.reasons import Unplannable
 from livemart.project.graph import Model, Project
-from livemart.publish.snapshots import Snapshot, SnapshotLog
 from livemart.settings import Settings
+from livemart.state.snapshots import Snapshot, SnapshotLog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,9 +51,9 @@ def verify_snapshot(settings: Settings) -> Iterator[Comparison]:
     Raises:
         StateError: NOTHING_PUBLISHED.
     """
-    from livemart.engine.jars import delta_jars
-    from livemart.engine.java import require_java
-    from livemart.engine.session import create_session
+    from livemart.spark.jars import delta_jars
+    from livemart.spark.java import require_java
+    from livemart.spark.session import create_session
 
     log = SnapshotLog(settings.warehouse)
     if (snapshot := log.newest_published()) is None:

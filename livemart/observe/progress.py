@@ -24,7 +24,7 @@ from livemart.observe.logs import LogFormat, LogWatcher
 
 if TYPE_CHECKING:
     from livemart.engine.batch import Outcome
-    from livemart.publish.snapshots import Snapshot
+    from livemart.state.snapshots import Snapshot
 
 # What a model's line says while it is worked on; any other word is how it ended.
 RUNNING = frozenset({"running", "refreshing", "rebuilding", "started"})

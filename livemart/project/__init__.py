@@ -1,1 +1,1 @@
-"""What the analyst wrote."""
+"""What the analyst wrote; the only room that imports dbt."""

@@ -13,12 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from livemart.errors import ConfigError, ConfigErrors
-from livemart.project.dbt_attachment import attached
-from livemart.project.graph import Project
-from livemart.project.manifest import read_manifest
-from livemart.project.nodes import NodeProgress, NodeResult, node_progress, node_result
-from livemart.project.profiles import find_profiles
-from livemart.project.statements import (
+from livemart.project.cursors import (
     CompilingCursor,
     Connection,
     Cursor,
@@ -26,6 +21,11 @@ from livemart.project.statements import (
     SparkCursor,
     SparkNeeded,
 )
+from livemart.project.dbt_attachment import attached
+from livemart.project.graph import Project
+from livemart.project.manifest import read_manifest
+from livemart.project.node_results import NodeProgress, NodeResult, node_progress, node_result
+from livemart.project.profiles import find_profiles
 
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunnerResult

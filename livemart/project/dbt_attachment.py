@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from livemart.project.statements import Connection, SessionFactory, SparkCursor
+from livemart.project.cursors import Connection, SessionFactory, SparkCursor
 
 MACROS = Path(__file__).with_name("spark_macros")
 _PACKAGE = "livemart_spark"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from livemart.errors import nearest
 from livemart.project.graph import Column
-from livemart.project.places import Mistakes
-from livemart.project.types import TYPE_WORDS, TypeSyntaxError, parse_type
+from livemart.project.spark_types import TYPE_WORDS, TypeSyntaxError, parse_type
+from livemart.project.yaml_places import Mistakes
 
 RESERVED_COLUMNS = ("_landed_at", "_batch_id", "_origin", "_rescued_data")
 # Names that landed rows are given on their way into a table.

@@ -20,9 +20,9 @@ from livemart.project.graph import (
     SourceTable,
     StreamSpec,
 )
-from livemart.project.places import Where, livemart_misspelled, model_lines, source_lines
 from livemart.project.policy import parse_model_policy
 from livemart.project.sources import parse_source_spec
+from livemart.project.yaml_places import Where, livemart_misspelled, model_lines, source_lines
 
 _Lines = Callable[[str], Mapping[tuple[str, ...], int]]
 _NODE_KINDS = ("model", "seed", "snapshot")

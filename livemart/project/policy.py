@@ -7,7 +7,7 @@ from typing import get_args
 
 from livemart.errors import ConfigError, nearest
 from livemart.project.graph import Policy
-from livemart.project.places import Where, place_of
+from livemart.project.yaml_places import Where, place_of
 
 POLICIES: tuple[str, ...] = get_args(Policy)
 

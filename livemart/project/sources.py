@@ -15,7 +15,7 @@ from livemart.errors import ConfigError, nearest
 from livemart.intervals import parse_interval
 from livemart.project.declared_columns import DeclaredColumns, outer_type
 from livemart.project.graph import Column, StreamSpec
-from livemart.project.places import Mistakes, Where, place_of
+from livemart.project.yaml_places import Mistakes, Where, place_of
 
 FORMATS = ("json", "csv")
 DRIFTS = ("rescue", "evolve", "fail")

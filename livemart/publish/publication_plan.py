@@ -10,9 +10,9 @@ import pyarrow as pa
 from livemart.errors import LivemartError
 from livemart.publish.served import ServedModel, ServedSpec
 from livemart.publish.served_rows import WEIGHT
-from livemart.publish.snapshots import ModelState, Snapshot
 from livemart.publish.store import StoredModel, StoreState
 from livemart.publish.values import kind_of
+from livemart.state.snapshots import ModelState, Snapshot
 
 # Net change of a relation between two versions, or all rows of the second if the first is None.
 ReadChange = Callable[[str, int | None, int], pa.Table]

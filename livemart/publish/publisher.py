@@ -36,7 +36,6 @@ from livemart.publish.served_rows import (
     apply_change,
     fill,
 )
-from livemart.publish.snapshots import Snapshot
 from livemart.publish.store import (
     Store,
     StoredModel,
@@ -54,6 +53,7 @@ from livemart.publish.store_schema import (
     Layout,
     table_name,
 )
+from livemart.state.snapshots import Snapshot
 
 # Above it readers take all rows anew: a log as long as the table helps nobody.
 _LOGGED_ROWS = 100_000

@@ -13,7 +13,7 @@ from tenacity.wait import wait_base, wait_exponential_jitter
 
 from livemart.errors import LivemartError
 from livemart.publish.served import Publication
-from livemart.publish.snapshots import Snapshot
+from livemart.state.snapshots import Snapshot
 
 _POLL_SECONDS = 0.1
 _WAIT = wait_exponential_jitter(multiplier=0.5, max=30, jitter=1)

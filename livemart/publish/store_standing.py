@@ -14,8 +14,8 @@ from livemart.errors import PublishError
 from livemart.intervals import format_interval
 from livemart.publish.reader import StoreReader
 from livemart.publish.served import Published
-from livemart.publish.snapshots import Snapshot
 from livemart.publish.store_engine import open_engine, shown_url
+from livemart.state.snapshots import Snapshot
 
 State = Literal["current", "behind", "empty", "foreign", "unreachable", "other_version"]
 

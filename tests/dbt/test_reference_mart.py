@@ -14,11 +14,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from demo.market import Market
-from livemart.engine.catalog import register
-from livemart.engine.jars import delta_jars
-from livemart.engine.session import create_session
 from livemart.project.dbt import Dbt
-from livemart.project.nodes import NodeResult
+from livemart.project.node_results import NodeResult
+from livemart.spark.catalog import register
+from livemart.spark.jars import delta_jars
+from livemart.spark.session import create_session
 from tests.equivalence import oracle
 
 ROOT = Path(__file__).parents[2]

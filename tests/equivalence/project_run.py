@@ -8,14 +8,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from livemart.engine.jars import delta_jars
+from livemart.delta.warehouse import Warehouse
 from livemart.engine.pipeline import Pass, Pipeline
 from livemart.engine.runtime import Runtime, load_runtime
-from livemart.engine.session import create_session
-from livemart.engine.tables import Warehouse
 from livemart.engine.verify import Comparison, verify_models
-from livemart.publish.snapshots import Snapshot, SnapshotLog
 from livemart.settings import load_settings
+from livemart.spark.jars import delta_jars
+from livemart.spark.session import create_session
+from livemart.state.snapshots import Snapshot, SnapshotLog
 from tests.integration.mini import Silent
 
 if TYPE_CHECKING:

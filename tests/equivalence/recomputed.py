@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from livemart.engine.arrow_types import align
-from livemart.engine.bags import net_rows
+from livemart.arrow.bags import net_rows
+from livemart.arrow.types import align
 from livemart.project.graph import Model
 from tests.equivalence.project_run import ProjectRun
 from tests.equivalence.shapes_history import Batch

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from livemart.delta.row_filter import NO_ROW
+from livemart.delta.warehouse import NEW_COUNT, WEIGHT, Warehouse
 from livemart.engine import (
     clock_windows,
     model_run,
@@ -19,9 +21,7 @@ from livemart.engine import (
     running_refresh,
     signed_refresh,
 )
-from livemart.engine.row_filter import NO_ROW
 from livemart.engine.running_totals import Starts
-from livemart.engine.tables import NEW_COUNT, WEIGHT, Warehouse
 from livemart.plan.rules.join import Join
 from tests.equivalence.mart_history import MartBatch, mart_history
 from tests.equivalence.project_run import ProjectRun

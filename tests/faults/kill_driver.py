@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from livemart.engine.failpoints import arm
-from livemart.engine.jars import delta_jars
-from livemart.engine.lock import hold_warehouse
 from livemart.engine.pipeline import Pipeline
 from livemart.engine.runtime import load_runtime
-from livemart.engine.session import create_session
+from livemart.failpoints import arm
 from livemart.settings import load_settings
+from livemart.spark.jars import delta_jars
+from livemart.spark.session import create_session
+from livemart.state.lock import hold_warehouse
 from tests.integration.mini import NOON, PROJECT, Silent, sale, visit
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from livemart.engine.tables import Warehouse
-from livemart.publish.snapshots import SnapshotLog
+from livemart.delta.warehouse import Warehouse
+from livemart.state.snapshots import SnapshotLog
 from tests.faults.kill_driver import records
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from livemart.engine.jars import delta_jars
-from livemart.engine.session import create_session
+from livemart.spark.jars import delta_jars
+from livemart.spark.session import create_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,13 +10,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from livemart.delta.warehouse import Warehouse
 from livemart.engine.batch import Outcome
 from livemart.engine.pipeline import Pass, Pipeline
 from livemart.engine.runtime import Runtime, load_runtime
-from livemart.engine.tables import Warehouse
 from livemart.engine.verify import Comparison, verify_models
-from livemart.publish.snapshots import Snapshot, SnapshotLog
 from livemart.settings import load_settings
+from livemart.state.snapshots import Snapshot, SnapshotLog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from livemart.engine.comparison import compare
-from livemart.engine.differences import counted_difference
+from livemart.spark.differences import counted_difference
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

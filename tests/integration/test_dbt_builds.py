@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 from deltalake import DeltaTable
 
-from livemart.engine import session
-from livemart.engine.catalog import name_of, register, save_views
 from livemart.engine.runtime import load_plans
 from livemart.project.dbt import Dbt
 from livemart.project.graph import Project
-from livemart.project.nodes import NodeProgress
+from livemart.project.node_results import NodeProgress
 from livemart.settings import load_settings
+from livemart.spark import session
+from livemart.spark.catalog import name_of, register, save_views
 from tests.models import ASKING
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from livemart.delta.warehouse import TableChangedError
 from livemart.engine import batch as batch_module
 from livemart.engine import replays
-from livemart.engine.lock import hold_warehouse
 from livemart.engine.refresh import refresh_models as real_refresh
-from livemart.engine.tables import TableChangedError
 from livemart.errors import StateError
 from livemart.settings import Settings
+from livemart.state.lock import hold_warehouse
 from tests.integration.mini import NOON, Mini, reasons, sale, visit
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from livemart.engine.failpoints import arm, failpoint
+from livemart.failpoints import arm, failpoint
 from livemart.publish.store import Store
 from tests.serve.stores import KEYS as MART_KEYS
 from tests.serve.stores import NOON, fill_store, reference_tables

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from datetime import datetime, timedelta
 
-from livemart.engine.failpoints import arm, failpoint
+from livemart.failpoints import arm, failpoint
 from livemart.publish.served import Publication
 from tests.serve.stores import NOON, fill_store, make_orders, reference_tables
 

@@ -17,13 +17,13 @@ from itertools import accumulate
 
 import pyarrow as pa
 
-from livemart.engine.bags import WEIGHT, net_rows
+from livemart.arrow.bags import WEIGHT, net_rows
 from livemart.errors import RefreshError
 from livemart.publish.publisher import Publishing, publish
 from livemart.publish.reader import StoreReader
 from livemart.publish.served import Publication, ServedSpec
-from livemart.publish.snapshots import ModelState, Snapshot
 from livemart.publish.store import Store
+from livemart.state.snapshots import ModelState, Snapshot
 
 PANE = timedelta(minutes=5)
 WINDOWS = (1, 24, 168)

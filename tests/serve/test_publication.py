@@ -16,14 +16,14 @@ import pytest
 from deltalake import DeltaTable
 from structlog.testing import capture_logs
 
+from livemart.delta.warehouse import NEW_COUNT, OLD_COUNT, Tag, Warehouse
 from livemart.engine.publication import Publications
 from livemart.engine.runtime import Runtime
-from livemart.engine.tables import NEW_COUNT, OLD_COUNT, Tag, Warehouse
 from livemart.project.graph import Exposure, Materialized, Model, Policy, Project
 from livemart.publish.reader import StoreReader
 from livemart.publish.served import Published
-from livemart.publish.snapshots import ModelState, Snapshot, SnapshotLog
 from livemart.settings import Settings, load_settings
+from livemart.state.snapshots import ModelState, Snapshot, SnapshotLog
 from tests.models import make_model
 
 SALES = "model.shop.sales"

@@ -25,8 +25,8 @@ from livemart.publish.publisher import publish
 from livemart.publish.publisher_thread import PublisherThread
 from livemart.publish.reader import StoreReader
 from livemart.publish.served import Publication, ServedSpec
-from livemart.publish.snapshots import Snapshot
 from livemart.publish.store import Store
+from livemart.state.snapshots import Snapshot
 from tests.serve.kill_publisher import ORDERS, as_of, publish_number
 from tests.serve.postgres import Postgres, running_postgres
 from tests.serve.stores import fill_store, make_snapshot, net_change, reference_tables, stored_rows

@@ -8,7 +8,7 @@ from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
 from livemart.engine.records.written import Convert, Rescued, misfit
-from livemart.project.types import SparkType
+from livemart.project.spark_types import SparkType
 
 _INTEGER = re.compile(r"[+-]?[0-9]+\Z")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from livemart.engine.records.values import TEXT
 from livemart.project.graph import SourceTable
-from livemart.project.types import SparkType, parse_type
+from livemart.project.spark_types import SparkType, parse_type
 
 LANDED_AT = "_landed_at"
 BATCH_ID = "_batch_id"

@@ -8,7 +8,7 @@ from typing import Any
 from livemart.engine.records.numbers import decimal, double, integer, single
 from livemart.engine.records.times import day, local_timestamp, timestamp
 from livemart.engine.records.written import Convert, Number, Rescued, compact, misfit
-from livemart.project.types import SparkType
+from livemart.project.spark_types import SparkType
 
 # The type of a column that drift brought: a string that takes any value. Never declared.
 TEXT = "text"

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from livemart.engine.whole_files import replace_file
 from livemart.errors import StateError
+from livemart.state.atomic_files import replace_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

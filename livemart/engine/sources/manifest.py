@@ -14,8 +14,8 @@ from datetime import datetime
 from pathlib import Path
 
 from livemart.engine.sources.files import FileIdentity
-from livemart.engine.whole_files import numbers_of, replace_file
 from livemart.errors import StateError
+from livemart.state.atomic_files import numbers_of, replace_file
 
 # Spark replays the last micro-batch; the others are kept for the files that are watched. Batches
 # without files leave none.

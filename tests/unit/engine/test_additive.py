@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.engine.additive import SIGN, DoubtfulSum, combine_groups, moved_groups
-from livemart.engine.bags import NEW_COUNT, OLD_COUNT
 from livemart.plan.signed import Output
 
 _SCHEMA = pa.schema([("dish", pa.string()), ("sold", pa.int64()), ("sales", pa.decimal128(18, 2))])

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from livemart.delta.warehouse import Tag, Warehouse
 from livemart.engine.clock import as_of_for, read_clock, set_clock
-from livemart.engine.tables import Tag, Warehouse
 from livemart.errors import ConfigError
 
 PANE = timedelta(minutes=5)

@@ -11,9 +11,9 @@ import pytest
 
 from livemart.engine import doctor
 from livemart.engine.doctor import Finding, diagnose, render_findings
-from livemart.engine.epoch import open_checkpoint
-from livemart.engine.lock import Holder, hold_warehouse
-from livemart.publish.snapshots import SnapshotLog
+from livemart.state.checkpoint import open_checkpoint
+from livemart.state.lock import Holder, hold_warehouse
+from livemart.state.snapshots import SnapshotLog
 from tests.unit.observe.outcomes import make_snapshot
 
 GIB = 1024**3

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 PROGRAM = (
-    "from livemart.engine.failpoints import failpoint\n"
+    "from livemart.failpoints import failpoint\n"
     "for name in ('a', 'b', 'a', 'a'):\n"
     "    print(name, flush=True)\n"
     "    failpoint(name)\n"

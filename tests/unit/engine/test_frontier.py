@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from livemart.engine.delta_log import LogEntry
+from livemart.delta.log import LogEntry
 from livemart.engine.frontier import check_landed, find_rebuilds
 from livemart.errors import StateError
 from livemart.project.graph import Project
-from livemart.publish.snapshots import Landed, ModelState, Snapshot
+from livemart.state.snapshots import Landed, ModelState, Snapshot
 from tests.models import make_model
 
 MODEL, RELATION, LANDED = "model.mini.totals", "mini.totals", "bronze.sales"

@@ -6,10 +6,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+from livemart.delta.warehouse import Warehouse
 from livemart.engine.context import BatchContext
 from livemart.engine.full_refresh import full_query
 from livemart.engine.model_run import BatchInputs
-from livemart.engine.tables import Warehouse
 from livemart.plan.planner import Inputs, plan_query
 from livemart.project.graph import Model
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from livemart.delta.warehouse import Tag, Warehouse
 from livemart.engine.input_schemas import InputSchemas, reads_every_column
 from livemart.engine.model_run import BatchInputs
-from livemart.engine.tables import Tag, Warehouse
 from livemart.plan.flatten import flatten
 
 RELATION = "mart.totals"

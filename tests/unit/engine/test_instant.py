@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from livemart.delta.warehouse import Warehouse
 from livemart.engine.context import BatchContext
 from livemart.engine.instant import fix_as_of
-from livemart.engine.tables import Warehouse
 from livemart.errors import ConfigError
 from livemart.project.graph import SourceTable
-from livemart.publish.snapshots import Snapshot
 from livemart.settings import load_settings
+from livemart.state.snapshots import Snapshot
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 CLOCK = SourceTable(

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from livemart.delta.warehouse import Commit
 from livemart.engine import landing_batch
-from livemart.engine.tables import Commit
 from livemart.errors import SourceError
 from tests.deliveries import NOON, Shop, lines, order
 

@@ -10,7 +10,7 @@ import pytest
 from livemart.engine.landed_uncounted import UncountedBatches
 from livemart.engine.landing import Counts
 from livemart.errors import StateError
-from livemart.publish.snapshots import Snapshot
+from livemart.state.snapshots import Snapshot
 from tests.deliveries import NOON, Shop, lines, order
 
 NO_SPARK = None

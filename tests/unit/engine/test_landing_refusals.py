@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Never, cast
 
 import pytest
 
+from livemart.delta.warehouse import Warehouse
 from livemart.engine.landing import Landing
 from livemart.engine.replays import is_retriable
 from livemart.engine.sources import files
 from livemart.engine.sources.files import LandingFolder
 from livemart.engine.sources.manifest import ManifestStore
-from livemart.engine.tables import Warehouse
 from livemart.errors import SourceError, StateError
 from livemart.project.graph import Column, SourceTable, StreamSpec
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from livemart.delta.warehouse import Tag, Warehouse
 from livemart.engine.model_run import BatchInputs, FallBack
-from livemart.engine.tables import Tag, Warehouse
 
 RELATION = "bronze.my_clock"
 SCHEMA = pa.schema([("clock_id", pa.string()), ("as_of", pa.int64())])

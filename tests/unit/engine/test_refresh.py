@@ -9,16 +9,16 @@ from typing import Any, cast
 
 import pytest
 
+from livemart.delta.warehouse import Commit, Tag, Warehouse
 from livemart.engine import refresh
 from livemart.engine.batch_views import SharedViews
 from livemart.engine.model_run import FallBack
-from livemart.engine.tables import Commit, Tag, Warehouse
 from livemart.errors import PlanError
 from livemart.plan.planner import Inputs, plan_query
 from livemart.plan.reasons import Reason
 from livemart.project.graph import Policy
-from livemart.publish.snapshots import ModelState
 from livemart.settings import load_settings
+from livemart.state.snapshots import ModelState
 from tests.unit.plan.test_policies import make_project
 
 SQL = "select shop_id, max(amount) as most from shop.sales group by 1"

@@ -7,10 +7,10 @@ from threading import Event
 
 import pytest
 
+from livemart.delta.log import VersionTakenError
+from livemart.delta.warehouse import TableChangedError
 from livemart.engine import replays
-from livemart.engine.delta_log import VersionTakenError
 from livemart.engine.replays import Replays, is_another_writers, is_retriable
-from livemart.engine.tables import TableChangedError
 from livemart.errors import StateError
 
 CHANGED = TableChangedError("TABLE_CHANGED", "written meanwhile", hint="")

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from livemart.engine.few_rows import ArrowViews
-from livemart.engine.row_filter import RowFilter
+from livemart.delta.row_filter import RowFilter
+from livemart.delta.warehouse import WEIGHT
 from livemart.engine.running_refresh import NotRunning, refresh_running
-from livemart.engine.tables import WEIGHT
 from livemart.plan.planner import Inputs, Plan, plan_query
+from livemart.spark.quick_session import ArrowViews
 
 _TIME = pa.timestamp("us", tz="UTC")
 _ORDERS = pa.schema(
@@ -94,10 +94,10 @@ def _refreshed(
     handed: dict[str, pa.Table] = {}
     views = ArrowViews(_Session(handed))  # type: ignore[arg-type]
     monkeypatch.setattr(
-        "livemart.engine.few_rows.to_view_of",
+        "livemart.spark.quick_session.to_view_of",
         lambda session, name, rows: handed.__setitem__(name, rows),
     )
-    monkeypatch.setattr("livemart.engine.few_rows.session_for", lambda session, rows: session)
+    monkeypatch.setattr("livemart.spark.quick_session.session_for", lambda session, rows: session)
     net = Counter(new)
     net.subtract(Counter(old))
     changed = [(*row, weight) for row, weight in net.items() if weight]

@@ -6,9 +6,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from livemart.engine.epoch import checkpoint_folder
 from livemart.engine.status import read_status, render
-from livemart.publish.snapshots import Kind, Landed, ModelState, Snapshot, SnapshotLog
+from livemart.state.checkpoint import checkpoint_folder
+from livemart.state.snapshots import Kind, Landed, ModelState, Snapshot, SnapshotLog
 from tests.deliveries import Shop, lines, order
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from livemart.engine.tables import Warehouse
+from livemart.delta.warehouse import Warehouse
 from livemart.engine.verify import _Recomputation
 from livemart.project.graph import Project
-from livemart.publish.snapshots import Snapshot
+from livemart.state.snapshots import Snapshot
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from typing import Literal
 from livemart.engine.batch import Outcome
 from livemart.engine.checks import TestResult
 from livemart.engine.context import Rebuild
-from livemart.publish.snapshots import Landed, ModelState, Snapshot
+from livemart.state.snapshots import Landed, ModelState, Snapshot
 
 STARTED = datetime(2026, 3, 1, 12, 0, 2, tzinfo=UTC)
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pytest
 
 from livemart.project.graph import Column
-from livemart.project.places import Where, source_lines
 from livemart.project.policy import parse_model_policy
 from livemart.project.sources import parse_source_spec
+from livemart.project.yaml_places import Where, source_lines
 
 COLUMNS = (
     Column("order_id", "string"),

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from livemart.project.graph import Column, StreamSpec
-from livemart.project.places import Where, model_lines, source_lines
 from livemart.project.policy import parse_model_policy
 from livemart.project.sources import parse_source_spec
+from livemart.project.yaml_places import Where, model_lines, source_lines
 
 COLUMNS = (
     Column("order_id", "string"),

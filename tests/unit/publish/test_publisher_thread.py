@@ -13,7 +13,7 @@ from tenacity.wait import wait_fixed
 from livemart.errors import PublishError
 from livemart.publish.publisher_thread import PublisherThread
 from livemart.publish.served import Publication
-from livemart.publish.snapshots import Snapshot
+from livemart.state.snapshots import Snapshot
 from tests.serve.stores import make_snapshot
 
 SOON = wait_fixed(0.01)

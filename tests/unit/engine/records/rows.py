@@ -11,7 +11,7 @@ import pyarrow as pa
 from livemart.engine.records.parse import parse_file
 from livemart.engine.records.reader import Group, Rules
 from livemart.engine.records.schema import RecordSchema
-from livemart.project.types import parse_type
+from livemart.project.spark_types import parse_type
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -1,0 +1,1 @@
+"""Rows in memory: equality, exact sums, types, times, change sets."""

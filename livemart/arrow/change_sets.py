@@ -1,0 +1,29 @@
+"""Rows as a change set: what one commit adds to a table and takes from it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from livemart.delta.warehouse import NEW_COUNT, OLD_COUNT
+
+
+def as_added(rows: pa.Table) -> pa.Table:
+    """Return rows as a change set that adds each of them once."""
+    return _counted(rows, 0, 1)
+
+
+def as_removed(rows: pa.Table) -> pa.Table:
+    """Return rows as a change set that takes each of them away."""
+    return _counted(rows, 1, 0)
+
+
+def added_count(diff: pa.Table | None) -> int:
+    """Return how many rows a change set adds; none if there is no change set."""
+    return 0 if diff is None else int(pc.sum(diff.column(NEW_COUNT), min_count=0).as_py())
+
+
+def _counted(rows: pa.Table, old: int, new: int) -> pa.Table:
+    for name, count in ((OLD_COUNT, old), (NEW_COUNT, new)):
+        rows = rows.append_column(name, pa.repeat(pa.scalar(count, pa.int64()), rows.num_rows))
+    return rows

@@ -1,0 +1,1 @@
+"""Tables: versions, files, changes, commits of Arrow rows; knows no Spark."""

@@ -1,0 +1,118 @@
+"""Net changes of tables: what the small lane just wrote, else what the log says of each commit."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from livemart.arrow.bags import WEIGHT, net_rows
+from livemart.delta.log import Action, LogFile, log_file, read_entry
+from livemart.delta.parquet import read_change_file
+from livemart.errors import RefreshError
+
+_CACHED_BYTES = 256 * 1024 * 1024
+
+
+class NetChanges:
+    """Net changes by commit, the newest of them kept in memory."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[LogFile, pa.Table] = OrderedDict()
+        self._bytes = 0
+
+    def keep(self, root: Path, version: int, change: pa.Table) -> None:
+        """Keep the net change of a commit, of the form that `between` returns."""
+        file = log_file(root, version)
+        if file is None:
+            return
+        with self._lock:
+            self._kept[file] = change
+            self._bytes += change.nbytes
+            while self._bytes > _CACHED_BYTES:
+                self._bytes -= self._kept.popitem(last=False)[1].nbytes
+
+    def between(
+        self, root: Path, relation: str, schema: pa.Schema, from_version: int, to_version: int
+    ) -> pa.Table:
+        """Return the net change between two versions.
+
+        Args:
+            root: folder of the table.
+            relation: named in errors.
+            schema: plain schema at `to_version`.
+            from_version: not above `to_version`.
+            to_version: see there.
+
+        Returns:
+            Columns of `schema` plus `_weight` (bigint, never 0); key: all columns; one row for each
+            row that is there more or less often.
+
+        Raises:
+            RefreshError: CDF_UNAVAILABLE.
+        """
+        if from_version > to_version:
+            raise _unavailable(relation, from_version, f"the table is at version {to_version}")
+        pieces = []
+        for version in range(from_version + 1, to_version + 1):
+            file = log_file(root, version)
+            with self._lock:
+                kept = None if file is None else self._kept.get(file)
+            fits = kept is not None and kept.drop_columns([WEIGHT]).schema.equals(schema)
+            pieces.append(kept if fits else _logged_change(root, relation, version, schema))
+        if len(pieces) == 1:
+            return pieces[0]
+        stacked = pa.concat_tables(pieces) if pieces else _nothing(schema)
+        stacked = stacked.combine_chunks()
+        return net_rows(stacked.select(schema.names), stacked.column(WEIGHT))
+
+
+def _logged_change(root: Path, relation: str, version: int, schema: pa.Schema) -> pa.Table:
+    """Read the net change of one commit from its change files, or from the files it swapped."""
+    entry = read_entry(root, version)
+    if entry is None:
+        raise _unavailable(relation, version, "its log entry is gone")
+    wide = schema.append(pa.field("_change_type", pa.string()))
+    pieces: list[pa.Table] = []
+    signs: list[pa.Array] = []
+    try:
+        for action in entry.cdc:
+            rows = read_change_file(root, action, wide)
+            kinds = rows.column("_change_type")
+            added = pc.is_in(kinds, pa.array(["insert", "update_postimage"]))
+            signs.append(pc.if_else(added, 1, -1).combine_chunks())
+            pieces.append(rows.drop_columns(["_change_type"]))
+        swapped: Sequence[tuple[int, Action]] = (
+            [] if entry.cdc else [*((1, a) for a in entry.adds), *((-1, r) for r in entry.removes)]
+        )
+        for sign, action in swapped:
+            if not action.get("dataChange", True):
+                continue
+            rows = read_change_file(root, action, schema)
+            signs.append(pa.repeat(pa.scalar(sign, pa.int64()), rows.num_rows))
+            pieces.append(rows)
+    except FileNotFoundError as error:
+        raise _unavailable(relation, version, f"{error.filename} is gone") from error
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise _unavailable(relation, version, f"its schema differs ({error})") from error
+    if not pieces:
+        return _nothing(schema)
+    weights = pa.chunked_array([sign.cast(pa.int64()) for sign in signs])
+    return net_rows(pa.concat_tables(pieces).combine_chunks(), weights)
+
+
+def _nothing(schema: pa.Schema) -> pa.Table:
+    return net_rows(schema.empty_table(), pa.array([], pa.int64()))
+
+
+def _unavailable(relation: str, version: int, found: str) -> RefreshError:
+    return RefreshError(
+        "CDF_UNAVAILABLE",
+        f"{relation}: the changes of version {version} cannot be read: {found}",
+        hint="the models that read the table are rebuilt; run build if they are not",
+    )

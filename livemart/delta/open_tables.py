@@ -1,0 +1,126 @@
+"""Tables kept open, so that asking for a version costs two stat(2) and not a replay of the log."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from livemart.delta.cache import FileCache
+from livemart.delta.log import LogFile, log_file
+from livemart.delta.version import FileIndex, Known
+from livemart.errors import RefreshError
+
+_CACHED_INDEXES = 64
+
+
+@dataclass(slots=True)
+class _Handle:
+    lock: threading.RLock
+    known: Known
+    table: DeltaTable | None = None
+    index: FileIndex | None = None
+    log_file: LogFile | None = None
+
+
+class OpenTables:
+    """The newest version of each table, and pinned versions that were asked for lately."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._lock = threading.Lock()
+        self._handles: dict[str, _Handle] = {}
+        self._files = FileCache()
+        self._indexes: OrderedDict[LogFile, FileIndex] = OrderedDict()
+
+    def path(self, relation: str) -> Path:
+        """Return the folder of `schema.identifier`."""
+        schema, identifier = relation.split(".", 1)
+        return self._root / schema / identifier
+
+    def lock(self, relation: str) -> threading.RLock:
+        """Return the lock to hold from reading a table's newest version to committing the next."""
+        return self._handle(relation).lock
+
+    def newest_table(self, relation: str) -> DeltaTable:
+        """Return deltalake's table at the newest version; hold the lock while using it."""
+        self.newest(relation)
+        table = self._handle(relation).table
+        assert table is not None
+        return table
+
+    def _handle(self, relation: str) -> _Handle:
+        with self._lock:
+            return self._handles.setdefault(
+                relation, _Handle(threading.RLock(), Known(files=self._files))
+            )
+
+    def newest(self, relation: str) -> FileIndex:
+        """Return the newest version's files, from the open handle if that is still newest."""
+        root = self.path(relation)
+        handle = self._handle(relation)
+        with handle.lock:
+            if handle.index is not None and handle.table is not None:
+                version = handle.index.version
+                if log_file(root, version) != handle.log_file:
+                    handle.table = None  # dropped, or made anew
+                elif log_file(root, version + 1) is None:
+                    return handle.index
+                else:
+                    try:
+                        handle.table.update_incremental()
+                    except DeltaError:
+                        handle.table = None
+            if handle.table is None:
+                handle.table = self.open(relation)
+            handle.index = FileIndex(handle.table, root, handle.known)
+            handle.log_file = log_file(root, handle.index.version)
+            return handle.index
+
+    def open(self, relation: str, version: int | None = None) -> DeltaTable:
+        """Open a table. Raises RefreshError TABLE_MISSING, VERSION_GONE."""
+        try:
+            return DeltaTable(str(self.path(relation)), version=version)
+        except TableNotFoundError as error:
+            raise RefreshError(
+                "TABLE_MISSING",
+                f"{relation}: no Delta table at {self.path(relation)}",
+                hint="run build to make the table again",
+            ) from error
+        except DeltaError as error:
+            raise version_gone(relation, version) from error
+
+    def at(self, relation: str, version: int | None) -> FileIndex:
+        """Return the files of a version; newest if None. Raises RefreshError VERSION_GONE."""
+        if version is None:
+            return self.newest(relation)
+        file = log_file(self.path(relation), version)
+        with self._lock:
+            if file is not None and file in self._indexes:
+                self._indexes.move_to_end(file)
+                return self._indexes[file]
+        newest = self.newest(relation)
+        if newest.version == version:
+            index = newest
+        else:
+            known = self._handle(relation).known
+            index = FileIndex(self.open(relation, version), self.path(relation), known)
+        with self._lock:
+            if file is not None:
+                self._indexes[file] = index
+            while len(self._indexes) > _CACHED_INDEXES:
+                self._indexes.popitem(last=False)
+        return index
+
+
+def version_gone(relation: str, version: int | None) -> RefreshError:
+    """Return the error of a version that can no longer be read."""
+    return RefreshError(
+        "VERSION_GONE",
+        f"{relation}: version {version} can no longer be read",
+        hint="run build: the version is older than the table's retention, or files were removed",
+    )

@@ -1,0 +1,253 @@
+"""Data files of a Delta table: Parquet, and the statistics and partition values the log needs."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote, unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from livemart.arrow.bags import row_codes
+from livemart.delta.log import Action
+
+PartitionValues = Mapping[str, str | None]
+_Part = tuple[PartitionValues, pa.Table]
+
+_STATISTICS_COLUMNS = 32
+_STRING_PREFIX = 32
+_SAFE_FOLDER = re.compile(r"[A-Za-z0-9_.+-]+")
+# One pool for the process: Parquet is read and written on one core a file.
+_POOL = ThreadPoolExecutor(max_workers=4, thread_name_prefix="data-files")
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+def split_partitions(
+    table: pa.Table, partition_columns: Sequence[str]
+) -> Iterator[tuple[PartitionValues, pa.Table]]:
+    """Yield the rows of each partition, without the partition columns, in their order."""
+    if not partition_columns:
+        if table.num_rows:
+            yield {}, table
+        return
+    codes = row_codes([table.column(name) for name in partition_columns], table.num_rows)
+    order = np.argsort(codes, kind="stable")
+    bounds = np.flatnonzero(np.diff(codes[order])) + 1
+    data = table.drop_columns(list(partition_columns))
+    for rows in np.split(order, bounds):
+        if len(rows):
+            first = table.slice(int(rows[0]), 1)
+            values = {
+                name: partition_text(first.column(name)[0].as_py()) for name in partition_columns
+            }
+            yield values, data.take(pa.array(rows))
+
+
+def without_blank_partitions(table: pa.Table, partition_columns: Sequence[str]) -> pa.Table:
+    """Return the rows as Delta stores them: an empty string in a partition column is NULL."""
+    for name in partition_columns:
+        column = table.column(name)
+        if pa.types.is_string(column.type):
+            stored = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
+            table = table.set_column(table.schema.get_field_index(name), name, stored)
+    return table
+
+
+def partition_text(value: Any) -> str | None:
+    """Return a partition value as the Delta log spells it; an empty string is NULL there."""
+    match value:
+        case None | "":
+            return None
+        case bool():
+            return "true" if value else "false"
+        case datetime():
+            moment = value.astimezone(UTC) if value.tzinfo else value
+            return moment.strftime("%Y-%m-%d %H:%M:%S.%f").removesuffix(".000000")
+        case date():
+            return value.isoformat()
+        case Decimal():
+            return format(value, "f")
+        case bytes():
+            return value.decode("utf-8")
+        case float():
+            names = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+            return names.get(str(value), str(value))
+        case _:
+            return str(value)
+
+
+def partition_value(text: str, kind: pa.DataType) -> pa.Scalar:
+    """Return the value that the Delta log spells as `text`."""
+    if pa.types.is_binary(kind):
+        return pa.scalar(text.encode("utf-8"), kind)
+    if pa.types.is_timestamp(kind):
+        moment = datetime.fromisoformat(text.removesuffix("Z"))
+        return pa.scalar(moment.replace(tzinfo=UTC) if kind.tz else moment, kind)
+    return pa.scalar(text, pa.string()).cast(kind)
+
+
+def write_files(root: Path, parts: Sequence[_Part]) -> list[Action]:
+    """Write one Parquet file for each part and return their `add` actions, in order."""
+    return each(lambda part: _write_data(root, *part), parts)
+
+
+def write_change_files(root: Path, parts: Sequence[_Part]) -> list[Action]:
+    """Write one change-feed file for each part (with `_change_type`), return `cdc` actions."""
+    return each(lambda part: _write_change(root, *part), parts)
+
+
+def read_change_file(root: Path, action: Action, schema: pa.Schema) -> pa.Table:
+    """Return the rows of a data or change file that the log names, partition columns filled in.
+
+    Args:
+        root: folder of the table.
+        action: body of an `add`, `remove` or `cdc` action.
+        schema: plain schema; columns that the file lacks are NULL.
+    """
+    partition: PartitionValues = action.get("partitionValues") or {}
+    file = pq.ParquetFile(root / unquote(action["path"]), coerce_int96_timestamp_unit="us")
+    present = set(file.schema_arrow.names) - set(partition)
+    data = file.read(columns=[name for name in schema.names if name in present])
+    arrays = []
+    for field in schema:
+        if field.name in present:
+            column = data.column(field.name)
+            arrays.append(column if column.type == field.type else column.cast(field.type))
+        else:
+            text = partition.get(field.name)
+            none = pa.scalar(None, field.type)
+            value = none if text is None else partition_value(text, field.type)
+            arrays.append(pa.chunked_array([pa.repeat(value, file.metadata.num_rows)]))
+    return pa.table(arrays, schema=schema)
+
+
+def each(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+    """Return `work` of each item, in order, several at a time."""
+    if len(items) <= 1:
+        return [work(item) for item in items]
+    return list(_POOL.map(work, items))
+
+
+def _write_data(root: Path, partition: PartitionValues, rows: pa.Table) -> Action:
+    path = _new_path(partition, "part")
+    size = _write_parquet(root / path, rows)
+    return {
+        "add": {
+            "path": quote(path, safe="/=+"),
+            "partitionValues": dict(partition),
+            "size": size,
+            "modificationTime": int(time.time() * 1000),
+            "dataChange": True,
+            "stats": json.dumps(_statistics(rows), separators=(",", ":")),
+        }
+    }
+
+
+def _write_change(root: Path, partition: PartitionValues, rows: pa.Table) -> Action:
+    path = f"_change_data/{_new_path(partition, 'cdc')}"
+    size = _write_parquet(root / path, rows)
+    return {
+        "cdc": {
+            "path": quote(path, safe="/=+"),
+            "partitionValues": dict(partition),
+            "size": size,
+            "dataChange": False,
+        }
+    }
+
+
+def _new_path(partition: PartitionValues, prefix: str) -> str:
+    """Return a fresh path; its folders name the partition for people, readers ask the log."""
+    folders = ""
+    texts = {name: text or "__HIVE_DEFAULT_PARTITION__" for name, text in partition.items()}
+    if all(_SAFE_FOLDER.fullmatch(part) for pair in texts.items() for part in pair):
+        folders = "".join(f"{name}={text}/" for name, text in texts.items())
+    return f"{folders}{prefix}-00000-{uuid.uuid4()}-c000.snappy.parquet"
+
+
+def _write_parquet(path: Path, rows: pa.Table) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Numbers and times are sorted or random here, never repetitive enough for a dictionary.
+    packed = [f.name for f in rows.schema if _is_packed(f.type) and "." not in f.name]
+    pq.write_table(
+        rows,
+        path,
+        compression="snappy",
+        use_dictionary=[name for name in rows.column_names if name not in packed],
+        column_encoding=dict.fromkeys(packed, "DELTA_BINARY_PACKED"),
+        coerce_timestamps="us",
+        version="2.6",
+        write_statistics=True,
+        store_schema=False,
+    )
+    return path.stat().st_size
+
+
+def _is_packed(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_int64(kind) or pa.types.is_timestamp(kind))
+
+
+def _statistics(rows: pa.Table) -> dict[str, Any]:
+    """Return the file statistics for the log.
+
+    Only types whose bounds every reader parses alike get minimum and maximum: a wrong bound would
+    lose rows. Timestamps are widened to whole milliseconds, long strings to prefixes around them.
+    """
+    low: dict[str, Any] = {}
+    high: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    for field in list(rows.schema)[:_STATISTICS_COLUMNS]:
+        kind, column = field.type, rows.column(field.name)
+        if pa.types.is_nested(kind):
+            continue
+        nulls[field.name] = column.null_count
+        has_bounds = (
+            pa.types.is_integer(kind)
+            or pa.types.is_string(kind)
+            or pa.types.is_date(kind)
+            or pa.types.is_timestamp(kind)
+        )
+        if not has_bounds or column.null_count == len(column):
+            continue
+        bounds = pc.min_max(column)
+        try:
+            lowest = _bound(bounds["min"].as_py(), is_upper=False)
+            highest = _bound(bounds["max"].as_py(), is_upper=True)
+        except (OverflowError, ValueError):  # beyond the years that Python knows
+            continue
+        low[field.name], high[field.name] = lowest, highest
+    return {
+        "numRecords": rows.num_rows,
+        "minValues": low,
+        "maxValues": high,
+        "nullCount": nulls,
+    }
+
+
+def _bound(value: Any, *, is_upper: bool) -> Any:
+    match value:
+        case datetime():
+            spare = timedelta(microseconds=value.microsecond % 1000)
+            rounded = value - spare
+            if is_upper and spare:
+                rounded += timedelta(milliseconds=1)
+            text = rounded.replace(tzinfo=None).isoformat(timespec="milliseconds")
+            return f"{text}Z" if value.tzinfo else text
+        case date():
+            return value.isoformat()
+        case str() if len(value) > _STRING_PREFIX:
+            return value[:_STRING_PREFIX] + ("\U0010ffff" if is_upper else "")
+        case _:
+            return value

@@ -1,0 +1,277 @@
+"""The small lane's committer: a change set in Arrow becomes one Delta commit, Spark not involved.
+
+Only files that hold a changed row are rewritten. Removed and added rows are written to the change
+feed, so the feed is the net change. Rows are compared as Spark groups them (`bags`), so maps,
+structs and floats need no special care.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, is_member, repeated
+from livemart.delta.layout import USUAL_FILE_ROWS, crowded, lay_out, order_column
+from livemart.delta.log import Action, write_entry
+from livemart.delta.parquet import (
+    PartitionValues,
+    each,
+    partition_text,
+    split_partitions,
+    write_change_files,
+    write_files,
+)
+from livemart.delta.version import DataFile, FileIndex
+
+_FEATURES = {"appendOnly", "invariants", "changeDataFeed", "timestampNtz"}
+_MAX_WRITER_VERSION = 4
+_WIDE_FILES_A_COMMIT = 2
+_ROWS_TOGETHER = 1_000_000
+
+
+class StoredRowsError(Exception):
+    """The table does not hold the rows that a change set takes away; nothing was written."""
+
+    def __init__(self, expected: int, found: int) -> None:
+        super().__init__(f"{expected} rows to remove, {found} found")
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """Who commits: a version not above the last one of its application id is skipped.
+
+    `app_id` is epoch/relation/generation, `version` the batch id, `metadata` what the commit says
+    of itself.
+    """
+
+    app_id: str
+    version: int
+    metadata: Mapping[str, str]
+
+
+def unsupported_reason(table: DeltaTable) -> str | None:
+    """Return why the small lane cannot write to this table, or None if it can."""
+    protocol = table.protocol()
+    features = set(protocol.writer_features or [])
+    if protocol.min_writer_version >= 7:
+        if unknown := features - _FEATURES:
+            return f"table features {', '.join(sorted(unknown))}"
+    elif protocol.min_writer_version > _MAX_WRITER_VERSION:
+        return f"writer version {protocol.min_writer_version}"
+    configuration = table.metadata().configuration
+    if any(name.startswith("delta.constraints.") for name in configuration):
+        return "check constraints"
+    if configuration.get("delta.appendOnly") == "true":
+        return "delta.appendOnly"
+    if any(name.startswith("delta.") for field in table.schema().fields for name in field.metadata):
+        return "generated or identity columns"
+    return None
+
+
+def commit_diff(files: FileIndex, diff: pa.Table, *, key: Sequence[str], tag: Tag) -> int:
+    """Apply a change set to the newest version of a table in one commit.
+
+    Args:
+        files: the table's newest version.
+        diff: columns of the table, in its types, plus `_old_count` and `_new_count` (bigint, not
+            NULL); one row for each distinct row whose multiplicity changes.
+        key: columns that identify a row; if empty, all columns do.
+        tag: application id, its version, commit metadata.
+
+    Returns:
+        The new version.
+
+    Raises:
+        StoredRowsError: the table does not hold the rows to remove, or its key is not unique.
+        VersionTakenError: another writer committed in between; nothing was changed.
+    """
+    rows = diff.select(files.schema.names)
+    old_counts = diff.column(OLD_COUNT).to_numpy()
+    gone = rows.filter(pa.array(old_counts > 0)).combine_chunks()
+    added = repeated(rows, diff.column(NEW_COUNT))
+
+    touched = _find(files, gone.select(list(key) or files.schema.names)) if gone.num_rows else []
+    expected, found = int(np.maximum(old_counts, 0).sum()), sum(int(t.gone.sum()) for t in touched)
+    if found != expected:
+        raise StoredRowsError(expected, found)
+    touched += _misplaced_files(files, added, {piece.file.path for piece in touched})
+    order_by = order_column(files.schema, key)
+    actions, removed = _rewrite(files, touched, added, order_by)
+    write_entry(
+        files.root,
+        files.version + 1,
+        actions,
+        operation="MERGE" if gone.num_rows else "WRITE",
+        app_id=tag.app_id,
+        app_version=tag.version,
+        metadata=tag.metadata,
+        metrics={"numTargetRowsDeleted": removed, "numTargetRowsInserted": added.num_rows},
+    )
+    files.replaced(piece.file for piece in touched)
+    return files.version + 1
+
+
+def commit_rows(files: FileIndex, rows: pa.Table, *, tag: Tag) -> int:
+    """Replace all rows of a table in one commit; its schema stays. Return the new version."""
+    removes = [_remove(file) for file in files.files()]
+    order_by = order_column(files.schema, ())
+    written = write_files(
+        files.root,
+        [
+            (values, file)
+            for values, part in split_partitions(rows, files.partition_columns)
+            for file in lay_out([], part, order_by)
+        ],
+    )
+    write_entry(
+        files.root,
+        files.version + 1,
+        [*removes, *written],
+        operation="WRITE",
+        app_id=tag.app_id,
+        app_version=tag.version,
+        metadata=tag.metadata,
+        metrics={"numOutputRows": rows.num_rows},
+    )
+    return files.version + 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Touched:
+    """A file that holds rows to delete: all its rows, and which of them go."""
+
+    file: DataFile
+    rows: pa.Table
+    gone: npt.NDArray[Any]
+
+
+def _find(files: FileIndex, wanted: pa.Table) -> list[_Touched]:
+    """Find the files that hold a wanted row; read whole only those."""
+    found: list[_Touched] = []
+    for together in _in_portions(files.files(files.bounds.may_hold(wanted))):
+        found += _find_among(files, together, wanted)
+    return found
+
+
+def _find_among(
+    files: FileIndex, candidates: Sequence[DataFile], wanted: pa.Table
+) -> list[_Touched]:
+    """Look for the wanted rows in several files at once: each look-up has a price of its own."""
+
+    def read(file: DataFile) -> pa.Table:
+        # A usual file is read whole at once: opening it twice costs more than its other columns.
+        is_usual = file.rows is not None and file.rows <= USUAL_FILE_ROWS
+        return files.read_file(file, files.schema.names if is_usual else wanted.column_names)
+
+    tables = each(read, candidates)
+    keys = pa.concat_tables([table.select(wanted.column_names) for table in tables])
+    is_gone = is_member(keys.columns, wanted.columns)
+    touched = []
+    start = 0
+    for file, table in zip(candidates, tables, strict=True):
+        gone = is_gone[start : start + table.num_rows]
+        start += table.num_rows
+        if gone.any():
+            is_whole = len(table.column_names) == len(files.schema.names)
+            rows = table if is_whole else files.read_file(file, files.schema.names)
+            touched.append(_Touched(file, rows, gone))
+    return touched
+
+
+def _in_portions(candidates: Sequence[DataFile]) -> list[list[DataFile]]:
+    """Split files so that the rows of a portion fit into memory beside each other."""
+    portions: list[list[DataFile]] = []
+    left = 0
+    for file in candidates:
+        if left <= 0:
+            portions.append([])
+            left = _ROWS_TOGETHER
+        portions[-1].append(file)
+        left -= file.rows if file.rows is not None else _ROWS_TOGETHER
+    return portions
+
+
+def _misplaced_files(files: FileIndex, added: pa.Table, taken: Set[str]) -> list[_Touched]:
+    """Return files to lay out anew.
+
+    Small ones beside which new rows land, where they have become too many; and a large one, such as
+    a build writes, of which readers want a small part.
+    """
+    mask = crowded(files.rows_by_file, files.partition_codes)
+    if mask.any() and files.partition_columns and added.num_rows:
+        mask &= files.bounds.may_hold(added.select(files.partition_columns))
+    found = (files.files(mask) if mask.any() else []) + files.wide_files(_WIDE_FILES_A_COMMIT)
+    chosen = [file for file in found if file.path not in taken]
+    whole = each(lambda file: files.read_file(file, files.schema.names), chosen)
+    return [
+        _Touched(file, table, np.zeros(table.num_rows, dtype=bool))
+        for file, table in zip(chosen, whole, strict=True)
+    ]
+
+
+def _rewrite(
+    files: FileIndex, touched: Sequence[_Touched], added: pa.Table, order_by: str | None
+) -> tuple[list[Action], int]:
+    """Write what stays and what is new; return the commit's file actions and the rows removed."""
+    partitions = files.partition_columns
+    parts = _parts(added, [(p.file, p.rows.filter(pa.array(~p.gone))) for p in touched], partitions)
+    laid_out = [
+        (values, rows) for values, kept, new in parts for rows in lay_out(kept, new, order_by)
+    ]
+    adds = write_files(files.root, laid_out)
+    for action, (_, rows) in zip(adds, laid_out, strict=True):
+        files.written(action["add"]["path"], rows)
+    if not touched:
+        return adds, 0
+    gone = pa.concat_tables([piece.rows.filter(pa.array(piece.gone)) for piece in touched])
+    changed = pa.concat_tables(
+        [_with_change_type(gone, "delete"), _with_change_type(added, "insert")]
+    )
+    cdc = write_change_files(files.root, list(split_partitions(changed, partitions)))
+    return [*(_remove(piece.file) for piece in touched), *adds, *cdc], gone.num_rows
+
+
+def _parts(
+    added: pa.Table,
+    kept: Sequence[tuple[DataFile, pa.Table]],
+    partition_columns: Sequence[str],
+) -> list[tuple[PartitionValues, list[pa.Table], pa.Table]]:
+    """Bring together, by partition, what stays of each file and what is new."""
+    found: dict[tuple[str | None, ...], tuple[PartitionValues, list[pa.Table], pa.Table]] = {}
+    for values, rows in split_partitions(added, partition_columns):
+        found[tuple(values.values())] = (values, [], rows)
+    nothing = added.slice(0, 0).drop_columns(list(partition_columns))
+    for file, rows in kept:
+        values = _partition_texts(file)
+        part = found.setdefault(tuple(values.values()), (values, [], nothing))
+        part[1].append(rows.drop_columns(list(partition_columns)))
+    return list(found.values())
+
+
+def _partition_texts(file: DataFile) -> PartitionValues:
+    return {name: partition_text(value.as_py()) for name, value in file.partition.items()}
+
+
+def _with_change_type(rows: pa.Table, change: str) -> pa.Table:
+    kinds = pa.repeat(pa.scalar(change), rows.num_rows)
+    return rows.append_column("_change_type", kinds)
+
+
+def _remove(file: DataFile) -> Action:
+    return {
+        "remove": {
+            "path": file.path,
+            "deletionTimestamp": int(time.time() * 1000),
+            "dataChange": True,
+            "extendedFileMetadata": True,
+            "partitionValues": dict(_partition_texts(file)),
+            "size": file.size,
+        }
+    }

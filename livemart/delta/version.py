@@ -1,0 +1,240 @@
+"""The files of one version of a Delta table, and reading their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pds
+import pyarrow.fs as pfs
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from livemart.arrow.bags import as_numpy, row_codes
+from livemart.arrow.types import plain_schema
+from livemart.delta.cache import FileCache
+from livemart.delta.layout import ROWS_PER_FILE, USUAL_FILE_ROWS
+from livemart.delta.parquet import each
+from livemart.delta.statistics import FileBounds
+
+_FORMAT = pds.ParquetFileFormat(
+    read_options=pds.ParquetReadOptions(coerce_int96_timestamp_unit="us"),
+    default_fragment_scan_options=pds.ParquetFragmentScanOptions(pre_buffer=True),
+)
+_KNOWN_PER_FILE = 4
+# A file this many times the usual size, of which less than one row in so many is wanted, is wide.
+_LARGE_FILES = 3
+_WIDE_PART = 4
+
+_Array = npt.NDArray[Any]
+# By path and the columns whose bounds the fragment carries.
+Fragments = dict[tuple[str, tuple[str, ...]], pds.Fragment]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the versions of one table share: files never change.
+
+    `wide`: paths of large files of which a reader wanted a small part; `files` may be of many
+    tables.
+    """
+
+    fragments: Fragments = field(default_factory=dict)
+    wide: set[str] = field(default_factory=set)
+    files: FileCache = field(default_factory=FileCache)
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file: `path` as the log spells it, rows (None: unknown), typed partition values."""
+
+    path: str
+    size: int
+    rows: int | None
+    partition: Mapping[str, pa.Scalar]
+
+
+class FileIndex:
+    """The files of one pinned version. Immutable."""
+
+    def __init__(self, table: DeltaTable, root: Path, known: Known | None = None) -> None:
+        """Read the file list of an open table.
+
+        Args:
+            table: opened at some version.
+            root: its folder.
+            known: of earlier versions.
+        """
+        self.root = root
+        known = known or Known()
+        self._known: Fragments = known.fragments
+        self._wide: set[str] = known.wide
+        self._files = known.files
+        self._filesystem = pfs.SubTreeFileSystem(str(root), pfs.LocalFileSystem())
+        self.version: int = table.version()
+        self.schema = plain_schema(pa.schema(table.schema().to_arrow()))
+        metadata = table.metadata()
+        self.table_id = str(metadata.id)
+        self.partition_columns = tuple(metadata.partition_columns)
+        self._adds = pa.table(table.get_add_actions(flatten=True)).combine_chunks()
+        self.bounds = FileBounds(self._adds, self.schema, self.partition_columns)
+        self._counts = self.rows_by_file
+        paths = [unquote(path) for path in self._adds.column("path").to_pylist()]
+        self._positions = {path: position for position, path in enumerate(paths)}
+        # By path, the rows of each file that is much larger than files are made here.
+        large = np.flatnonzero(self._counts > _LARGE_FILES * ROWS_PER_FILE)
+        self._large = {paths[position]: int(self._counts[position]) for position in large.tolist()}
+
+    def __len__(self) -> int:
+        return int(self._adds.num_rows)
+
+    @property
+    def row_count(self) -> int | None:
+        """Rows of the table by its statistics; None if a file has none."""
+        counts = self._adds.column("num_records")
+        if counts.null_count:
+            return None
+        return int(pc.sum(counts).as_py() or 0)
+
+    @property
+    def rows_by_file(self) -> _Array:
+        """Rows of each file; -1 where its statistics do not say."""
+        return as_numpy(pc.fill_null(self._column("num_records"), -1))
+
+    @property
+    def partition_codes(self) -> _Array:
+        """A number for each file, the same for files of the same partition."""
+        values = [self._column(f"partition.{name}") for name in self.partition_columns]
+        return row_codes(values, len(self))
+
+    def files(self, mask: _Array | None = None) -> list[DataFile]:
+        """Return the files, or those that a boolean mask selects."""
+        positions = range(len(self)) if mask is None else np.flatnonzero(mask).tolist()
+        paths, sizes = self._adds.column("path"), self._adds.column("size_bytes")
+        rows = self._adds.column("num_records")
+        partitions = {name: self._column(f"partition.{name}") for name in self.partition_columns}
+        return [
+            DataFile(
+                path=paths[position].as_py(),
+                size=sizes[position].as_py(),
+                rows=rows[position].as_py(),
+                partition={
+                    name: column[position].cast(self.schema.field(name).type)
+                    for name, column in partitions.items()
+                },
+            )
+            for position in positions
+        ]
+
+    def read(
+        self, columns: Sequence[str] | None = None, filter: pds.Expression | None = None
+    ) -> pa.Table:
+        """Return rows of the version, in one chunk a column.
+
+        Args:
+            columns: names in the order wanted; all of the schema if None.
+            filter: rows to keep; also prunes files by partition and statistics.
+        """
+        names = list(columns) if columns is not None else self.schema.names
+        fragments = self._fragments(filter)
+        dataset = self._dataset(fragments)
+        if filter is None:
+            return dataset.to_table(columns=names).combine_chunks()
+        passing = list(dataset.get_fragments(filter))
+        kept = {fragment.path for fragment in passing if self._is_kept(fragment.path)}
+        near = self._files_at(kept)
+        far = [fragment for fragment in passing if fragment.path not in kept]
+        found = self._dataset(far).to_table(columns=names, filter=filter)
+        read = {fragment.path for fragment in far} & self._large.keys()
+        if found.num_rows * _WIDE_PART < sum(self._large[path] for path in read):
+            self._wide.update(read)
+        if near:
+            rows = pa.concat_tables(
+                each(lambda file: self.read_file(file, self.schema.names), near)
+            )
+            found = pa.concat_tables([found, rows.filter(filter).select(names)])
+        return found.combine_chunks()
+
+    def _dataset(self, fragments: Sequence[pds.Fragment]) -> pds.FileSystemDataset:
+        return pds.FileSystemDataset(list(fragments), self.schema, _FORMAT, self._filesystem)
+
+    def _is_kept(self, path: str) -> bool:
+        """Return whether a file is of usual size and asked for more than once."""
+        is_usual = 0 <= self._counts[self._positions[path]] <= USUAL_FILE_ROWS
+        return is_usual and self._files.is_worth_keeping(self.root / path)
+
+    def _files_at(self, paths: Iterable[str]) -> list[DataFile]:
+        """Return the files at these paths, those that this version has."""
+        mask = np.zeros(len(self), dtype=bool)
+        mask[[self._positions[path] for path in paths if path in self._positions]] = True
+        return self.files(mask)
+
+    def wide_files(self, most: int) -> list[DataFile]:
+        """Return some of the large files of which readers wanted a small part."""
+        paths = set(list(self._wide)[:most])
+        self._wide -= paths
+        return self._files_at(paths)
+
+    def read_file(self, file: DataFile, columns: Sequence[str]) -> pa.Table:
+        """Return the rows of one file, in its order, one chunk a column."""
+        path = self.root / unquote(file.path)
+        data = self._files.rows(path)
+        if data is None:
+            source = pq.ParquetFile(path, coerce_int96_timestamp_unit="us", pre_buffer=True)
+            present = [name for name in source.schema_arrow.names if name not in file.partition]
+            is_whole = set(present) <= set(columns)
+            wanted = [name for name in columns if name in present]
+            data = source.read(wanted, use_threads=False)
+            if is_whole and data.num_rows <= USUAL_FILE_ROWS:
+                self._files.keep(path, data)
+            count = source.metadata.num_rows
+        else:
+            count = data.num_rows
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        arrays = [
+            _as_type(data.column(field.name), field.type)
+            if field.name in data.column_names
+            else pa.repeat(file.partition.get(field.name, pa.scalar(None, field.type)), count)
+            for field in schema
+        ]
+        return pa.table(arrays, schema=schema).combine_chunks()
+
+    def replaced(self, files: Iterable[DataFile]) -> None:
+        """Note files that a commit to this table has just taken out of it."""
+        self._files.replaced(self.root / unquote(file.path) for file in files)
+
+    def written(self, path: str, rows: pa.Table) -> None:
+        """Note the rows of a file that a commit to this table has just written."""
+        if rows.num_rows <= USUAL_FILE_ROWS:
+            self._files.keep(self.root / unquote(path), rows)
+
+    def _column(self, name: str) -> pa.Array:
+        return self._adds.column(name).combine_chunks()
+
+    def _fragments(self, filter: pds.Expression | None) -> list[pds.Fragment]:
+        text = "" if filter is None else str(filter)
+        names = tuple(name for name in self.schema.names if name in text)
+        paths = self._adds.column("path").to_pylist()
+        # Readers of other versions share what is known and may drop from it meanwhile.
+        fragments = [self._known.get((path, names)) for path in paths]
+        missing = np.array([fragment is None for fragment in fragments], dtype=bool)
+        for position, file in zip(np.flatnonzero(missing), self.files(missing), strict=True):
+            guarantee = self.bounds.guarantee(int(position), file.partition, names)
+            fragment = _FORMAT.make_fragment(unquote(file.path), self._filesystem, guarantee)
+            fragments[position] = self._known[file.path, names] = fragment
+        if len(self._known) > _KNOWN_PER_FILE * len(paths) + _KNOWN_PER_FILE:
+            present = set(paths)
+            for known in [known for known in list(self._known) if known[0] not in present]:
+                self._known.pop(known, None)
+        return fragments
+
+
+def _as_type(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    return column if column.type == kind else column.cast(kind)

@@ -1,0 +1,330 @@
+"""The warehouse's Delta tables: read at a version, net changes, one commit a batch.
+
+The only door to Delta files outside Spark. Small change sets are read and committed here in a few
+milliseconds (`small_lane`); `large_lane` does the same by Spark.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pds
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.schema import Schema as DeltaSchema
+
+from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, WEIGHT
+from livemart.arrow.types import align, plain_schema
+from livemart.delta.changes import NetChanges
+from livemart.delta.log import (
+    LogEntry,
+    VersionTakenError,
+    read_entries,
+    read_entry,
+)
+from livemart.delta.open_tables import OpenTables, version_gone
+from livemart.delta.parquet import without_blank_partitions
+from livemart.delta.small_lane import (
+    StoredRowsError,
+    Tag,
+    commit_diff,
+    commit_rows,
+    unsupported_reason,
+)
+from livemart.delta.version import FileIndex
+from livemart.errors import RefreshError
+from livemart.spark.session import TABLE_PROPERTIES
+from livemart.spark_sql import quoted
+
+__all__ = ["NEW_COUNT", "OLD_COUNT", "WEIGHT", "Commit", "Tag", "Warehouse"]
+
+# Entries past the log retention go with a checkpoint, but listing them costs, so not with each.
+_CLEAN_LOG_EVERY = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What a commit did. `skipped`: the table carried this tag already, nothing was written."""
+
+    version: int
+    skipped: bool
+    rows_changed: int
+    took_ms: int
+
+
+class TableChangedError(RefreshError):
+    """Somebody else wrote to a table in the middle of a batch; `is_retriable`: replay the batch."""
+
+    is_retriable = True
+
+
+class Warehouse:
+    """Tables below one folder, `root/<schema>/<identifier>`. Safe to use from several threads."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = Path(root)
+        self._tables = OpenTables(self.root)
+        self._changes = NetChanges()
+
+    def path(self, relation: str) -> Path:
+        """Return the folder of `schema.identifier`."""
+        return self._tables.path(relation)
+
+    def sql_at(self, relation: str, version: int) -> str:
+        """Return what stands after FROM for Spark to read the table itself, at a version."""
+        return f"delta.{quoted(str(self.path(relation)))} version as of {version}"
+
+    def exists(self, relation: str) -> bool:
+        """Return whether the folder holds a Delta table."""
+        log = self.path(relation) / "_delta_log"
+        return log.is_dir() and bool(DeltaTable.is_deltatable(str(self.path(relation))))
+
+    def version(self, relation: str) -> int:
+        """Return the newest version. Raises RefreshError TABLE_MISSING."""
+        return self._tables.newest(relation).version
+
+    def table_id(self, relation: str) -> str:
+        """Return the id that a table keeps for life; a table made anew has another."""
+        return self._tables.newest(relation).table_id
+
+    def arrow_schema(self, relation: str, version: int | None = None) -> pa.Schema:
+        """Return the plain Arrow schema (timestamps in microseconds; with a zone: UTC)."""
+        return self._tables.at(relation, version).schema
+
+    def column_names(self, relation: str) -> tuple[str, ...] | None:
+        """Return the names of the columns, or None if there is no such table yet."""
+        return tuple(self.arrow_schema(relation).names) if self.exists(relation) else None
+
+    def partition_columns(self, relation: str) -> tuple[str, ...]:
+        """Return the names of the partition columns."""
+        return self._tables.newest(relation).partition_columns
+
+    def row_count(self, relation: str, version: int | None = None) -> int:
+        """Return the number of rows, from file statistics where every file has them."""
+        index = self._tables.at(relation, version)
+        if index.row_count is not None:
+            return index.row_count
+        return int(index.read(columns=index.schema.names[:1]).num_rows)
+
+    def read(
+        self,
+        relation: str,
+        version: int | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: pds.Expression | None = None,
+    ) -> pa.Table:
+        """Return rows of one version, one chunk a column.
+
+        Args:
+            relation: `schema.identifier`.
+            version: newest if None.
+            columns: names in the order wanted; all if None.
+            filter: rows to keep; prunes files by partition values and statistics.
+
+        Raises:
+            RefreshError: TABLE_MISSING, VERSION_GONE.
+        """
+        index = self._tables.at(relation, version)
+        try:
+            return index.read(columns, filter)
+        except FileNotFoundError as error:
+            raise version_gone(relation, index.version) from error
+
+    def files(self, relation: str, version: int | None = None) -> FileIndex:
+        """Return the files of one version and what their statistics say."""
+        return self._tables.at(relation, version)
+
+    def highest(self, relation: str, column: str, version: int | None = None) -> object:
+        """Return an upper bound of a column from file statistics; None if no file has one."""
+        return self._tables.at(relation, version).bounds.highest(column)
+
+    def changes(self, relation: str, from_version: int, to_version: int) -> pa.Table:
+        """Return the net change between two versions.
+
+        Returns:
+            Columns of the table plus `_weight` (bigint, never 0); key: all columns; one row for
+            each row that is there more or less often.
+
+        Raises:
+            RefreshError: CDF_UNAVAILABLE, if files or log entries of the range are gone, or the
+                schema changed in between.
+        """
+        schema = self.arrow_schema(relation, to_version)
+        return self._changes.between(
+            self.path(relation), relation, schema, from_version, to_version
+        )
+
+    def commit(
+        self,
+        relation: str,
+        diff: pa.Table,
+        tag: Tag,
+        *,
+        key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+    ) -> Commit:
+        """Apply a change set in one Delta commit, at most once per tag.
+
+        Args:
+            relation: an existing table.
+            diff: its columns plus `_old_count` and `_new_count` (bigint): one row for each distinct
+                row whose multiplicity changes.
+            tag: skipped if the table carries this version of the application id, or a higher one.
+            key: columns unique in the table before and after; rows to delete are found by it, NULL
+                equal to NULL. Empty: found by all columns, all copies removed, the new ones added.
+            partition_by: ignored for a table that exists.
+
+        Raises:
+            RefreshError: TABLE_MISSING, SCHEMA_MISMATCH, TABLE_NOT_WRITABLE, STORED_ROWS_DIFFER if
+                the rows to remove are not there, or TABLE_CHANGED (retriable) if somebody else
+                committed meanwhile.
+        """
+        started = time.perf_counter()
+        with self._tables.lock(relation):
+            index = self._tables.newest(relation)
+            if self.is_tagged(relation, tag):
+                return Commit(index.version, True, 0, _ms_since(started))
+            rows = _changed_rows(diff, index, relation)
+            if rows.num_rows == 0:
+                return Commit(index.version, False, 0, _ms_since(started))
+            self._require_writable(relation)
+            try:
+                version = commit_diff(index, rows, key=key, tag=tag)
+            except VersionTakenError as error:
+                raise _table_changed(relation, index.version) from error
+            except StoredRowsError as error:
+                raise RefreshError(
+                    "STORED_ROWS_DIFFER",
+                    f"{relation}: version {index.version}: {error}",
+                    hint="check that the model's key is unique, then run build",
+                ) from error
+            self._checkpoint(relation, version)
+        weights = pc.subtract(rows.column(NEW_COUNT), rows.column(OLD_COUNT))
+        change = rows.select(index.schema.names).append_column(
+            pa.field(WEIGHT, pa.int64(), nullable=False), weights
+        )
+        self._changes.keep(self.path(relation), version, change)
+        return Commit(version, False, rows.num_rows, _ms_since(started))
+
+    def overwrite(
+        self,
+        relation: str,
+        table: pa.Table,
+        tag: Tag,
+        *,
+        partition_by: Sequence[str] = (),
+    ) -> Commit:
+        """Make the table hold exactly these rows, in one commit; create it if it is missing.
+
+        A table whose schema or partitioning differs is not changed here: SCHEMA_MISMATCH.
+
+        Args:
+            relation: `schema.identifier`.
+            table: all rows.
+            tag: as for `commit`.
+            partition_by: partition columns of a table that does not exist yet.
+        """
+        started = time.perf_counter()
+        with self._tables.lock(relation):
+            if not self.exists(relation):
+                self.create(relation, plain_schema(table.schema), partition_by=partition_by)
+            index = self._tables.newest(relation)
+            if self.is_tagged(relation, tag):
+                return Commit(index.version, True, 0, _ms_since(started))
+            self._require_writable(relation)
+            rows = align(table, index.schema, relation)
+            rows = without_blank_partitions(rows, index.partition_columns)
+            try:
+                version = commit_rows(index, rows, tag=tag)
+            except VersionTakenError as error:
+                raise _table_changed(relation, index.version) from error
+            self._checkpoint(relation, version)
+        return Commit(version, False, rows.num_rows, _ms_since(started))
+
+    def create(self, relation: str, schema: pa.Schema, *, partition_by: Sequence[str] = ()) -> None:
+        """Create an empty table with the project's table properties; nothing if it exists."""
+        path = self.path(relation)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        DeltaTable.create(
+            str(path),
+            DeltaSchema.from_arrow(plain_schema(schema)),
+            mode="ignore",
+            partition_by=list(partition_by) or None,
+            configuration=dict(TABLE_PROPERTIES),
+        )
+
+    def add_columns(self, relation: str, fields: Sequence[pa.Field], tag: Tag) -> None:
+        """Add nullable columns at the end of a table; existing rows hold NULL in them."""
+        added = pa.schema([field.with_nullable(True) for field in fields])
+        self._tables.open(relation).alter.add_columns(
+            list(DeltaSchema.from_arrow(added).fields),
+            commit_properties=CommitProperties(
+                app_transactions=[Transaction(tag.app_id, tag.version)]
+            ),
+        )
+
+    def metadata_of(self, relation: str, version: int) -> Mapping[str, str]:
+        """Return the metadata of a commit's tag; empty if it had none or its entry is gone."""
+        entry = read_entry(self.path(relation), version)
+        return {} if entry is None else entry.metadata
+
+    def data_changed_between(self, relation: str, v0: int, v1: int) -> list[LogEntry | None]:
+        """Return the commits v0 < version <= v1 that change rows, schema or table id.
+
+        A commit whose log entry is gone is None: whether it changed data is unknown. `OPTIMIZE` and
+        `VACUUM` are not in the list.
+        """
+        return [
+            entry
+            for entry in read_entries(self.path(relation), v0, v1)
+            if entry is None or entry.changes_data or entry.table_id is not None
+        ]
+
+    def is_tagged(self, relation: str, tag: Tag) -> bool:
+        """Return whether the table carries this batch, or a later one of its application id."""
+        with self._tables.lock(relation):
+            newest = self._tables.newest_table(relation).transaction_version(tag.app_id)
+        return newest is not None and newest >= tag.version
+
+    def _require_writable(self, relation: str) -> None:
+        if reason := unsupported_reason(self._tables.newest_table(relation)):
+            raise RefreshError(
+                "TABLE_NOT_WRITABLE",
+                f"{relation}: {reason}",
+                hint="rebuild the model without it, or let Spark write it",
+            )
+
+    def _checkpoint(self, relation: str, version: int) -> None:
+        if version % int(TABLE_PROPERTIES["delta.checkpointInterval"]) == 0:
+            table = self._tables.newest_table(relation)
+            table.create_checkpoint()
+            if version % _CLEAN_LOG_EVERY == 0:
+                table.cleanup_metadata()
+
+
+def _changed_rows(diff: pa.Table, index: FileIndex, relation: str) -> pa.Table:
+    """Return the diff in the table's types, without rows whose multiplicity stays."""
+    counts = {name: diff.column(name).cast(pa.int64()) for name in (OLD_COUNT, NEW_COUNT)}
+    rows = align(diff.drop_columns([OLD_COUNT, NEW_COUNT]), index.schema, relation)
+    rows = without_blank_partitions(rows, index.partition_columns)
+    for name, values in counts.items():
+        rows = rows.append_column(name, values)
+    moved = pc.not_equal(counts[OLD_COUNT], counts[NEW_COUNT])
+    return rows.filter(moved).combine_chunks()
+
+
+def _ms_since(started: float) -> int:
+    return round((time.perf_counter() - started) * 1000)
+
+
+def _table_changed(relation: str, version: int) -> TableChangedError:
+    return TableChangedError(
+        "TABLE_CHANGED",
+        f"{relation}: another writer committed version {version + 1} in the middle of the batch",
+        hint="nothing: the batch is replayed",
+    )

@@ -1,0 +1,1 @@
+"""Spark and its surroundings: session, jars, catalog, Connect, views, its commits."""

@@ -1,0 +1,86 @@
+"""Differences of bags in SQL: only rows that really changed reach a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from livemart.arrow.types import spark_schema
+from livemart.delta.warehouse import NEW_COUNT, OLD_COUNT
+from livemart.spark.comparable import comparable
+from livemart.spark_sql import quoted
+
+
+def typed_columns(schema: pa.Schema, qualifier: str) -> str:
+    """Return a select list of the table's columns, cast to its types, in its order."""
+    fields = spark_schema(schema).fields
+    return ", ".join(
+        f"cast({qualifier}.{quoted(field.name)} as {field.dataType.simpleString()})"
+        f" as {quoted(field.name)}"
+        for field in fields
+    )
+
+
+def row_of_literals(rows: pa.Table) -> str | None:
+    """Return the subquery that is one row of times and whole numbers; None for other rows."""
+    if rows.num_rows != 1:
+        return None
+    selected = []
+    for field, column in zip(spark_schema(rows.schema).fields, rows.columns, strict=True):
+        literal = _scalar_literal(column[0], field.dataType.simpleString())
+        if literal is None:
+            return None
+        selected.append(f"{literal} as {quoted(field.name)}")
+    return f"(select {', '.join(selected)})"
+
+
+def _scalar_literal(value: pa.Scalar, kind: str) -> str | None:
+    if not value.is_valid:
+        return None
+    if pa.types.is_timestamp(value.type):
+        # The session's time zone is UTC.
+        return f"cast(timestamp_micros({value.cast(pa.int64()).as_py()}) as {kind})"
+    if pa.types.is_date32(value.type):
+        return f"date_from_unix_date({value.cast(pa.int32()).as_py()})"
+    if pa.types.is_integer(value.type):
+        return f"cast({value.as_py()} as {kind})"
+    return None
+
+
+def counted_difference(schema: pa.Schema, sides: Sequence[tuple[str, int, int]]) -> str:
+    """Return SQL for the rows whose multiplicity differs.
+
+    Args:
+        schema: columns of the table.
+        sides: (query, count in the old bag, count in the new bag) of each of its rows; the query
+            yields the columns of the table, in order.
+
+    Returns:
+        The columns plus `_old_count` and `_new_count` (bigint); one row per distinct changed row.
+    """
+    stacked = " union all ".join(
+        f"select *, cast({old} as bigint) as {OLD_COUNT}, cast({new} as bigint) as {NEW_COUNT}"
+        f" from ({query})"
+        for query, old, new in sides
+    )
+    selected, groups = grouped_columns(schema)
+    return (
+        f"select {', '.join(selected)}, sum({OLD_COUNT}) as {OLD_COUNT},"
+        f" sum({NEW_COUNT}) as {NEW_COUNT} from ({stacked})"
+        f" group by {', '.join(groups)} having sum({OLD_COUNT}) <> sum({NEW_COUNT})"
+    )
+
+
+def grouped_columns(schema: pa.Schema) -> tuple[list[str], list[str]]:
+    """Return select list and GROUP BY keys that gather equal rows of a table.
+
+    Maps cannot be grouped: what compares like them stands for them.
+    """
+    selected, groups = [], []
+    for field in spark_schema(schema).fields:
+        name = quoted(field.name)
+        group = comparable(name, field.dataType)
+        groups.append(group)
+        selected.append(name if group == name else f"any_value({name}) as {name}")
+    return selected, groups

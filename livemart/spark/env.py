@@ -1,0 +1,90 @@
+"""What a terminal needs for plain dbt on the project: `eval "$(python runner.py env)"`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+from livemart.project.profiles import find_profiles
+from livemart.settings import Settings
+from livemart.spark.connect import connect_url
+from livemart.spark.jars import delta_jars
+from livemart.spark.session import session_settings
+from livemart.spark.terminal import TERMINAL
+from livemart.state.lock import who_holds
+
+
+def environment_lines(settings: Settings) -> list[str]:
+    """Return shell lines that prepare a terminal, each to be evaluated as it stands.
+
+    The folder `warehouse/_livemart/conf` is written with Spark's settings. Which of the two ways a
+    dbt then goes, its own Spark or that of a living runner, is decided anew by each dbt.
+
+    Raises:
+        ConfigError: no project, no profiles, or no jars.
+    """
+    jars = delta_jars(settings.jars)
+    profiles = find_profiles(settings.project_dir, settings.profiles_dir)
+    wanted = {
+        "DBT_PROJECT_DIR": str(settings.project_dir),
+        TERMINAL: json.dumps(
+            {
+                "warehouse": str(settings.warehouse),
+                "jars": str(jars[0].parent),
+                "master": settings.master,
+                "memory": settings.memory,
+            }
+        ),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_CONF_DIR": str(_write_configuration(settings.warehouse, jars, settings.memory)),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    if profiles is not None:
+        wanted["DBT_PROFILES_DIR"] = str(profiles)
+    if settings.target is not None:
+        wanted["DBT_TARGET"] = settings.target
+    if url := connect_url(settings.warehouse, who_holds(settings.warehouse)):
+        wanted["SPARK_REMOTE"] = url
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in wanted.items()]
+    if "SPARK_REMOTE" not in wanted:
+        lines.append("unset SPARK_REMOTE")
+    # dbt finds its plugins, ours among them, on the module path.
+    lines.append(_prepended("PYTHONPATH", Path(__file__).resolve().parents[2]))
+    scripts = Path(sys.executable).parent
+    if shutil.which("dbt") != str(scripts / "dbt"):
+        lines.append(_prepended("PATH", scripts))
+    return lines
+
+
+def _prepended(name: str, folder: Path) -> str:
+    """Return a line that puts `folder` first, once."""
+    rest = [part for part in os.environ.get(name, "").split(os.pathsep) if part]
+    parts = [str(folder), *(part for part in rest if part != str(folder))]
+    return f"export {name}={shlex.quote(os.pathsep.join(parts))}"
+
+
+def _write_configuration(warehouse: Path, jars: tuple[Path, ...], memory: str) -> Path:
+    """Write `spark-defaults.conf` and `log4j2.properties`, for `pyspark` or `spark-sql` by hand."""
+    folder = warehouse / "_livemart" / "conf"
+    folder.mkdir(parents=True, exist_ok=True)
+    options = session_settings(warehouse, jars) | {"spark.driver.memory": memory}
+    lines = [f"{name} {_escaped(value)}\n" for name, value in sorted(options.items())]
+    _replace(folder / "spark-defaults.conf", "".join(lines))
+    log4j = Path(__file__).with_name("log4j2.properties")
+    _replace(folder / "log4j2.properties", log4j.read_text())
+    return folder
+
+
+def _escaped(value: str) -> str:
+    """Escape a value as java.util.Properties reads it."""
+    return value.replace("\\", "\\\\")
+
+
+def _replace(path: Path, text: str) -> None:
+    draft = path.with_suffix(".new")
+    draft.write_text(text)
+    draft.replace(path)

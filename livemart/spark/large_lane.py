@@ -1,0 +1,322 @@
+"""The large lane: Spark reads the slices, computes, and writes one Delta commit itself.
+
+Same contract as the small lane, for change sets that do not fit a driver or tables it cannot write.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
+from livemart.delta.small_lane import Tag
+from livemart.delta.warehouse import Commit, TableChangedError, Warehouse
+from livemart.engine.replays import CONFLICTS
+from livemart.errors import RefreshError
+from livemart.spark.comparable import comparable
+from livemart.spark.differences import grouped_columns
+from livemart.spark_sql import literal, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+_APP_ID = "spark.databricks.delta.write.txnAppId"
+_VERSION = "spark.databricks.delta.write.txnVersion"
+_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+_OPERATION = "_operation"
+_COPY = "_copy"
+
+
+class LargeLane:
+    """Reads and commits of Spark on the tables of a warehouse."""
+
+    def __init__(self, spark: SparkSession, warehouse: Warehouse) -> None:
+        self._spark = spark
+        self._warehouse = warehouse
+        # The tag is a setting of the session: two writes at once would take each other's.
+        self._lock = threading.Lock()
+
+    def changes_view(self, name: str, relation: str, from_version: int, to_version: int) -> None:
+        """Make a temporary view of the net change between two versions.
+
+        The view has the columns of the table plus `_weight` (bigint, never 0); key: all columns;
+        one row for each row that is there more or less often.
+
+        Raises:
+            RefreshError: CDF_UNAVAILABLE, if the change feed of the range cannot be read.
+        """
+        try:
+            schema = self._schema(relation, to_version)
+        except RefreshError as error:
+            raise RefreshError(
+                "CDF_UNAVAILABLE",
+                f"{relation}: version {to_version} cannot be read: {error.message}",
+                hint=error.hint,
+            ) from error
+        if from_version == to_version:
+            empty = self._spark.createDataFrame([], schema.add("_weight", "bigint", False))
+            empty.createOrReplaceTempView(name)
+            return
+        try:
+            feed = (
+                self._spark.read.format("delta")
+                .option("readChangeFeed", "true")
+                .option("startingVersion", from_version + 1)
+                .option("endingVersion", to_version)
+                .load(str(self._warehouse.path(relation)))
+            )
+        except Exception as error:
+            raise RefreshError(
+                "CDF_UNAVAILABLE",
+                f"{relation}: the changes of versions {from_version + 1} to {to_version} cannot be "
+                f"read: {_first_line(error)}",
+                hint="the models that read the table are rebuilt; run build if they are not",
+            ) from error
+        staged = f"_feed_{uuid.uuid4().hex}"
+        feed.createOrReplaceTempView(staged)
+        shown, grouped = grouped_columns(self._warehouse.arrow_schema(relation, to_version))
+        self._spark.sql(
+            f"select {', '.join(shown)}, sum(case when _change_type in ('insert', "
+            f"'update_postimage') then 1L else -1L end) as _weight from {staged} "
+            f"group by {', '.join(grouped)} having _weight <> 0"
+        ).createOrReplaceTempView(name)
+
+    def slice_view(
+        self, name: str, relation: str, version: int, where_sql: str | None = None
+    ) -> None:
+        """Make a temporary view of a table at a version, filtered by SQL on its columns."""
+        frame = self._frame(relation, version)
+        (frame.where(where_sql) if where_sql else frame).createOrReplaceTempView(name)
+
+    def commit(
+        self,
+        relation: str,
+        diff_view: str,
+        tag: Tag,
+        *,
+        key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+    ) -> Commit:
+        """Apply a change set in one Delta commit, at most once per tag.
+
+        Args:
+            relation: an existing table.
+            diff_view: view with the table's columns plus `_old_count` and `_new_count` (bigint):
+                one row for each distinct row whose multiplicity changes.
+            tag: skipped if the table carries this version of the application id, or a higher one.
+            key: columns unique in the table before and after; empty: a row is all its columns.
+            partition_by: ignored for a table that exists.
+
+        Raises:
+            RefreshError: TABLE_MISSING, SCHEMA_MISMATCH, or TABLE_CHANGED (retriable).
+        """
+        started = time.perf_counter()
+        if self._warehouse.is_tagged(relation, tag):
+            return Commit(self._warehouse.version(relation), True, 0, _ms_since(started))
+        schema = self._schema(relation, None)
+        checks = self._checks(relation, schema, diff_view)
+        diff = self._spark.table(diff_view).where(f"{OLD_COUNT} <> {NEW_COUNT}").persist()
+        try:
+            rows, old_rows, *lost = diff.selectExpr(
+                "count(*)", f"count_if({OLD_COUNT} > 0)", *(check for _, check in checks)
+            ).collect()[0]
+            for (name, _), count in zip(checks, lost, strict=True):
+                if count:
+                    raise _mismatch(relation, f"column {name}: {count} values do not fit its type")
+            if rows == 0:
+                return Commit(self._warehouse.version(relation), False, 0, _ms_since(started))
+            staged = f"_diff_{uuid.uuid4().hex}"
+            diff.createOrReplaceTempView(staged)
+            statement = self._statement(relation, staged, schema, key, has_old=old_rows > 0)
+            with self._tagged(tag), _conflicts(relation):
+                self._spark.sql(statement)
+        finally:
+            diff.unpersist()
+        return Commit(self._warehouse.version(relation), False, rows, _ms_since(started))
+
+    def append(self, relation: str, rows: DataFrame, tag: Tag) -> Commit:
+        """Add rows (columns of the table, in its types) in one commit, in the files they are in."""
+        started = time.perf_counter()
+        if self._warehouse.is_tagged(relation, tag):
+            return Commit(self._warehouse.version(relation), True, 0, _ms_since(started))
+        before = self._warehouse.row_count(relation)
+        with self._tagged(tag), _conflicts(relation):
+            rows.write.format("delta").mode("append").save(str(self._warehouse.path(relation)))
+        version = self._warehouse.version(relation)
+        added = self._warehouse.row_count(relation, version) - before
+        return Commit(version, False, added, _ms_since(started))
+
+    def overwrite(
+        self,
+        relation: str,
+        query_sql: str,
+        tag: Tag,
+        *,
+        partition_by: Sequence[str] = (),
+    ) -> Commit:
+        """Make the table hold exactly a query's rows, in one commit; create it if it is missing.
+
+        The table takes the schema of the query.
+        """
+        started = time.perf_counter()
+        exists = self._warehouse.exists(relation)
+        if exists and self._warehouse.is_tagged(relation, tag):
+            return Commit(self._warehouse.version(relation), True, 0, _ms_since(started))
+        query = self._spark.sql(query_sql)
+        if exists:
+            partition_by = partition_by or self._warehouse.partition_columns(relation)
+        writer = query.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+        if partition_by:
+            writer = writer.partitionBy(*partition_by)
+        with self._tagged(tag), _conflicts(relation):
+            writer.save(str(self._warehouse.path(relation)))
+        version = self._warehouse.version(relation)
+        return Commit(
+            version, False, self._warehouse.row_count(relation, version), _ms_since(started)
+        )
+
+    def _statement(
+        self, relation: str, staged: str, schema: StructType, key: Sequence[str], *, has_old: bool
+    ) -> str:
+        """Return the one statement that applies the staged change set."""
+        table = f"delta.{quoted(str(self._warehouse.path(relation)))}"
+        columns = ", ".join(quoted(name) for name in schema.names)
+        typed = ", ".join(
+            f"cast({quoted(f.name)} as {f.dataType.simpleString()}) as {quoted(f.name)}"
+            for f in schema
+        )
+        copies = f"explode(sequence(1L, {NEW_COUNT})) as {_COPY}"
+        if not has_old:
+            return (
+                f"insert into {table} ({columns}) select {columns} from "
+                f"(select {typed}, {copies} from {staged} where {NEW_COUNT} > 0)"
+            )
+        identity = list(key) or schema.names
+        types = {f.name: f.dataType for f in schema}
+        conditions = [
+            f"{comparable(f't.{quoted(name)}', types[name])} <=> "
+            f"{comparable(f's.{quoted(name)}', types[name])}"
+            for name in identity
+        ]
+        conditions += self._bounds(staged, schema, identity)
+        values = ", ".join(f"s.{quoted(name)}" for name in schema.names)
+        return (
+            f"merge into {table} t using ("
+            f"select {typed}, 'D' as {_OPERATION} from {staged} where {OLD_COUNT} > 0 union all "
+            f"select {columns}, 'I' as {_OPERATION} from "
+            f"(select {typed}, {copies} from {staged} where {NEW_COUNT} > 0)) s "
+            f"on s.{_OPERATION} = 'D' and {' and '.join(conditions)} "
+            f"when matched then delete "
+            f"when not matched and s.{_OPERATION} = 'I' then insert ({columns}) values ({values})"
+        )
+
+    def _bounds(self, staged: str, schema: StructType, identity: Sequence[str]) -> Iterator[str]:
+        """Yield literal bounds of the rows to delete: only literals prune files."""
+        bounded = [
+            f.name
+            for f in schema
+            if f.name in identity
+            and f.dataType.simpleString() in ("date", "timestamp", "int", "bigint", "string")
+        ]
+        if not bounded:
+            return
+        texts = [
+            f"cast(min({quoted(name)}) as string), cast(max({quoted(name)}) as string), "
+            f"count_if({quoted(name)} is null) > 0"
+            for name in bounded
+        ]
+        row = self._spark.sql(
+            f"select {', '.join(texts)} from {staged} where {OLD_COUNT} > 0"
+        ).collect()[0]
+        types = {f.name: f.dataType.simpleString() for f in schema}
+        for position, name in enumerate(bounded):
+            low, high, has_null = row[3 * position : 3 * position + 3]
+            column, kind = f"t.{quoted(name)}", types[name]
+            parts = [f"{column} is null"] if has_null else []
+            if low is not None:
+                parts.append(
+                    f"({column} >= cast({literal(low)} as {kind}) "
+                    f"and {column} <= cast({literal(high)} as {kind}))"
+                )
+            yield f"({' or '.join(parts)})"
+
+    def _frame(self, relation: str, version: int | None) -> DataFrame:
+        reader = self._spark.read.format("delta")
+        if version is not None:
+            reader = reader.option("versionAsOf", version)
+        return reader.load(str(self._warehouse.path(relation)))
+
+    def _schema(self, relation: str, version: int | None) -> StructType:
+        from livemart.arrow.types import spark_schema
+
+        return spark_schema(self._warehouse.arrow_schema(relation, version))
+
+    def _checks(self, relation: str, schema: StructType, view: str) -> list[tuple[str, str]]:
+        """Return SQL that counts lost values, for each column of another type than the table's."""
+        found = {f.name: f.dataType.simpleString() for f in self._spark.table(view).schema}
+        if set(found) - {OLD_COUNT, NEW_COUNT} != set(schema.names):
+            raise _mismatch(relation, f"columns {sorted(found)}, the table has {schema.names}")
+        checks = []
+        for f in schema:
+            name, kind = quoted(f.name), f.dataType.simpleString()
+            if not f.nullable:
+                checks.append((f.name, f"count_if({name} is null and {NEW_COUNT} > 0)"))
+            if found[f.name] not in (kind, "void"):
+                back = f"cast(cast({name} as {kind}) as {found[f.name]})"
+                checks.append((f.name, f"count_if(not ({back} <=> {name}))"))
+        return checks
+
+    @contextmanager
+    def _tagged(self, tag: Tag) -> Iterator[None]:
+        """Mark every Delta write inside; nothing outside may run meanwhile on this session."""
+        settings = {
+            _APP_ID: tag.app_id,
+            _VERSION: str(tag.version),
+            _METADATA: json.dumps(dict(tag.metadata), sort_keys=True),
+        }
+        with self._lock:
+            try:
+                for name, value in settings.items():
+                    self._spark.conf.set(name, value)
+                yield
+            finally:
+                for name in settings:
+                    self._spark.conf.unset(name)
+
+
+@contextmanager
+def _conflicts(relation: str) -> Iterator[None]:
+    """Turn Delta's conflicts into an error that lets the batch be replayed."""
+    try:
+        yield
+    except Exception as error:
+        text = f"{type(error).__name__} {error}"
+        if any(conflict in text for conflict in CONFLICTS):
+            raise TableChangedError(
+                "TABLE_CHANGED",
+                f"{relation}: another writer committed in the middle of the batch",
+                hint="nothing: the batch is replayed",
+            ) from error
+        raise
+
+
+def _mismatch(relation: str, found: str) -> RefreshError:
+    return RefreshError(
+        "SCHEMA_MISMATCH",
+        f"{relation}: {found}",
+        hint="rebuild the model, or give its SQL the columns and types of the table",
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
+
+
+def _ms_since(started: float) -> int:
+    return round((time.perf_counter() - started) * 1000)

@@ -1,0 +1,38 @@
+"""The tables as they were before a micro-batch, for Spark: a replay sees what the first try saw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from livemart.arrow.types import spark_schema
+from livemart.delta.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class TablesBefore:
+    """Tables of a warehouse at given versions."""
+
+    spark: SparkSession
+    warehouse: Warehouse
+    versions: Mapping[str, int]
+
+    def frame(self, relation: str) -> DataFrame:
+        """Return a table as it was, with the columns that were added since."""
+        from pyspark.sql import functions as sql
+
+        path = str(self.warehouse.path(relation))
+        reader = self.spark.read.format("delta")
+        rows = reader.option("versionAsOf", self.versions[relation]).load(path)
+        for field in spark_schema(self.warehouse.arrow_schema(relation)):
+            if field.name not in rows.columns:
+                rows = rows.withColumn(field.name, sql.lit(None).cast(field.dataType))
+        return rows
+
+    def has_rows(self, relation: str) -> bool:
+        """Return whether a table held any row."""
+        return self.warehouse.row_count(relation, self.versions[relation]) > 0

@@ -1,0 +1,92 @@
+"""A plain dbt in a prepared terminal: its session, lock and catalog, when it first needs them."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from livemart.project.dbt_attachment import attach, is_attached
+from livemart.spark.connect import connect_url, join
+from livemart.state.lock import hold_warehouse, runner_lives, who_holds
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+# Set by `env`: the warehouse of this terminal and how Spark is started on it, as JSON.
+TERMINAL = "LIVEMART_DBT"
+
+
+def prepare_dbt(environ: Mapping[str, str]) -> None:
+    """Let the dbt of this process work on the warehouse of its terminal, if that was prepared.
+
+    Commands that send no statement (parse, list, deps) take no lock and start no Spark.
+    """
+    if TERMINAL not in environ or is_attached():
+        # The latter in a runner's own process, which has its session already.
+        return
+    prepared = json.loads(environ[TERMINAL])
+    terminal = Terminal(
+        Path(prepared["warehouse"]),
+        jars=Path(prepared["jars"]),
+        master=prepared["master"],
+        memory=prepared["memory"],
+    )
+    attach(terminal.session, terminal.warehouse)
+    atexit.register(terminal.close)
+
+
+class Terminal:
+    """The one session of a dbt process: its own Spark, or that of the runner that lives."""
+
+    def __init__(self, warehouse: Path, *, jars: Path, master: str, memory: str) -> None:
+        self.warehouse = warehouse
+        self._open: Callable[[], SparkSession] = lambda: self._own(jars, master, memory)
+        self._stack = ExitStack()
+        self._session: SparkSession | None = None
+        self._lock = threading.Lock()
+
+    def session(self) -> SparkSession:
+        """Return the session, made at the first call.
+
+        Raises:
+            StateError: RUNNER_LIVES, if a runner holds the warehouse and nobody can join it.
+        """
+        with self._lock:
+            if self._session is None:
+                self._session = self._joined() or self._open()
+            return self._session
+
+    def close(self) -> None:
+        """End the session and give the warehouse free."""
+        self._stack.close()
+
+    def _joined(self) -> SparkSession | None:
+        holder = who_holds(self.warehouse)
+        if holder is None:
+            return None
+        url = connect_url(self.warehouse, holder)
+        if url is None:
+            raise runner_lives(self.warehouse)
+        os.environ["SPARK_REMOTE"] = url
+        session = join(url, self.warehouse, holder)
+        self._stack.callback(session.stop)
+        return session
+
+    def _own(self, jars: Path, master: str, memory: str) -> SparkSession:
+        from livemart.spark.catalog import register, save_views
+        from livemart.spark.jars import delta_jars
+        from livemart.spark.session import create_session
+
+        self._stack.enter_context(hold_warehouse(self.warehouse))
+        session = create_session(self.warehouse, delta_jars(jars), master=master, memory=memory)
+        self._stack.callback(session.stop)
+        register(session, self.warehouse)
+        self._stack.callback(save_views, session, self.warehouse)
+        return session

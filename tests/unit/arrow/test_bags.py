@@ -1,0 +1,130 @@
+"""Equality of rows as Spark groups them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from livemart.arrow.bags import is_member, matching_rows, net_rows, row_codes, without
+from tests.bag_histories import bag_of, keyless_history, weights_of
+
+
+@pytest.mark.parametrize(
+    ("kind", "same", "other"),
+    [
+        (pa.float64(), [0.0, -0.0], math.nan),
+        (pa.float32(), [math.nan, -math.nan], None),
+        (pa.int64(), [None, None], 0),
+        (pa.string(), ["", ""], None),
+        (pa.list_(pa.int64()), [[], []], None),
+        (pa.list_(pa.float64()), [[0.0, None], [-0.0, None]], [0.0]),
+        (pa.struct([("a", pa.int64())]), [{"a": None}, {"a": None}], None),
+        (pa.map_(pa.string(), pa.int64()), [[("a", 1), ("b", 2)], [("b", 2), ("a", 1)]], []),
+        (pa.list_(pa.list_(pa.string())), [[["a"], []], [["a"], []]], [["a"]]),
+        (pa.null(), [None, None], None),
+    ],
+)
+def test_equal_values_share_a_code(kind: pa.DataType, same: list[object], other: object) -> None:
+    array = pa.array([*same, other], kind)
+
+    first, second, third = row_codes([array], 3)
+
+    assert first == second
+    assert (third == first) == pa.types.is_null(kind)
+
+
+def test_slices_are_compared_by_their_own_rows() -> None:
+    kind = pa.map_(pa.string(), pa.list_(pa.int64()))
+    array = pa.array([[("x", [9])], [("a", [1, 2])], None, [("a", [1, 2])]], kind)
+
+    codes = row_codes([array.slice(1)], 3)
+
+    assert codes[0] == codes[2] != codes[1]
+
+
+def test_rows_without_columns_are_all_equal() -> None:
+    assert row_codes([], 3).tolist() == [0, 0, 0]
+
+
+@given(st.lists(st.tuples(st.integers(-2, 2), st.none() | st.integers(0, 1), st.integers(-3, 3))))
+def test_weights_of_equal_rows_add_up(rows: list[tuple[int, int | None, int]]) -> None:
+    table = pa.table(
+        {
+            "a": pa.array([row[0] for row in rows], pa.int64()),
+            "b": pa.array([row[1] for row in rows], pa.int64()),
+        }
+    )
+    expected: dict[tuple[object, ...], int] = {}
+    for a, b, weight in rows:
+        expected[a, b] = expected.get((a, b), 0) + weight
+
+    netted = net_rows(table, pa.array([row[2] for row in rows], pa.int64()))
+
+    assert weights_of(netted) == {row: weight for row, weight in expected.items() if weight}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_membership_agrees_with_counting_rows(seed: int) -> None:
+    first, *_, second = keyless_history(seed, 6)
+    left = first.diff.drop_columns(["_old_count", "_new_count"])
+    right = second.diff.drop_columns(["_old_count", "_new_count"])
+    wanted = bag_of(right)
+    expected = [
+        next(iter(bag_of(left.slice(position, 1)))) in wanted for position in range(left.num_rows)
+    ]
+
+    actual = is_member(left.columns, right.columns)
+
+    assert actual.tolist() == expected
+
+
+def test_many_wide_rows_keep_their_codes_apart() -> None:
+    """The product of many columns' codes must not overflow into one another."""
+    length = 1_000
+    columns = [pa.array(np.random.default_rng(7).permutation(length)) for _ in range(12)]
+
+    codes = row_codes(columns, length)
+
+    assert len(np.unique(codes)) == length
+
+
+_FEW = st.lists(st.tuples(st.none() | st.integers(0, 2), st.sampled_from(["a", "b"])), max_size=8)
+
+
+def _pairs(rows: list[tuple[int | None, str]]) -> pa.Table:
+    return pa.table(
+        {
+            "a": pa.array([row[0] for row in rows], pa.int64()),
+            "b": pa.array([row[1] for row in rows], pa.string()),
+        }
+    )
+
+
+@given(_FEW, _FEW)
+def test_a_bag_less_another_counts_copies(
+    rows: list[tuple[int | None, str]], gone: list[tuple[int | None, str]]
+) -> None:
+    left = without(_pairs(rows), _pairs(gone))
+
+    found = Counter(tuple(row.values()) for row in left.to_pylist())
+    assert found == Counter(rows) - Counter(gone)
+
+
+@given(_FEW, _FEW)
+def test_each_row_finds_its_equal(
+    known: list[tuple[int | None, str]], rows: list[tuple[int | None, str]]
+) -> None:
+    distinct = [*dict.fromkeys(known), (9, "z")]
+    columns = _pairs(distinct).combine_chunks(), _pairs(rows).combine_chunks()
+
+    place, is_found = matching_rows(columns[0].columns, columns[1].columns)
+
+    for row, at, has_equal in zip(rows, place, is_found, strict=True):
+        assert has_equal == (row in distinct)
+        assert not has_equal or distinct[at] == row

@@ -1,0 +1,63 @@
+"""Spark's settings are one place, and a JVM that does not start says why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+from pyspark import SparkContext, java_gateway
+from pyspark.errors import PySparkRuntimeError
+
+from livemart.errors import ConfigError
+from livemart.spark.session import create_session, session_settings
+
+
+def test_the_settings_that_results_depend_on_are_pinned(tmp_path: Path) -> None:
+    expected = {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.variable.substitute": "false",
+        "spark.sql.window.segmentTree.enabled": "true",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.databricks.delta.properties.defaults.enableChangeDataFeed": "true",
+        "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
+    }
+
+    actual = session_settings(tmp_path, ())
+
+    assert {name: actual[name] for name in expected} == expected
+
+
+def test_executors_of_their_own_are_given_the_jars(tmp_path: Path) -> None:
+    jars = (tmp_path / "a b.jar", tmp_path / "c.jar")
+
+    alone = session_settings(tmp_path, jars, "local[*]")
+    cluster = session_settings(tmp_path, jars, "spark://head:7077")
+    beside = session_settings(tmp_path, jars, "local-cluster[2,1,1024]")
+
+    assert "spark.jars" not in alone
+    assert cluster["spark.jars"] == f"file://{tmp_path}/a%20b.jar,file://{tmp_path}/c.jar"
+    assert beside["spark.jars"] == cluster["spark.jars"]
+    assert alone["spark.driver.host"] == beside["spark.driver.host"] == "127.0.0.1"
+    assert "spark.driver.host" not in cluster
+
+
+def test_a_jvm_that_ends_at_once_is_an_error_with_its_last_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def launch(popen_kwargs: dict[str, IO[bytes]]) -> Any:
+        popen_kwargs["stderr"].write(b"Error: Could not create the Java Virtual Machine.\n")
+        popen_kwargs["stderr"].flush()
+        raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+
+    for name in ("PYSPARK_PYTHON", "SPARK_LOCAL_IP", "PYSPARK_SUBMIT_ARGS"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setattr(java_gateway, "launch_gateway", launch)
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+
+    with pytest.raises(ConfigError, match="Could not create the Java Virtual Machine") as caught:
+        create_session(tmp_path, ())
+
+    assert caught.value.code == "SPARK_NOT_STARTED"
+    assert str(tmp_path / "_livemart" / "spark.log") in caught.value.hint

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+import pytest
+
+from livemart.errors import StateError
+from livemart.spark.connect import connect_settings, connect_url, retry_policy
+from livemart.state.lock import hold_warehouse, is_held, who_holds
+
+_HOLD = """
+import sys
+from pathlib import Path
+from livemart.state.lock import hold_warehouse
+with hold_warehouse(Path(sys.argv[1])) as lock:
+    lock.announce_connect(4711)
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def _another_runner(warehouse: Path) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", _HOLD, str(warehouse)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def test_a_second_runner_is_refused_and_told_who_holds(tmp_path: Path) -> None:
+    with _another_runner(tmp_path) as process:
+        with pytest.raises(StateError) as caught, hold_warehouse(tmp_path):
+            pass
+
+        assert caught.value.code == "RUNNER_LIVES"
+        assert f"process {process.pid}" in str(caught.value)
+        assert caught.value.exit_code == 2
+
+
+def test_a_killed_runner_holds_nothing(tmp_path: Path) -> None:
+    with _another_runner(tmp_path) as process:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+
+        assert not is_held(tmp_path)
+        with hold_warehouse(tmp_path) as lock:
+            assert lock.holder.pid == os.getpid()
+
+
+def test_a_free_warehouse_has_no_holder(tmp_path: Path) -> None:
+    with hold_warehouse(tmp_path):
+        pass
+
+    assert who_holds(tmp_path) is None
+    assert who_holds(tmp_path / "never_used") is None
+
+
+def test_a_guest_finds_port_and_token_of_the_holder(tmp_path: Path) -> None:
+    settings = connect_settings(tmp_path)
+    with _another_runner(tmp_path):
+        url = connect_url(tmp_path, who_holds(tmp_path))
+
+    token = settings["spark.connect.authenticate.token"]
+    assert url == f"sc://localhost:4711/;token={token}"
+    assert settings["spark.connect.grpc.binding.address"] == "127.0.0.1"
+
+
+def test_the_token_is_readable_by_its_owner_only(tmp_path: Path) -> None:
+    connect_settings(tmp_path)
+    connect_settings(tmp_path)
+
+    mode = (tmp_path / "_livemart" / "connect_token").stat().st_mode
+
+    assert mode & 0o777 == 0o600
+
+
+def test_a_holder_without_a_server_has_no_url(tmp_path: Path) -> None:
+    with hold_warehouse(tmp_path) as lock:
+        assert connect_url(tmp_path, lock.holder) is None
+
+
+class _Unavailable(grpc.RpcError):  # type: ignore[misc]
+    def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.UNAVAILABLE
+
+
+def test_a_joined_runner_is_asked_again_only_while_it_lives(tmp_path: Path) -> None:
+    with _another_runner(tmp_path) as process:
+        holder = who_holds(tmp_path)
+        assert holder is not None
+        policy = retry_policy(tmp_path, holder)
+        assert policy.can_retry(_Unavailable())
+        assert not policy.can_retry(ValueError("wrong SQL"))
+        process.kill()
+        process.wait()
+
+        with pytest.raises(StateError, match="RUNNER_ENDED") as caught:
+            policy.can_retry(_Unavailable())
+        assert f"process {process.pid}" in str(caught.value)
+        with hold_warehouse(tmp_path), pytest.raises(StateError, match="RUNNER_ENDED"):
+            policy.can_retry(_Unavailable())
