@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from livemart.publish.publisher import Publishing, publish
-from livemart.publish.served import ServedSpec
-from livemart.publish.store import Store
 from livemart.state.snapshots import ModelState, Snapshot
+from livemart.store.served import ServedSpec
+from livemart.store.store import Store
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PANE = timedelta(minutes=5)

@@ -13,10 +13,10 @@ from livemart.engine.batch import BatchRunner, Outcome
 from livemart.engine.frontier import check_landed
 from livemart.engine.landed_uncounted import UncountedBatches
 from livemart.engine.landing import LandedBatch, Landing
-from livemart.engine.publication import Publications
 from livemart.engine.replays import Replays, Stopped
 from livemart.engine.runtime import Runtime
 from livemart.failpoints import failpoint
+from livemart.publish.publications import Publications
 from livemart.state.checkpoint import Epoch, Recorded, open_checkpoint
 from livemart.state.snapshots import Snapshot
 

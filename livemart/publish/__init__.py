@@ -1,1 +1,1 @@
-"""The snapshot log."""
+"""Step 5, publish: a snapshot goes into the serving store in one transaction."""

@@ -6,9 +6,9 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from livemart.publish.store import Store, read_state
-from livemart.publish.store_schema import PUBLISHED
 from livemart.state.snapshots import Snapshot
+from livemart.store.schema import PUBLISHED
+from livemart.store.store import Store, read_state
 
 
 def confirm(store: Store, snapshot: Snapshot, checked_at: datetime) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from livemart.project.graph import Project
-from livemart.publish.served import ServedSpec
+from livemart.store.served import ServedSpec
 
 
 def served_models(project: Project) -> tuple[tuple[ServedSpec, ...], tuple[str, ...]]:

@@ -18,17 +18,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from livemart.errors import PublishError
-from livemart.publish.publication_plan import (
-    ModelWrite,
-    ReadChange,
-    base_of,
-    form_of,
-    is_published,
-    plan_writes,
-)
 from livemart.publish.retention import prune
-from livemart.publish.served import Publication, ServedModel, ServedSpec
-from livemart.publish.served_rows import (
+from livemart.publish.rows import (
     WEIGHT,
     KeyNotUniqueError,
     RowChange,
@@ -36,7 +27,25 @@ from livemart.publish.served_rows import (
     apply_change,
     fill,
 )
-from livemart.publish.store import (
+from livemart.publish.writes import (
+    ModelWrite,
+    ReadChange,
+    base_of,
+    form_of,
+    is_published,
+    plan_writes,
+)
+from livemart.state.snapshots import Snapshot
+from livemart.store.schema import (
+    CHANGES,
+    MODELS,
+    PUBLISHED,
+    RETIRED,
+    Layout,
+    table_name,
+)
+from livemart.store.served import Publication, ServedModel, ServedSpec
+from livemart.store.store import (
     Store,
     StoredModel,
     StoreState,
@@ -45,15 +54,6 @@ from livemart.publish.store import (
     read_state,
     shown_url,
 )
-from livemart.publish.store_schema import (
-    CHANGES,
-    MODELS,
-    PUBLISHED,
-    RETIRED,
-    Layout,
-    table_name,
-)
-from livemart.state.snapshots import Snapshot
 
 # Above it readers take all rows anew: a log as long as the table helps nobody.
 _LOGGED_ROWS = 100_000

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from livemart.publish.store_schema import CHANGES, MODELS, PUBLISHED
+from livemart.store.schema import CHANGES, MODELS, PUBLISHED
 
 KEPT_SNAPSHOTS = 200
 

@@ -12,10 +12,10 @@ from typing import Literal
 
 from livemart.errors import PublishError
 from livemart.intervals import format_interval
-from livemart.publish.reader import StoreReader
-from livemart.publish.served import Published
-from livemart.publish.store_engine import open_engine, shown_url
 from livemart.state.snapshots import Snapshot
+from livemart.store.connections import open_engine, shown_url
+from livemart.store.reader import StoreReader
+from livemart.store.served import Published
 
 State = Literal["current", "behind", "empty", "foreign", "unreachable", "other_version"]
 

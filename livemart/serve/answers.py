@@ -10,8 +10,6 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
-from livemart.publish.reader import SnapshotView, StoreReader
-from livemart.publish.served import Published, ServedModel
 from livemart.serve.facts import end_of, has_owner_models, read_facts
 from livemart.serve.hub import Hub, Topic, is_later
 from livemart.serve.late_orders import read_late_orders
@@ -19,6 +17,8 @@ from livemart.serve.panes import LONGEST, Panes, follow_panes, read_panes
 from livemart.serve.readings import Readings
 from livemart.serve.restaurant_bodies import PARTS, Kind, Part, RestaurantBodies
 from livemart.serve.shelf import Answer
+from livemart.store.reader import SnapshotView, StoreReader
+from livemart.store.served import Published, ServedModel
 
 _NOTHING: frozenset[Part] = frozenset()
 # Restaurants read in one query.

@@ -13,7 +13,6 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from livemart import __version__
-from livemart.publish.reader import StoreReader
 from livemart.serve import health, pull, push, rows, schemas
 from livemart.serve.answers import Answers
 from livemart.serve.auth import Attempts, is_loopback_name
@@ -27,6 +26,7 @@ from livemart.serve.serving import Serving
 from livemart.serve.token_book import TokenBook
 from livemart.serve.tokens import TokenStore
 from livemart.settings import Settings
+from livemart.store.reader import StoreReader
 
 _SUMMARY = """\
 Fresh figures of restaurants. **Pull**: one answer from the newest snapshot. **Push**: server-sent

@@ -12,11 +12,11 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import lru_cache
 from typing import Any
 
-from livemart.publish.reader import SnapshotView
-from livemart.publish.served import Published
 from livemart.serve.facts import METRICS, WINDOWS, Facts, first_window, read_facts
 from livemart.serve.late_orders import LateOrders, read_late_orders
 from livemart.serve.panes import LONGEST, Panes, Sum, read_panes
+from livemart.store.reader import SnapshotView
+from livemart.store.served import Published
 
 Body = dict[str, Any]
 _WEEK = timedelta(hours=168)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from livemart.publish.reader import SnapshotView
-from livemart.publish.served import Change
 from livemart.serve.auth import Caller
 from livemart.serve.bodies import snapshot_head
 from livemart.serve.restaurant_bodies import to_json
 from livemart.serve.rows import json_row
 from livemart.serve.serving import Serving
+from livemart.store.reader import SnapshotView
+from livemart.store.served import Change
 
 # Changes of a page; more of one snapshot are one page, too.
 _PAGE = 2_000

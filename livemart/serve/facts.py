@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from livemart.publish.reader import SnapshotView
-from livemart.publish.served import Published
 from livemart.serve.panes import PANE_START, TREND, Panes, read_panes
 from livemart.serve.problems import ProblemError
+from livemart.store.reader import SnapshotView
+from livemart.store.served import Published
 
 METRICS = "restaurant_order_metrics"
 DISHES = "restaurant_top_dishes"

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from starlette.requests import Request
 from starlette.responses import Response
 
-from livemart.publish.served import Published
 from livemart.serve.problems import ProblemError
+from livemart.store.served import Published
 
 JSON = "application/json"
 CSV = "text/csv"

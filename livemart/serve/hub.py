@@ -17,10 +17,10 @@ from typing import TypeVar
 import structlog
 
 from livemart.errors import PublishError
-from livemart.publish.reader import StoreReader
-from livemart.publish.served import Published
 from livemart.serve.faults import Faults
 from livemart.serve.token_book import TokenBook
+from livemart.store.reader import StoreReader
+from livemart.store.served import Published
 
 POLL = timedelta(milliseconds=150)
 _TOKENS_EVERY_S = 1.0

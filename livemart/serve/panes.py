@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
 
-from livemart.publish.packed import Packed
-from livemart.publish.reader import SnapshotView
-from livemart.publish.served import Published
-from livemart.publish.values import decimal_size
+from livemart.store.packed import Packed
+from livemart.store.reader import SnapshotView
+from livemart.store.served import Published
+from livemart.store.values import decimal_size
 
 TREND = "restaurant_sales_trend"
 # Two weeks: the longest window, and the same one a week before.

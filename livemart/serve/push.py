@@ -14,8 +14,6 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.requests import Request
 
 from livemart.errors import PublishError
-from livemart.publish.positions import state_id
-from livemart.publish.served import Published
 from livemart.serve import schemas
 from livemart.serve.auth import Caller, is_still_allowed
 from livemart.serve.bodies import snapshot_head
@@ -34,6 +32,8 @@ from livemart.serve.pull import (
 from livemart.serve.restaurant_bodies import to_json, with_times
 from livemart.serve.rows import ModelName, find_model
 from livemart.serve.serving import Serving, serving_of
+from livemart.store.positions import state_id
+from livemart.store.served import Published
 
 RETRY_MS = 3_000
 PING_S = 15

@@ -11,11 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from livemart.publish.reader import SnapshotView, StoreReader
-from livemart.publish.served import Published
 from livemart.serve.hub import Hub, state_of
 from livemart.serve.problems import ProblemError
 from livemart.serve.shelf import Answer, Shelf
+from livemart.store.reader import SnapshotView, StoreReader
+from livemart.store.served import Published
 
 Result = TypeVar("Result")
 # More threads would only wait for each other.

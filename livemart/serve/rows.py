@@ -12,9 +12,6 @@ from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from livemart.publish.reader import SnapshotView
-from livemart.publish.served import Published, ServedModel
-from livemart.publish.values import decimal_size, json_value, parse_value
 from livemart.serve import schemas
 from livemart.serve.auth import Caller
 from livemart.serve.bodies import snapshot_head, to_text
@@ -23,6 +20,9 @@ from livemart.serve.problems import ProblemError
 from livemart.serve.pull import CallerOf
 from livemart.serve.restaurant_bodies import to_json
 from livemart.serve.serving import serving_of
+from livemart.store.reader import SnapshotView
+from livemart.store.served import Published, ServedModel
+from livemart.store.values import decimal_size, json_value, parse_value
 
 _MOST_ROWS = 10_000
 _TIMES = ("timestamp", "date")

@@ -15,13 +15,13 @@ import uvicorn
 from fastapi import FastAPI
 
 from livemart.errors import ConfigError, StateError
-from livemart.publish.reader import StoreReader
 from livemart.serve.app import create_app
 from livemart.serve.auth import is_loopback_name
 from livemart.serve.push import MOST_STREAMS
 from livemart.serve.serving import Serving
 from livemart.serve.tokens import TokenStore
 from livemart.settings import Settings
+from livemart.store.reader import StoreReader
 
 # Streams end at once; only answers under way are waited for.
 _PATIENCE_S = 5

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, cast
 
 from starlette.requests import HTTPConnection
 
-from livemart.publish.reader import StoreReader
 from livemart.settings import Settings
+from livemart.store.reader import StoreReader
 
 if TYPE_CHECKING:
     from livemart.serve.answers import Answers

@@ -9,8 +9,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from livemart.publish.served import Published
 from livemart.serve.hub import State, is_later, state_of
+from livemart.store.served import Published
 
 Result = TypeVar("Result")
 # Results of one snapshot; the longest trend is 25 kB, so all of them are 125 MB at most.

@@ -22,7 +22,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from livemart.errors import PublishError, StateError
 from livemart.intervals import format_interval
-from livemart.publish.store_engine import is_locked, open_engine, reached, shown_url
+from livemart.store.connections import is_locked, open_engine, reached, shown_url
 
 Scope = Literal["admin", "restaurants"]
 _SESSION_KEY = "session_key"

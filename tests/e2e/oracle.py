@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from tests.e2e.raw_orders import RawOrders
-from tests.serve.stores import DISHES
+from tests.store.stores import DISHES
 
 _TABLES = """
 create table orders (order_id text primary key, restaurant_id text, customer_id text,

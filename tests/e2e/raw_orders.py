@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from tests.serve.stores import DISHES, PANE, Order, pane_of, reference_tables
+from tests.store.stores import DISHES, PANE, Order, pane_of, reference_tables
 
 AZUL, SAKURA, QUIET, NEW = "r17", "r18", "r19", "r20"
 # Name, time zone, currency.

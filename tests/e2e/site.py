@@ -21,10 +21,10 @@ from pathlib import Path
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Route
 
 from livemart.publish.confirmation import confirm
-from livemart.publish.store import Store
 from livemart.serve.tokens import TokenStore
+from livemart.store.store import Store
 from tests.e2e.raw_orders import AZUL, RawOrders
-from tests.serve.stores import fill_store, make_snapshot
+from tests.store.stores import fill_store, make_snapshot
 
 ROOT = Path(__file__).parents[2]
 ARTIFACTS = ROOT / "artifacts" / "e2e"

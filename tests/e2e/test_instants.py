@@ -16,17 +16,17 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from livemart.publish.reader import StoreReader
 from livemart.serve import page
 from livemart.serve.bodies import read_state, read_trend, to_text
 from livemart.serve.facts import read_facts
 from livemart.serve.page_view import PageView, build_view
+from livemart.store.reader import StoreReader
 from tests.conftest import IS_NIGHTLY
 from tests.e2e.conftest import OpenVisit
 from tests.e2e.oracle import Oracle
 from tests.e2e.raw_orders import RESTAURANTS, RawOrders
 from tests.e2e.site import Site, number_of
-from tests.serve.stores import fill_store
+from tests.store.stores import fill_store
 
 _AGE = timedelta(seconds=12)
 _INTERVAL = timedelta(minutes=5)

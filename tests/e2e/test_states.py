@@ -13,7 +13,7 @@ from tests.e2e import accessibility
 from tests.e2e.conftest import OpenSite, OpenVisit
 from tests.e2e.raw_orders import AZUL, NEW, QUIET, RESTAURANTS
 from tests.e2e.site import DESKTOP, PHONE, Site, Visit, published_site, refuse_with
-from tests.serve.stores import PANE
+from tests.store.stores import PANE
 
 _OFFLINE = re.compile("ERR_INTERNET_DISCONNECTED|ERR_FAILED|ERR_NETWORK_CHANGED")
 _REFUSED = re.compile("status of (401|404|503)")

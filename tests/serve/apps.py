@@ -12,13 +12,13 @@ from time import monotonic, sleep
 
 from starlette.testclient import TestClient
 
-from livemart.publish.reader import StoreReader
 from livemart.serve.app import create_app
 from livemart.serve.auth import Attempts
 from livemart.serve.server import open_server
 from livemart.serve.serving import Serving
 from livemart.serve.tokens import TokenStore
 from livemart.settings import Settings, load_settings
+from livemart.store.reader import StoreReader
 
 ADDRESS = "http://127.0.0.1:8000"
 # Ends a wait for what another thread or process does; no claim of how soon.

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from livemart.publish.reader import StoreReader
+from livemart.store.reader import StoreReader
 from tests.serve.apps import server
-from tests.serve.postgres import Postgres, find_binaries, running_postgres
 from tests.serve.push_world import World
+from tests.store.postgres import Postgres, find_binaries, running_postgres
 
 
 @pytest.fixture(scope="session")

@@ -8,11 +8,11 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from livemart.publish.publisher import publish
-from livemart.publish.reader import StoreReader
-from livemart.publish.served import Publication, ServedSpec
-from livemart.publish.store import Store, open_engine
-from livemart.publish.store_schema import METADATA
-from tests.serve.stores import fill_store, make_snapshot, net_change
+from livemart.store.reader import StoreReader
+from livemart.store.schema import METADATA
+from livemart.store.served import Publication, ServedSpec
+from livemart.store.store import Store, open_engine
+from tests.store.stores import fill_store, make_snapshot, net_change
 
 KEYS = {"orders": ("order_id",)}
 START = datetime(2026, 3, 2, tzinfo=UTC)

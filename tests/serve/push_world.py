@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
-from livemart.publish.positions import state_id
-from livemart.publish.reader import StoreReader
 from livemart.serve.rows import json_row
 from livemart.serve.tokens import TokenStore
+from livemart.store.positions import state_id
+from livemart.store.reader import StoreReader
 from tests.serve.apps import make_settings, wait_until
 from tests.serve.events import Event, Stream
-from tests.serve.stores import (
+from tests.store.stores import (
     NOON,
     Order,
     fill_store,

@@ -9,14 +9,14 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from datetime import timedelta
 
-from livemart.publish.reader import SnapshotView, StoreReader
 from livemart.serve.answers import Answers
 from livemart.serve.bodies import trend_body
 from livemart.serve.hub import Hub
 from livemart.serve.restaurant_bodies import PARTS, Kind, Part, RestaurantBodies, to_json
 from livemart.serve.token_book import TokenBook
 from livemart.serve.tokens import TokenStore
-from tests.serve.stores import NOON, Order, fill_store, make_orders, reference_tables
+from livemart.store.reader import SnapshotView, StoreReader
+from tests.store.stores import NOON, Order, fill_store, make_orders, reference_tables
 
 LATER = NOON + timedelta(minutes=5)
 ORDERS = make_orders(LATER)

@@ -15,7 +15,7 @@ from livemart.serve import auth, token_book
 from livemart.serve.auth import Attempts
 from livemart.serve.problems import ProblemError
 from tests.serve.apps import Site, bearer, site
-from tests.serve.stores import fill_store, reference_tables
+from tests.store.stores import fill_store, reference_tables
 
 TILES = "/v1/restaurants/r1/metrics"
 

@@ -12,15 +12,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from livemart.publish.reader import StoreReader
 from livemart.serve import schemas
 from livemart.serve.bodies import metrics_body, state_body, top_dishes_body, trend_body
 from livemart.serve.facts import DISHES, METRICS
 from livemart.serve.panes import TREND
-from tests.serve.stores import (
+from livemart.store.reader import StoreReader
+from tests.store.stores import (
     DISHES as MENU,
 )
-from tests.serve.stores import (
+from tests.store.stores import (
     NOON,
     Order,
     fill_store,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.serve.apps import PATIENCE_S, Site, server, site
-from tests.serve.stores import fill_store, reference_tables
+from tests.store.stores import fill_store, reference_tables
 
 PATHS = [
     ("/v1/restaurants", 200),

@@ -8,13 +8,13 @@ from contextlib import closing
 import pytest
 from structlog.testing import capture_logs
 
-from livemart.publish.reader import StoreReader
-from livemart.publish.served import Published
 from livemart.serve.answers import Answers
 from livemart.serve.hub import Hub, Topic
 from livemart.serve.token_book import TokenBook
 from livemart.serve.tokens import TokenStore
-from tests.serve.stores import fill_store, reference_tables
+from livemart.store.reader import StoreReader
+from livemart.store.served import Published
+from tests.store.stores import fill_store, reference_tables
 
 
 def test_a_snapshot_is_told_even_if_nothing_could_be_computed_ahead(store_url: str) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from livemart.publish.reader import StoreReader
 from livemart.serve import late_orders
 from livemart.serve.bodies import state_body
 from livemart.serve.late_orders import LateChange, read_late_orders
-from tests.serve.stores import NOON, fill_store, pane_of, reference_tables
+from livemart.store.reader import StoreReader
+from tests.store.stores import NOON, fill_store, pane_of, reference_tables
 
 LANDED = NOON - timedelta(minutes=10)
 PLACED = NOON - timedelta(minutes=31)

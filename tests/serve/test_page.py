@@ -17,7 +17,7 @@ from httpx2 import Response
 
 from livemart.serve import page as page_module
 from tests.serve.apps import ADDRESS, Site, site
-from tests.serve.stores import KEYS, NOON, RESTAURANTS, Order, fill_store, reference_tables
+from tests.store.stores import KEYS, NOON, RESTAURANTS, Order, fill_store, reference_tables
 
 HTML, JSON = "text/html,*/*;q=0.8", "application/json"
 # Names of the restaurants that are not the caller's.

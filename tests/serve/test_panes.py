@@ -13,11 +13,11 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from livemart.publish.reader import StoreReader
-from livemart.publish.served import Published
 from livemart.serve.facts import end_of
 from livemart.serve.panes import LONGEST, TREND, Panes, follow_panes, read_panes
-from tests.serve.stores import KEYS, NOON, Order, fill_store, make_orders, reference_tables
+from livemart.store.reader import StoreReader
+from livemart.store.served import Published
+from tests.store.stores import KEYS, NOON, Order, fill_store, make_orders, reference_tables
 
 NAMES = ("r1", "r2", "r3")
 KEYED = {TREND: KEYS[TREND]}

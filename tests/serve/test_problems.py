@@ -12,7 +12,7 @@ from livemart.serve import push, schemas
 from livemart.serve.forms import ARROW
 from livemart.serve.problems import _KINDS
 from tests.serve.apps import Site, site
-from tests.serve.stores import fill_store, reference_tables
+from tests.store.stores import fill_store, reference_tables
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "

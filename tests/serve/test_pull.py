@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.serve.apps import Site, site
-from tests.serve.stores import fill_store, reference_tables
+from tests.store.stores import fill_store, reference_tables
 
 CALLERS = ("admin", "own", "foreign", "nobody", "unknown token")
 KINDS = ("metrics", "top-dishes", "trend")

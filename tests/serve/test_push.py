@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from livemart.publish.confirmation import confirm
-from livemart.publish.reader import StoreReader
-from livemart.publish.store import Store
 from livemart.serve import change_pages, schemas
 from livemart.serve.bodies import state_body, to_text
+from livemart.store.reader import StoreReader
+from livemart.store.store import Store
 from tests.serve.apps import bearer
 from tests.serve.events import Event, open_stream
 from tests.serve.push_world import DISHES, KEY, World, apply, newest_id, number_of, until_mark
-from tests.serve.stores import (
+from tests.store.stores import (
     NOON,
     fill_store,
     make_orders,

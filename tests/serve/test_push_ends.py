@@ -14,7 +14,7 @@ from livemart.serve import push
 from tests.serve.apps import bearer, wait_until
 from tests.serve.events import Event, open_stream
 from tests.serve.push_world import DISHES, World, newest_id
-from tests.serve.stores import (
+from tests.store.stores import (
     fill_store,
     reference_tables,
 )

@@ -13,14 +13,14 @@ from fastapi import FastAPI
 from hypothesis import HealthCheck, settings
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from livemart.publish.reader import StoreReader
 from livemart.serve import server as server_module
 from livemart.serve.app import create_app
 from livemart.serve.auth import Attempts
 from livemart.serve.tokens import TokenStore
+from livemart.store.reader import StoreReader
 from tests.conftest import IS_NIGHTLY
 from tests.serve.apps import bearer, make_settings, server, site
-from tests.serve.stores import fill_store, reference_tables
+from tests.store.stores import fill_store, reference_tables
 
 EXAMPLES = 200 if IS_NIGHTLY else 15
 

@@ -26,13 +26,13 @@ from click.testing import CliRunner
 from livemart.cli import cli
 from livemart.errors import ConfigError, StateError
 from livemart.publish.confirmation import confirm
-from livemart.publish.reader import StoreReader
-from livemart.publish.store import Store
 from livemart.serve import server as server_module
 from livemart.serve.server import open_server
+from livemart.store.reader import StoreReader
+from livemart.store.store import Store
 from tests.serve.apps import PATIENCE_S, Site, bearer, make_settings, server, site, wait_until
 from tests.serve.events import open_stream
-from tests.serve.stores import fill_store, make_snapshot, reference_tables
+from tests.store.stores import fill_store, make_snapshot, reference_tables
 
 ROOT = Path(__file__).resolve().parents[2]
 # The command itself; only that a slow machine never brings it to cut off an answer under way.

@@ -11,11 +11,11 @@ import sqlalchemy as sa
 
 from livemart.engine.doctor import check_store
 from livemart.engine.status import read_status, render
-from livemart.publish.store import open_engine
-from livemart.publish.store_schema import STORE
 from livemart.publish.store_standing import look_at_store
 from livemart.state.snapshots import Snapshot, SnapshotLog
-from tests.serve.stores import NOON, fill_store, make_snapshot, reference_tables
+from livemart.store.schema import STORE
+from livemart.store.store import open_engine
+from tests.store.stores import NOON, fill_store, make_snapshot, reference_tables
 
 LATER = NOON + timedelta(minutes=3)
 EVERY = timedelta(minutes=5)

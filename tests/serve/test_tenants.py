@@ -17,7 +17,6 @@ import pytest
 from tests.serve.apps import Site, server, site
 from tests.serve.callers import CALLERS, REFUSED, WRONG, WRONG_COOKIES, headers_of, session
 from tests.serve.events import open_stream
-from tests.serve.stores import KEYS, RESTAURANTS, fill_store, reference_tables
 from tests.serve.tenant_cases import (
     ARROW,
     CSV,
@@ -35,6 +34,7 @@ from tests.serve.tenant_cases import (
     Case,
     ask,
 )
+from tests.store.stores import KEYS, RESTAURANTS, fill_store, reference_tables
 
 # Names of the others, which must be in no answer; r4 is known to nobody.
 FOREIGN = re.compile(r"\br2\b|\br3\b|Joe's Diner|麺処|America/New_York|Asia/Tokyo|USD|JPY")

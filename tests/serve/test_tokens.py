@@ -12,10 +12,10 @@ import pytest
 import sqlalchemy as sa
 
 from livemart.errors import PublishError, StateError
-from livemart.publish.store import open_engine
 from livemart.serve.token_book import TokenBook
 from livemart.serve.tokens import TokenStore
-from tests.serve.stores import fill_store, reference_tables
+from livemart.store.store import open_engine
+from tests.store.stores import fill_store, reference_tables
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 

@@ -9,8 +9,8 @@ import pytest
 
 from bench import serving_store
 from bench.serve import percentile
-from livemart.publish.reader import StoreReader
-from livemart.publish.store import Store
+from livemart.store.reader import StoreReader
+from livemart.store.store import Store
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from livemart.project.graph import Exposure, Materialized, Model, Project
 from livemart.publish.exposures import served_models
-from livemart.publish.served import ServedSpec
+from livemart.store.served import ServedSpec
 from tests.models import make_model
 
 

@@ -17,13 +17,13 @@ from deltalake import DeltaTable
 from structlog.testing import capture_logs
 
 from livemart.delta.warehouse import NEW_COUNT, OLD_COUNT, Tag, Warehouse
-from livemart.engine.publication import Publications
 from livemart.engine.runtime import Runtime
 from livemart.project.graph import Exposure, Materialized, Model, Policy, Project
-from livemart.publish.reader import StoreReader
-from livemart.publish.served import Published
+from livemart.publish.publications import Publications
 from livemart.settings import Settings, load_settings
 from livemart.state.snapshots import ModelState, Snapshot, SnapshotLog
+from livemart.store.reader import StoreReader
+from livemart.store.served import Published
 from tests.models import make_model
 
 SALES = "model.shop.sales"

@@ -17,9 +17,9 @@ from typing import Any
 import pyarrow as pa
 
 from livemart.failpoints import arm, failpoint
-from livemart.publish.store import Store
-from tests.serve.stores import KEYS as MART_KEYS
-from tests.serve.stores import NOON, fill_store, reference_tables
+from livemart.store.store import Store
+from tests.store.stores import KEYS as MART_KEYS
+from tests.store.stores import NOON, fill_store, reference_tables
 
 RESTAURANTS = [f"r{number:02}" for number in range(20)]
 SLOTS = range(5)

@@ -11,8 +11,8 @@ import pytest
 
 from livemart.errors import PublishError
 from livemart.publish import publisher, retention
-from livemart.publish.reader import StoreReader
-from livemart.publish.store import open_engine
+from livemart.store.reader import StoreReader
+from livemart.store.store import open_engine
 from tests.serve.order_versions import (
     START,
     amounts,
@@ -22,7 +22,7 @@ from tests.serve.order_versions import (
     reader_position,
     served_tables,
 )
-from tests.serve.stores import fill_store
+from tests.store.stores import fill_store
 
 
 @pytest.fixture

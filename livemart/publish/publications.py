@@ -18,9 +18,9 @@ from livemart.state.snapshots import Snapshot
 
 if TYPE_CHECKING:
     from livemart.engine.runtime import Runtime
-    from livemart.publish.publisher_thread import PublisherThread
-    from livemart.publish.served import Publication
-    from livemart.publish.store import Store
+    from livemart.publish.thread import PublisherThread
+    from livemart.store.served import Publication
+    from livemart.store.store import Store
 
 
 class Publications:
@@ -78,8 +78,8 @@ class Publications:
         # Not before it is needed: SQLAlchemy takes a while to load.
         from livemart.publish.confirmation import confirm
         from livemart.publish.publisher import Publishing, publish
-        from livemart.publish.publisher_thread import PublisherThread
-        from livemart.publish.store import Store
+        from livemart.publish.thread import PublisherThread
+        from livemart.store.store import Store
 
         for unique_id in unstored:
             reason = "it is no table: give it another materialization"

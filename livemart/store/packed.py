@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from livemart.publish.values import decimal_size
+from livemart.store.values import decimal_size
 
 Packed = Mapping[str, Sequence[int | None]]
 _NULL = "null"

@@ -11,17 +11,16 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from livemart.publish.packed import Packed, pack, unpack
-from livemart.publish.positions import changes_mark
-from livemart.publish.row_filter import (
+from livemart.store.column_types import in_order, write_json
+from livemart.store.packed import Packed, pack, unpack
+from livemart.store.positions import changes_mark
+from livemart.store.predicates import (
     change_predicates,
     row_predicates,
     span_predicates,
     span_values,
 )
-from livemart.publish.served import Published, ServedModel
-from livemart.publish.store import StoredModel
-from livemart.publish.store_schema import (
+from livemart.store.schema import (
     CHANGES,
     PUBLISHED,
     ROW_COUNT,
@@ -30,7 +29,8 @@ from livemart.publish.store_schema import (
     bag_column,
     served_table,
 )
-from livemart.publish.store_types import in_order, write_json
+from livemart.store.served import Published, ServedModel
+from livemart.store.store import StoredModel
 
 # Of an instant as text, up to the second.
 _SECONDS_LONG = 19

@@ -12,8 +12,8 @@ from tenacity import RetryError, Retrying, retry_if_exception_type
 from tenacity.wait import wait_base, wait_exponential_jitter
 
 from livemart.errors import LivemartError
-from livemart.publish.served import Publication
 from livemart.state.snapshots import Snapshot
+from livemart.store.served import Publication
 
 _POLL_SECONDS = 0.1
 _WAIT = wait_exponential_jitter(multiplier=0.5, max=30, jitter=1)

@@ -9,8 +9,8 @@ from decimal import Decimal
 import pytest
 
 from livemart.errors import PublishError
-from livemart.publish.reader import StoreReader
-from tests.serve.stores import (
+from livemart.store.reader import StoreReader
+from tests.store.stores import (
     KEYS,
     NOON,
     PANE,

@@ -9,8 +9,8 @@ import sys
 from datetime import datetime, timedelta
 
 from livemart.failpoints import arm, failpoint
-from livemart.publish.served import Publication
-from tests.serve.stores import NOON, fill_store, make_orders, reference_tables
+from livemart.store.served import Publication
+from tests.store.stores import NOON, fill_store, make_orders, reference_tables
 
 ORDERS = make_orders(days=3, a_day=60)
 

@@ -22,14 +22,14 @@ from tenacity.wait import wait_fixed
 from livemart.errors import PublishError
 from livemart.publish import publisher
 from livemart.publish.publisher import publish
-from livemart.publish.publisher_thread import PublisherThread
-from livemart.publish.reader import StoreReader
-from livemart.publish.served import Publication, ServedSpec
-from livemart.publish.store import Store
+from livemart.publish.thread import PublisherThread
 from livemart.state.snapshots import Snapshot
-from tests.serve.kill_publisher import ORDERS, as_of, publish_number
-from tests.serve.postgres import Postgres, running_postgres
-from tests.serve.stores import fill_store, make_snapshot, net_change, reference_tables, stored_rows
+from livemart.store.reader import StoreReader
+from livemart.store.served import Publication, ServedSpec
+from livemart.store.store import Store
+from tests.publish.kill_publisher import ORDERS, as_of, publish_number
+from tests.store.postgres import Postgres, running_postgres
+from tests.store.stores import fill_store, make_snapshot, net_change, reference_tables, stored_rows
 
 PROGRAM = Path(__file__).with_name("kill_publisher.py")
 ROOT = Path(__file__).parents[2]
@@ -47,7 +47,7 @@ KILLS = [
 
 
 def run_publisher(url: str, number: int, failpoint: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tests.serve.kill_publisher", url, str(number), failpoint]
+    command = [sys.executable, "-m", "tests.publish.kill_publisher", url, str(number), failpoint]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
 
 
@@ -256,7 +256,7 @@ def test_a_right_that_is_taken_back_is_a_store_that_cannot_be_reached(
 def test_a_file_that_somebody_else_holds_locked_is_unreachable_for_publishers_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("livemart.publish.store_engine._BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("livemart.store.connections._BUSY_SECONDS", 0.1)
     url = f"sqlite:///{tmp_path}/serving.db"
     store, reader = Store.open(url), StoreReader.open(url)
     publish_to(store, 1)
@@ -289,7 +289,7 @@ def test_a_file_that_others_open_or_leave_is_asked_again(
             return super().execute(sql, *arguments)
 
     connect = partial(sqlite3.connect, factory=Contended)
-    monkeypatch.setattr("livemart.publish.store_engine.sqlite3.connect", connect)
+    monkeypatch.setattr("livemart.store.connections.sqlite3.connect", connect)
     store = Store.open(f"sqlite:///{tmp_path}/serving.db")
 
     assert publish_to(store, 1) is not None

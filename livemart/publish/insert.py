@@ -13,9 +13,9 @@ import pyarrow as pa
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from livemart.publish.served import ServedModel
-from livemart.publish.store_types import write_json
-from livemart.publish.values import decimal_size, python_values
+from livemart.store.column_types import write_json
+from livemart.store.served import ServedModel
+from livemart.store.values import decimal_size, python_values
 
 _SLICE = 20_000
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from livemart.publish.served import ServedModel
-from livemart.publish.store_schema import CHANGES
-from livemart.publish.values import parse_value
+from livemart.store.schema import CHANGES
+from livemart.store.served import ServedModel
+from livemart.store.values import parse_value
 
 
 def row_predicates(

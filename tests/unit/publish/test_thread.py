@@ -11,10 +11,10 @@ from structlog.testing import capture_logs
 from tenacity.wait import wait_fixed
 
 from livemart.errors import PublishError
-from livemart.publish.publisher_thread import PublisherThread
-from livemart.publish.served import Publication
+from livemart.publish.thread import PublisherThread
 from livemart.state.snapshots import Snapshot
-from tests.serve.stores import make_snapshot
+from livemart.store.served import Publication
+from tests.store.stores import make_snapshot
 
 SOON = wait_fixed(0.01)
 NEVER = wait_fixed(3600)

@@ -21,9 +21,9 @@ import pytest
 
 from livemart.serve.tokens import TokenStore
 from tests.conftest import IS_NIGHTLY
+from tests.publish.fire_publisher import RESTAURANTS, balances, publish
 from tests.serve.apps import bearer, make_settings
 from tests.serve.events import Event, open_stream
-from tests.serve.fire_publisher import RESTAURANTS, balances, publish
 from tests.serve.test_server import serving
 
 READERS, CLIENTS, SNAPSHOTS = (200, 500, 50) if IS_NIGHTLY else (40, 100, 24)
@@ -190,7 +190,14 @@ async def write(url: str) -> list[int | None]:
     """Publish to the end; the writer is killed in a transaction, and again right behind one."""
     codes: list[int | None] = []
     for failpoint in (f"publish.in_transaction:{SNAPSHOTS // 3}", "publish.after:5", "none"):
-        script = ["-m", "tests.serve.fire_publisher", url, str(SNAPSHOTS), str(PAUSE_S), failpoint]
+        script = [
+            "-m",
+            "tests.publish.fire_publisher",
+            url,
+            str(SNAPSHOTS),
+            str(PAUSE_S),
+            failpoint,
+        ]
         process = await asyncio.create_subprocess_exec(sys.executable, *script, cwd=ROOT)
         codes.append(await process.wait())
     return codes

@@ -13,25 +13,25 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from livemart.errors import PublishError
-from livemart.publish.positions import changes_mark
-from livemart.publish.row_filter import change_predicates
-from livemart.publish.served import Change, ChangePage, Published, ServedModel
-from livemart.publish.snapshot_view import SnapshotView
-from livemart.publish.store import StoredModel, newest_published, stored_model
-from livemart.publish.store_engine import (
+from livemart.store.connections import (
     UNDEFINED_COLUMN,
     UNDEFINED_TABLE,
     open_engine,
     reached,
     shown_url,
 )
-from livemart.publish.store_schema import (
+from livemart.store.positions import changes_mark
+from livemart.store.predicates import change_predicates
+from livemart.store.schema import (
     CHANGES,
     MODELS,
     PUBLISHED,
     SCHEMA_VERSION,
     STORE,
 )
+from livemart.store.served import Change, ChangePage, Published, ServedModel
+from livemart.store.snapshot_view import SnapshotView
+from livemart.store.store import StoredModel, newest_published, stored_model
 
 __all__ = [
     "Change",

@@ -14,9 +14,9 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from livemart.publish.reader import StoreReader
-from livemart.publish.values import json_value
-from tests.serve.stores import fill_store
+from livemart.store.reader import StoreReader
+from livemart.store.values import json_value
+from tests.store.stores import fill_store
 
 SCHEMA = pa.schema(
     [

@@ -15,8 +15,8 @@ from functools import lru_cache
 
 import sqlalchemy as sa
 
-from livemart.publish.served import ServedModel
-from livemart.publish.store_types import Instant, Json, PlainText, sql_type
+from livemart.store.column_types import Instant, Json, PlainText, sql_type
+from livemart.store.served import ServedModel
 
 SCHEMA_VERSION = 2
 # PostgreSQL cuts names after 63 bytes; a number is added when a table is made anew.

@@ -15,7 +15,7 @@ from sqlalchemy.engine import URL, Connection, Engine, make_url
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from livemart.errors import PublishError
-from livemart.publish.store_types import compare_decimals
+from livemart.store.column_types import compare_decimals
 
 _SQLITE = "sqlite:///"
 _BUSY_SECONDS = 10

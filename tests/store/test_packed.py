@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from livemart.publish.reader import StoreReader
-from tests.serve.stores import fill_store
+from livemart.store.reader import StoreReader
+from tests.store.stores import fill_store
 
 NOON = datetime(2026, 3, 2, 12, 0, 0, 7, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

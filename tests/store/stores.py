@@ -20,10 +20,10 @@ import pyarrow as pa
 from livemart.arrow.bags import WEIGHT, net_rows
 from livemart.errors import RefreshError
 from livemart.publish.publisher import Publishing, publish
-from livemart.publish.reader import StoreReader
-from livemart.publish.served import Publication, ServedSpec
-from livemart.publish.store import Store
 from livemart.state.snapshots import ModelState, Snapshot
+from livemart.store.reader import StoreReader
+from livemart.store.served import Publication, ServedSpec
+from livemart.store.store import Store
 
 PANE = timedelta(minutes=5)
 WINDOWS = (1, 24, 168)

@@ -13,11 +13,11 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from livemart.publish.bulk import RefusedRowsError, insert_all, is_refusal
-from livemart.publish.served import Op, ServedModel
-from livemart.publish.store_schema import ROW_COUNT, ROW_HASH, Layout, bag_column, served_table
-from livemart.publish.store_types import write_json
-from livemart.publish.values import json_value, python_values
+from livemart.publish.insert import RefusedRowsError, insert_all, is_refusal
+from livemart.store.column_types import write_json
+from livemart.store.schema import ROW_COUNT, ROW_HASH, Layout, bag_column, served_table
+from livemart.store.served import Op, ServedModel
+from livemart.store.values import json_value, python_values
 
 WEIGHT = "_weight"
 _SLICE = 5_000

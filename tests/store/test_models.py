@@ -9,7 +9,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from livemart.publish.reader import StoreReader
+from livemart.store.reader import StoreReader
 from tests.serve.order_versions import (
     KEYS,
     amounts,
@@ -19,7 +19,7 @@ from tests.serve.order_versions import (
     reader_position,
     served_tables,
 )
-from tests.serve.stores import fill_store
+from tests.store.stores import fill_store
 
 
 def test_a_changed_model_is_copied_whole_and_its_followers_start_anew(

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from livemart.publish.reader import StoreReader
-from livemart.publish.values import json_value
-from tests.serve.stores import fill_store
+from livemart.store.reader import StoreReader
+from livemart.store.values import json_value
+from tests.store.stores import fill_store
 
 MOMENT = datetime(2026, 3, 2, 12, tzinfo=UTC)
 TICK = timedelta(microseconds=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from livemart.publish.served import Published
+from livemart.store.served import Published
 
 
 def mark_of(*parts: str) -> str:

@@ -15,9 +15,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
-from livemart.publish.served import Published, ServedModel
-from livemart.publish.store_engine import open_engine, reached, shown_url
-from livemart.publish.store_schema import (
+from livemart.store.connections import open_engine, reached, shown_url
+from livemart.store.schema import (
     METADATA,
     MODELS,
     PUBLISHED,
@@ -29,6 +28,7 @@ from livemart.publish.store_schema import (
     bag_column,
     served_table,
 )
+from livemart.store.served import Published, ServedModel
 
 __all__ = ["Store", "StoreState", "StoredModel", "open_engine", "reached", "shown_url"]
 

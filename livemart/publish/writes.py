@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from livemart.errors import LivemartError
-from livemart.publish.served import ServedModel, ServedSpec
-from livemart.publish.served_rows import WEIGHT
-from livemart.publish.store import StoredModel, StoreState
-from livemart.publish.values import kind_of
+from livemart.publish.rows import WEIGHT
 from livemart.state.snapshots import ModelState, Snapshot
+from livemart.store.served import ServedModel, ServedSpec
+from livemart.store.store import StoredModel, StoreState
+from livemart.store.values import kind_of
 
 # Net change of a relation between two versions, or all rows of the second if the first is None.
 ReadChange = Callable[[str, int | None, int], pa.Table]
