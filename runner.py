@@ -1,6 +1,6 @@
 """The entry point from a clone: `python runner.py build`; `livemart` is the same, installed."""
 
-from livemart.cli import main
+from livemart.cli.commands import main
 
 if __name__ == "__main__":
     main()

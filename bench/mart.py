@@ -19,16 +19,16 @@ import pyarrow.dataset as pds
 
 from bench.history import END, History
 from bench.live import Batch
+from livemart.check.checks import run_checks
 from livemart.delta.warehouse import NEW_COUNT, OLD_COUNT, Commit, Tag, Warehouse
-from livemart.engine.batch import Outcome
-from livemart.engine.checks import run_checks
-from livemart.engine.comparison import compare
-from livemart.engine.landed_tables import create_tables
-from livemart.engine.pipeline import Pipeline
-from livemart.engine.records.schema import RESCUED_TYPE, RecordSchema
-from livemart.engine.runtime import Runtime, open_runtime
+from livemart.inspect.comparison import compare
+from livemart.land.records.schema import RESCUED_TYPE, RecordSchema
+from livemart.land.tables import create_tables
 from livemart.plan.flatten import flatten
 from livemart.plan.project_plans import views_of
+from livemart.run.batch import Outcome
+from livemart.run.pipeline import Pipeline
+from livemart.run.runtime import Runtime, open_runtime
 from livemart.settings import load_settings
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -264,7 +264,7 @@ class Mart:
             finally:
                 self._checks_s = time.perf_counter() - started
 
-        with mock.patch("livemart.engine.batch.run_checks", timed):
+        with mock.patch("livemart.run.batch.run_checks", timed):
             yield
 
 

@@ -15,7 +15,7 @@ from livemart.errors import LivemartError
 from livemart.settings import Settings, load_settings
 
 if TYPE_CHECKING:
-    from livemart.engine.runtime import Runtime
+    from livemart.run.runtime import Runtime
 
 _PROJECT = Path(__file__).resolve().parents[1]
 _LIVE_STEPS = 6
@@ -54,11 +54,11 @@ def main(
 def _run(settings: Settings, once: bool, seed: int, restaurants: int, orders_per_day: int) -> int:
     from demo.market import Market
     from demo.tour import Tour
-    from livemart.engine.interrupts import Interrupted, Interrupts
-    from livemart.engine.pipeline import Pipeline
-    from livemart.engine.runtime import open_runtime
+    from livemart.cli.interrupts import Interrupted, Interrupts
     from livemart.observe.logs import configure_logs
     from livemart.observe.progress import open_watcher
+    from livemart.run.pipeline import Pipeline
+    from livemart.run.runtime import open_runtime
     from livemart.serve.server import open_server
 
     configure_logs(settings.log_format, debug=settings.debug)
@@ -110,7 +110,7 @@ def _run(settings: Settings, once: bool, seed: int, restaurants: int, orders_per
 
 def _verify(runtime: Runtime) -> int:
     """Recompute every model from the landed records; 1 if one differs."""
-    from livemart.engine.verify import render_comparison, verify_models
+    from livemart.inspect.verify import render_comparison, verify_models
 
     snapshot = runtime.log.newest_published()
     assert snapshot is not None

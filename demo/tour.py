@@ -16,9 +16,9 @@ from livemart.delta.warehouse import Warehouse
 from livemart.settings import Settings
 
 if TYPE_CHECKING:
-    from livemart.engine.batch import Outcome
     from livemart.observe.logs import LogWatcher
     from livemart.observe.progress import TerminalWatcher
+    from livemart.run.batch import Outcome
 
 _PANE = timedelta(minutes=5)
 _BREATH = timedelta(seconds=5)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from livemart.delta.warehouse import Warehouse
-from livemart.engine.landing import LandedBatch, Landing
-from livemart.engine.landing_batch import Limit
+from livemart.land.landing import LandedBatch, Landing
+from livemart.land.micro_batch import Limit
 from livemart.project.graph import Column, SourceTable, StreamSpec
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import structlog
 
 if TYPE_CHECKING:
-    from livemart.engine.batch import Outcome
+    from livemart.run.batch import Outcome
 
 LogFormat = Literal["text", "json"]
 

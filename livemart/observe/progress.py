@@ -23,7 +23,7 @@ from rich.text import Text
 from livemart.observe.logs import LogFormat, LogWatcher
 
 if TYPE_CHECKING:
-    from livemart.engine.batch import Outcome
+    from livemart.run.batch import Outcome
     from livemart.state.snapshots import Snapshot
 
 # What a model's line says while it is worked on; any other word is how it ended.

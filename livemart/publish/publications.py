@@ -17,8 +17,8 @@ from livemart.publish.exposures import served_models
 from livemart.state.snapshots import Snapshot
 
 if TYPE_CHECKING:
-    from livemart.engine.runtime import Runtime
     from livemart.publish.thread import PublisherThread
+    from livemart.run.runtime import Runtime
     from livemart.store.served import Publication
     from livemart.store.store import Store
 

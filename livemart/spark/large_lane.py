@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.delta.small_lane import Tag
 from livemart.delta.warehouse import Commit, TableChangedError, Warehouse
-from livemart.engine.replays import CONFLICTS
 from livemart.errors import RefreshError
+from livemart.run.replays import CONFLICTS
 from livemart.spark.comparable import comparable
 from livemart.spark.differences import grouped_columns
 from livemart.spark_sql import literal, quoted

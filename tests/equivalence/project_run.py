@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from livemart.delta.warehouse import Warehouse
-from livemart.engine.pipeline import Pass, Pipeline
-from livemart.engine.runtime import Runtime, load_runtime
-from livemart.engine.verify import Comparison, verify_models
+from livemart.inspect.verify import Comparison, verify_models
+from livemart.run.pipeline import Pass, Pipeline
+from livemart.run.runtime import Runtime, load_runtime
 from livemart.settings import load_settings
 from livemart.spark.jars import delta_jars
 from livemart.spark.session import create_session

@@ -14,15 +14,13 @@ import pytest
 
 from livemart.delta.row_filter import NO_ROW
 from livemart.delta.warehouse import NEW_COUNT, WEIGHT, Warehouse
-from livemart.engine import (
-    clock_windows,
-    model_run,
-    region_refresh,
-    running_refresh,
-    signed_refresh,
-)
-from livemart.engine.running_totals import Starts
 from livemart.plan.rules.join import Join
+from livemart.refresh import model_run
+from livemart.refresh import region as region_refresh
+from livemart.refresh import running as running_refresh
+from livemart.refresh import signed as signed_refresh
+from livemart.refresh import touched_rows as clock_windows
+from livemart.refresh.running_totals import Starts
 from tests.equivalence.mart_history import MartBatch, mart_history
 from tests.equivalence.project_run import ProjectRun
 
@@ -91,7 +89,7 @@ def no_tombstones(patch: pytest.MonkeyPatch) -> None:
             ]
             return found.filter(pa.array(mask, pa.bool_()))
 
-        patch.setattr(f"livemart.engine.strategies.{name}", kept)
+        patch.setattr(f"livemart.refresh.strategy.{name}", kept)
 
 
 def no_expiry(patch: pytest.MonkeyPatch) -> None:
@@ -129,14 +127,14 @@ def _no_signed_change(patch: pytest.MonkeyPatch) -> None:
     def refuse(run: model_run.ModelRun) -> pa.Table | None:
         raise signed_refresh.NotSigned
 
-    patch.setattr("livemart.engine.strategies.refresh_signed", refuse)
+    patch.setattr("livemart.refresh.strategy.refresh_signed", refuse)
 
 
 def _recompute_running_totals(patch: pytest.MonkeyPatch) -> None:
     def refuse(run: model_run.ModelRun) -> pa.Table | None:
         raise running_refresh.NotRunning
 
-    patch.setattr("livemart.engine.strategies.refresh_running", refuse)
+    patch.setattr("livemart.refresh.strategy.refresh_running", refuse)
 
 
 MUTANTS: tuple[Mutant, ...] = (

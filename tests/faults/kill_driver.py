@@ -13,9 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from livemart.engine.pipeline import Pipeline
-from livemart.engine.runtime import load_runtime
 from livemart.failpoints import arm
+from livemart.run.pipeline import Pipeline
+from livemart.run.runtime import load_runtime
 from livemart.settings import load_settings
 from livemart.spark.jars import delta_jars
 from livemart.spark.session import create_session

@@ -17,9 +17,9 @@ from deltalake import DeltaTable
 from structlog.testing import capture_logs
 
 from livemart.delta.warehouse import NEW_COUNT, OLD_COUNT, Tag, Warehouse
-from livemart.engine.runtime import Runtime
 from livemart.project.graph import Exposure, Materialized, Model, Policy, Project
 from livemart.publish.publications import Publications
+from livemart.run.runtime import Runtime
 from livemart.settings import Settings, load_settings
 from livemart.state.snapshots import ModelState, Snapshot, SnapshotLog
 from livemart.store.reader import StoreReader

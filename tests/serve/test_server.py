@@ -23,7 +23,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from livemart.cli import cli
+from livemart.cli.commands import cli
 from livemart.errors import ConfigError, StateError
 from livemart.publish.confirmation import confirm
 from livemart.serve import server as server_module
@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # The command itself; only that a slow machine never brings it to cut off an answer under way.
 _PATIENT = """
 import sys
-from livemart.cli import cli
+from livemart.cli.commands import cli
 from livemart.serve import server
 
 server._PATIENCE_S = 600
@@ -47,7 +47,7 @@ cli(sys.argv[1:], prog_name="livemart")
 
 _AS_IT_IS = """
 import sys
-from livemart.cli import cli
+from livemart.cli.commands import cli
 
 cli(sys.argv[1:], prog_name="livemart")
 """

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from livemart.cli import cli
+from livemart.cli.commands import cli
 
 
 def test_tokens_are_made_listed_and_revoked_by_command(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ UP = """
 import sys
 from contextlib import contextmanager
 from types import SimpleNamespace
-import livemart.engine.pipeline as pipeline, livemart.engine.runtime as runtime
-from livemart.cli import cli
+import livemart.run.pipeline as pipeline, livemart.run.runtime as runtime
+from livemart.cli.commands import cli
 from livemart.serve import server
 
 class Stream:

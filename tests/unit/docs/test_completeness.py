@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from livemart.cli import cli
+from livemart.cli.commands import cli
 from livemart.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[3]

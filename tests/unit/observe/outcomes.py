@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from livemart.engine.batch import Outcome
-from livemart.engine.checks import TestResult
-from livemart.engine.context import Rebuild
+from livemart.check.checks import TestResult
+from livemart.refresh.context import Rebuild
+from livemart.run.batch import Outcome
 from livemart.state.snapshots import Landed, ModelState, Snapshot
 
 STARTED = datetime(2026, 3, 1, 12, 0, 2, tzinfo=UTC)

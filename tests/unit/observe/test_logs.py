@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from livemart.engine.batch import Outcome
 from livemart.observe.logs import LogWatcher, configure_logs
+from livemart.run.batch import Outcome
 from tests.unit.observe.outcomes import make_held_outcome, make_outcome
 
 

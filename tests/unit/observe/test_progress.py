@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from livemart.engine.batch import Outcome
 from livemart.observe.logs import LogWatcher
 from livemart.observe.progress import (
     TerminalWatcher,
@@ -17,6 +16,7 @@ from livemart.observe.progress import (
     make_console,
     open_watcher,
 )
+from livemart.run.batch import Outcome
 from tests.unit.observe.outcomes import make_held_outcome, make_snapshot
 
 PACKAGE = Path(__file__).resolve().parents[3] / "livemart"

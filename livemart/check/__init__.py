@@ -1,0 +1,1 @@
+"""Step 4, check: the data tests, on what changed."""

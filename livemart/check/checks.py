@@ -1,0 +1,239 @@
+"""Checks: the project's data tests, run before a snapshot may be shown.
+
+A test costs nothing if nothing it reads has changed, and little if the new rows prove that it
+still passes, or if new and gone rows tell how many now fail. Every other test runs in full, as dbt
+compiled it, many in one statement. What a proof cannot show goes the full way, so that all ways
+give the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+
+from livemart.check.proofs import MovedTest, Prover, RowTest
+from livemart.check.versions import Versions
+from livemart.delta.warehouse import Warehouse
+from livemart.plan.flatten import Flat, Occurrence
+from livemart.project.graph import DataTest
+from livemart.spark.quick_session import ArrowViews
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Prover", "TestResult", "Versions", "run_checks"]
+
+Status = Literal["pass", "warn", "fail", "error"]
+
+_TESTS_A_STATEMENT = 20
+# Below this a table is handed to Spark as Arrow rows: its own read of a fresh commit costs more.
+_ARROW_ROWS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class TestResult:
+    """What became of a test. `how`: it was not run, proven on the change set, or run in full."""
+
+    __test__ = False
+
+    status: Status
+    failures: int | None
+    how: Literal["unchanged", "changes", "full"]
+    message: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """True if the snapshot must be held back."""
+        return self.status in ("fail", "error")
+
+
+def run_checks(
+    spark: SparkSession,
+    warehouse: Warehouse,
+    prover: Prover,
+    versions: Versions,
+    previous: Mapping[str, str],
+) -> dict[str, TestResult]:
+    """Return the result of every data test of the project, by unique id.
+
+    Args:
+        spark: runs what is not proven.
+        warehouse: holds the tables.
+        prover: knows the project's tests.
+        versions: what the tests look at, and what they looked at last time.
+        previous: status of each test at the frontier.
+    """
+    results: dict[str, TestResult] = {}
+    over_new_rows: list[tuple[DataTest, RowTest]] = []
+    moved: list[MovedTest] = []
+    in_full: list[DataTest] = []
+    tests = prover.project.tests
+    for test in tests.values():
+        flat, before = prover.flat(test), previous.get(test.unique_id)
+        if flat and before and all(map(versions.is_unchanged, flat.relations)):
+            results[test.unique_id] = TestResult(_status(before), None, "unchanged")
+        elif before != "pass":
+            if (change := prover.moved_test(test, warehouse, versions)) is None:
+                in_full.append(test)
+            else:
+                moved.append(change)
+        elif prover.is_shown(test, warehouse, versions):
+            results[test.unique_id] = TestResult("pass", 0, "changes")
+        elif (new := prover.test_of_new_rows(test, warehouse, versions)) is None:
+            in_full.append(test)
+        elif new.is_empty:
+            results[test.unique_id] = TestResult("pass", 0, "changes")
+        else:
+            over_new_rows.append((test, new))
+    with _Reader(spark, warehouse, versions.now) as reader:
+        questions = [
+            (test, _statement(test, reader, rows.flat, rows.rows)) for test, rows in over_new_rows
+        ]
+        for each in moved:
+            for side, rows, _ in each.sides():
+                questions.append((side, _statement(side, reader, rows.flat, rows.rows)))
+        questions += [(test, _statement(test, reader, prover.flat(test))) for test in in_full]
+        answers = _ask_all(reader.session, questions)
+        results |= {test.unique_id: answers[test.unique_id] for test in in_full}
+        again: list[DataTest] = []
+        for test, _ in over_new_rows:
+            # How many rows fail in all is known only in full.
+            if answers[test.unique_id].status == "pass":
+                results[test.unique_id] = TestResult("pass", 0, "changes")
+            else:
+                again.append(test)
+        counts = {name: found.failures for name, found in answers.items()}
+        for each in moved:
+            failures = each.failures(counts)
+            if failures is None:
+                again.append(each.test)
+            else:
+                status = _judge(each.test, failures, failures != 0, failures != 0).status
+                results[each.test.unique_id] = TestResult(status, failures, "changes")
+        full = [(test, _statement(test, reader, prover.flat(test))) for test in again]
+        results |= _ask_all(reader.session, full)
+    for unique_id, result in results.items():
+        if result.how != "unchanged":
+            prover.remember(tests[unique_id], result.failures, versions)
+    return {unique_id: results[unique_id] for unique_id in tests}
+
+
+def _status(text: str) -> Status:
+    return text if text in ("pass", "warn", "fail") else "error"  # type: ignore[return-value]
+
+
+def _ask_all(
+    session: Callable[[], SparkSession], statements: Sequence[tuple[DataTest, str]]
+) -> dict[str, TestResult]:
+    results: dict[str, TestResult] = {}
+    if not statements:
+        return results
+    spark = session()
+    for start in range(0, len(statements), _TESTS_A_STATEMENT):
+        results.update(_ask(spark, statements[start : start + _TESTS_A_STATEMENT]))
+    return results
+
+
+def _ask(spark: SparkSession, statements: Sequence[tuple[DataTest, str]]) -> dict[str, TestResult]:
+    """Run several tests in one statement; if it fails, halve it to find out whose fault it is."""
+    from pyspark.errors import PySparkException
+
+    try:
+        rows = spark.sql("\nunion all\n".join(sql for _, sql in statements)).collect()
+    except PySparkException as error:
+        if len(statements) > 1:
+            middle = len(statements) // 2
+            return _ask(spark, statements[:middle]) | _ask(spark, statements[middle:])
+        message = str(error).strip().splitlines()[0]
+        return {statements[0][0].unique_id: TestResult("error", None, "full", message)}
+    by_id = {test.unique_id: test for test, _ in statements}
+    return {
+        row["test_id"]: _judge(by_id[row["test_id"]], row["failures"], row["warns"], row["fails"])
+        for row in rows
+    }
+
+
+def _judge(
+    test: DataTest, failures: int | None, warns: bool | None, fails: bool | None
+) -> TestResult:
+    """dbt's rule: severity warn never fails."""
+    status: Status = "pass"
+    if test.severity == "error" and fails:
+        status = "fail"
+    elif warns:
+        status = "warn"
+    return TestResult(status, failures or 0, "full")
+
+
+def _statement(
+    test: DataTest, reader: _Reader, flat: Flat | None, rows: Mapping[int, pa.Table] | None = None
+) -> str:
+    """Return dbt's own frame around a test: one row of failures and what they mean."""
+    body = reader.own_text(test) if flat is None else flat.render(reader.names(rows or {}))
+    limit = f"\nlimit {test.limit}" if test.limit is not None else ""
+    unique_id = test.unique_id.replace("\\", "\\\\").replace("'", "\\'")
+    return (
+        f"select '{unique_id}' as test_id, cast({test.fail_calc} as bigint) as failures, "
+        f"coalesce({test.fail_calc}, 0) {test.warn_if} as warns, "
+        f"coalesce({test.fail_calc}, 0) {test.error_if} as fails "
+        f"from (\n{body}{limit}\n) dbt_internal_test"
+    )
+
+
+class _Reader:
+    """Gives each table a name in SQL that reads it at its version; the names end with the block."""
+
+    def __init__(
+        self, spark: SparkSession, warehouse: Warehouse, versions: Mapping[str, int]
+    ) -> None:
+        self._warehouse = warehouse
+        self._versions = versions
+        self._whole: dict[str, str] = {}
+        self._views = ArrowViews(spark)
+        # False once Spark reads a table itself.
+        self._is_small = True
+
+    def __enter__(self) -> _Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._views.close()
+
+    def names(self, rows: Mapping[int, pa.Table]) -> Callable[[Occurrence], str]:
+        """Return what names an occurrence: the given rows, else the whole table."""
+
+        def name_of(occurrence: Occurrence) -> str:
+            if occurrence.index in rows:
+                return self._view(rows[occurrence.index])
+            return self._table(occurrence.relation)
+
+        return name_of
+
+    def own_text(self, test: DataTest) -> str:
+        """Return a test that could not be taken apart; it reads the catalog's tables."""
+        self._is_small = False
+        return test.compiled_code
+
+    def _table(self, relation: str) -> str:
+        version = self._versions.get(relation)
+        if version is None:
+            self._is_small = False
+            return ".".join(f"`{part}`" for part in relation.split("."))
+        if relation not in self._whole:
+            if self._warehouse.row_count(relation, version) <= _ARROW_ROWS:
+                self._whole[relation] = self._view(self._warehouse.read(relation, version))
+            else:
+                self._is_small = False
+                table = self._warehouse.sql_at(relation, version)
+                self._whole[relation] = f"(select * from {table})"
+        return self._whole[relation]
+
+    def session(self) -> SparkSession:
+        """Return the session for a statement over what was named until now; it has the views."""
+        return self._views.session(0 if self._is_small else None)
+
+    def _view(self, rows: pa.Table) -> str:
+        return self._views.add(f"livemart_check_{len(self._views)}", rows)

@@ -1,0 +1,1 @@
+"""Commands, flags, signals, and how they end."""

@@ -1,0 +1,313 @@
+"""The commands: they read flags, call one function, and turn what comes back into text."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from livemart import __version__
+from livemart.cli.exits import finish, interruptible, reported_errors
+from livemart.cli.flags import (
+    ADDRESS,
+    OUTPUT,
+    PLACES,
+    PROJECT,
+    RUNNING,
+    SELECTION,
+    SPARK,
+    STORE,
+    json_or_text,
+    with_flags,
+)
+from livemart.settings import Settings
+
+if TYPE_CHECKING:
+    from livemart.cli.interrupts import Interrupts
+    from livemart.run.pipeline import Pipeline
+    from livemart.run.runtime import Runtime
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="livemart")
+def cli() -> None:
+    """Keep the models of a dbt project on Spark fresh; the same SQL as batch and as stream."""
+
+
+@cli.command()
+@with_flags(PROJECT, PLACES, STORE, SPARK, RUNNING, SELECTION, OUTPUT)
+@click.option(
+    "--new-epoch",
+    is_flag=True,
+    help="Begin with a new checkpoint: read the whole landing folder again.",
+)
+def build(new_epoch: bool, **flags: Any) -> None:
+    """Land all that waits, then build every model with dbt, as one snapshot.
+
+    With --select or --exclude only the models so named are built anew; the others are refreshed.
+    """
+    with _run(flags) as (runtime, pipeline, _):
+        settings = runtime.settings
+        if not (settings.select or settings.exclude):
+            finish(pipeline.build(new_epoch=new_epoch))
+        if new_epoch:
+            raise click.UsageError(
+                "--new-epoch builds everything: leave --select and --exclude out"
+            )
+        chosen = runtime.dbt.selection(settings.select, settings.exclude)
+        finish(pipeline.refresh(selected=chosen))
+
+
+@cli.command()
+@with_flags(PROJECT, PLACES, STORE, SPARK, RUNNING, OUTPUT)
+def refresh(**flags: Any) -> None:
+    """Land what waits, refresh every model, publish, and exit (for cron and schedulers)."""
+    with _run(flags) as (_, pipeline, _interrupts):
+        finish(pipeline.refresh())
+
+
+@cli.command()
+@with_flags(PROJECT, PLACES, STORE, SPARK, RUNNING, OUTPUT)
+@click.option("--every", metavar="INTERVAL", help="Time between two refreshes. [default: 5m]")
+def stream(**flags: Any) -> None:
+    """Refresh continuously, until Ctrl-C."""
+    with _run(flags, has_guests=True) as (runtime, pipeline, _):
+        finish(pipeline.stream(runtime.settings.every))
+
+
+@cli.command()
+@with_flags(PROJECT, PLACES, STORE, SPARK, RUNNING, ADDRESS, OUTPUT)
+@click.option("--every", metavar="INTERVAL", help="Time between two refreshes. [default: 5m]")
+def up(**flags: Any) -> None:
+    """Refresh continuously and serve the API and the page, in one process, until Ctrl-C."""
+    with _run(flags, has_guests=True, serves=True) as (runtime, pipeline, _):
+        finish(pipeline.stream(runtime.settings.every))
+
+
+@cli.command()
+@with_flags(PROJECT, PLACES, STORE, ADDRESS, OUTPUT)
+@click.option("--every", metavar="INTERVAL", help="The interval that staleness is judged by.")
+def serve(**flags: Any) -> None:
+    """Serve the API and the page from a store that another process fills, until Ctrl-C."""
+    with reported_errors(flags) as settings:
+        from livemart.cli.interrupts import Interrupts
+        from livemart.observe.logs import configure_logs
+        from livemart.serve.server import open_server
+
+        configure_logs(settings.log_format, debug=settings.debug)
+        interrupts = Interrupts(settings.stop_timeout)
+        with (
+            interrupts,
+            interruptible(interrupts),
+            open_server(settings, interrupts.stop.set) as greeting,
+        ):
+            interrupts.install(patient=True)
+            click.echo(greeting, err=True)
+            interrupts.stop.wait()
+
+
+@cli.group()
+def token() -> None:
+    """Make, list and revoke the tokens that the API and the page are read with."""
+
+
+@token.command("create")
+@with_flags(PROJECT, PLACES, STORE, OUTPUT)
+@click.option("--name", required=True, metavar="TEXT", help="Whom it is for.")
+@click.option("--restaurant", multiple=True, metavar="ID", help="What it may read; repeatable.")
+@click.option("--admin", is_flag=True, help="It may read everything.")
+@click.option(
+    "--expires",
+    default="90d",
+    show_default=True,
+    metavar="INTERVAL",
+    help="How long it is valid, or never.",
+)
+def create_token(
+    name: str, restaurant: tuple[str, ...], admin: bool, expires: str, **flags: Any
+) -> None:
+    """Make a token and print it, this once; only its hash is kept."""
+    if admin == bool(restaurant):
+        raise click.UsageError("give --restaurant ID (once or more), or --admin")
+    with reported_errors(flags) as settings:
+        from livemart.serve.token_report import lifetime_of, open_tokens, render_created
+
+        lasts = lifetime_of(expires)
+        with open_tokens(settings, say=_say) as tokens:
+            text, made = tokens.create(name, restaurants=restaurant, is_admin=admin, lasts=lasts)
+        click.echo(text)
+        click.echo(render_created(made), err=True)
+
+
+@token.command("list")
+@with_flags(PROJECT, PLACES, STORE, OUTPUT)
+@json_or_text
+def list_tokens(output: str, **flags: Any) -> None:
+    """List all tokens: for whom, for what, until when; never the tokens themselves."""
+    with reported_errors(flags) as settings:
+        from livemart.serve.token_report import describe_tokens, open_tokens, render_tokens
+
+        with open_tokens(settings) as tokens:
+            report = describe_tokens(tokens.tokens())
+        click.echo(json.dumps(report, indent=2) if output == "json" else render_tokens(report))
+
+
+@token.command("revoke")
+@with_flags(PROJECT, PLACES, STORE, OUTPUT)
+@click.argument("token_id")
+def revoke_token(token_id: str, **flags: Any) -> None:
+    """Revoke a token, at once and for good; open streams end."""
+    with reported_errors(flags) as settings:
+        from livemart.serve.token_report import open_tokens
+
+        with open_tokens(settings, say=_say) as tokens:
+            revoked = tokens.revoke(token_id)
+        click.echo(f"revoked {revoked.token_id} ({revoked.name})", err=True)
+
+
+@cli.command()
+@with_flags(PROJECT, PLACES, SPARK, SELECTION, OUTPUT)
+@json_or_text
+@click.option("--strict", is_flag=True, help="Exit with 1 if a model falls back to full.")
+def plan(output: str, strict: bool, **flags: Any) -> None:
+    """Show how each model can be refreshed, and why not better."""
+    with reported_errors(flags) as settings:
+        from livemart.inspect.plan_report import describe_plans, full_models, render_plans
+        from livemart.plan.project_plans import require_policies
+        from livemart.run.runtime import load_plans
+
+        project, plans, chosen = load_plans(settings, partial(click.echo, err=True))
+        report = describe_plans(project, plans, chosen)
+        click.echo(json.dumps(report, indent=2) if output == "json" else render_plans(report))
+        require_policies(project, plans)
+        if strict and (names := full_models(report)):
+            click.echo(f"recomputed in full: {', '.join(names)}", err=True)
+            sys.exit(1)
+
+
+@cli.command()
+@with_flags(PROJECT, PLACES, SPARK, SELECTION, OUTPUT)
+@json_or_text
+def verify(output: str, **flags: Any) -> None:
+    """Recompute every model from the landed tables and compare with what is published."""
+    with reported_errors(flags) as settings:
+        from livemart.cli.interrupts import Interrupts
+        from livemart.inspect.verify import render_comparison, verify_snapshot
+
+        with Interrupts(settings.stop_timeout) as interrupts, interruptible(interrupts):
+            found = []
+            for comparison in verify_snapshot(settings):
+                found.append(comparison)
+                if output == "text":
+                    click.echo(render_comparison(comparison))
+        if output == "json":
+            click.echo(json.dumps({"models": [each.to_json() for each in found]}, indent=2))
+        if any(not comparison.is_equal for comparison in found):
+            sys.exit(1)
+
+
+@cli.command()
+@with_flags(PLACES, STORE, OUTPUT)
+@json_or_text
+@click.option("--every", metavar="INTERVAL", help="The interval that staleness is judged by.")
+@click.option("--limit", type=click.IntRange(1), default=10, help="How many snapshots to list.")
+@click.option("--project-dir", metavar="DIR", help="Folder of livemart.yml. [default: .]")
+@click.option("--profiles-dir", metavar="DIR", help="Accepted for uniformity; not read.")
+def status(output: str, limit: int, **flags: Any) -> None:
+    """Show freshness, lag, snapshots, landed and rejected records, failing tests, the store."""
+    with reported_errors(flags) as settings:
+        from livemart.inspect.status import read_status, render
+
+        found = read_status(
+            settings.warehouse,
+            every=settings.every,
+            pane=settings.pane,
+            store_url=settings.store_url,
+            limit=limit,
+        )
+        click.echo(json.dumps(found.to_json(), indent=2) if output == "json" else render(found))
+
+
+@cli.command()
+@with_flags(PROJECT, PLACES, OUTPUT)
+def env(**flags: Any) -> None:
+    """Print what a terminal needs for plain dbt: eval "$(python runner.py env)"."""
+    with reported_errors(flags) as settings:
+        from livemart.spark.env import environment_lines
+
+        click.echo("\n".join(environment_lines(settings)))
+
+
+@cli.command()
+@with_flags(PROJECT, PLACES, STORE, OUTPUT)
+@json_or_text
+def doctor(output: str, **flags: Any) -> None:
+    """Check Java, versions, jars, locks, disk and the serving store, and say what to do."""
+    with reported_errors(flags) as settings:
+        from livemart.inspect.doctor import diagnose, render_findings
+
+        findings = diagnose(settings)
+        if output == "json":
+            click.echo(json.dumps([finding.to_json() for finding in findings], indent=2))
+        else:
+            click.echo(render_findings(findings))
+        if any(finding.is_problem for finding in findings):
+            sys.exit(2)
+
+
+@contextmanager
+def _run(
+    flags: dict[str, Any], *, has_guests: bool = False, serves: bool = False
+) -> Iterator[tuple[Runtime, Pipeline, Interrupts]]:
+    """Open everything that writing needs, with the signals held."""
+    with reported_errors(flags) as settings:
+        from livemart.cli.interrupts import Interrupts
+        from livemart.observe.logs import configure_logs
+        from livemart.observe.progress import open_watcher
+        from livemart.run.pipeline import Pipeline
+        from livemart.run.runtime import open_runtime
+
+        configure_logs(settings.log_format, debug=settings.debug)
+
+        def say_goodbye() -> None:
+            click.echo("finishing the micro-batch; once more to give it up", err=True)
+
+        interrupts = Interrupts(settings.stop_timeout, say_goodbye)
+        with (
+            interrupts,
+            interruptible(interrupts),
+            _serving(settings, interrupts) if serves else nullcontext(),
+            open_watcher(settings.log_format) as watcher,
+            open_runtime(settings, watcher, has_guests=has_guests) as runtime,
+        ):
+            interrupts.install(patient=True)
+            pipeline = Pipeline(runtime, watcher, stop=interrupts.stop, abandon=interrupts.abandon)
+            yield runtime, pipeline, interrupts
+
+
+@contextmanager
+def _serving(settings: Settings, interrupts: Interrupts) -> Iterator[None]:
+    """Serve while the pipeline runs; a server that ends by itself ends the pipeline, too."""
+    from livemart.serve.server import open_server
+
+    with open_server(settings, interrupts.stop.set) as greeting:
+        click.echo(greeting, err=True)
+        yield
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def main() -> None:
+    """Run the command line."""
+    cli(prog_name="livemart")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""How a command ends: what it says of an error, and its exit code.
+
+Exit codes: 0 ok; 1 a check or a model failed, or the snapshot is held; 2 a wrong use, configuration
+or state; 130 and 143 after SIGINT and SIGTERM.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from livemart.cli.full_disk import as_full_disk
+from livemart.errors import LivemartError
+from livemart.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from livemart.cli.interrupts import Interrupts
+    from livemart.run.batch import Outcome
+    from livemart.run.pipeline import Pass
+
+
+@contextmanager
+def interruptible(interrupts: Interrupts) -> Iterator[None]:
+    """Exit with 130 or 143 if a signal came, whatever broke because of it."""
+    from livemart.cli.interrupts import Interrupted
+
+    try:
+        yield
+    except (Exception, SystemExit, KeyboardInterrupt, Interrupted) as error:
+        if interrupts.exit_code is not None:
+            sys.exit(interrupts.exit_code)
+        if isinstance(error, KeyboardInterrupt):
+            sys.exit(130)
+        raise
+    if interrupts.exit_code is not None:
+        sys.exit(interrupts.exit_code)
+
+
+@contextmanager
+def reported_errors(flags: dict[str, Any]) -> Iterator[Settings]:
+    """Read the settings; print an error as code, message and next step, and exit with its code."""
+    is_debugging, place = bool(flags.get("debug")), Path.cwd()
+    try:
+        flags = {name: None if value == () else value for name, value in flags.items()}
+        settings = load_settings(flags)
+        is_debugging, place = settings.debug, settings.warehouse
+        yield settings
+    except LivemartError as error:
+        ours = as_full_disk(error, place) or error
+        _fail(str(ours), ours.exit_code, is_debugging)
+    except click.ClickException:
+        raise
+    except Exception as error:
+        if full := as_full_disk(error, place):
+            _fail(str(full), full.exit_code, is_debugging)
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        message = f"UNEXPECTED: {type(error).__name__}: {lines[0]}"
+        hint = "run again with --debug for the traceback; if it is ours, please report it"
+        _fail(f"{message}\n  next: {hint}", 1, is_debugging)
+
+
+def _fail(message: str, code: int, is_debugging: bool) -> NoReturn:
+    if is_debugging:
+        traceback.print_exc()
+    click.echo(message, err=True)
+    sys.exit(code)
+
+
+def finish(done: Pass) -> NoReturn:
+    """Exit with 1 if the newest snapshot is held, naming the tests that hold it."""
+    outcome: Outcome | None = next(
+        (each for each in reversed(done.outcomes) if each.snapshot is not None), None
+    )
+    if outcome is None:
+        click.echo("nothing to do: no record waits and as_of has not moved", err=True)
+        sys.exit(0)
+    if outcome.is_held:
+        for unique_id, result in outcome.checks.items():
+            if result.holds:
+                details = result.message or f"{result.failures} rows"
+                click.echo(f"held by {unique_id}: {details}", err=True)
+    sys.exit(done.exit_code)

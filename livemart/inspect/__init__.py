@@ -1,0 +1,1 @@
+"""Looks that change nothing: status, doctor, verify, plan."""

@@ -1,0 +1,230 @@
+"""Doctor: looks at the machine and at a warehouse, changes nothing, and says what to do.
+
+No check starts the JVM's Spark or waits for anything; a live runner is not disturbed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Literal, Protocol
+
+from livemart.errors import LivemartError
+from livemart.inspect.store_standing import look_at_store
+from livemart.spark.jars import delta_jars
+from livemart.spark.java import require_java
+from livemart.state.checkpoint import Recorded, open_checkpoint, read_epoch
+from livemart.state.lock import Holder, is_held, who_holds
+from livemart.state.snapshots import SnapshotLog
+
+Level = Literal["ok", "warning", "problem"]
+
+_GIB = 1024**3
+_DISK_PROBLEM, _DISK_WARNING = 1 * _GIB, 5 * _GIB
+_PINNED = ("pyspark", "delta-spark", "deltalake", "dbt-core", "dbt-spark", "sqlglot")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at: what was found and, unless all is well, the next step."""
+
+    name: str
+    level: Level
+    message: str
+    hint: str | None = None
+
+    @property
+    def is_problem(self) -> bool:
+        """True if a command would fail because of it."""
+        return self.level == "problem"
+
+    def to_json(self) -> dict[str, str | None]:
+        """Return the finding as plain values."""
+        return asdict(self)
+
+
+class Places(Protocol):
+    """What is asked of the settings."""
+
+    @property
+    def warehouse(self) -> Path: ...
+    @property
+    def landing(self) -> Path: ...
+    @property
+    def jars(self) -> Path | None: ...
+    @property
+    def store_url(self) -> str | None: ...
+
+
+def diagnose(places: Places) -> list[Finding]:
+    """Return a finding for everything looked at, in the order in which a run would meet it."""
+    warehouse = places.warehouse
+    holder = who_holds(warehouse)
+    checks: Sequence[Callable[[], Finding]] = (
+        _check_python,
+        lambda: _guarded("java", lambda: f"Java 17 at {require_java()}"),
+        lambda: check_versions(_wanted_versions(), _installed_version),
+        lambda: _guarded("jars", lambda: f"two jars in {delta_jars(places.jars)[0].parent}"),
+        lambda: check_disk(warehouse),
+        lambda: check_landing(places.landing),
+        lambda: check_lock(holder, is_locked=is_held(warehouse)),
+        lambda: check_loopback(holder),
+        lambda: check_checkpoint(warehouse),
+        lambda: check_store(places.store_url, warehouse),
+    )
+    return [check() for check in checks]
+
+
+def render_findings(findings: Sequence[Finding]) -> str:
+    """Return one line a finding, and the next step below what is not well."""
+    width = max(len(finding.name) for finding in findings)
+    lines = []
+    for finding in findings:
+        lines.append(f"{finding.level:<8} {finding.name:<{width}}  {finding.message}")
+        if finding.hint:
+            lines.append(f"{'':<8} {'':<{width}}  next: {finding.hint}")
+    return "\n".join(lines)
+
+
+def check_versions(wanted: Mapping[str, str], installed: Callable[[str], str | None]) -> Finding:
+    """Compare what is installed with what the package asks for.
+
+    Args:
+        wanted: version specifier by distribution name.
+        installed: gives the installed version of a distribution, None if it is not there.
+    """
+    from packaging.specifiers import SpecifierSet
+
+    wrong, found = [], []
+    for name, specifier in wanted.items():
+        version = installed(name)
+        if version is None:
+            wrong.append(f"{name} is missing")
+        elif version not in SpecifierSet(specifier):
+            wrong.append(f"{name} is {version}, not {specifier}")
+        else:
+            found.append(f"{name} {version}")
+    if wrong:
+        hint = "run `make env`, or install the lock: requirements/dev.lock"
+        return Finding("versions", "problem", ", ".join(wrong), hint)
+    return Finding("versions", "ok", ", ".join(found))
+
+
+def check_disk(
+    warehouse: Path, *, usage: Callable[[Path], tuple[int, int, int]] = shutil.disk_usage
+) -> Finding:
+    """Look at the free space below the warehouse: a full disk stops a commit."""
+    folder = next(path for path in (warehouse, *warehouse.parents) if path.exists())
+    _, _, free = usage(folder)
+    message = f"{free / _GIB:.1f} GiB free below {folder}"
+    if free < _DISK_PROBLEM:
+        return Finding("disk", "problem", message, "make room, then run the command again")
+    if free < _DISK_WARNING:
+        hint = "make room soon: a first build writes every table anew"
+        return Finding("disk", "warning", message, hint)
+    return Finding("disk", "ok", message)
+
+
+def check_landing(landing: Path) -> Finding:
+    """Look whether records can arrive and be read."""
+    if not landing.is_dir():
+        hint = "make the folder, or name the right one with --landing"
+        return Finding("landing", "warning", f"{landing}: no such folder", hint)
+    if not os.access(landing, os.R_OK | os.X_OK):
+        return Finding("landing", "problem", f"{landing}: cannot be read", "change its permissions")
+    return Finding("landing", "ok", str(landing))
+
+
+def check_lock(holder: Holder | None, *, is_locked: bool) -> Finding:
+    """Tell which process writes this warehouse."""
+    if not is_locked:
+        return Finding("lock", "ok", "no runner")
+    hint = "one runner writes a warehouse: stop it (Ctrl-C or SIGTERM) before you start another"
+    return Finding("lock", "warning", f"held by {holder or 'another process'}", hint)
+
+
+def check_loopback(holder: Holder | None) -> Finding:
+    """Look whether Spark can talk to itself, or a live runner's Spark Connect server answers."""
+    if holder is not None and holder.connect_port is not None:
+        address = ("127.0.0.1", holder.connect_port)
+        try:
+            socket.create_connection(address, timeout=2).close()
+        except OSError as error:
+            hint = "dbt in another terminal cannot join: stop the runner and start it again"
+            message = f"Spark Connect at 127.0.0.1:{address[1]}: {error}"
+            return Finding("loopback", "warning", message, hint)
+        return Finding("loopback", "ok", f"Spark Connect answers at 127.0.0.1:{address[1]}")
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            socket.create_connection(server.getsockname(), timeout=2).close()
+    except OSError as error:
+        hint = "allow connections of this machine to itself: Spark's processes talk over 127.0.0.1"
+        return Finding("loopback", "problem", f"127.0.0.1: {error}", hint)
+    return Finding("loopback", "ok", "ports can be opened on 127.0.0.1")
+
+
+def check_checkpoint(warehouse: Path) -> Finding:
+    """Look whether Spark's checkpoint is the one that the snapshot log was written with."""
+    checkpoint = warehouse / "_livemart" / "checkpoint"
+    newest = SnapshotLog(warehouse).newest()
+    try:
+        if newest is None:
+            if read_epoch(checkpoint) is None:
+                return Finding("checkpoint", "ok", "nothing built yet")
+            return Finding("checkpoint", "ok", "begun, no snapshot yet")
+        # Opening makes a checkpoint only where there is neither checkpoint nor log.
+        open_checkpoint(checkpoint, Recorded(newest.epoch, newest.batch_id), new_epoch=False)
+    except LivemartError as error:
+        return Finding("checkpoint", "problem", f"{error.code}: {error.message}", error.hint)
+    message = f"belongs to the log (snapshot {newest.snapshot_id}, batch {newest.batch_id})"
+    if newest.status == "held":
+        hint = "see `status` for the tests that hold it; readers stay on the snapshot before"
+        return Finding("checkpoint", "warning", f"{message}; the newest snapshot is held", hint)
+    return Finding("checkpoint", "ok", message)
+
+
+def check_store(url: str | None, warehouse: Path) -> Finding:
+    """Look whether readers see what the log says they should. No run fails if they do not."""
+    if url is None:
+        return Finding("store", "ok", "none: nothing is served")
+    found = look_at_store(url, SnapshotLog(warehouse).newest_published(), datetime.now(UTC))
+    level: Level = "ok" if found.hint is None else "warning"
+    return Finding("store", level, f"{found.place}: {found.message}", found.hint)
+
+
+def _check_python() -> Finding:
+    found = ".".join(map(str, sys.version_info[:3]))
+    return Finding("python", "ok", f"{found} at {sys.executable}")
+
+
+def _guarded(name: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(name, "ok", look())
+    except LivemartError as error:
+        return Finding(name, "problem", f"{error.code}: {error.message}", error.hint)
+
+
+def _wanted_versions() -> dict[str, str]:
+    """What the installed package asks for, of the packages that are pinned by each other."""
+    from packaging.requirements import Requirement
+
+    try:
+        lines = metadata.requires("livemart") or []
+    except metadata.PackageNotFoundError:
+        return {}
+    wanted = [Requirement(line) for line in lines]
+    return {each.name: str(each.specifier) for each in wanted if each.name in _PINNED}
+
+
+def _installed_version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,293 @@
+"""How things stand, read from the log, the checkpoint and the landed tables; no Spark, no lock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.dataset as pds
+
+from livemart.delta.warehouse import Warehouse
+from livemart.errors import LivemartError
+from livemart.inspect.store_standing import StoreStanding, look_at_store
+from livemart.intervals import format_interval
+from livemart.land.commit_note import Counts
+from livemart.land.records.schema import LANDED_AT
+from livemart.refresh.clock import skipped_panes
+from livemart.state.checkpoint import last_pass_at
+from livemart.state.snapshots import Snapshot, SnapshotLog
+
+_COUNTS = ("produced", "landed", "superseded", "dead_letters")
+# File statistics tell times in milliseconds, an upper bound at most so much above the row.
+_COARSE = timedelta(milliseconds=2)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStatus:
+    """One landed table: its newest landing, and what the listed snapshots brought together."""
+
+    relation: str
+    landed_at: datetime | None
+    freshness_s: float | None
+    rows: int | None
+    produced: int
+    landed: int
+    superseded: int
+    dead_letters: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotStatus:
+    """One row of the log, in brief.
+
+    `skipped_panes`: since the row before, without a snapshot. `landed`: its counts by source.
+    """
+
+    snapshot_id: int
+    kind: str
+    status: str
+    as_of: datetime | None
+    finished_at: datetime
+    took_s: float
+    lag_s: float | None
+    rows_changed: int
+    rebuilt: tuple[str, ...]
+    skipped_panes: int
+    landed: Mapping[str, Counts]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a warehouse stands at `at`.
+
+    `staleness_s` is the age of the newest published snapshot, `checked_s` that of the last pass
+    that found it to be the newest. `held_by` names the failing tests of the newest snapshot;
+    `store` is None if nothing is served.
+    """
+
+    at: datetime
+    is_stale: bool
+    staleness_s: float | None
+    checked_s: float | None
+    held_by: tuple[str, ...]
+    warned_by: tuple[str, ...]
+    sources: tuple[SourceStatus, ...]
+    snapshots: tuple[SnapshotStatus, ...]
+    store: StoreStanding | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the status as JSON values; times in ISO 8601, UTC."""
+        return dict(_plain(asdict(self)))
+
+
+def read_status(
+    warehouse_root: Path,
+    *,
+    every: timedelta,
+    pane: timedelta,
+    store_url: str | None = None,
+    now: datetime | None = None,
+    limit: int = 10,
+) -> Status:
+    """Return the status of a warehouse.
+
+    Args:
+        warehouse_root: root of all tables.
+        every: the interval; what was published or found to be the newest longer ago than two of
+            them is stale.
+        pane: what `as_of` moves by.
+        store_url: of the serving store; None if nothing is served.
+        now: wall clock, UTC.
+        limit: how many snapshots to look back.
+    """
+    now = now or datetime.now(UTC)
+    warehouse = Warehouse(warehouse_root)
+    log = SnapshotLog(warehouse_root)
+    # One more than asked for: each is compared with the one before.
+    known = sorted(log.rows(limit + 1), key=lambda row: row.snapshot_id, reverse=True)
+    rows = known[:limit]
+    newest = rows[0] if rows else None
+    published = log.newest_published()
+    staleness = now - published.finished_at if published else None
+    checked = _checked(published, newest, warehouse_root, now)
+    tests = newest.tests if newest else {}
+    return Status(
+        at=now,
+        is_stale=checked is None or checked > 2 * every,
+        staleness_s=staleness.total_seconds() if staleness is not None else None,
+        checked_s=checked.total_seconds() if checked is not None else None,
+        held_by=tuple(sorted(name for name, word in tests.items() if word in ("fail", "error"))),
+        warned_by=tuple(sorted(name for name, word in tests.items() if word == "warn")),
+        sources=_sources(warehouse, rows, now),
+        snapshots=tuple(
+            _brief(row, before, pane) for row, before in zip(rows, [*known[1:], None], strict=False)
+        ),
+        store=None if store_url is None else look_at_store(store_url, published, now),
+    )
+
+
+def render(status: Status) -> str:
+    """Return the status as lines for a terminal."""
+    if not status.snapshots:
+        return "\n".join(["no snapshot yet", *_store_lines(status), "  next: run `build`"])
+    lines = [_age_line(status), *_store_lines(status)]
+    lines += [f"held by {name}" for name in status.held_by]
+    lines += [f"warned by {name}" for name in status.warned_by]
+    header = ("source", "freshness", "rows", *(word.replace("_", " ") for word in _COUNTS))
+    table = [
+        (
+            source.relation,
+            "-"
+            if source.freshness_s is None
+            else format_interval(timedelta(seconds=source.freshness_s)),
+            "-" if source.rows is None else f"{source.rows:,}",
+            *(f"{getattr(source, word):,}" for word in _COUNTS),
+        )
+        for source in status.sources
+    ]
+    if table:
+        count = len(status.snapshots)
+        named = "the last snapshot" if count == 1 else f"the last {count} snapshots"
+        lines += ["", f"landed tables, with the records of {named}"]
+        lines += _aligned([header, *table])
+    header = (
+        "snapshot",
+        "kind",
+        "status",
+        "as of",
+        "finished",
+        "took",
+        "lag",
+        "skipped panes",
+        "rows changed",
+    )
+    rows = [
+        (
+            str(row.snapshot_id),
+            row.kind,
+            row.status,
+            "-" if row.as_of is None else f"{row.as_of:%Y-%m-%d %H:%M:%S}",
+            f"{row.finished_at:%Y-%m-%d %H:%M:%S}",
+            f"{row.took_s:.1f} s",
+            "-" if row.lag_s is None else f"{row.lag_s:.1f} s",
+            str(row.skipped_panes),
+            f"{row.rows_changed:,}"
+            + (f" (rebuilt {', '.join(row.rebuilt)})" if row.rebuilt else ""),
+        )
+        for row in status.snapshots
+    ]
+    return "\n".join([*lines, "", *_aligned([header, *rows])])
+
+
+def _checked(
+    published: Snapshot | None, newest: Snapshot | None, warehouse: Path, now: datetime
+) -> timedelta | None:
+    """Return how long ago readers were last known to see the newest; None if they see nothing.
+
+    A pass without news leaves no snapshot, only its mark in the checkpoint.
+    """
+    if published is None:
+        return None
+    times = [published.finished_at]
+    if published == newest and (passed_at := last_pass_at(warehouse)) is not None:
+        times.append(passed_at)
+    return now - max(times)
+
+
+def _age_line(status: Status) -> str:
+    if status.staleness_s is None or status.checked_s is None:
+        return "nothing published yet"
+    line = f"published {format_interval(timedelta(seconds=status.staleness_s))} ago"
+    if status.checked_s < status.staleness_s:
+        line += f", nothing new {format_interval(timedelta(seconds=status.checked_s))} ago"
+    return f"{line}, stale" if status.is_stale else line
+
+
+def _store_lines(status: Status) -> list[str]:
+    if status.store is None:
+        return []
+    lines = [f"store {status.store.place}: {status.store.message}"]
+    if status.store.hint:
+        lines.append(f"  next: {status.store.hint}")
+    return lines
+
+
+def _sources(warehouse: Warehouse, rows: list[Snapshot], now: datetime) -> tuple[SourceStatus, ...]:
+    if not rows:
+        return ()
+    newest = rows[0]
+    landed = sorted({relation for row in rows for relation in row.landed})
+    return tuple(_source(warehouse, relation, rows, newest, now) for relation in landed)
+
+
+def _source(
+    warehouse: Warehouse, relation: str, rows: list[Snapshot], newest: Snapshot, now: datetime
+) -> SourceStatus:
+    landed_at: datetime | None = None
+    count: int | None = None
+    version = newest.sources.get(relation)
+    try:
+        count = warehouse.row_count(relation, version)
+        landed_at = _landed_at(warehouse, relation, version)
+    except (LivemartError, KeyError, ValueError):
+        # A table that is gone is the doctor's and the next refresh's matter.
+        pass
+    sums = {
+        word: sum(getattr(row.landed[relation], word) for row in rows if relation in row.landed)
+        for word in _COUNTS
+    }
+    freshness = (now - landed_at).total_seconds() if landed_at else None
+    return SourceStatus(relation, landed_at, freshness, count, **sums)
+
+
+def _landed_at(warehouse: Warehouse, relation: str, version: int | None) -> datetime | None:
+    """Return when the newest row landed, from the few files that can hold it."""
+    bound = warehouse.highest(relation, LANDED_AT, version)
+    near = pds.field(LANDED_AT) >= bound - _COARSE if isinstance(bound, datetime) else None
+    times = warehouse.read(relation, version, columns=[LANDED_AT], filter=near)
+    newest: datetime | None = pc.max(times[LANDED_AT]).as_py()
+    return newest
+
+
+def _brief(row: Snapshot, before: Snapshot | None, pane: timedelta) -> SnapshotStatus:
+    known = before.as_of if before is not None and row.kind == "refresh" else None
+    return SnapshotStatus(
+        snapshot_id=row.snapshot_id,
+        kind=row.kind,
+        status=row.status,
+        as_of=row.as_of,
+        finished_at=row.finished_at,
+        took_s=(row.finished_at - row.started_at).total_seconds(),
+        lag_s=(row.finished_at - row.started_at).total_seconds() if row.kind == "refresh" else None,
+        rows_changed=sum(state.rows_changed for state in row.models.values()),
+        rebuilt=tuple(
+            f"{unique_id.rpartition('.')[2]}: {state.reason}"
+            for unique_id, state in row.models.items()
+            if row.kind == "refresh" and state.strategy == "full" and state.reason
+        ),
+        skipped_panes=skipped_panes(pane, known, row.as_of),
+        landed={
+            relation: Counts(*(getattr(found, word) for word in _COUNTS))
+            for relation, found in sorted(row.landed.items())
+        },
+    )
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value.isoformat() if isinstance(value, datetime) else value

@@ -1,0 +1,240 @@
+"""Verify: recompute every model from the landed tables and compare with what is published.
+
+Nothing stored is trusted but the landed tables and seeds, at the versions and the `as_of` of the
+newest published snapshot: a recomputed model reads the recomputed models below it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from livemart.delta.warehouse import Warehouse
+from livemart.errors import LivemartError, StateError
+from livemart.inspect.comparison import ESTIMATE_TOLERANCE, Differences, compare
+from livemart.plan.approximate import approximate_columns
+from livemart.plan.flatten import Flat, flatten
+from livemart.plan.planner import Plan
+from livemart.plan.project_plans import plan_project, views_of
+from livemart.plan.reasons import Unplannable
+from livemart.project.graph import Model, Project
+from livemart.run.runtime import compiling_session, open_dbt
+from livemart.settings import Settings
+from livemart.state.snapshots import Snapshot, SnapshotLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What verify found of one model. `differences` is None if it could not be compared: `note`."""
+
+    model: str
+    is_equal: bool
+    rows: int | None = None
+    note: str = ""
+    differences: Differences | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return JSON values."""
+        return asdict(self)
+
+
+def verify_snapshot(settings: Settings) -> Iterator[Comparison]:
+    """Yield a comparison per stored model of the selection, in dependency order.
+
+    Raises:
+        StateError: NOTHING_PUBLISHED.
+    """
+    from livemart.spark.jars import delta_jars
+    from livemart.spark.java import require_java
+    from livemart.spark.session import create_session
+
+    log = SnapshotLog(settings.warehouse)
+    if (snapshot := log.newest_published()) is None:
+        raise StateError(
+            "NOTHING_PUBLISHED",
+            f"{settings.warehouse}: no published snapshot",
+            hint="run `build` first",
+        )
+    require_java()
+    spark = create_session(
+        settings.warehouse,
+        delta_jars(settings.jars),
+        master=settings.master,
+        memory=settings.memory,
+    )
+    try:
+        dbt = open_dbt(settings, compiling_session(spark, settings.warehouse))
+        project = dbt.load()
+        chosen = None
+        if settings.select or settings.exclude:
+            chosen = dbt.selection(settings.select, settings.exclude)
+        yield from verify_models(spark, Warehouse(settings.warehouse), project, snapshot, chosen)
+    finally:
+        spark.stop()
+
+
+def verify_models(
+    spark: SparkSession,
+    warehouse: Warehouse,
+    project: Project,
+    snapshot: Snapshot,
+    chosen: frozenset[str] | None = None,
+) -> Iterator[Comparison]:
+    """Yield a comparison per stored model; see `verify_snapshot`.
+
+    Args:
+        spark: a session that can read the warehouse; nothing of its catalog is used.
+        warehouse: holds the tables.
+        project: as the analyst wrote it now.
+        snapshot: whose versions are verified.
+        chosen: unique ids to compare; all if None.
+    """
+    scratch = Path(tempfile.mkdtemp(prefix="livemart-verify-"))
+    try:
+        yield from _Recomputation(spark, warehouse, project, snapshot, scratch).run(chosen)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def render_comparison(comparison: Comparison) -> str:
+    """Return a line, and below it up to 20 differing rows."""
+    word = "equal" if comparison.is_equal else "DIFFERENT"
+    if comparison.differences is None:
+        word = "not compared" if comparison.is_equal else "NOT COMPARED"
+    rows = "" if comparison.rows is None else f"  {comparison.rows:,} rows"
+    note = f"  ({comparison.note})" if comparison.note else ""
+    lines = [f"{comparison.model}  {word}{rows}{note}"]
+    if comparison.differences is not None and not comparison.is_equal:
+        lines += [f"  column {text}" for text in comparison.differences.columns]
+        for example in comparison.differences.examples:
+            values = ", ".join(f"{name}={value}" for name, value in example.row.items())
+            lines.append(f"  only {example.side} ({example.count}x): {values}")
+        hidden = comparison.differences.count - len(comparison.differences.examples)
+        if hidden > 0:
+            lines.append(f"  and {hidden:,} more")
+    return "\n".join(lines)
+
+
+class _Recomputation:
+    """All models computed anew, each stored once below `scratch`."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        warehouse: Warehouse,
+        project: Project,
+        snapshot: Snapshot,
+        scratch: Path,
+    ) -> None:
+        self._spark = spark
+        self._warehouse = warehouse
+        self._project = project
+        self._snapshot = snapshot
+        self._scratch = scratch
+        self._views = views_of(project)
+        self._declared = {source.relation for source in project.sources.values()} | {
+            model.relation for model in project.models.values() if model.is_stored
+        }
+        self._names: dict[str, str] = {}
+        self._columns: dict[str, tuple[str, ...]] = {}
+        self._approximate: dict[str, Mapping[str, str]] = {}
+
+    def run(self, chosen: frozenset[str] | None) -> Iterator[Comparison]:
+        for source in self._project.sources.values():
+            version = self._snapshot.sources.get(source.relation)
+            if version is not None:
+                self._name(source.relation, self._read(source.relation, version))
+        plans = plan_project(self._project, self._columns.get)
+        for unique_id, model in self._project.models.items():
+            if not model.is_stored:
+                continue
+            comparison = self._model(model, plans[unique_id])
+            if chosen is None or unique_id in chosen:
+                yield comparison
+
+    def _model(self, model: Model, plan: Plan) -> Comparison:
+        from pyspark.errors import PySparkException
+
+        state = self._snapshot.models.get(model.unique_id)
+        if state is None:
+            return Comparison(model.name, False, note="not in the snapshot: run `refresh`")
+        try:
+            stored = self._read(model.relation, state.version)
+            stored_rows = self._warehouse.row_count(model.relation, state.version)
+        except (LivemartError, PySparkException) as error:
+            note = f"version {state.version} of {model.relation} cannot be read: {_line(error)}"
+            return Comparison(model.name, False, note=note)
+        if model.compiled_code is None or model.materialized in ("seed", "snapshot"):
+            return self._uncompared(model, stored, stored_rows, "an input, not recomputed")
+        if state.fingerprint != plan.fingerprint:
+            return Comparison(
+                model.name, False, stored_rows, "its SQL is not that of the snapshot: run `refresh`"
+            )
+        if plan.is_volatile or model.language != "sql":
+            reason = next((reason.message for reason in plan.reasons), "not SQL")
+            note = f"cannot be recomputed: {reason}"
+            return self._uncompared(model, stored, stored_rows, note)
+        try:
+            flat = flatten(model.compiled_code, self._views)
+        except Unplannable as error:
+            # Its names cannot be replaced, so it would read what is published, not recomputed.
+            note = f"cannot be recomputed: {error.reason.message}"
+            return self._uncompared(model, stored, stored_rows, note)
+        missing = [name for name in flat.relations if name not in self._names]
+        if foreign := [name for name in missing if name not in self._declared]:
+            # Of a table that the log does not know, nobody can tell which version was read.
+            verb = "is" if len(foreign) == 1 else "are"
+            note = f"cannot be recomputed: {', '.join(foreign)} {verb} not declared as a source"
+            return self._uncompared(model, stored, stored_rows, note)
+        if missing:
+            note = f"reads what could not be recomputed: {', '.join(missing)}"
+            return Comparison(model.name, False, stored_rows, note)
+        approximate = approximate_columns(flat, self._columns, self._approximate)
+        recomputed = self._recompute(model, flat, approximate)
+        found = compare(stored, recomputed, approximate)
+        return Comparison(model.name, found.is_equal, stored_rows, _tolerance(found), found)
+
+    def _uncompared(self, model: Model, stored: DataFrame, rows: int, note: str) -> Comparison:
+        """Let models above read what is stored of this one, as nothing else can be had."""
+        self._name(model.relation, stored)
+        return Comparison(model.name, True, rows, note)
+
+    def _recompute(self, model: Model, flat: Flat, approximate: Mapping[str, str]) -> DataFrame:
+        path = str(self._scratch / model.relation)
+        result = self._spark.sql(flat.render(lambda mention: self._names[mention.relation]))
+        # Stored once: models above it read it, and the comparison reads it twice.
+        result.write.format("delta").save(path)
+        recomputed = self._spark.read.format("delta").load(path)
+        self._name(model.relation, recomputed)
+        self._approximate[model.relation] = approximate
+        return recomputed
+
+    def _read(self, relation: str, version: int) -> DataFrame:
+        path = str(self._warehouse.path(relation))
+        return self._spark.read.format("delta").option("versionAsOf", version).load(path)
+
+    def _name(self, relation: str, rows: DataFrame) -> None:
+        # A seed that models read as a source is named twice.
+        name = self._names.setdefault(relation, f"livemart_verify_{len(self._names)}")
+        rows.createOrReplaceTempView(name)
+        self._columns[relation] = tuple(rows.columns)
+
+
+def _tolerance(found: Differences) -> str:
+    parts = []
+    for tolerance in sorted(set(found.tolerances.values())):
+        names = [name for name, value in found.tolerances.items() if value == tolerance]
+        shown = f"{tolerance:.0%}" if tolerance == ESTIMATE_TOLERANCE else f"{tolerance:g}"
+        parts.append(f"{', '.join(names)} within {shown}")
+    return "; ".join(parts)
+
+
+def _line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

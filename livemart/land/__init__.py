@@ -1,0 +1,1 @@
+"""Step 1, land: files become rows of a Delta table, once."""

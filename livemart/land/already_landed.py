@@ -1,0 +1,89 @@
+"""Files that an append-only table holds already when the stream begins to read them anew.
+
+Spark knows the files of a source by its place in one checkpoint. Under a new epoch, another `path`,
+another landing folder, or after a source was taken out and put back, it delivers again what was
+landed before. Keys absorb that; a table without keys tells which files it holds by `_origin`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from livemart.delta.warehouse import Warehouse
+from livemart.errors import StateError
+from livemart.land.records.schema import ORIGIN
+from livemart.state.atomic_files import replace_file
+
+LANDED_FILE = "livemart_landed.json"
+_LINE = r":\d+$"
+
+
+def note_landed_files(
+    checkpoint: Path,
+    landing: Path,
+    warehouse: Warehouse,
+    *,
+    append_only: Iterable[str],
+    added: Iterable[str],
+    planned: Mapping[str, Iterable[str]],
+) -> Mapping[str, frozenset[str]]:
+    """Return the files that are not to be landed again, by relation, and keep that.
+
+    Looked up once, before the first batch that could bring them: a table holds a file in whole or
+    not at all, as one batch takes it in one commit.
+
+    Args:
+        checkpoint: folder of the query; the places of `added` are not written there yet.
+        landing: where files are delivered.
+        warehouse: the tables.
+        append_only: landed tables without keys.
+        added: relations that have no place in the stream yet.
+        planned: files that a replay is about to land, by relation.
+
+    Raises:
+        StateError: CHECKPOINT_TORN.
+    """
+    path = checkpoint / LANDED_FILE
+    kept_landing, kept = _read(path)
+    is_moved = kept_landing not in (None, str(landing))
+    unread = set(added)
+    found = {name: files for name, files in kept.items() if name not in unread}
+    for relation in append_only:
+        if is_moved or relation in unread:
+            found[relation] = _files_of(warehouse, relation).union(planned.get(relation, ()))
+    found = {name: files for name, files in found.items() if files}
+    if (kept_landing, kept) != (str(landing), found):
+        names = {name: sorted(files) for name, files in found.items()}
+        replace_file(path, json.dumps({"landing": str(landing), "files": names}, indent=1))
+    return found
+
+
+def _files_of(warehouse: Warehouse, relation: str) -> frozenset[str]:
+    index = warehouse.files(relation)
+    names: set[str] = set()
+    for file in index.files():
+        origins = index.read_file(file, [ORIGIN]).column(ORIGIN)
+        files = pc.unique(pc.replace_substring_regex(origins, pattern=_LINE, replacement=""))
+        names.update(pa.array(files.drop_null()).to_pylist())
+    return frozenset(names)
+
+
+def _read(path: Path) -> tuple[str | None, Mapping[str, frozenset[str]]]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        files = {name: frozenset(names) for name, names in content["files"].items()}
+        return str(content["landing"]), files
+    except FileNotFoundError:
+        return None, {}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise StateError(
+            "CHECKPOINT_TORN",
+            f"{path}: {error}",
+            hint="put the checkpoint that belongs to this warehouse back, or start a new epoch "
+            "with `build --new-epoch`",
+        ) from error

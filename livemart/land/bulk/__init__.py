@@ -1,0 +1,1 @@
+"""Landing of more records than the driver holds, by Spark."""

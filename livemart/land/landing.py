@@ -1,0 +1,283 @@
+"""Landing: what arrived becomes rows of one Delta table per source, exactly once, in any order.
+
+A micro-batch is landed in steps that a replay repeats without effect: the manifest says what is
+read; then dead letters, remembered deletes and landed rows are committed, one commit a table, each
+skipped if the table carries the batch already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from livemart.delta.warehouse import Warehouse
+from livemart.failpoints import failpoint
+from livemart.land.already_landed import note_landed_files
+from livemart.land.commit_note import Counts
+from livemart.land.files.folder import FileIdentity, LandingFolder
+from livemart.land.files.manifest import Changed, Manifest, ManifestStore
+from livemart.land.files.refusals import changed, gone, unreadable
+from livemart.land.files.stream import (
+    Limits,
+    files_of_batch,
+    find_unplaced,
+    last_committed,
+    place_slots,
+    start_stream,
+)
+from livemart.land.files.watched import WatchedFiles
+from livemart.land.micro_batch import Limit, MicroBatch
+from livemart.land.tables import create_tables
+from livemart.land.upsert.deletes import deletes_relation
+from livemart.project.graph import SourceTable
+from livemart.state.checkpoint import open_checkpoint, read_epoch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from livemart.settings import Settings
+
+__all__ = ["Counts", "LandedBatch", "Landing"]
+
+
+@dataclass(frozen=True, slots=True)
+class LandedBatch:
+    """A micro-batch after landing.
+
+    `versions`: of every landed table, by relation. `counts`: by relation. `newest_event_time`: over
+    the records that were taken, UTC. `has_records`: whether it held any record.
+    """
+
+    batch_id: int
+    landed_at: datetime
+    versions: Mapping[str, int]
+    counts: Mapping[str, Counts]
+    newest_event_time: datetime | None
+    has_records: bool
+
+
+class Landing:
+    """Lands the files of a project's sources. One at a time for a warehouse.
+
+    Args:
+        spark: the session.
+        warehouse: the tables.
+        landing_folder: where files are delivered.
+        sources: source tables; those without `stream` are left alone.
+        settings: its `lane` forces small batches or bulk; None for the defaults.
+        now: arrival time of a new micro-batch.
+        epoch: prefix of transaction ids until `stream` reads that of its checkpoint.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        warehouse: Warehouse,
+        landing_folder: Path,
+        sources: Sequence[SourceTable],
+        settings: Settings | None = None,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        epoch: str = "direct",
+    ) -> None:
+        self._spark = spark
+        self._warehouse = warehouse
+        self._folder = LandingFolder(landing_folder)
+        self._sources = {source.relation: source for source in sources if source.stream is not None}
+        self._limit = Limit.of(settings.lane if settings else "auto")
+        self._now = now
+        self._epoch = epoch
+        self._watched: WatchedFiles | None = None
+        self._landed_before: Mapping[str, frozenset[str]] = {}
+        self.failure: BaseException | None = None
+
+    def create_tables(self) -> None:
+        """Create what is missing: landed tables, remembered deletes, dead letters; all empty.
+
+        Raises:
+            StateError: LANDED_COLUMN_CHANGED.
+        """
+        create_tables(self._warehouse, list(self._sources.values()), self._epoch)
+
+    def stream(
+        self,
+        checkpoint: Path,
+        body: Callable[[LandedBatch], None],
+        *,
+        trigger: Literal["available_now"] | timedelta,
+    ) -> StreamingQuery:
+        """Start the query that lands each micro-batch and then calls `body` with it.
+
+        An exception of landing or `body` ends the query; `failure` holds it, as only its text comes
+        back through the query.
+
+        Args:
+            checkpoint: folder of the query's state, made with a new epoch if it is missing.
+            body: called once for each micro-batch, and again if the micro-batch is replayed.
+            trigger: land what waits and end, or look for files at each interval.
+        """
+        epoch = read_epoch(checkpoint) or open_checkpoint(checkpoint, None, new_epoch=False)
+        self._epoch, self._watched = epoch.id, None
+        self.create_tables()
+        wanted = {name: source.arrival.path for name, source in self._sources.items()}
+        self._landed_before = note_landed_files(
+            checkpoint,
+            self._folder.root,
+            self._warehouse,
+            append_only=[name for name, each in self._sources.items() if not each.arrival.keys],
+            added=find_unplaced(checkpoint, wanted),
+            planned=self._planned(checkpoint),
+        )
+        slots = place_slots(checkpoint, wanted)
+        limited = [(slot, self._limits(slot.relations)) for slot in slots]
+
+        def land(batch_id: int) -> None:
+            try:
+                body(self.land_files(batch_id, files_of_batch(checkpoint, batch_id, slots)))
+            except BaseException as error:
+                self.failure = error
+                raise
+
+        self.failure = None
+        return start_stream(self._spark, self._folder.root, checkpoint, limited, land, trigger)
+
+    def land_files(
+        self, batch_id: int, files: Mapping[str, Sequence[Path]] | None = None
+    ) -> LandedBatch:
+        """Land files as one micro-batch; landing the same batch again changes nothing.
+
+        Args:
+            batch_id: higher than that of the batch before, or one that is replayed.
+            files: absolute paths by relation; all that the sources' patterns find if None.
+
+        Raises:
+            SourceError: SOURCE_FILE_CHANGED, SOURCE_FILE_UNREADABLE, SCHEMA_DRIFT.
+        """
+        try:
+            return self._land(batch_id, files)
+        except OSError as error:
+            if (name := self._folder.name_in(error)) is None:
+                raise
+            raise (
+                gone(name) if isinstance(error, FileNotFoundError) else unreadable(name, error)
+            ) from error
+
+    def _land(self, batch_id: int, files: Mapping[str, Sequence[Path]] | None) -> LandedBatch:
+        failpoint("landing.before")
+        store = self._manifests()
+        watched = self._watched = self._watched or WatchedFiles(self._folder, store.newest_first())
+        known = store.read(batch_id)
+        manifest = known or self._new_manifest(batch_id, self._relative(files), watched.changed())
+        batch = MicroBatch(
+            self._spark,
+            self._warehouse,
+            self._folder,
+            self._sources,
+            self._epoch,
+            manifest,
+            self._limit,
+            is_replay=known is not None,
+        )
+        if known is None and (manifest.relations or manifest.changed):
+            store.write(manifest)
+        elif known is not None:
+            self._refuse_changed_files(manifest, batch.waiting())
+        landed = batch.land()
+        failpoint("landing.after")
+        watched.add(manifest)
+        times = [each.newest_event_time for each in landed.values() if each.newest_event_time]
+        return LandedBatch(
+            batch_id=batch_id,
+            landed_at=manifest.landed_at,
+            versions={name: self._warehouse.version(name) for name in self._sources},
+            counts={
+                name: landed[name].counts if name in landed else Counts() for name in self._sources
+            },
+            newest_event_time=max(times, default=None),
+            has_records=any(each.counts.produced for each in landed.values()),
+        )
+
+    def _manifests(self) -> ManifestStore:
+        return ManifestStore(self._warehouse.root / "_livemart" / "files", self._epoch)
+
+    def _planned(self, checkpoint: Path) -> Mapping[str, tuple[str, ...]]:
+        """Return the files of a micro-batch that was begun and will be replayed, by relation."""
+        done = last_committed(checkpoint)
+        newest = next(self._manifests().newest_first(), None)
+        return newest.relations if newest is not None and newest.batch_id > done else {}
+
+    def _relative(self, files: Mapping[str, Sequence[Path]] | None) -> dict[str, tuple[str, ...]]:
+        if files is None:
+            files = {
+                name: self._folder.find(source.arrival.path)
+                for name, source in self._sources.items()
+            }
+        named = {
+            name: tuple(
+                self._folder.relative(path) for path in paths if not self._folder.is_hidden(path)
+            )
+            for name, paths in files.items()
+            if name in self._sources
+        }
+        fresh = {
+            name: sorted(set(paths) - self._landed_before.get(name, frozenset()))
+            for name, paths in named.items()
+        }
+        return {name: tuple(paths) for name, paths in fresh.items() if paths}
+
+    def _new_manifest(
+        self,
+        batch_id: int,
+        relations: Mapping[str, tuple[str, ...]],
+        changed_since: Mapping[str, Changed],
+    ) -> Manifest:
+        """Look at the files of a new micro-batch.
+
+        Raises:
+            SourceError: SOURCE_FILE_CHANGED, if one has gone since Spark listed it.
+        """
+        keyed = [source for source in self._sources.values() if source.arrival.keys]
+        tables = [*self._sources, *(deletes_relation(source) for source in keyed)]
+        names = sorted({path for paths in relations.values() for path in paths})
+        return Manifest(
+            batch_id,
+            self._now().astimezone(UTC),
+            {name: self._warehouse.version(name) for name in tables},
+            relations,
+            {name: self._identify(name) for name in names},
+            changed_since,
+        )
+
+    def _identify(self, name: str) -> FileIdentity:
+        path = self._folder.locate(name)
+        if path is None:
+            # Not read; its dead letter says so.
+            return FileIdentity(name, 0, 0, "")
+        identity = self._folder.identify(path)
+        if identity is None:
+            raise gone(name)
+        return identity
+
+    def _refuse_changed_files(self, manifest: Manifest, waiting: Sequence[str]) -> None:
+        """In a replay, a file that is still to be landed must be what it was."""
+        for name in sorted({path for each in waiting for path in manifest.relations[each]}):
+            before, path = manifest.files[name], self._folder.locate(name)
+            if path is None:
+                continue
+            now = self._folder.identify(path)
+            if now is None:
+                raise gone(name)
+            if now.size and not now.is_same_content(before):
+                raise changed(before, now, manifest.batch_id)
+
+    def _limits(self, relations: Sequence[str]) -> Limits:
+        specs = [self._sources[name].arrival for name in relations]
+        files = [spec.max_files_per_trigger for spec in specs if spec.max_files_per_trigger]
+        sizes = [spec.max_bytes_per_trigger for spec in specs if spec.max_bytes_per_trigger]
+        if files:
+            return Limits(max_files=min(files))
+        return Limits(max_bytes=min(sizes, default=None))

@@ -1,0 +1,1 @@
+"""Records that could not land: dead letters with a reason, and schema drift."""

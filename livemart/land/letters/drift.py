@@ -1,0 +1,53 @@
+"""Schema drift: what becomes of fields that a source does not declare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from livemart.land.records.schema import RESCUED, RESCUED_TYPE
+from livemart.project.declared_columns import IDENTIFIER
+
+
+def new_columns(fields: Iterable[str], known: Sequence[str]) -> list[str]:
+    """Return which rescued fields can become columns, in order of name.
+
+    Fields of nested structs stay rescued, as do names that are no identifier, that begin with an
+    underscore (landing's own columns do), or that Spark could not tell from a known column.
+
+    >>> new_columns(["note", "items[0].note", "Status", "_landed_at"], ["order_id", "status"])
+    ['note']
+    """
+    taken = {name.lower() for name in known}
+    found = []
+    for name in sorted(set(fields)):
+        is_ours = name.startswith("_")
+        if IDENTIFIER.fullmatch(name) and not is_ours and name.lower() not in taken:
+            found.append(name)
+            taken.add(name.lower())
+    return found
+
+
+def rescued_fields(rows: pa.Table) -> list[str]:
+    """Return the names of all rescued fields, once each."""
+    column = rows.column(RESCUED)
+    if column.null_count == len(column):
+        return []
+    names: set[str] = set()
+    for chunk in column.chunks:
+        names.update(pc.unique(pc.drop_null(chunk).keys).to_pylist())
+    return sorted(names)
+
+
+def adopt(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """Return the rows with rescued fields moved to string columns of their own."""
+    if not columns:
+        return rows
+    rescued = [dict(fields) if fields else {} for fields in rows.column(RESCUED).to_pylist()]
+    for name in columns:
+        values = [fields.pop(name, None) for fields in rescued]
+        rows = rows.append_column(name, pa.array(values, pa.string()))
+    left = pa.array([sorted(fields.items()) or None for fields in rescued], RESCUED_TYPE)
+    return rows.set_column(rows.schema.get_field_index(RESCUED), RESCUED, left)

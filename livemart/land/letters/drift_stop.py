@@ -1,0 +1,89 @@
+"""A stop for drift: dead letters say why, and are taken back when the batch lands after all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from livemart.arrow.change_sets import as_removed
+from livemart.delta.warehouse import Tag, Warehouse
+from livemart.errors import SourceError
+from livemart.land.letters import dead_letters
+from livemart.land.letters.letter_box import LetterBox
+from livemart.project.graph import SourceTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_DRIFTED = "SCHEMA_DRIFT"
+
+
+class DriftStop:
+    """Stops a micro-batch for records that a source with `schema_drift: fail` may not take.
+
+    The letters of a stop have a commit of their own: those of the batch come when it lands.
+    """
+
+    def __init__(
+        self, spark: SparkSession, warehouse: Warehouse, epoch: str, batch_id: int
+    ) -> None:
+        self._spark = spark
+        self._warehouse = warehouse
+        self._epoch = epoch
+        self._batch_id = batch_id
+
+    def check(self, source: SourceTable, letters: pa.Table) -> None:
+        """Stop if some of a source's letters are for drift.
+
+        Raises:
+            SourceError: SCHEMA_DRIFT.
+        """
+        drifted = letters.filter(pc.equal(letters.column("code"), _DRIFTED))
+        if drifted.num_rows:
+            box = self._box(source)
+            box.put(source.schema, drifted)
+            self._stop(source, box, **drifted.select(["origin", "detail"]).to_pylist()[0])
+
+    def check_frame(self, source: SourceTable, letters: DataFrame) -> None:
+        """Stop if some of a bulk load's letters are for drift.
+
+        Raises:
+            SourceError: SCHEMA_DRIFT.
+        """
+        drifted = letters.where(f"code = '{_DRIFTED}'")
+        if count := drifted.count():
+            box = self._box(source)
+            box.put_frame(source.schema, drifted, count)
+            self._stop(source, box, **drifted.select("origin", "detail").head(1)[0].asDict())
+
+    def withdraw(self, sources: Sequence[SourceTable]) -> None:
+        """Take back the letters of earlier stops: their records land now, or get other letters."""
+        for source in sources:
+            table, tag = dead_letters.relation_of(source.schema), self._tag(source)
+            if not self._warehouse.is_tagged(table, tag):
+                continue
+            is_of_stop = (
+                (pc.field("batch_id") == self._batch_id)
+                & (pc.field("code") == _DRIFTED)
+                & (pc.field("source") == source.relation)
+            )
+            letters = self._warehouse.read(table, filter=is_of_stop)
+            withdrawn = Tag(f"{tag.app_id}/withdrawn", self._batch_id, {})
+            self._warehouse.commit(table, as_removed(letters), withdrawn)
+
+    def _stop(self, source: SourceTable, box: LetterBox, origin: str, detail: str) -> NoReturn:
+        box.commit()
+        raise SourceError(
+            "SCHEMA_DRIFT",
+            f"{source.relation}: {origin}: {detail}",
+            hint="declare them under `columns`, or set schema_drift to rescue or evolve",
+        )
+
+    def _box(self, source: SourceTable) -> LetterBox:
+        return LetterBox(self._spark, self._warehouse, lambda _: self._tag(source))
+
+    def _tag(self, source: SourceTable) -> Tag:
+        return Tag(f"{self._epoch}/{source.relation}/drift", self._batch_id, {})

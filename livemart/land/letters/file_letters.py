@@ -1,0 +1,68 @@
+"""Dead letters for whole files: in commits of their own, as a replay may find other reasons.
+
+The letters for records are the same in each attempt at a batch. A file may be emptied between two
+attempts, to give its records up, so letters for files are compared with those that are there.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from livemart.arrow.change_sets import as_added
+from livemart.delta.warehouse import Tag, Warehouse
+from livemart.land.commit_note import Stamp
+from livemart.land.files.problems import FileProblem
+from livemart.land.letters import dead_letters
+from livemart.project.graph import SourceTable
+
+_NAMED_BY = ["source", "origin", "code"]
+
+
+class FileLetters:
+    """Collects what is wrong with the files of one micro-batch, and commits what is new of it.
+
+    Args:
+        warehouse: the tables.
+        epoch: the current one.
+        stamp: the micro-batch.
+    """
+
+    def __init__(self, warehouse: Warehouse, epoch: str, stamp: Stamp) -> None:
+        self._warehouse = warehouse
+        self._epoch = epoch
+        self._stamp = stamp
+        self._letters: dict[str, list[pa.Table]] = {}
+
+    def put(self, source: SourceTable, problem: FileProblem) -> None:
+        """Take a letter of a source that reads the file."""
+        letter = dead_letters.of_file(
+            source.relation, problem.name, problem.code, problem.detail, self._stamp
+        )
+        self._letters.setdefault(dead_letters.relation_of(source.schema), []).append(letter)
+
+    def commit(self) -> None:
+        """Commit the letters that no earlier attempt at the batch has committed."""
+        for relation, letters in sorted(self._letters.items()):
+            known = self._known(relation)
+            fresh = [each for each in letters if _name(each) not in known]
+            if fresh:
+                # Each commit for a batch finds more letters than the one before.
+                app_id = f"{self._epoch}/{relation}/files/{len(known)}"
+                tag = Tag(app_id, self._stamp.batch_id, {})
+                self._warehouse.commit(relation, as_added(pa.concat_tables(fresh)), tag)
+
+    def _known(self, relation: str) -> set[tuple[str, ...]]:
+        landed_at = pa.scalar(self._stamp.landed_at, dead_letters.SCHEMA.field("landed_at").type)
+        is_for_file = (
+            (pc.field("batch_id") == self._stamp.batch_id)
+            # Another epoch counts its batches from 0 as well.
+            & (pc.field("landed_at") == landed_at)
+            & pc.field("record_bytes").is_null()
+        )
+        found = self._warehouse.read(relation, columns=_NAMED_BY, filter=is_for_file)
+        return {tuple(row.values()) for row in found.to_pylist()}
+
+
+def _name(letter: pa.Table) -> tuple[str, ...]:
+    return tuple(letter.select(_NAMED_BY).to_pylist()[0].values())

@@ -1,0 +1,286 @@
+"""One micro-batch on its way into the tables: read, judge, decide, commit; small or in bulk."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from livemart.arrow.change_sets import added_count
+from livemart.delta.warehouse import Tag, Warehouse
+from livemart.failpoints import failpoint
+from livemart.land.bulk.landing import BulkLanding, Taken
+from livemart.land.bulk.staging import stage
+from livemart.land.commit_note import (
+    UNKNOWN,
+    Counts,
+    Landed,
+    Stamp,
+    batch_tag,
+    noted,
+    read_note,
+)
+from livemart.land.files.folder import LandingFolder
+from livemart.land.files.manifest import Manifest
+from livemart.land.files.problems import FileProblem, changed_since, find_readable
+from livemart.land.letters.drift import adopt, new_columns, rescued_fields
+from livemart.land.letters.drift_stop import DriftStop
+from livemart.land.letters.file_letters import FileLetters
+from livemart.land.letters.letter_box import LetterBox
+from livemart.land.records.judge import Group, Rules
+from livemart.land.records.parse import parse_file
+from livemart.land.records.schema import LANDING_NAMES, RESCUED
+from livemart.land.tables import columns_tag, record_schema
+from livemart.land.upsert.change import SourceChange, change_of
+from livemart.land.upsert.delete_condition import holds
+from livemart.land.upsert.deletes import deletes_relation
+from livemart.project.graph import SourceTable
+from livemart.spark.tables_before import TablesBefore
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# Gzip files of records are about this much larger than they look.
+_GZIP_FACTOR = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Files of a group of sources beyond `max_bytes` are landed by Spark."""
+
+    max_bytes: float = 64 << 20
+
+    @classmethod
+    def of(cls, lane: str) -> Limit:
+        """Return the limit that the setting `lane` stands for."""
+        return {"small": cls(float("inf")), "large": cls(-1)}.get(lane, cls())
+
+
+@dataclass(frozen=True, slots=True)
+class _BulkChange:
+    """A source of a group that Spark has staged."""
+
+    landing: BulkLanding
+    taken: Taken
+    deletes: pa.Table | None
+
+
+class MicroBatch:
+    """The records that a manifest names, landed at most once in each table."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        warehouse: Warehouse,
+        folder: LandingFolder,
+        sources: Mapping[str, SourceTable],
+        epoch: str,
+        manifest: Manifest,
+        limit: Limit,
+        *,
+        is_replay: bool,
+    ) -> None:
+        self._spark = spark
+        self._warehouse = warehouse
+        self._folder = folder
+        self._sources = sources
+        self._epoch = epoch
+        self._manifest = manifest
+        self._limit = limit
+        self._is_replay = is_replay
+        self._stamp = Stamp(manifest.batch_id, manifest.landed_at)
+        self._staging = warehouse.root / "_livemart" / "staging"
+        self._letters = LetterBox(spark, warehouse, self._tag)
+        self._file_letters = FileLetters(warehouse, epoch, self._stamp)
+        self._drift_stop = DriftStop(spark, warehouse, epoch, manifest.batch_id)
+        self._changes: dict[str, SourceChange | _BulkChange] = {}
+        self._refused_files: Counter[str] = Counter()
+
+    def waiting(self) -> list[str]:
+        """Return the relations that are still to be landed."""
+        return [
+            name
+            for name in self._manifest.relations
+            if name in self._sources and not self._is_committed(name)
+        ]
+
+    def land(self) -> dict[str, Landed]:
+        """Land what is waiting and return what the batch came to, by relation.
+
+        Raises:
+            SourceError: SCHEMA_DRIFT.
+        """
+        waiting = self.waiting()
+        landed = {
+            name: self._finished(name)
+            for name in self._manifest.relations
+            if name in self._sources and name not in waiting
+        }
+        try:
+            for names in self._groups(waiting):
+                self._decide(names)
+            self._refuse_changed_files()
+            if self._is_replay:
+                self._drift_stop.withdraw([self._sources[name] for name in waiting])
+            self._letters.commit()
+            self._file_letters.commit()
+            self._commit_deletes()
+            failpoint("landing.after_deletes")
+            for number, name in enumerate(sorted({*self._changes, *self._refused_files}), 1):
+                landed[name] = self._commit(name)
+                failpoint(f"landing.after_table.{number}")
+        finally:
+            shutil.rmtree(self._staging, ignore_errors=True)
+        return landed
+
+    def _groups(self, waiting: Sequence[str]) -> list[list[str]]:
+        """Return the relations that read the same files into the same columns."""
+        groups: dict[tuple[object, ...], list[str]] = {}
+        for name in waiting:
+            source = self._sources[name]
+            schema = record_schema(self._warehouse, source)
+            files = self._manifest.relations[name]
+            groups.setdefault((source.arrival.format, schema, files), []).append(name)
+        return list(groups.values())
+
+    def _decide(self, names: Sequence[str]) -> None:
+        """Read a group's files and work out what changes; nothing of it is committed yet."""
+        sources = [self._sources[name] for name in names]
+        group = Group(
+            sources[0].arrival.format,
+            record_schema(self._warehouse, sources[0]),
+            tuple(map(Rules.of, sources)),
+            self._stamp.landed_at,
+        )
+        paths = self._manifest.relations[names[0]]
+        files, problems = find_readable(self._folder, self._manifest, paths)
+        if files and self._size(files) > self._limit.max_bytes:
+            staged = stage(self._spark, self._staging / names[0], group, files)
+            for position, source in enumerate(sources):
+                self._changes[source.relation] = self._bulk_change(source, staged, position)
+        else:
+            tables = [table for name, path in files for table in parse_file(group, path, name)]
+            judged = pa.concat_tables([group.judged.empty_table(), *tables]).combine_chunks()
+            for position, source in enumerate(sources):
+                self._changes[source.relation] = self._small_change(source, judged, position)
+        for source in sources:
+            self._refuse_files(source, problems)
+
+    def _size(self, files: Sequence[tuple[str, Path]]) -> int:
+        return sum(
+            self._manifest.files[name].size * (_GZIP_FACTOR if name.endswith(".gz") else 1)
+            for name, _ in files
+        )
+
+    def _small_change(self, source: SourceTable, judged: pa.Table, position: int) -> SourceChange:
+        spec = source.arrival
+        if spec.schema_drift == "evolve":
+            self._evolve(source, rescued_fields(judged))
+            stored = self._warehouse.arrow_schema(source.relation).names
+            judged = adopt(judged, [name for name in stored if _is_new(name, judged)])
+
+        def is_delete(rows: pa.Table) -> np.ndarray:
+            return holds(spec.apply_as_deletes, rows, self._spark)
+
+        change = change_of(
+            source,
+            judged,
+            position,
+            self._stamp,
+            self._warehouse,
+            lambda name: self._manifest.versions[name],
+            is_delete,
+        )
+        if spec.schema_drift == "fail":
+            self._drift_stop.check(source, change.letters)
+        self._letters.put(source.schema, change.letters)
+        return change
+
+    def _bulk_change(self, source: SourceTable, staged: DataFrame, position: int) -> _BulkChange:
+        if source.arrival.schema_drift == "evolve":
+            fields = f"select distinct explode(map_keys({RESCUED})) as field from {{staged}}"
+            found = self._spark.sql(fields, staged=staged).collect()
+            self._evolve(source, [row.field for row in found])
+        before = TablesBefore(self._spark, self._warehouse, self._manifest.versions)
+        landing = BulkLanding(before, staged, source, position, self._stamp)
+        if source.arrival.schema_drift == "fail":
+            self._drift_stop.check_frame(source, landing.letters())
+        taken = landing.take()
+        deletes = landing.deletes() if taken.deletes else None
+        self._letters.put_frame(source.schema, landing.letters(), taken.refused)
+        return _BulkChange(landing, taken, deletes)
+
+    def _evolve(self, source: SourceTable, fields: Sequence[str]) -> None:
+        relation = source.relation
+        added = new_columns(fields, self._warehouse.arrow_schema(relation).names)
+        if added:
+            tag = columns_tag(self._epoch, relation, self._stamp.batch_id)
+            columns = [pa.field(name, pa.string()) for name in added]
+            self._warehouse.add_columns(relation, columns, tag)
+
+    def _refuse_changed_files(self) -> None:
+        for name, changed in self._manifest.changed.items():
+            for relation in changed.relations:
+                if relation in self._sources and not self._is_committed(relation):
+                    self._refuse_files(self._sources[relation], [changed_since(name, changed)])
+
+    def _refuse_files(self, source: SourceTable, problems: Sequence[FileProblem]) -> None:
+        for each in problems:
+            self._file_letters.put(source, each)
+            self._refused_files[source.relation] += 1
+
+    def _commit_deletes(self) -> None:
+        for name, change in sorted(self._changes.items()):
+            if change.deletes is not None and change.deletes.num_rows:
+                source = self._sources[name]
+                relation = deletes_relation(source)
+                tag = self._tag(relation)
+                self._warehouse.commit(relation, change.deletes, tag, key=source.arrival.keys)
+
+    def _commit(self, name: str) -> Landed:
+        refused = self._refused_files[name]
+        match self._changes.get(name):
+            case None:
+                return Landed(Counts().with_dead_letters(refused))
+            case SourceChange() as change:
+                counts = change.counts.with_dead_letters(refused)
+                landed = Landed(counts, change.newest_event_time)
+                keys = self._sources[name].arrival.keys
+                tag = noted(self._tag(name), landed)
+                self._warehouse.commit(name, change.landed, tag, key=keys)
+                return landed
+            case _BulkChange() as change:
+                return self._commit_bulk(name, change, refused)
+
+    def _commit_bulk(self, name: str, change: _BulkChange, refused: int) -> Landed:
+        taken, deleted = change.taken, added_count(change.deletes)
+
+        def landed(written: int | None) -> Landed:
+            count = UNKNOWN if written is None else written + deleted
+            counts = Counts(taken.produced, count, taken.good - count, taken.refused)
+            return Landed(counts.with_dead_letters(refused), taken.newest_event_time)
+
+        def tag(written: int | None) -> Tag:
+            return noted(self._tag(name), landed(written), deleted)
+
+        return landed(change.landing.land(taken.good, tag))
+
+    def _is_committed(self, name: str) -> bool:
+        return self._warehouse.is_tagged(name, self._tag(name))
+
+    def _finished(self, name: str) -> Landed:
+        before = self._manifest.versions.get(name, -1)
+        return read_note(self._warehouse, name, self._stamp.batch_id, before)
+
+    def _tag(self, relation: str) -> Tag:
+        return batch_tag(self._epoch, relation, self._stamp.batch_id)
+
+
+def _is_new(name: str, judged: pa.Table) -> bool:
+    return name not in judged.column_names and name not in LANDING_NAMES

@@ -1,0 +1,1 @@
+"""From raw records to typed rows: one meaning for small and large loads, JSON and CSV."""

@@ -1,0 +1,113 @@
+"""Whole columns of text to typed columns, where Arrow's reading is that of the exact reader."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from livemart.land.records.schema import TIMESTAMP
+
+_LOCAL = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?"
+_ZONED = _LOCAL + r"(Z|[+-](0[0-9]|1[0-7]):[0-5][0-9])$"
+_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = 1_000_000
+_FIRST = int((datetime(1, 1, 1, tzinfo=UTC) - _EPOCH).total_seconds()) * _MICROSECOND
+_LAST = int((datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH).total_seconds()) * _MICROSECOND
+
+
+class UnlikeError(ValueError):
+    """A column that the exact reader could see otherwise."""
+
+
+def text_type(kind: pa.DataType) -> pa.DataType | None:
+    """Return what Arrow's JSON reader is to read for a column of type `kind`, None if it cannot."""
+    if pa.types.is_temporal(kind):
+        return pa.string()
+    if pa.types.is_float32(kind):
+        # Rounded once from the text to double, then to float, as the exact reader does.
+        return pa.float64()
+    if pa.types.is_map(kind) or pa.types.is_binary(kind):
+        return None
+    if pa.types.is_list(kind):
+        inner = text_type(kind.value_type)
+        return None if inner is None else pa.list_(pa.field("element", inner))
+    if pa.types.is_struct(kind):
+        fields = [(field.name, text_type(field.type)) for field in kind]
+        if not fields or any(inner is None for _, inner in fields):
+            return None
+        return pa.struct(fields)
+    return kind
+
+
+def from_text(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return a column read as `text_type(kind)` in type `kind`.
+
+    Raises:
+        UnlikeError: the exact reader has to decide.
+        pa.ArrowInvalid: a value does not fit.
+    """
+    if pa.types.is_list(kind):
+        values = from_text(column.values, kind.value_type)
+        return pa.ListArray.from_arrays(column.offsets, values, type=kind, mask=_nulls(column))
+    if pa.types.is_struct(kind):
+        children = [
+            from_text(column.field(position), kind.field(position).type)
+            for position in range(kind.num_fields)
+        ]
+        return pa.StructArray.from_arrays(children, fields=list(kind), mask=_nulls(column))
+    if pa.types.is_timestamp(kind):
+        return _timestamps(column, kind)
+    if pa.types.is_date(kind):
+        if not _all_match(column, _DATE):
+            raise UnlikeError
+        dates = column.cast(kind)
+        _check_range(dates.cast(pa.timestamp("us")).cast(pa.int64()))
+        return dates
+    if pa.types.is_floating(kind):
+        return _finite(column, kind)
+    if pa.types.is_decimal(kind):
+        # Arrow's reader forgets to check the precision of a number that it rescaled.
+        column.validate(full=True)
+    return column if column.type == kind else column.cast(kind)
+
+
+def _timestamps(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if kind.tz is not None and _all_match(column, _ZONED):
+        instants = column.cast(TIMESTAMP).cast(pa.int64())
+    elif _all_match(column, _LOCAL + "$"):
+        instants = column.cast(pa.timestamp("us")).cast(pa.int64())
+    else:
+        raise UnlikeError
+    _check_range(instants)
+    return instants.cast(kind)
+
+
+def _finite(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if not pc.all(pc.is_finite(column), min_count=0).as_py():
+        raise UnlikeError
+    if column.type == kind:
+        return column
+    narrow = column.cast(kind, safe=False)
+    if not pc.all(pc.is_finite(narrow), min_count=0).as_py():
+        raise UnlikeError
+    return narrow
+
+
+def _all_match(column: pa.Array, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(column, pattern), min_count=0).as_py())
+
+
+def _check_range(instants: pa.Array) -> None:
+    """Python's calendar, which the exact reader uses, has the years 1 to 9999."""
+    bounds = pc.min_max(instants)
+    if bounds["min"].is_valid and not (
+        bounds["min"].as_py() >= _FIRST and bounds["max"].as_py() <= _LAST
+    ):
+        raise UnlikeError
+
+
+def _nulls(column: pa.Array) -> pa.Array | None:
+    return column.is_null() if column.null_count else None

@@ -1,0 +1,170 @@
+"""CSV with a header: records with quoted fields, which may hold commas, quotes and newlines."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from livemart.land.files.folder import CutLine, line_size
+from livemart.land.records.json_lines import MalformedError, parse_value
+from livemart.land.records.judge import (
+    MAX_RECORD_BYTES,
+    Chunk,
+    Group,
+    MisfitError,
+    Refused,
+    convert_fields,
+    to_rows,
+)
+
+# A quote that is never closed takes at most so many lines with it before it is given up.
+_MAX_LINES = 1_000
+_FIELD = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\Z)')
+_NESTED = ("array", "struct", "map")
+
+Header = tuple[str, ...]
+Line = tuple[int, bytes]
+
+
+def read_header(record: bytes, known: Container[str]) -> Header:
+    """Return the column names of a header.
+
+    Args:
+        record: the first record of a file.
+        known: the declared columns.
+
+    Raises:
+        MalformedError: not CSV, an empty name, a name twice, lines that only a carriage return
+            ends, or no known name: then it is a record and the file has no header.
+    """
+    names = tuple((name or "").strip() for name in split_fields(record))
+    if any("\r" in name for name in names):
+        raise MalformedError("a carriage return in a name: end lines with a line feed")
+    if "" in names:
+        raise MalformedError("the header has a column without a name")
+    if len(set(names)) < len(names):
+        raise MalformedError("the header has a name twice")
+    if not any(name in known for name in names):
+        raise MalformedError("none of its names is a declared column")
+    return names
+
+
+def read_csv_rows(group: Group, header: Header, records: Sequence[Line]) -> Chunk:
+    """Return the rows of some records and what could not become one.
+
+    Args:
+        group: columns of the records.
+        header: the file's column names.
+        records: number of the first line and content, as `split_records` gives them.
+    """
+    nested = [name for name, kind in group.schema.columns if kind.name in _NESTED]
+    strangers = [name for name in header if name not in group.known_names]
+    values, rescued, lines, raws = [], [], [], []
+    refused: list[Refused] = []
+    for line, raw in records:
+        try:
+            record = _record(header, nested, raw)
+            for name in strangers:
+                if record[name] is None:
+                    del record[name]
+            converted, unknown = convert_fields(group, record)
+        except MisfitError as error:
+            refused.append(Refused(line, error.code, str(error), raw))
+        except MalformedError as error:
+            code = "RECORD_TOO_LARGE" if len(raw) > MAX_RECORD_BYTES else "MALFORMED_RECORD"
+            refused.append(Refused(line, code, str(error), raw))
+        else:
+            values.append(converted)
+            rescued.append(unknown)
+            lines.append(line)
+            raws.append(raw)
+    return Chunk(to_rows(group, values, rescued), lines, raws, refused)
+
+
+def split_records(lines: Iterable[Line]) -> Iterator[Line]:
+    """Join lines that a quoted newline separates; blank lines between records are left out.
+
+    A line with a stray quote stays a record of its own, which is then refused: it takes no other
+    with it.
+    """
+    ahead: deque[Line] = deque()
+    source = iter(lines)
+    while ahead or (ahead := deque(islice(source, 1))):
+        number, content = ahead.popleft()
+        if not content.strip():
+            continue
+        if content.count(b'"') % 2 and (count := _closing(content, ahead, source)):
+            joined = b"\n".join([content, *(part for _, part in islice(ahead, count))])
+            if _is_csv(joined):
+                content = joined
+                for _ in range(count):
+                    ahead.popleft()
+        yield number, content if isinstance(content, CutLine) else content.removesuffix(b"\r")
+
+
+def split_fields(record: bytes) -> list[str | None]:
+    """Return the fields of a record: text, "" if quoted and empty, None if empty.
+
+    Raises:
+        MalformedError: invalid UTF-8, NUL, or a quote where none may be.
+    """
+    if len(record) > MAX_RECORD_BYTES:
+        raise MalformedError(f"{line_size(record)} bytes, at most {MAX_RECORD_BYTES} are read")
+    try:
+        text = record.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise MalformedError(f"invalid UTF-8 at byte {error.start}") from error
+    if "\0" in text:
+        raise MalformedError("a NUL character")
+    if '"' not in text:
+        return [field or None for field in text.split(",")]
+    fields: list[str | None] = []
+    position = 0
+    while True:
+        match = _FIELD.match(text, position)
+        if match is None:
+            raise MalformedError(f"a quote out of place near character {position + 1}")
+        quoted, plain, comma = match.groups()
+        fields.append(quoted.replace('""', '"') if quoted is not None else plain or None)
+        position = match.end()
+        if not comma:
+            return fields
+
+
+def _record(header: Header, nested: Sequence[str], raw: bytes) -> dict[str, Any]:
+    fields = split_fields(raw)
+    if len(fields) != len(header):
+        raise MalformedError(f"{len(fields)} fields, the header has {len(header)}")
+    record: dict[str, Any] = dict(zip(header, fields, strict=True))
+    for name in nested:
+        if (text := record.get(name)) is not None:
+            record[name] = parse_value(text.encode("utf-8"))
+    return record
+
+
+def _closing(opening: bytes, ahead: deque[Line], source: Iterator[Line]) -> int:
+    """Return how many more lines the quote in `opening` needs to close; 0 if it never does."""
+    size = len(opening)
+    for count in range(1, _MAX_LINES):
+        if len(ahead) < count:
+            ahead.extend(islice(source, 1))
+        if len(ahead) < count:
+            return 0
+        content = ahead[count - 1][1]
+        size += len(content) + 1
+        if size > MAX_RECORD_BYTES:
+            return 0
+        if content.count(b'"') % 2:
+            return count
+    return 0
+
+
+def _is_csv(record: bytes) -> bool:
+    try:
+        split_fields(record.removesuffix(b"\r"))
+    except MalformedError:
+        return False
+    return True

@@ -1,0 +1,220 @@
+"""JSON, one object a line: exactly, record by record, or by Arrow where that is the same.
+
+Arrow reads a run of lines at once or refuses it; what it refuses is halved until the lines that
+need the exact reader are few. So speed is Arrow's and the meaning is the exact reader's.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.json as pj
+
+from livemart.land.files.folder import line_size
+from livemart.land.records.columns import UnlikeError, from_text, text_type
+from livemart.land.records.judge import (
+    MAX_RECORD_BYTES,
+    Chunk,
+    Group,
+    MisfitError,
+    Refused,
+    convert_fields,
+    to_rows,
+)
+from livemart.land.records.schema import RESCUED, RESCUED_TYPE
+from livemart.land.records.written import Number
+
+MAX_NESTING = 64
+_FEW_LINES = 24
+_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"?|[][{}]', re.S)
+
+
+class MalformedError(ValueError):
+    """A record that is not a JSON object."""
+
+
+def read_json_lines(group: Group, lines: Sequence[tuple[int, bytes]]) -> Chunk:
+    """Return the rows of some lines and what could not become one.
+
+    Args:
+        group: columns of the records.
+        lines: line number and content without the line's end; blank lines left out.
+    """
+    schema = text_schema(group)
+    pieces: list[Chunk] = []
+    waiting = [list(lines)]
+    while waiting:
+        run = waiting.pop()
+        rows = _by_arrow(group, schema, run) if schema is not None and len(run) > 1 else None
+        if rows is not None:
+            pieces.append(Chunk(rows, [line for line, _ in run], [raw for _, raw in run], []))
+        elif schema is None or len(run) <= _FEW_LINES:
+            pieces.append(_exactly(group, run))
+        else:
+            middle = len(run) // 2
+            waiting += [run[middle:], run[:middle]]
+    if len(pieces) == 1:
+        return pieces[0]
+    return Chunk(
+        pa.concat_tables([piece.rows for piece in pieces]) if pieces else to_rows(group, [], []),
+        [line for piece in pieces for line in piece.lines],
+        [raw for piece in pieces for raw in piece.raw],
+        [each for piece in pieces for each in piece.refused],
+    )
+
+
+def parse_object(raw: bytes) -> dict[str, Any]:
+    """Return a JSON object with numbers as they are written.
+
+    Raises:
+        MalformedError: as `parse_value`, or not an object.
+    """
+    value = parse_value(raw)
+    if type(value) is not dict:
+        raise MalformedError("not a JSON object")
+    return value
+
+
+def parse_value(raw: bytes) -> Any:
+    """Return a JSON value with numbers as they are written (`Number`).
+
+    Raises:
+        MalformedError: not one JSON value in valid UTF-8, a key twice, too deep, NUL or half a
+            surrogate pair in a string.
+    """
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise MalformedError(f"invalid UTF-8 at byte {error.start}") from error
+    if raw.count(b"[") + raw.count(b"{") > MAX_NESTING:
+        _refuse_depth(raw)
+    try:
+        value = _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise MalformedError(f"{error.msg} at character {error.pos + 1}") from error
+    if b"\\u" in raw:
+        _refuse_characters(value)
+    return value
+
+
+def text_schema(group: Group) -> pa.Schema | None:
+    """Return what Arrow reads the columns as; None if a type needs the exact reader."""
+    fields = []
+    for field in group.schema.arrow:
+        kind = text_type(field.type)
+        if kind is None:
+            return None
+        fields.append(pa.field(field.name, kind))
+    return pa.schema(fields)
+
+
+def _by_arrow(group: Group, schema: pa.Schema, run: Sequence[tuple[int, bytes]]) -> pa.Table | None:
+    """Return the rows of a run of lines, None if the exact reader could see them otherwise."""
+    contents = [raw for _, raw in run]
+    # An object that starts and ends its line cannot reach into the next one; other texts are not
+    # given to Arrow at all: its parser crashes on a line that holds `null` alone.
+    if not all(raw[0] == 0x7B and raw[-1] == 0x7D for raw in contents):
+        return None
+    if max(map(len, contents)) > MAX_RECORD_BYTES:
+        return None
+    data = b"\n".join(contents)
+    if b"\0" in data or b"\\u0000" in data:
+        return None
+    try:
+        data.decode("utf-8")
+        read = pj.read_json(
+            io.BytesIO(data),
+            read_options=pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
+            parse_options=pj.ParseOptions(
+                explicit_schema=schema, unexpected_field_behavior="error"
+            ),
+        )
+        if read.num_rows != len(contents):
+            return None
+        arrays = [
+            from_text(read.column(field.name).combine_chunks(), field.type)
+            for field in group.schema.arrow
+        ]
+    except (pa.ArrowException, UnlikeError, UnicodeDecodeError):
+        return None
+    arrays.append(pa.nulls(len(contents), RESCUED_TYPE))
+    return pa.table(arrays, schema=group.schema.arrow.append(pa.field(RESCUED, RESCUED_TYPE)))
+
+
+def _exactly(group: Group, run: Sequence[tuple[int, bytes]]) -> Chunk:
+    values, rescued, lines, raws = [], [], [], []
+    refused: list[Refused] = []
+    for line, raw in run:
+        if len(raw) > MAX_RECORD_BYTES:
+            detail = f"{line_size(raw)} bytes, at most {MAX_RECORD_BYTES} are read"
+            refused.append(Refused(line, "RECORD_TOO_LARGE", detail, raw))
+            continue
+        try:
+            converted, unknown = convert_fields(group, parse_object(raw))
+        except MisfitError as error:
+            refused.append(Refused(line, error.code, str(error), raw))
+        except MalformedError as error:
+            refused.append(Refused(line, "MALFORMED_RECORD", str(error), raw))
+        else:
+            values.append(converted)
+            rescued.append(unknown)
+            lines.append(line)
+            raws.append(raw)
+    return Chunk(to_rows(group, values, rescued), lines, raws, refused)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise MalformedError(f"key {name} twice")
+            seen.add(name)
+    return record
+
+
+def _refuse_constant(name: str) -> None:
+    raise MalformedError(f"{name} is not JSON")
+
+
+def _refuse_depth(raw: bytes) -> None:
+    depth = 0
+    for match in _BRACKETS.finditer(raw):
+        if match[0] in (b"[", b"{"):
+            depth += 1
+            if depth > MAX_NESTING:
+                raise MalformedError(f"more than {MAX_NESTING} levels deep")
+        elif match[0] in (b"]", b"}"):
+            depth -= 1
+
+
+def _refuse_characters(value: Any) -> None:
+    match value:
+        case dict():
+            for name, item in value.items():
+                _refuse_characters(name)
+                _refuse_characters(item)
+        case list():
+            for item in value:
+                _refuse_characters(item)
+        case str():
+            if "\0" in value:
+                raise MalformedError("a NUL character")
+            try:
+                value.encode("utf-8")
+            except UnicodeEncodeError:
+                raise MalformedError("half a surrogate pair") from None
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique,
+    parse_float=Number,
+    parse_int=Number,
+    parse_constant=_refuse_constant,
+)

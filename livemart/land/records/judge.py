@@ -1,0 +1,291 @@
+"""Records of one group of sources, from bytes to typed rows with a verdict for each source.
+
+Sources that read the same files with the same columns form a group: a record is parsed once, and
+each source of the group then judges it by its own keys, sequence and bounds of event time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from livemart.land.files.folder import line_size
+from livemart.land.records.schema import ORIGIN, RESCUED, RESCUED_TYPE, RecordSchema
+from livemart.land.records.values import converter
+from livemart.land.records.written import Convert, MisfitError, Rescued, compact
+from livemart.project.graph import SourceTable
+
+# A record beyond this is refused before it is parsed; of a refused one this much is kept.
+MAX_RECORD_BYTES = 1 << 20
+KEPT_RECORD_BYTES = 8 << 10
+_KEPT_DETAIL_CHARACTERS = 1_000
+RECORD = "_record"
+SIZE = "_record_bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What one source asks of a record beyond its types."""
+
+    keys: tuple[str, ...] = ()
+    sequence_by: tuple[str, ...] = ()
+    event_time: str | None = None
+    max_future: timedelta | None = None
+    max_age: timedelta | None = None
+    refuses_drift: bool = False
+    event_time_is_fixed: bool = False
+
+    @classmethod
+    def of(cls, source: SourceTable) -> Rules:
+        """Return the rules of a source that is landed."""
+        spec = source.arrival
+        return cls(
+            keys=spec.keys,
+            sequence_by=spec.sequence_by,
+            event_time=source.event_time,
+            max_future=spec.max_future,
+            max_age=spec.max_age,
+            refuses_drift=spec.schema_drift == "fail",
+            event_time_is_fixed=spec.event_time_is_fixed,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A record that cannot become a row. `code` is the dead letter's reason."""
+
+    line: int
+    code: str
+    detail: str
+    record: bytes
+
+
+@dataclass(frozen=True)
+class Group:
+    """A format, the columns, and the rules of each source. Picklable for Spark's workers."""
+
+    format: Literal["json", "csv"]
+    schema: RecordSchema
+    rules: tuple[Rules, ...]
+    arrived_at: datetime
+
+    @cached_property
+    def converters(self) -> list[tuple[str, Convert]]:
+        """Column names and the functions that convert their values, in order."""
+        return [(name, converter(kind)) for name, kind in self.schema.columns]
+
+    @cached_property
+    def known_names(self) -> frozenset[str]:
+        """Names of the declared columns."""
+        return frozenset(self.schema.names)
+
+    @cached_property
+    def keeps_records(self) -> bool:
+        """Whether good records are kept, too: a source refuses some when it knows their keys."""
+        return any(rules.event_time_is_fixed for rules in self.rules)
+
+    @cached_property
+    def judged(self) -> pa.Schema:
+        """Schema of `judge`: columns, origin, rescued data, records as they arrived, verdicts.
+
+        Records are those that are refused, or may be later.
+        """
+        verdicts = [
+            pa.field(verdict(kind, position), pa.string())
+            for position in range(len(self.rules))
+            for kind in ("code", "detail")
+        ]
+        return pa.schema(
+            [
+                *self.schema.arrow,
+                pa.field(ORIGIN, pa.string()),
+                pa.field(RESCUED, RESCUED_TYPE),
+                pa.field(RECORD, pa.string()),
+                pa.field(SIZE, pa.int64()),
+                *verdicts,
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Typed rows of a run of lines, and what could not become a row.
+
+    `rows`: declared columns and `_rescued_data`; `lines` and `raw` are theirs, in the same order.
+    """
+
+    rows: pa.Table
+    lines: Sequence[int]
+    raw: Sequence[bytes]
+    refused: Sequence[Refused]
+
+
+def verdict(kind: str, position: int) -> str:
+    """Return the name of the column that holds the code or detail of a group's n-th source."""
+    return f"_{kind}_{position}"
+
+
+def convert_fields(group: Group, record: dict[str, Any]) -> tuple[list[Any], Rescued]:
+    """Return the declared values of a record, in order, and its rescued fields.
+
+    Raises:
+        MisfitError: a value does not fit its type.
+    """
+    rescued: Rescued = {name: compact(record[name]) for name in record.keys() - group.known_names}
+    values = [convert(record.get(name), name, rescued) for name, convert in group.converters]
+    return values, rescued
+
+
+def to_rows(group: Group, values: Sequence[Sequence[Any]], rescued: Sequence[Rescued]) -> pa.Table:
+    """Return converted records as a table: declared columns and `_rescued_data`."""
+    columns = list(zip(*values, strict=True)) or [()] * len(group.schema.columns)
+    arrays = [
+        pa.array(column, field.type)
+        for column, field in zip(columns, group.schema.arrow, strict=True)
+    ]
+    maps = [sorted(fields.items()) if fields else None for fields in rescued]
+    arrays.append(pa.array(maps, RESCUED_TYPE))
+    return pa.table(arrays, schema=group.schema.arrow.append(pa.field(RESCUED, RESCUED_TYPE)))
+
+
+def judge(group: Group, file: str, chunk: Chunk) -> pa.Table:
+    """Return the chunk's records, one row each, good and refused, in the schema `group.judged`.
+
+    Args:
+        group: columns and rules.
+        file: path below the landing folder, the first part of `_origin`.
+        chunk: parsed records.
+    """
+    rows, count = chunk.rows, chunk.rows.num_rows
+    verdicts = [_verdict(rules, rows, group.arrived_at) for rules in group.rules]
+    is_kept = [group.keeps_records] * count
+    for codes, _ in verdicts:
+        for position in pc.indices_nonzero(codes.is_valid()).to_pylist():
+            is_kept[position] = True
+    records = [_kept(raw) if kept else None for raw, kept in zip(chunk.raw, is_kept, strict=True)]
+    sizes = [len(raw) if kept else None for raw, kept in zip(chunk.raw, is_kept, strict=True)]
+    arrays: list[Any] = [rows.column(name).combine_chunks() for name in group.schema.names]
+    arrays += [
+        pa.array([f"{file}:{line}" for line in chunk.lines], pa.string()),
+        rows.column(RESCUED).combine_chunks(),
+        pa.array(records, pa.string()),
+        pa.array(sizes, pa.int64()),
+        *(array for pair in verdicts for array in pair),
+    ]
+    good = pa.table(arrays, schema=group.judged)
+    if not chunk.refused:
+        return good
+    return pa.concat_tables([good, _refused_rows(group, file, chunk.refused)]).combine_chunks()
+
+
+def _refused_rows(group: Group, file: str, refused: Sequence[Refused]) -> pa.Table:
+    known: dict[str, list[Any]] = {
+        ORIGIN: [f"{file}:{each.line}" for each in refused],
+        RECORD: [_kept(each.record) for each in refused],
+        SIZE: [line_size(each.record) for each in refused],
+    }
+    for position in range(len(group.rules)):
+        known[verdict("code", position)] = [each.code for each in refused]
+        known[verdict("detail", position)] = [_legible(each.detail) for each in refused]
+    none = [None] * len(refused)
+    arrays = [pa.array(known.get(field.name, none), field.type) for field in group.judged]
+    return pa.table(arrays, schema=group.judged)
+
+
+def _kept(record: bytes) -> str:
+    text = record[:KEPT_RECORD_BYTES].decode("utf-8", errors="backslashreplace")
+    return text.replace("\0", "\\x00")
+
+
+def _legible(detail: str) -> str:
+    """A detail quotes the record, so it may be as long and as broken as that."""
+    shown = detail[:_KEPT_DETAIL_CHARACTERS].encode("utf-8", errors="backslashreplace").decode()
+    return shown.replace("\0", "\\x00")
+
+
+def _verdict(rules: Rules, rows: pa.Table, arrived_at: datetime) -> tuple[pa.Array, pa.Array]:
+    """Return reason code and detail of each row, NULL where the source takes it."""
+    codes = pa.nulls(rows.num_rows, pa.string())
+    details = pa.nulls(rows.num_rows, pa.string())
+
+    def refuse(mask: Any, code: str, detail: str | pa.Array) -> None:
+        nonlocal codes, details
+        fresh = pc.and_(pc.fill_null(mask, False), codes.is_null())
+        codes = pc.if_else(fresh, code, codes)
+        details = pc.if_else(fresh, detail, details)
+
+    if rules.refuses_drift:
+        rescued = _array(rows, RESCUED)
+        refuse(rescued.is_valid(), "SCHEMA_DRIFT", _fields_found(rescued))
+    for name in rules.keys:
+        refuse(_array(rows, name).is_null(), "NULL_KEY", f"{name} is NULL")
+    for name in rules.sequence_by:
+        refuse(_array(rows, name).is_null(), "NULL_SEQUENCE", f"{name} is NULL")
+    if rules.event_time is not None and (rules.max_future or rules.max_age):
+        name = rules.event_time
+        times = _instants(_array(rows, name))
+        if (latest := _moved_by(arrived_at, rules.max_future)) is not None:
+            bound = pa.scalar(latest, times.type)
+            detail = f"{name} is more than {rules.max_future} after {arrived_at.isoformat()}"
+            refuse(pc.greater(times, bound), "FUTURE_EVENT_TIME", detail)
+        if (oldest := _moved_by(arrived_at, rules.max_age, -1)) is not None:
+            bound = pa.scalar(oldest, times.type)
+            detail = f"{name} is more than {rules.max_age} before {arrived_at.isoformat()}"
+            refuse(pc.less(times, bound), "TOO_LATE", detail)
+    return codes, details
+
+
+def _fields_found(rescued: pa.Array) -> pa.Array:
+    """Return the detail of a record that has fields which it should not have."""
+    found = [
+        None
+        if fields is None
+        else _legible(f"found fields {', '.join(name for name, _ in fields)}")
+        for fields in rescued.to_pylist()
+    ]
+    return pa.array(found, pa.string())
+
+
+def _moved_by(moment: datetime, interval: timedelta | None, sign: int = 1) -> datetime | None:
+    """Return the bound that an interval sets; None if it sets none, or lies beyond the calendar."""
+    try:
+        return None if interval is None else moment + sign * interval
+    except OverflowError:
+        return None
+
+
+def _array(rows: pa.Table, name: str) -> pa.Array:
+    column = rows.column(name)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    # combine_chunks of a ChunkedArray without chunks is a ChunkedArray in some versions.
+    return column if isinstance(column, pa.Array) else pa.array([], rows.schema.field(name).type)
+
+
+def _instants(column: pa.Array) -> pa.Array:
+    """Return times of any kind as UTC timestamps."""
+    naive = column.cast(pa.timestamp("us")) if pa.types.is_date(column.type) else column
+    return naive.cast(pa.int64()).cast(pa.timestamp("us", tz="UTC"))
+
+
+__all__ = [
+    "KEPT_RECORD_BYTES",
+    "MAX_RECORD_BYTES",
+    "RECORD",
+    "SIZE",
+    "Chunk",
+    "Group",
+    "MisfitError",
+    "Refused",
+    "Rules",
+    "convert_fields",
+    "judge",
+    "to_rows",
+    "verdict",
+]

@@ -1,0 +1,94 @@
+"""Numbers from the text that was written: whole, decimal or floating, exactly or not at all."""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Context, Decimal, InvalidOperation
+from typing import Any
+
+from livemart.land.records.written import Convert, Rescued, misfit
+from livemart.project.spark_types import SparkType
+
+_INTEGER = re.compile(r"[+-]?[0-9]+\Z")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
+_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+# Nobody writes more digits by accident, and each costs quadratic time to read.
+_MAX_DIGITS = 400
+_MAX_FLOAT = 3.4028234663852886e38
+_EXACT = Context(prec=2 * _MAX_DIGITS)
+
+
+def integer(kind: SparkType) -> Convert:
+    """Return the conversion to a whole number; `7.0` and `2e3` are such."""
+    bound = 1 << (_BITS[kind.name] - 1)
+
+    def convert(value: Any, path: str, rescued: Rescued) -> int | None:
+        if value is None:
+            return None
+        if isinstance(value, str) and len(value) <= _MAX_DIGITS:
+            if _INTEGER.match(value):
+                number = int(value)
+                if -bound <= number < bound:
+                    return number
+            elif (exact := _to_decimal(value)) is not None and exact.copy_abs() <= bound:
+                number = int(exact)
+                if number == exact and -bound <= number < bound:
+                    return number
+        raise misfit(path, value, kind)
+
+    return convert
+
+
+def decimal(kind: SparkType) -> Convert:
+    """Return the conversion to a decimal; digits beyond its scale must be zeros."""
+    quantum, limit = Decimal(1).scaleb(-kind.scale), 10 ** (kind.precision - kind.scale)
+
+    def convert(value: Any, path: str, rescued: Rescued) -> Decimal | None:
+        if value is None:
+            return None
+        if isinstance(value, str) and (number := _to_decimal(value)) is not None:
+            try:
+                # Unlike abs, which rounds to 28 digits.
+                if (
+                    number.copy_abs() < limit
+                    and (fitted := number.quantize(quantum, context=_EXACT)) == number
+                ):
+                    return fitted
+            except InvalidOperation:
+                pass
+        raise misfit(path, value, kind)
+
+    return convert
+
+
+def _to_decimal(text: str) -> Decimal | None:
+    if len(text) > _MAX_DIGITS or not _NUMBER.match(text):
+        return None
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        # An exponent of twenty digits, which no Decimal holds.
+        return None
+    # 1e999999999 is short to write and long to work with.
+    return number if not number or abs(number.adjusted()) <= _MAX_DIGITS else None
+
+
+def double(value: Any, path: str, rescued: Rescued) -> float | None:
+    """Convert to a finite double."""
+    if value is None:
+        return None
+    if isinstance(value, str) and len(value) <= 4 * _MAX_DIGITS and _NUMBER.match(value):
+        number = float(value)
+        # NaN and infinities would poison every sum they meet.
+        if math.isfinite(number):
+            return number
+    raise misfit(path, value, "double")
+
+
+def single(value: Any, path: str, rescued: Rescued) -> float | None:
+    """Convert to a double within the range of a float."""
+    number = double(value, path, rescued)
+    if number is not None and abs(number) > _MAX_FLOAT:
+        raise misfit(path, value, "float")
+    return number

@@ -1,0 +1,80 @@
+"""A file, or a part of one, to judged rows: the one function that both lanes call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from livemart.land.files.folder import CutLine, Lines, Span, read_lines
+from livemart.land.records.csv_rows import Header, read_csv_rows, read_header, split_records
+from livemart.land.records.json_lines import MalformedError, read_json_lines
+from livemart.land.records.judge import Chunk, Group, Refused, judge, to_rows
+
+_RUN_RECORDS = 8_192
+
+
+def parse_file(group: Group, path: Path, name: str, span: Span | None = None) -> Iterator[pa.Table]:
+    """Yield the records of a file as tables of `group.judged`: good and refused ones.
+
+    Args:
+        group: format, columns and rules.
+        path: where the file is.
+        name: what `_origin` calls it.
+        span: the part to read; the whole file if None.
+    """
+    runs = read_lines(path, span or Span())
+    chunks = _csv_chunks(group, runs) if group.format == "csv" else _json_chunks(group, runs)
+    for chunk in chunks:
+        yield judge(group, name, chunk)
+
+
+def _json_chunks(group: Group, runs: Iterator[Lines]) -> Iterator[Chunk]:
+    for run in runs:
+        if run.problem:
+            yield _broken_end(group, run)
+            continue
+        lines = [(line, text) for line, raw in run.lines if (text := _stripped(raw))]
+        for start in range(0, len(lines), _RUN_RECORDS):
+            yield read_json_lines(group, lines[start : start + _RUN_RECORDS])
+
+
+def _stripped(line: bytes) -> bytes:
+    return line if isinstance(line, CutLine) else line.strip()
+
+
+def _csv_chunks(group: Group, runs: Iterator[Lines]) -> Iterator[Chunk]:
+    problems: list[Lines] = []
+
+    def lines() -> Iterator[tuple[int, bytes]]:
+        for run in runs:
+            if run.problem:
+                problems.append(run)
+            else:
+                yield from run.lines
+
+    records = split_records(lines())
+    header: Header | None = None
+    if first := next(records, None):
+        try:
+            header = read_header(first[1], group.known_names)
+        except MalformedError as error:
+            yield _malformed(group, [first], f"header: {error}")
+    while run_of := list(zip(range(_RUN_RECORDS), records, strict=False)):
+        taken = [record for _, record in run_of]
+        if header is None:
+            yield _malformed(group, taken, "the file's header is malformed")
+        else:
+            yield read_csv_rows(group, header, taken)
+    yield from (_broken_end(group, run) for run in problems)
+
+
+def _broken_end(group: Group, run: Lines) -> Chunk:
+    """What a file that ends too early leaves of its last record."""
+    return _malformed(group, run.lines[-1:], run.problem or "")
+
+
+def _malformed(group: Group, lines: Sequence[tuple[int, bytes]], detail: str) -> Chunk:
+    refused = [Refused(line, "MALFORMED_RECORD", detail, raw) for line, raw in lines]
+    return Chunk(to_rows(group, [], []), [], [], refused)

@@ -1,0 +1,95 @@
+"""The shape of a source's records and of the rows they land as."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from livemart.land.records.values import TEXT
+from livemart.project.graph import SourceTable
+from livemart.project.spark_types import SparkType, parse_type
+
+LANDED_AT = "_landed_at"
+BATCH_ID = "_batch_id"
+ORIGIN = "_origin"
+RESCUED = "_rescued_data"
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+RESCUED_TYPE = pa.map_(pa.string(), pa.string())
+LANDING_FIELDS = (
+    pa.field(LANDED_AT, TIMESTAMP),
+    pa.field(BATCH_ID, pa.int64()),
+    pa.field(ORIGIN, pa.string()),
+    pa.field(RESCUED, RESCUED_TYPE),
+)
+
+LANDING_NAMES = frozenset(field.name for field in LANDING_FIELDS)
+
+_SCALARS = {
+    "string": pa.string(),
+    TEXT: pa.string(),
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "date": pa.date32(),
+    "timestamp": TIMESTAMP,
+    "timestamp_ntz": pa.timestamp("us"),
+    "binary": pa.binary(),
+}
+
+
+@dataclass(frozen=True)
+class RecordSchema:
+    """The declared columns of a source, in order. Picklable: Spark's workers parse with it too."""
+
+    columns: tuple[tuple[str, SparkType], ...]
+
+    @classmethod
+    def of(cls, source: SourceTable, added: Sequence[str] = ()) -> RecordSchema:
+        """Return the schema of a source; `added` are string columns that drift brought."""
+        declared = tuple(
+            (column.name, parse_type(column.data_type or "string")) for column in source.columns
+        )
+        return cls(declared + tuple((name, SparkType(TEXT)) for name in added))
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the declared columns, in order."""
+        return [name for name, _ in self.columns]
+
+    @cached_property
+    def arrow(self) -> pa.Schema:
+        """Declared columns as Arrow types, all nullable."""
+        return pa.schema([pa.field(name, arrow_type(kind)) for name, kind in self.columns])
+
+    @cached_property
+    def landed(self) -> pa.Schema:
+        """Columns of the landed table: the declared ones and those that landing adds."""
+        return pa.schema([*self.arrow, *LANDING_FIELDS])
+
+
+def arrow_type(kind: SparkType) -> pa.DataType:
+    """Return the Arrow type that tables and Spark use for a declared type."""
+    match kind.name:
+        case "decimal":
+            return pa.decimal128(kind.precision, kind.scale)
+        case "array":
+            return pa.list_(pa.field("element", _inner(kind)))
+        case "map":
+            return pa.map_(pa.string(), _inner(kind))
+        case "struct":
+            return pa.struct([pa.field(name, arrow_type(each)) for name, each in kind.fields])
+        case _:
+            return _SCALARS[kind.name]
+
+
+def _inner(kind: SparkType) -> pa.DataType:
+    assert kind.element is not None
+    return arrow_type(kind.element)

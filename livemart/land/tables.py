@@ -1,0 +1,66 @@
+"""The tables that landing writes: made before the first record, and kept in step with the YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from livemart.arrow.types import plain_schema
+from livemart.delta.warehouse import Tag, Warehouse
+from livemart.errors import StateError
+from livemart.land.letters import dead_letters
+from livemart.land.records.schema import LANDING_NAMES, RecordSchema
+from livemart.land.upsert.deletes import deletes_relation, deletes_schema
+from livemart.project.graph import SourceTable
+
+
+def create_tables(warehouse: Warehouse, sources: Sequence[SourceTable], epoch: str) -> None:
+    """Create what is missing and add columns that were declared since.
+
+    Raises:
+        StateError: LANDED_COLUMN_CHANGED, if a column is declared with another type than it has.
+    """
+    for source in sources:
+        declared = RecordSchema.of(source).landed
+        if warehouse.exists(source.relation):
+            _widen(warehouse, source, declared, epoch)
+        else:
+            warehouse.create(source.relation, declared)
+        if source.stream is not None and source.stream.keys:
+            relation = deletes_relation(source)
+            if not warehouse.exists(relation):
+                warehouse.create(relation, deletes_schema(source, declared))
+        letters = dead_letters.relation_of(source.schema)
+        if not warehouse.exists(letters):
+            warehouse.create(letters, dead_letters.SCHEMA)
+
+
+def record_schema(warehouse: Warehouse, source: SourceTable) -> RecordSchema:
+    """Return the columns of a source's records: declared ones, then those that drift brought."""
+    declared = {column.name for column in source.columns}
+    stored = warehouse.arrow_schema(source.relation).names
+    added = [name for name in stored if name not in declared and name not in LANDING_NAMES]
+    return RecordSchema.of(source, added)
+
+
+def columns_tag(epoch: str, relation: str, batch_id: int = 0) -> Tag:
+    """Return the tag of a commit that adds columns, apart from that of the rows."""
+    return Tag(f"{epoch}/{relation}/columns", batch_id, {})
+
+
+def _widen(warehouse: Warehouse, source: SourceTable, declared: pa.Schema, epoch: str) -> None:
+    stored = warehouse.arrow_schema(source.relation)
+    wanted = plain_schema(declared)
+    missing = [field for field in wanted if field.name not in stored.names]
+    for field in wanted:
+        if field.name in stored.names and stored.field(field.name).type != field.type:
+            raise StateError(
+                "LANDED_COLUMN_CHANGED",
+                f"{source.file}: {source.relation}: column {field.name} is declared as "
+                f"{field.type}, the landed table holds {stored.field(field.name).type}",
+                hint="declare the type it has, or a new column beside it; to land what still lies "
+                "below the landing folder again, remove the table and run `build --new-epoch`",
+            )
+    if missing:
+        warehouse.add_columns(source.relation, missing, columns_tag(epoch, source.relation))

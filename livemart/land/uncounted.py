@@ -1,0 +1,96 @@
+"""Landed batches that no snapshot counts yet: a build lands all that waits before its one row.
+
+Spark brings a batch again only until it is committed, and a build commits each before dbt runs. If
+dbt fails after that, or the process is killed, the next snapshot counts these batches too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from livemart.errors import StateError
+from livemart.land.landed_counts import merge_batches
+from livemart.land.landing import Counts, LandedBatch
+from livemart.state.atomic_files import numbers_of, replace_file
+from livemart.state.snapshots import Snapshot
+
+
+class UncountedBatches:
+    """What batches of one epoch came to, `root/_livemart/files/<epoch>/uncounted/<batch_id>.json`.
+
+    Args:
+        root: of the warehouse.
+        epoch: the current one.
+    """
+
+    def __init__(self, root: Path, epoch: str) -> None:
+        self._epoch = epoch
+        self._folder = root / "_livemart" / "files" / epoch / "uncounted"
+
+    def keep(self, batch: LandedBatch) -> None:
+        """Keep a batch until a snapshot counts it; it is whole on disk when this returns."""
+        if not batch.has_records:
+            return
+        self._folder.mkdir(parents=True, exist_ok=True)
+        newest = batch.newest_event_time
+        content = {
+            "landed_at": batch.landed_at.isoformat(),
+            "versions": dict(batch.versions),
+            "counts": {relation: asdict(found) for relation, found in batch.counts.items()},
+            "newest_event_time": None if newest is None else newest.isoformat(),
+        }
+        replace_file(self._path(batch.batch_id), json.dumps(content))
+
+    def merge(self, batches: Sequence[LandedBatch], newest: Snapshot | None) -> LandedBatch:
+        """Return batches as one, together with all that were kept since a snapshot.
+
+        Args:
+            batches: landed by this process; at least one, none before a kept one.
+            newest: the frontier; one of another epoch has counted none of these batches.
+
+        Raises:
+            StateError: MANIFEST_TORN.
+        """
+        counted = newest.batch_id if newest and newest.epoch == self._epoch else -1
+        by_id = {each: self._read(each) for each in numbers_of(self._folder) if each > counted}
+        # A batch that was run again is counted once.
+        by_id |= {batch.batch_id: batch for batch in batches}
+        return merge_batches([by_id[batch_id] for batch_id in sorted(by_id)])
+
+    def forget(self, batch_id: int) -> None:
+        """Drop what a snapshot has counted: this batch and all before it."""
+        for each in numbers_of(self._folder):
+            if each <= batch_id:
+                self._path(each).unlink(missing_ok=True)
+
+    def _path(self, batch_id: int) -> Path:
+        return self._folder / f"{batch_id}.json"
+
+    def _read(self, batch_id: int) -> LandedBatch:
+        path = self._path(batch_id)
+        try:
+            return _batch_of(batch_id, json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise StateError(
+                "MANIFEST_TORN",
+                f"{path}: {error}",
+                hint=f"restore the file, or remove it: the rows of batch {batch_id} stay landed, "
+                "the next snapshot will not count them",
+            ) from error
+
+
+def _batch_of(batch_id: int, content: Mapping[str, Any]) -> LandedBatch:
+    newest = content["newest_event_time"]
+    return LandedBatch(
+        batch_id=batch_id,
+        landed_at=datetime.fromisoformat(content["landed_at"]),
+        versions=content["versions"],
+        counts={relation: Counts(**found) for relation, found in content["counts"].items()},
+        newest_event_time=None if newest is None else datetime.fromisoformat(newest),
+        has_records=True,
+    )

@@ -1,0 +1,143 @@
+"""What the judged records of one source change in its landed table and its remembered deletes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from livemart.arrow.change_sets import as_added, as_removed
+from livemart.delta.lookup import find_stored
+from livemart.delta.warehouse import Warehouse
+from livemart.land.commit_note import Counts, Stamp
+from livemart.land.letters import dead_letters
+from livemart.land.records.judge import verdict
+from livemart.land.records.schema import BATCH_ID, LANDED_AT, LANDING_FIELDS, RESCUED, TIMESTAMP
+from livemart.land.upsert.deletes import deletes_relation, remember
+from livemart.land.upsert.event_time import MOVED, find_moved, moved_detail
+from livemart.land.upsert.winners import Versions, decide
+from livemart.project.graph import SourceTable
+
+
+@dataclass(frozen=True, slots=True)
+class SourceChange:
+    """Change sets of the landed table and of the remembered deletes, dead letters, and counts."""
+
+    landed: pa.Table
+    deletes: pa.Table | None
+    letters: pa.Table
+    counts: Counts
+    newest_event_time: datetime | None
+
+
+def change_of(
+    source: SourceTable,
+    judged: pa.Table,
+    position: int,
+    stamp: Stamp,
+    warehouse: Warehouse,
+    version_of: Callable[[str], int],
+    is_delete: Callable[[pa.Table], np.ndarray],
+) -> SourceChange:
+    """Return what one source's records change, given the tables before the batch.
+
+    Args:
+        source: a streaming source.
+        judged: records of its group, in file and line order.
+        position: of the source in the group.
+        stamp: batch id and arrival time.
+        warehouse: the tables.
+        version_of: version of a table before the batch.
+        is_delete: evaluates `apply_as_deletes` on rows.
+    """
+    codes = judged.column(verdict("code", position))
+    good = judged.filter(codes.is_null())
+    letters = dead_letters.from_judged(
+        judged.filter(codes.is_valid()), position, source.relation, stamp
+    )
+    if not source.arrival.keys:
+        rows = _stamped(good, stamp, warehouse.arrow_schema(source.relation))
+        counts = Counts(judged.num_rows, rows.num_rows, 0, letters.num_rows)
+        return SourceChange(as_added(rows), None, letters, counts, newest_time(source, rows))
+    return _keyed(source, good, letters, stamp, warehouse, version_of, is_delete)
+
+
+def newest_time(source: SourceTable, rows: pa.Table) -> datetime | None:
+    """Return the newest event time of some rows in UTC, None if there is none."""
+    if source.event_time is None or not rows.num_rows:
+        return None
+    column = rows.column(source.event_time)
+    newest = pc.max(column.cast(pa.timestamp("us")) if pa.types.is_date(column.type) else column)
+    if not newest.is_valid:
+        return None
+    moment: datetime = newest.as_py()
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _keyed(
+    source: SourceTable,
+    good: pa.Table,
+    letters: pa.Table,
+    stamp: Stamp,
+    warehouse: Warehouse,
+    version_of: Callable[[str], int],
+    is_delete: Callable[[pa.Table], np.ndarray],
+) -> SourceChange:
+    spec = source.arrival
+    keys = list(spec.keys)
+    produced = good.num_rows + letters.num_rows
+    rows = _stamped(good, stamp, warehouse.arrow_schema(source.relation))
+    deletes = deletes_relation(source)
+    version = version_of(source.relation)
+    stored = find_stored(warehouse, source.relation, version, rows.select(keys), keys=keys)
+    stored = _widened(stored, rows.schema)
+    remembered = find_stored(warehouse, deletes, version_of(deletes), rows.select(keys), keys=keys)
+    mask = is_delete(rows)
+    if spec.event_time_is_fixed and source.event_time is not None:
+        moved = find_moved(spec, source.event_time, stored, rows, mask)
+        refused = good.filter(pa.array(moved))
+        moved_letters = dead_letters.of_records(
+            refused, source.relation, MOVED, moved_detail(source), stamp
+        )
+        letters = pa.concat_tables([letters, moved_letters])
+        rows, mask = rows.filter(pa.array(~moved)), mask[~moved]
+    landing = {field.name for field in LANDING_FIELDS} - {RESCUED}
+    columns = tuple(name for name in rows.column_names if name not in landing)
+    outcome = decide(Versions(spec.keys, spec.sequence_by, columns, stored, remembered, rows, mask))
+    written = rows.take(pa.array(outcome.written))
+    landed = pa.concat_tables(
+        [as_removed(stored.take(pa.array(outcome.removed))), as_added(written)]
+    ).combine_chunks()
+    count = len(outcome.written) + len(outcome.deleting)
+    counts = Counts(produced, count, rows.num_rows - count, letters.num_rows)
+    noted = remember(rows.take(pa.array(outcome.deleting)), remembered, keys)
+    return SourceChange(landed, noted, letters, counts, newest_time(source, rows))
+
+
+def _widened(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return rows of an earlier version with the columns that were added since."""
+    columns = [
+        rows.column(field.name)
+        if field.name in rows.column_names
+        else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def _stamped(rows: pa.Table, stamp: Stamp, schema: pa.Schema) -> pa.Table:
+    """Return good records as rows of the landed table."""
+    count = rows.num_rows
+    known = {
+        LANDED_AT: pa.array([stamp.landed_at] * count, TIMESTAMP),
+        BATCH_ID: pa.array([stamp.batch_id] * count, pa.int64()),
+    }
+    columns = [
+        known[field.name] if field.name in known else rows.column(field.name).cast(field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema).combine_chunks()

@@ -1,0 +1,75 @@
+"""A key's event time where it is promised to be fixed: which rows give it another.
+
+A key's time is the stored one; for a key that is not stored, that of its lowest sequence in the
+batch: the earliest of several, none last, so that order never matters. Deletes need no time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from livemart.arrow.bags import row_codes
+from livemart.land.bulk.contest import ARRIVED, IS_DELETE, KIND, RANK
+from livemart.project.graph import SourceTable, StreamSpec
+from livemart.spark_sql import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MOVED = "EVENT_TIME_MOVED"
+
+
+def moved_detail(source: SourceTable) -> str:
+    """Return what is wrong with a record that moves its key's event time."""
+    return f"{source.event_time} differs from the key's, which is promised to be fixed"
+
+
+def find_moved(
+    spec: StreamSpec, event_time: str, stored: pa.Table, rows: pa.Table, is_delete: np.ndarray
+) -> np.ndarray:
+    """Return which of `rows` give their key another event time (boolean array).
+
+    Args:
+        spec: keys and sequence.
+        event_time: its column.
+        stored: rows of these keys before the batch.
+        rows: rows of the batch.
+        is_delete: which of them are deletes.
+    """
+    names = list(dict.fromkeys([*spec.keys, event_time, *spec.sequence_by]))
+    every = pa.concat_tables([stored.select(names), rows.select(names)]).combine_chunks()
+    split = stored.num_rows
+    codes = row_codes([every.column(name) for name in spec.keys], len(every))
+    times = row_codes([every.column(event_time)], len(every))
+    order = list(dict.fromkeys([*spec.sequence_by, event_time]))
+    is_row = np.concatenate([np.ones(split, bool), ~is_delete])
+    by_sequence = pc.sort_indices(
+        every.select(order), sort_keys=[(name, "ascending") for name in order]
+    ).to_numpy()
+    stored_first = np.concatenate(
+        [by_sequence[by_sequence < split], by_sequence[by_sequence >= split]]
+    )
+    ordered = stored_first[is_row[stored_first]]
+    _, first = np.unique(codes[ordered], return_index=True)
+    reference = np.full(int(codes.max(initial=0)) + 1, -2, dtype=np.int64)
+    reference[codes[ordered[first]]] = times[ordered[first]]
+    moved: np.ndarray = (times != reference[codes])[split:] & ~is_delete
+    return moved
+
+
+def find_moved_by_spark(spec: StreamSpec, event_time: str, versions: DataFrame) -> DataFrame:
+    """Return the arrived of `versions` (of `Contest`) that give their key another event time."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as sql
+
+    time = sql.col(quoted(event_time))
+    sequence = [sql.col(quoted(name)) for name in spec.sequence_by]
+    order = [sql.col(KIND), *sequence, time.asc_nulls_last()]
+    window = Window.partitionBy(*map(quoted, spec.keys)).orderBy(*order)
+    rows = versions.where(f"not {IS_DELETE}")
+    first = rows.withColumn(RANK, sql.first(time).over(window))
+    return first.where(f"{KIND} = {ARRIVED} and not ({RANK} <=> {quoted(event_time)})").drop(RANK)

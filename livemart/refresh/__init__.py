@@ -1,0 +1,1 @@
+"""Step 3, refresh: each model is moved by the net change of its inputs."""

@@ -1,0 +1,316 @@
+"""Running totals carried on from the last stored row before a change: see plan/running.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from livemart.arrow.bags import as_numpy, difference, matching_rows, one_array, row_codes
+from livemart.delta.row_filter import Condition, RowFilter, time_condition, values_condition
+from livemart.delta.warehouse import WEIGHT
+from livemart.plan.running import Plain, Running
+from livemart.refresh.model_run import ModelRun, stored_field
+from livemart.refresh.region_rows import micros_of
+from livemart.refresh.running_totals import DoubtfulTotal, Starts, UnfitTotal, running_rows
+from livemart.spark.differences import typed_columns
+from livemart.spark_sql import quoted
+
+_HOUR = 3_600_000_000
+# How far back the last row before a change is looked for; keys without one start from their frames.
+_LOOK_BACK = 6 * _HOUR
+
+_Micros = npt.NDArray[np.int64]
+_Keys = tuple[pa.Array, ...]
+
+
+class NotRunning(Exception):
+    """This batch's totals cannot be carried on exactly: the caller recomputes the region."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Changed keys that are read together: `low` to `high` is where their rows may differ."""
+
+    keys: _Keys
+    low: _Micros
+    high: _Micros
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Input rows whose outputs may differ, and the totals of each, one array per total."""
+
+    rows: pa.Table
+    totals: tuple[pa.Array, ...]
+
+
+def refresh_running(run: ModelRun) -> pa.Table | None:
+    """Return the changed rows of a model of running totals.
+
+    Returns:
+        Columns of the model plus `_old_count` and `_new_count`; None if nothing changed.
+
+    Raises:
+        NotRunning: a time is NULL, or a sum is not exact or does not fit its type.
+    """
+    running = run.plan.running
+    assert running is not None
+    images = run.images(running.occurrence).drop_columns([WEIGHT])
+    if images.num_rows == 0:
+        return None
+    _require_exact(run, running)
+    parts: list[_Part] = []
+    stored: list[pa.Table] = []
+    for group in _groups(images, running):
+        own = _stored_rows(run, running, group)
+        starts, kept = _starts(running, group, own)
+        newest = max(
+            _largest(images, running.time[1]), _largest(own, running.time[0], int(group.low.min()))
+        )
+        try:
+            part = _part(run, running, starts, newest)
+        except DoubtfulTotal as doubt:
+            part = _part(run, running, starts.without_past(doubt.keys), newest)
+        parts.append(part)
+        stored.append(kept)
+    schema = run.stored_schema
+    kept = pa.concat_tables(stored).combine_chunks().select(schema.names)
+    return difference(_outputs(run, running, parts), kept.cast(schema))
+
+
+def _groups(images: pa.Table, running: Running) -> list[_Group]:
+    """Split the changed keys into those that changed at the newest times and all others.
+
+    One key that changed long ago would otherwise make every key's frames be read from there on.
+    """
+    times = _micros(_column(images, running.time[1]))
+    keys = _keys_of(images, [name for _, name in running.keys])
+    codes = row_codes(keys, images.num_rows)
+    _, first, group = np.unique(codes, return_index=True, return_inverse=True)
+    low = np.full(len(first), np.iinfo(np.int64).max)
+    high = np.full(len(first), np.iinfo(np.int64).min)
+    np.minimum.at(low, group, times)
+    np.maximum.at(high, group, times)
+    is_fresh = low >= high.max() - _HOUR
+    return [
+        _Group(
+            tuple(key.take(pa.array(first[mask])) for key in keys),
+            low[mask],
+            high[mask] + running.longest,
+        )
+        for mask in (is_fresh, ~is_fresh)
+        if mask.any()
+    ]
+
+
+def _stored_rows(run: ModelRun, running: Running, group: _Group) -> pa.Table:
+    """Return the model's own rows of the changed keys, from the look-back on."""
+    relation, schema = run.model.relation, run.stored_schema
+    names = [name for name, _ in running.keys]
+    field = stored_field(schema, running.time[0])
+    low, high = int(group.low.min()) - _LOOK_BACK, int(group.high.max())
+    condition = time_condition(field.name, field.type, low, high, has_null=False)
+    conditions = [*_key_conditions(schema, names, group.keys), condition]
+    passing = RowFilter((tuple(found for found in conditions if found is not None),))
+    return run.views.read(relation, run.stored_version, passing)
+
+
+def _starts(running: Running, group: _Group, own: pa.Table) -> tuple[Starts, pa.Table]:
+    """Return where each changed key starts from, and the stored rows that may differ."""
+    size = len(group.low)
+    keys = _keys_of(own, [name for name, _ in running.keys])
+    keys = tuple(key.cast(asked.type) for key, asked in zip(keys, group.keys, strict=True))
+    key, is_own = matching_rows(group.keys, keys)
+    times, is_null = micros_of(_column(own, running.time[0]))
+    is_own &= ~is_null
+    is_inside = is_own & (times >= group.low[key]) & (times <= group.high[key])
+    before = np.flatnonzero(is_own & (times < group.low[key]))
+    by_time = before[np.argsort(times[before], kind="stable")]
+    last = np.full(size, -1, dtype=np.int64)
+    last[key[by_time]] = by_time
+    has_since = last >= 0
+    since = np.zeros(size, dtype=np.int64)
+    since[has_since] = times[last[has_since]]
+    rows = pa.array(last, pa.int64(), mask=~has_since)
+    carried = tuple(one_array(_column(own, total.name)).take(rows) for total in running.totals)
+    for values in carried:
+        # Nothing to add to: nothing but NULL was there, or more than the type holds.
+        has_since &= as_numpy(values.is_valid())
+    starts = Starts(group.keys, group.low, group.high, since, has_since, carried)
+    return starts, own.filter(pa.array(is_inside)).combine_chunks()
+
+
+def _wanted(
+    run: ModelRun, running: Running, starts: Starts, newest: int
+) -> list[tuple[Condition, ...]]:
+    """Return which input rows arrive after each key's start, and which leave its frames."""
+    schema = run.warehouse.arrow_schema(run.relation_of(running.occurrence))
+    time = stored_field(schema, running.time[1])
+    names = [name for _, name in running.keys]
+    first = starts.first(running.longest)
+    alternatives = []
+    for mask, is_cold in ((starts.has_since, False), (~starts.has_since, True)):
+        if not mask.any():
+            continue
+        keys = _key_conditions(
+            schema, names, tuple(key.filter(pa.array(mask)) for key in starts.keys)
+        )
+        low, high = int(first[mask].min()), min(int(starts.high[mask].max()), newest)
+        spans = [(low, high)]
+        if not is_cold:
+            reaches = sorted({total.before for total in running.totals})
+            spans += [(low - before, high - before) for before in reaches]
+        for span in spans:
+            condition = time_condition(time.name, time.type, *span, has_null=False)
+            found = [*keys, condition]
+            alternatives.append(tuple(item for item in found if item is not None))
+    return alternatives
+
+
+def _part(run: ModelRun, running: Running, starts: Starts, newest: int) -> _Part:
+    """Compute the totals from each key's first change on.
+
+    Raises:
+        DoubtfulTotal: some of the keys must start without what was there before.
+    """
+    schema = run.stored_schema
+    rows = run.views.read(
+        run.relation_of(running.occurrence),
+        run.version_of(running.occurrence, "new"),
+        RowFilter(tuple(_wanted(run, running, starts, newest))),
+        run.columns_of(running.occurrence),
+    )
+    try:
+        shown, totals = running_rows(
+            running.totals,
+            tuple(stored_field(schema, total.name).type for total in running.totals),
+            starts,
+            _keys_of(rows, [name for _, name in running.keys]),
+            _micros(_column(rows, running.time[1])),
+            tuple(
+                None if total.argument is None else one_array(_column(rows, total.argument))
+                for total in running.totals
+            ),
+        )
+    except UnfitTotal as unfit:
+        raise NotRunning from unfit
+    return _Part(rows.filter(pa.array(shown)), totals)
+
+
+def _outputs(run: ModelRun, running: Running, parts: Sequence[_Part]) -> pa.Table:
+    """Return the model's rows, in its columns and types."""
+    schema = run.stored_schema
+    rows = pa.concat_tables([part.rows for part in parts]).combine_chunks()
+    found: dict[str, pa.Array] = {
+        stored_field(schema, total.name).name: pa.concat_arrays(
+            [part.totals[index] for part in parts]
+        )
+        for index, total in enumerate(running.totals)
+    }
+    asked: list[Plain] = []
+    for plain in running.plain:
+        field = stored_field(schema, plain.name)
+        copied = _copied(plain, rows, field.type)
+        if copied is None:
+            asked.append(plain)
+        else:
+            found[field.name] = copied
+    if asked:
+        found |= _computed(run, schema, asked, rows)
+    return pa.table([found[name] for name in schema.names], schema=schema)
+
+
+def _copied(plain: Plain, rows: pa.Table, kind: pa.DataType) -> pa.Array | None:
+    """Return a column that is one of the input's, perhaps cast without a loss; None if not."""
+    if plain.source is None:
+        return None
+    column = one_array(_column(rows, plain.source))
+    if column.type == kind:
+        return column
+    if not (pa.types.is_decimal(column.type) and pa.types.is_decimal(kind)):
+        return None
+    try:
+        return column.cast(kind)
+    except pa.ArrowInvalid:
+        # Spark says what becomes of a value that does not fit.
+        return None
+
+
+def _computed(
+    run: ModelRun, schema: pa.Schema, asked: list[Plain], rows: pa.Table
+) -> dict[str, pa.Array]:
+    """Return columns that only Spark can compute, by name."""
+    place = "__place__"
+    numbered = rows.append_column(place, pa.array(np.arange(rows.num_rows)))
+    view = run.views.of_rows("inputs", numbered)
+    wanted = pa.schema([stored_field(schema, plain.name) for plain in asked])
+    listed = ", ".join(f"{plain.sql} as {quoted(plain.name)}" for plain in asked)
+    query = (
+        f"select {typed_columns(wanted, 'q')}, {place}"
+        f" from (select {listed}, {place} from {view}) as q"
+    )
+    found = run.views.query(query).sort_by(place)
+    return {field.name: one_array(found.column(field.name).cast(field.type)) for field in wanted}
+
+
+def _require_exact(run: ModelRun, running: Running) -> None:
+    """Raise NotRunning unless totals are integers or decimals that hold every sum unrounded."""
+    known = run.views.shared.exact
+    name = f"running {run.plan.fingerprint}"
+    if name not in known:
+        source = run.warehouse.arrow_schema(run.relation_of(running.occurrence))
+        known[name] = all(
+            _is_exact(
+                stored_field(run.stored_schema, total.name).type,
+                None if total.argument is None else stored_field(source, total.argument).type,
+            )
+            for total in running.totals
+        )
+    if not known[name]:
+        raise NotRunning
+
+
+def _is_exact(total: pa.DataType, argument: pa.DataType | None) -> bool:
+    if argument is None or pa.types.is_integer(argument):
+        return bool(pa.types.is_integer(total) or pa.types.is_decimal(total))
+    if pa.types.is_decimal(argument):
+        return bool(pa.types.is_decimal(total) and total.scale >= argument.scale)
+    return False
+
+
+def _keys_of(rows: pa.Table, names: list[str]) -> _Keys:
+    """Return the key columns; without any, all rows have one key."""
+    if not names:
+        return (pa.repeat(pa.scalar(0), rows.num_rows),)
+    return tuple(one_array(_column(rows, name)) for name in names)
+
+
+def _key_conditions(schema: pa.Schema, names: list[str], keys: _Keys) -> list[Condition | None]:
+    fields = [stored_field(schema, name) for name in names]
+    return [
+        values_condition(field.name, field.type, key)
+        for field, key in zip(fields, keys, strict=False)
+    ]
+
+
+def _column(rows: pa.Table, name: str) -> pa.ChunkedArray:
+    return rows.column(stored_field(rows.schema, name).name)
+
+
+def _micros(column: pa.ChunkedArray) -> _Micros:
+    if not pa.types.is_timestamp(column.type) or column.null_count:
+        raise NotRunning
+    return micros_of(column)[0]
+
+
+def _largest(rows: pa.Table, name: str, default: int = 0) -> int:
+    found = pc.max(_column(rows, name).cast(pa.int64())).as_py()
+    return default if found is None else int(found)
+
+
+__all__ = ["NotRunning", "refresh_running"]

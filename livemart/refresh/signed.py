@@ -1,0 +1,314 @@
+"""Signed change: T' = T + Q(touched rows as they are) - Q(touched rows as they were)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_type
+
+from livemart.arrow.bags import copies_of, repeated, row_codes, without
+from livemart.delta.row_filter import (
+    EVERY_ROW,
+    NO_ROW,
+    RowFilter,
+    equal_in,
+    values_condition,
+)
+from livemart.delta.warehouse import NEW_COUNT, OLD_COUNT, WEIGHT
+from livemart.plan.signed import Lookup, Output, Signed
+from livemart.refresh.model_run import ModelRun, Side, stored_field
+from livemart.refresh.signed_groups import (
+    DoubtfulSum,
+    combine_groups,
+    key_columns,
+    moved_groups,
+    stacked_sides,
+)
+from livemart.refresh.touched_rows import moved_rows, touched_rows
+from livemart.spark.differences import grouped_columns, typed_columns
+from livemart.spark_sql import quoted
+
+_DIGITS_OF_BIGINT = 19
+# SUM over DECIMAL(p, s) is DECIMAL(p + 10, s), and no decimal has more than 38 digits.
+_DIGITS_OF_SUM = 10
+_MOST_DIGITS = 38
+_PRESENT = re.compile(r"__present_(\d+)__")
+
+
+class NotSigned(Exception):
+    """This batch's change cannot be added: the caller takes the next strategy."""
+
+
+def refresh_signed(run: ModelRun) -> pa.Table | None:
+    """Move a model by the signed change of its inputs.
+
+    Returns:
+        Columns of the model plus `_old_count` and `_new_count`; None if nothing changed.
+
+    Raises:
+        NotSigned: if a lookup changed that touches no known anchor rows, or if a sum may have
+            become NULL.
+        FallBack: as for the region.
+    """
+    signed = run.plan.signed
+    assert signed is not None
+    if signed.outputs is not None and not _is_exact(run, signed.outputs):
+        raise NotSigned
+    passing = {anchor: moved_rows(run, anchor) for anchor in signed.anchors}
+    for lookup in signed.lookups:
+        _touch_anchors(run, lookup, passing)
+    kept = {
+        anchor: _kept_rows(run, anchor, rows)
+        for anchor, rows in passing.items()
+        if rows.alternatives and not run.views.is_large
+    }
+    sides: list[tuple[str, int]] = []
+    for side, sign in (("new", 1), ("old", -1)):
+        names = _side(run, signed, passing, kept, side)  # type: ignore[arg-type]
+        if names is not None:
+            sides.append((run.render(side, names), sign))  # type: ignore[arg-type]
+    if not sides:
+        return None
+    if signed.outputs is None:
+        return _rows(run, sides)
+    return _groups(run, signed, sides)
+
+
+def _is_exact(run: ModelRun, outputs: Sequence[Output]) -> bool:
+    """Return True if no sum is rounded: over integers or decimals, into a type that holds them."""
+    known = run.views.shared.exact
+    fingerprint = run.plan.fingerprint
+    if fingerprint not in known:
+        schema = run.stored_schema
+        known[fingerprint] = all(
+            _holds(stored_field(schema, output.name).type, _summed_type(run, output.argument_query))
+            for output in outputs
+            if output.argument_query is not None
+        )
+    return known[fingerprint]
+
+
+def _summed_type(run: ModelRun, query: str) -> pa.DataType:
+    def present(match: re.Match[str]) -> str:
+        occurrence = int(match.group(1))
+        version = run.version_of(occurrence, "new")
+        table = run.warehouse.sql_at(run.relation_of(occurrence), version)
+        return f"(select * from {table} where false)"
+
+    # Only analysed, never run.
+    frame = run.context.spark.sql(_PRESENT.sub(present, query))
+    return to_arrow_type(frame.schema.fields[0].dataType)
+
+
+def _holds(total: pa.DataType, summed: pa.DataType) -> bool:
+    """Return True if totals are neither rounded nor, by a cast to less than SUM gives, made NULL.
+
+    A NULL total is then one of a group that has nothing but NULL.
+    """
+    if pa.types.is_integer(summed):
+        if pa.types.is_decimal(total):
+            return bool(total.precision - total.scale >= _DIGITS_OF_BIGINT)
+        return bool(pa.types.is_integer(total))
+    if pa.types.is_decimal(summed) and pa.types.is_decimal(total):
+        digits = min(summed.precision + _DIGITS_OF_SUM, _MOST_DIGITS) - summed.scale
+        return bool(total.scale >= summed.scale and total.precision - total.scale >= digits)
+    return False
+
+
+def _touch_anchors(run: ModelRun, lookup: Lookup, passing: dict[int, RowFilter]) -> None:
+    """Add the anchor rows that share the join key of a changed lookup row."""
+    touched = touched_rows(run, lookup.occurrence)
+    if touched.num_rows == 0:
+        return
+    if not lookup.keys:
+        raise NotSigned
+    name, sites = lookup.keys[0]
+    keys = touched.column(stored_field(touched.schema, name).name)
+    for anchor, own in sites:
+        relation = run.relation_of(anchor)
+        found = stored_field(run.warehouse.arrow_schema(relation), own)
+        condition = values_condition(found.name, found.type, keys)
+        passing[anchor] = passing[anchor].or_else(
+            EVERY_ROW if condition is None else RowFilter(((condition,),))
+        )
+
+
+def _kept_rows(run: ModelRun, anchor: int, passing: RowFilter) -> pa.Table:
+    """Return the rows of an anchor that pass the filter and are the same before and now.
+
+    Each comes as often as it is there on both sides; columns as in `_changed_rows`.
+    """
+    coming = _changed_rows(run, anchor, NO_ROW, "new", passing)
+    rows = run.views.read(
+        run.relation_of(anchor), run.version_of(anchor, "new"), passing, run.columns_of(anchor)
+    ).select(coming.column_names)
+    return without(rows, coming.cast(rows.schema))
+
+
+def _side(
+    run: ModelRun,
+    signed: Signed,
+    passing: Mapping[int, RowFilter],
+    kept: Mapping[int, pa.Table],
+    side: Side,
+) -> dict[int, str] | None:
+    """Return the views of one side; None if no anchor row is touched on it."""
+    names: dict[int, str] = {}
+    # By anchor, its rows; those that only Spark sees are missing.
+    present: dict[int, pa.Table] = {}
+    is_empty = True
+    for anchor in signed.anchors:
+        relation, version = run.relation_of(anchor), run.version_of(anchor, side)
+        schema = run.warehouse.arrow_schema(relation, version)
+        if anchor in kept:
+            rows = _changed_rows(run, anchor, NO_ROW, side).cast(kept[anchor].schema)
+            present[anchor] = pa.concat_tables([kept[anchor], rows]).combine_chunks()
+        elif not passing[anchor].alternatives:
+            present[anchor] = _changed_rows(run, anchor, NO_ROW, side)
+        else:
+            # How many rows a slice holds is for Spark to see.
+            is_empty = False
+            filtered = passing[anchor].bounded()
+            rows = _changed_rows(run, anchor, filtered, side)
+            listed = ", ".join(quoted(name) for name in rows.column_names)
+            changed = run.views.of_rows(f"{side}_{anchor}", rows)
+            stored = run.views.stored(relation, version, filtered)
+            names[anchor] = (
+                f"(select {listed} from {stored} union all select {listed} from {changed})"
+            )
+        if anchor in present:
+            is_empty &= present[anchor].num_rows == 0
+            names[anchor] = run.views.padded(f"{side}_{anchor}", present[anchor], schema)
+    if is_empty:
+        return None
+    # One scan may be looked up at several places: a common table expression.
+    joined: dict[int, RowFilter] = {}
+    for lookup in signed.lookups:
+        found = _joined(run, lookup, present)
+        joined[lookup.occurrence] = found.or_else(joined.get(lookup.occurrence, NO_ROW))
+    for occurrence, wanted in joined.items():
+        relation, version = run.relation_of(occurrence), run.version_of(occurrence, side)
+        names[occurrence] = run.views.matching(f"{side}_{occurrence}", relation, version, wanted)
+    return names
+
+
+def _joined(run: ModelRun, lookup: Lookup, present: Mapping[int, pa.Table]) -> RowFilter:
+    """Return which rows of a lookup share a join key with the anchors' rows."""
+    if not lookup.keys:
+        return EVERY_ROW
+    name, sites = lookup.keys[0]
+    own = stored_field(run.warehouse.arrow_schema(run.relation_of(lookup.occurrence)), name)
+    keys: list[pa.ChunkedArray] = []
+    for anchor, key in sites:
+        if anchor not in present:
+            return EVERY_ROW
+        keys.append(present[anchor].column(stored_field(present[anchor].schema, key).name))
+    if any(found.type != own.type for found in keys):
+        # Which values are equal across types is for Spark to say.
+        return EVERY_ROW
+    condition = values_condition(own.name, own.type, pa.chunked_array(keys, own.type))
+    return EVERY_ROW if condition is None else RowFilter(((condition,),))
+
+
+def _changed_rows(
+    run: ModelRun,
+    anchor: int,
+    left_out: RowFilter,
+    side: Side,
+    passing: RowFilter = EVERY_ROW,
+) -> pa.Table:
+    """Return the changed rows of an anchor as of one side, each as often as it is there.
+
+    Args:
+        run: the model in this batch.
+        anchor: the occurrence.
+        left_out: rows that are read from the table at that side's version.
+        side: before or now.
+        passing: rows that are asked for.
+    """
+    columns = None if run.views.is_large else run.columns_of(anchor)
+    images = run.images(anchor)
+    weights = images.column(WEIGHT).combine_chunks().cast(pa.int64())
+    counts = weights if side == "new" else pc.negate(weights)
+    chosen = pc.greater(counts, 0)
+    if left_out.alternatives:
+        chosen = pc.and_(chosen, pc.invert(left_out.matches(images)))
+    if not passing.is_whole:
+        chosen = pc.and_(chosen, passing.matches(images))
+    picked = images.filter(chosen)
+    repeats = counts.filter(chosen)
+    names = [
+        name
+        for name in picked.column_names
+        if name != WEIGHT and (columns is None or name.lower() in columns)
+    ]
+    return repeated(picked.select(names), repeats)
+
+
+def _rows(run: ModelRun, sides: Sequence[tuple[str, int]]) -> pa.Table:
+    """Return the change of a linear query's rows."""
+    schema = run.stored_schema
+    stacked = " union all ".join(
+        f"select {typed_columns(schema, 'q')}, cast({sign} as bigint) as {WEIGHT}"
+        f" from ({query}) as q"
+        for query, sign in sides
+    )
+    if any(sign < 0 for _, sign in sides):
+        selected, groups = grouped_columns(schema)
+        stacked = (
+            f"select {', '.join(selected)}, sum({WEIGHT}) as {WEIGHT} from ({stacked})"
+            f" group by {', '.join(groups)} having sum({WEIGHT}) <> 0"
+        )
+    change = run.views.query(stacked)
+    weights = change.column(WEIGHT).combine_chunks().cast(pa.int64())
+    rows = change.select(schema.names)
+    if change.num_rows and pc.min(weights).as_py() < 0:
+        old = _stored_counts(run, rows.filter(pc.less(weights, 0)))
+        # A row that only appears is counted from zero: adding copies needs no old count.
+        before = np.zeros(rows.num_rows, dtype=np.int64)
+        before[pc.less(weights, 0).to_numpy(zero_copy_only=False)] = old
+        after = before + weights.to_numpy(zero_copy_only=False)
+        if (after < 0).any():
+            raise NotSigned
+        old_counts, new_counts = pa.array(before), pa.array(after)
+    else:
+        old_counts, new_counts = pa.repeat(pa.scalar(0, pa.int64()), rows.num_rows), weights
+    return rows.append_column(OLD_COUNT, old_counts).append_column(NEW_COUNT, new_counts)
+
+
+def _stored_counts(run: ModelRun, rows: pa.Table) -> np.ndarray:
+    """Return how often each of some distinct rows is in the model's table."""
+    if run.plan.unique_key:
+        return np.ones(rows.num_rows, dtype=np.int64)
+    schema = run.stored_schema
+    stored = run.views.read(run.model.relation, run.stored_version, equal_in(schema, rows))
+    aligned = rows.select(schema.names).cast(stored.schema)
+    both = pa.concat_tables([aligned, stored]).combine_chunks()
+    codes = row_codes(both.columns, both.num_rows)
+    return copies_of(codes[: rows.num_rows], codes[rows.num_rows :])
+
+
+def _groups(run: ModelRun, signed: Signed, sides: Sequence[tuple[str, int]]) -> pa.Table | None:
+    """Return the change of an additive aggregate's groups."""
+    assert signed.outputs is not None
+    schema = run.stored_schema
+    found = run.views.query(stacked_sides(schema, sides))
+    change = moved_groups(found, signed.outputs)
+    if change.num_rows == 0:
+        return None
+    stored = run.views.read(
+        run.model.relation,
+        run.stored_version,
+        equal_in(schema, change.select(key_columns(change, signed.outputs))),
+    )
+    try:
+        return combine_groups(schema, signed.outputs, change, stored.select(schema.names))
+    except DoubtfulSum as doubt:
+        raise NotSigned from doubt
+
+
+__all__ = ["NotSigned", "refresh_signed"]

@@ -1,0 +1,1 @@
+"""The steps in order: pipeline, one batch, the warm process, replays."""

@@ -1,0 +1,255 @@
+"""The three ways to run: build, one refresh pass, and the stream that goes on until stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from threading import Event
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from livemart.delta.warehouse import Tag
+from livemart.failpoints import failpoint
+from livemart.land.landing import LandedBatch, Landing
+from livemart.land.uncounted import UncountedBatches
+from livemart.publish.publications import Publications
+from livemart.refresh.frontier import check_landed
+from livemart.run.batch import BatchRunner, Outcome
+from livemart.run.replays import Replays, Stopped
+from livemart.run.runtime import Runtime
+from livemart.state.checkpoint import Epoch, Recorded, open_checkpoint
+from livemart.state.snapshots import Snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_POLL_SECONDS = 0.2
+_KEPT_OUTCOMES = 100
+
+
+class Watcher(Protocol):
+    """What is told about the course of a run."""
+
+    def batch_began(self, batch_id: int) -> None: ...
+    def model_changed(self, unique_id: str, word: str) -> None: ...
+    def batch_ended(self, outcome: Outcome) -> None: ...
+    def retrying(self, error: BaseException, failures: int, attempts: int) -> None: ...
+
+
+@dataclass(slots=True)
+class Pass:
+    """What one command did: the outcome of each micro-batch, in order."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    @property
+    def exit_code(self) -> int:
+        """1 if the newest snapshot of this pass is held, else 0."""
+        done = [outcome for outcome in self.outcomes if outcome.snapshot]
+        return 1 if done and done[-1].is_held else 0
+
+
+class Pipeline:
+    """Lands and refreshes through one checkpoint.
+
+    Args:
+        runtime: the warm process; the lock is held.
+        watcher: is told what happens.
+        now: the wall clock, UTC.
+        stop: set from a signal handler; a micro-batch under way is finished, none is begun.
+        abandon: set by a second signal; the micro-batch under way is given up as well.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        watcher: Watcher,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        stop: Event | None = None,
+        abandon: Event | None = None,
+    ) -> None:
+        self._runtime = runtime
+        self._watcher = watcher
+        self._now = now
+        self._stop = stop or Event()
+        self._abandon = abandon or Event()
+        self._publications = Publications(runtime, self._abandon)
+        self._replays = Replays(runtime.settings.attempts, self._stop, watcher.retrying)
+
+    def build(self, *, new_epoch: bool = False) -> Pass:
+        """Land all that waits, build the whole project with dbt, append one snapshot row.
+
+        Args:
+            new_epoch: begin with a new checkpoint and read all of the landing folder again.
+
+        Raises:
+            StateError: CHECKPOINT_*, LANDED_TABLE_LOST.
+            RefreshError: MODEL_FAILED.
+        """
+        with self._publications:
+            return self._build(new_epoch)
+
+    def _build(self, new_epoch: bool) -> Pass:
+        runner = self._runner(self._open_epoch(new_epoch), accept_changes=True, new_epoch=new_epoch)
+        batch = self._land_all(runner)
+        outcome = runner.build(batch)
+        self._uncounted(runner).forget(batch.batch_id)
+        self._publications.offer(outcome.snapshot)
+        failpoint("batch.end")
+        self._watcher.batch_ended(outcome)
+        return Pass([outcome])
+
+    def refresh(self, *, selected: frozenset[str] = frozenset()) -> Pass:
+        """Land what waits and refresh every model, micro-batch by micro-batch; then return.
+
+        Args:
+            selected: models to rebuild in any case (`build --select`).
+        """
+        if self._runtime.log.newest() is None:
+            return self.build()
+        done = Pass()
+        with self._publications:
+            runner = self._runner(self._open_epoch(False), accept_changes=False)
+            runner.selected = selected
+            self._run(runner, "available_now", done)
+        return done
+
+    def stream(self, every: timedelta) -> Pass:
+        """Refresh at every interval until told to stop; a late micro-batch is never queued.
+
+        A micro-batch that takes longer than the interval is followed by the next one at once, with
+        the newest `as_of`: what came in between is landed together.
+        """
+        done = Pass()
+        with self._publications:
+            if self._runtime.log.newest() is None:
+                done.outcomes += self.build().outcomes
+            if not self._stop.is_set():
+                runner = self._runner(self._open_epoch(False), accept_changes=False)
+                self._run(runner, every, done)
+        return done
+
+    def _open_epoch(self, new_epoch: bool) -> Epoch:
+        runtime = self._runtime
+        recorded = None
+        if newest := runtime.log.newest():
+            recorded = Recorded(
+                newest.epoch, newest.batch_id, lambda batch_id: self._is_landed(newest, batch_id)
+            )
+        return open_checkpoint(runtime.checkpoint, recorded, new_epoch=new_epoch)
+
+    def _is_landed(self, newest: Snapshot, batch_id: int) -> bool:
+        """Return True if a landed table carries this batch of the log's epoch, or a later one."""
+        warehouse = self._runtime.warehouse
+        return any(
+            warehouse.is_tagged(relation, Tag(f"{newest.epoch}/{relation}/0", batch_id, {}))
+            for relation in self._runtime.landed_relations
+            if warehouse.exists(relation)
+        )
+
+    def _runner(
+        self, epoch: Epoch, *, accept_changes: bool, new_epoch: bool = False
+    ) -> BatchRunner:
+        """Look at the landed tables before anything is landed on top of them."""
+        runtime = self._runtime
+        newest = runtime.log.newest()
+        if newest is not None and not new_epoch:
+            check_landed(
+                newest,
+                runtime.landed_relations,
+                runtime.warehouse,
+                epoch.id,
+                accept_changes=accept_changes,
+            )
+        return BatchRunner(runtime, epoch.id, self._now, self._watcher.model_changed)
+
+    def _landing(self) -> Landing:
+        runtime = self._runtime
+        return Landing(
+            runtime.spark,
+            runtime.warehouse,
+            runtime.settings.landing,
+            list(runtime.project.sources.values()),
+            runtime.settings,
+            now=self._now,
+        )
+
+    def _land_all(self, runner: BatchRunner) -> LandedBatch:
+        """Land everything that waits; the models wait for the last micro-batch."""
+        batches: list[LandedBatch] = []
+        uncounted = self._uncounted(runner)
+
+        def collect(batch: LandedBatch) -> None:
+            self._refuse_if_stopped()
+            uncounted.keep(batch)
+            batches.append(batch)
+
+        self._drive(collect, "available_now")
+        self._refuse_if_stopped()
+        return uncounted.merge(batches, self._runtime.log.newest())
+
+    def _uncounted(self, runner: BatchRunner) -> UncountedBatches:
+        return UncountedBatches(self._runtime.warehouse.root, runner.epoch)
+
+    def _run(
+        self, runner: BatchRunner, trigger: Literal["available_now"] | timedelta, done: Pass
+    ) -> None:
+        uncounted = self._uncounted(runner)
+
+        def run(batch: LandedBatch) -> None:
+            self._refuse_if_stopped()
+            self._watcher.batch_began(batch.batch_id)
+            outcome = runner.refresh(uncounted.merge([batch], self._runtime.log.newest()))
+            if outcome.snapshot is not None:
+                uncounted.forget(batch.batch_id)
+            runner.selected = frozenset()
+            self._publications.offer(outcome.snapshot)
+            failpoint("batch.end")
+            done.outcomes.append(outcome)
+            del done.outcomes[:-_KEPT_OUTCOMES]
+            self._replays.succeeded()
+            self._watcher.batch_ended(outcome)
+
+        self._drive(run, trigger)
+
+    def _drive(
+        self, body: Callable[[LandedBatch], None], trigger: Literal["available_now"] | timedelta
+    ) -> None:
+        """Run the landing stream to its end or until stopped; replay what a transient fault hit.
+
+        Starting the stream again replays the micro-batch that failed, from the same frontier.
+        """
+        self._replays.run(lambda: self._await(body, trigger))
+
+    def _await(
+        self, body: Callable[[LandedBatch], None], trigger: Literal["available_now"] | timedelta
+    ) -> None:
+        landing = self._landing()
+        query = landing.stream(self._runtime.checkpoint, body, trigger=trigger)
+        try:
+            # Seconds may be a fraction, whatever its annotation says.
+            while not query.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type]
+                if self._stop.is_set():
+                    self._end(query)
+                    return
+        except Exception as error:
+            # Across the JVM only its text arrives.
+            if landing.failure is not None:
+                raise landing.failure from error
+            raise
+        finally:
+            if query.isActive:
+                query.stop()
+
+    def _end(self, query: StreamingQuery) -> None:
+        """Let the micro-batch under way come to its end, then stop; `abandon` does not wait."""
+        while query.isActive and query.status["isTriggerActive"]:
+            if self._abandon.wait(_POLL_SECONDS):
+                self._runtime.spark.sparkContext.cancelAllJobs()
+                break
+        query.stop()
+
+    def _refuse_if_stopped(self) -> None:
+        if self._stop.is_set():
+            raise Stopped("told to stop")

@@ -1,0 +1,209 @@
+"""The warm process: lock, Java and jars, session, project, catalog, opened in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from livemart.check.proofs import Prover
+from livemart.delta.warehouse import Warehouse
+from livemart.plan.planner import Plan
+from livemart.plan.project_plans import plan_project, require_policies
+from livemart.project.cursors import SessionFactory
+from livemart.project.dbt import Dbt
+from livemart.project.graph import Project
+from livemart.project.node_results import NodeProgress
+from livemart.settings import Settings
+from livemart.state.checkpoint import checkpoint_folder
+from livemart.state.snapshots import SnapshotLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(slots=True)
+class Runtime:
+    """Everything that stays warm between micro-batches."""
+
+    settings: Settings
+    spark: SparkSession
+    warehouse: Warehouse
+    dbt: Dbt
+    project: Project
+    log: SnapshotLog
+    plans: Mapping[str, Plan] = field(init=False)
+    prover: Prover = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.plan()
+
+    def plan(self) -> None:
+        """Plan all models, on the columns that the tables have by now."""
+        self.plans = plan_project(self.project, self.warehouse.column_names)
+        self.prover = Prover(self.project, self.plans)
+
+    @property
+    def checkpoint(self) -> Path:
+        """Spark's checkpoint of the landing stream."""
+        return checkpoint_folder(self.settings.warehouse)
+
+    @property
+    def landed_relations(self) -> list[str]:
+        """The tables that landing fills."""
+        return [source.relation for source in self.project.sources.values() if source.stream]
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """The fingerprint of every model, by unique id."""
+        return {unique_id: plan.fingerprint for unique_id, plan in self.plans.items()}
+
+
+class Narrator(Protocol):
+    """What is told about the start of a run."""
+
+    def step(self, text: str) -> None: ...
+    def node_changed(self, unique_id: str, status: str | None) -> None: ...
+
+
+def load_runtime(settings: Settings, spark: SparkSession, narrator: Narrator) -> Runtime:
+    """Return the project and its tables in an open session; the caller holds the warehouse.
+
+    Raises:
+        ConfigError: whatever is wrong with the project.
+        PlanError: POLICY_NOT_MET.
+    """
+    from livemart.spark.catalog import register
+
+    dbt = open_dbt(
+        settings,
+        compiling_session(spark, settings.warehouse),
+        lambda node: narrator.node_changed(node.unique_id, node.status),
+    )
+    narrator.step("reading the project")
+    project = dbt.load()
+    register(spark, settings.warehouse, project)
+    log = SnapshotLog(settings.warehouse)
+    runtime = Runtime(settings, spark, Warehouse(settings.warehouse), dbt, project, log)
+    require_policies(project, runtime.plans)
+    return runtime
+
+
+@contextmanager
+def open_runtime(
+    settings: Settings, narrator: Narrator, *, has_guests: bool = False
+) -> Iterator[Runtime]:
+    """Hold the warehouse and everything needed to write it, until the block ends.
+
+    Args:
+        settings: of this run.
+        narrator: is told what goes on.
+        has_guests: let a dbt in another terminal join over Spark Connect.
+
+    Raises:
+        StateError: RUNNER_LIVES, if another runner holds the warehouse.
+        ConfigError: whatever is wrong with Java, the jars or the project.
+    """
+    from livemart.spark.connect import connect_port, connect_settings
+    from livemart.spark.jars import delta_jars
+    from livemart.spark.java import require_java
+    from livemart.spark.session import create_session
+    from livemart.state.lock import hold_warehouse
+
+    with hold_warehouse(settings.warehouse) as lock:
+        narrator.step("starting Spark")
+        require_java()
+        jars = delta_jars(settings.jars)
+        spark = create_session(
+            settings.warehouse,
+            jars,
+            master=settings.master,
+            memory=settings.memory,
+            extra=connect_settings(settings.warehouse) if has_guests else None,
+        )
+        try:
+            runtime = load_runtime(settings, spark, narrator)
+            if has_guests:
+                # Only now: a guest must find every table registered.
+                lock.announce_connect(connect_port(spark))
+            yield runtime
+        finally:
+            spark.stop()
+
+
+def open_dbt(
+    settings: Settings,
+    session: SessionFactory,
+    progress: Callable[[NodeProgress], None] | None = None,
+) -> Dbt:
+    """Return the dbt of a run: its project, target and variables."""
+    return Dbt(
+        settings.project_dir,
+        settings.profiles_dir,
+        target=settings.target,
+        vars=settings.vars,
+        warehouse=settings.warehouse,
+        session=session,
+        progress=progress,
+    )
+
+
+def compiling_session(spark: SparkSession, warehouse: Path) -> SessionFactory:
+    """Return what gives dbt a session, for models that ask for tables while they are compiled."""
+    from livemart.spark.catalog import register
+
+    @cache
+    def session() -> SparkSession:
+        register(spark, warehouse)
+        return spark
+
+    return session
+
+
+def load_plans(
+    settings: Settings, say: Callable[[str], None]
+) -> tuple[Project, Mapping[str, Plan], frozenset[str] | None]:
+    """Return the project, its plans, and the unique ids that the settings select (None: all).
+
+    Spark is started only for a project that asks it something while it is compiled; `say` is told.
+    """
+    with _spark_if_asked(settings, say) as session:
+        dbt = open_dbt(settings, session)
+        project = dbt.load()
+        chosen = None
+        if settings.select or settings.exclude:
+            chosen = dbt.selection(settings.select, settings.exclude)
+    return project, plan_project(project, Warehouse(settings.warehouse).column_names), chosen
+
+
+@contextmanager
+def _spark_if_asked(settings: Settings, say: Callable[[str], None]) -> Iterator[SessionFactory]:
+    """Yield what starts Spark at its first call; it is stopped when the block ends."""
+    from livemart.spark.jars import delta_jars
+    from livemart.spark.java import require_java
+    from livemart.spark.session import create_session
+
+    started: list[SparkSession] = []
+
+    @cache
+    def session() -> SparkSession:
+        say("starting Spark: a model asks it while dbt compiles")
+        require_java()
+        started.append(
+            create_session(
+                settings.warehouse,
+                delta_jars(settings.jars),
+                master=settings.master,
+                memory=settings.memory,
+            )
+        )
+        return compiling_session(started[0], settings.warehouse)()
+
+    try:
+        yield session
+    finally:
+        for spark in started:
+            spark.stop()

@@ -1,0 +1,119 @@
+"""Bulk landing by Spark gives the rows, deletes, dead letters and counts of small batches."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from livemart.errors import SourceError
+from livemart.land.letters import dead_letters
+from livemart.land.micro_batch import Limit
+from tests.deliveries import COLUMNS, EVENTS, ORDERS, Shop, lines, order, source
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DRIFTING = source(
+    "drifting", keys=("order_id",), schema_drift="evolve", event_time_is_fixed=True, max_age=None
+)
+STRICT = source("strict", path="strict/*.jsonl", schema_drift="fail")
+
+
+def test_bulk_and_small_batches_land_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    sources = [ORDERS, EVENTS, DRIFTING]
+    small, bulk = (
+        _shop(spark, tmp_path / lane, sources, Limit.of(lane)) for lane in ("small", "large")
+    )
+    for batch_id in range(2):
+        content = _records(random.Random(batch_id))
+        landed = [
+            shop.land(batch_id, shop.deliver(f"orders/{batch_id}.jsonl", content))
+            for shop in (small, bulk)
+        ]
+        again = bulk.land(batch_id, bulk.folder / f"orders/{batch_id}.jsonl")
+
+        assert landed[1].counts == landed[0].counts
+        assert landed[1].newest_event_time == landed[0].newest_event_time
+        assert again == landed[1]
+
+    for name, columns in {
+        "orders": [*COLUMNS, "_landed_at", "_batch_id", "_origin", "_rescued_data"],
+        "order_events": [*COLUMNS, "_origin"],
+        "drifting": [*COLUMNS, "tip", "_origin", "_rescued_data"],
+        "_deletes_orders": ["order_id", "updated_at", "_batch_id", "_origin"],
+        "_dead_letters": dead_letters.SCHEMA.names,
+    }.items():
+        assert bulk.rows(name, *columns) == small.rows(name, *columns), name
+    assert not (bulk.warehouse.root / "_livemart" / "staging").exists()
+
+
+@pytest.mark.parametrize("most_letters", [0, 100_000])
+def test_a_stop_for_drift_leaves_dead_letters_until_the_batch_lands(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_letters: int
+) -> None:
+    monkeypatch.setattr("livemart.land.letters.letter_box._MAX_LETTERS", most_letters)
+    shop = _shop(spark, tmp_path / "shop", [STRICT], Limit.of("large"))
+    records = [order("a"), order("b", tip=1), order("c", tip=2, to="me"), order("d", status={})]
+    path = shop.deliver("strict/1.jsonl", lines(records))
+
+    for _ in range(2):
+        with pytest.raises(SourceError, match=r"SCHEMA_DRIFT: bronze.strict: strict/1.jsonl:"):
+            shop.land(0, path)
+    stopped = shop.rows("_dead_letters", "code", "origin", "detail")
+    shop.sources = [source("strict", path="strict/*.jsonl")]
+    shop.restart()
+    counts = shop.land(0, path).counts["bronze.strict"]
+
+    assert stopped == [
+        ("SCHEMA_DRIFT", "strict/1.jsonl:2", "found fields tip"),
+        ("SCHEMA_DRIFT", "strict/1.jsonl:3", "found fields tip, to"),
+    ]
+    assert (counts.produced, counts.landed, counts.dead_letters) == (4, 3, 1)
+    assert shop.rows("_dead_letters", "code", "origin") == [("TYPE_MISMATCH", "strict/1.jsonl:4")]
+
+
+def test_files_of_a_first_load_are_ranged_by_key(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("livemart.land.bulk.landing.ROWS_PER_FILE", 100)
+    shop = _shop(spark, tmp_path / "shop", [ORDERS], Limit.of("large"))
+    numbers = random.Random(1).sample(range(10_000, 90_000), 1_000)
+
+    shop.land(0, shop.deliver("orders/0.jsonl", lines(order(f"o{n}") for n in numbers)))
+    bounds = shop.warehouse.files("bronze.orders").bounds.text_bounds("order_id")
+
+    assert bounds is not None
+    ranges = sorted(zip(bounds[0].to_pylist(), bounds[1].to_pylist(), strict=True))
+    assert len(ranges) >= 5
+    assert all(one[1] < other[0] for one, other in pairwise(ranges))
+
+
+def _shop(spark: SparkSession, root: Path, sources: list[Any], limit: Limit) -> Shop:
+    root.mkdir()
+    return Shop(spark, root, sources, limit=limit)
+
+
+def _records(chance: random.Random) -> list[str]:
+    """Many versions of few keys, ties of all kinds, repeats, deletes, drift, broken lines."""
+    records = []
+    for _ in range(1_500):
+        record = order(
+            f"o{chance.randrange(500)}",
+            chance.randrange(6),
+            status=chance.choice(["placed", "delivered", "cancelled"]),
+            op=chance.choice(["c", "c", "c", "d"]),
+        )
+        if chance.random() < 0.1:
+            record["tip"] = chance.randrange(3)
+        if chance.random() < 0.02:
+            record["ordered_at"] = chance.choice(["2026-02-28T00:00:00Z", "2027-01-01", None])
+        if chance.random() < 0.02:
+            record[chance.choice(list(record))] = None
+        records.append(record)
+    content = lines(records)
+    content[::97] = ["{broken"] * len(content[::97])
+    return content + content[:200]

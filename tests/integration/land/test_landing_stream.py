@@ -1,0 +1,171 @@
+"""Landing through a real stream: which files belong to a batch, ticks, failures, later sources."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from livemart.errors import SourceError
+from livemart.land.landing import LandedBatch
+from tests.deliveries import EVENTS, ORDERS, Shop, lines, order, source
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def shop(spark: SparkSession, tmp_path: Path) -> Shop:
+    return Shop(spark, tmp_path)
+
+
+def test_each_file_is_landed_once_however_often_the_stream_runs(shop: Shop) -> None:
+    shop.deliver("orders/an order [1].jsonl", lines([order("a")]))
+    shop.deliver("orders/_hidden.jsonl", lines([order("hidden")]))
+    first = shop.run()
+    shop.deliver("orders/2.jsonl", lines([order("b")]))
+    old = shop.deliver("orders/old.jsonl", lines([order("c")]))
+    os.utime(old, (0, 0))
+    second = shop.run()
+    third = shop.run()
+
+    assert [batch.has_records for batch in (*first, *second, *third)] == [True, True, False]
+    assert shop.rows("orders", "order_id") == [("a",), ("b",), ("c",)]
+    assert shop.rows("order_events", "_origin") == [
+        ("orders/2.jsonl:1",),
+        ("orders/an order [1].jsonl:1",),
+        ("orders/old.jsonl:1",),
+    ]
+
+
+def test_a_tick_comes_without_files_and_bad_records_do_not_stop_the_stream(shop: Shop) -> None:
+    batches: list[LandedBatch] = []
+    query = shop.landing.stream(
+        shop.checkpoint, batches.append, trigger=timedelta(milliseconds=300)
+    )
+    try:
+        _wait(lambda: len(batches) >= 2)
+        shop.deliver("orders/1.jsonl", ["{broken", *lines([order("a")])])
+        _wait(lambda: any(batch.has_records for batch in batches))
+        shop.deliver("orders/2.jsonl", lines([order("b")]))
+        _wait(lambda: sum(batch.has_records for batch in batches) == 2)
+    finally:
+        query.stop()
+
+    assert [batch.batch_id for batch in batches] == list(range(len(batches)))
+    assert not batches[0].has_records
+    assert shop.rows("orders", "order_id") == [("a",), ("b",)]
+
+
+def test_an_exception_of_the_body_ends_the_query_and_the_batch_is_replayed(shop: Shop) -> None:
+    shop.deliver("orders/1.jsonl", lines([order("a")]))
+    seen: list[LandedBatch] = []
+
+    def fail(batch: LandedBatch) -> None:
+        seen.append(batch)
+        raise RuntimeError("model failed")
+
+    query = shop.landing.stream(shop.checkpoint, fail, trigger="available_now")
+    with pytest.raises(Exception, match="model failed"):
+        query.awaitTermination()
+    failure = shop.landing.failure
+    shop.restart()
+    replayed = shop.run()
+
+    assert isinstance(failure, RuntimeError)
+    # The run that replays the batch is followed by a tick of its own.
+    assert replayed[:1] == seen
+    assert shop.rows("order_events", "order_id") == [("a",)]
+
+
+def test_a_file_that_vanishes_before_its_replay_is_never_passed_over(shop: Shop) -> None:
+    path = shop.deliver("orders/1.jsonl", lines([order("a")]))
+    content = path.read_bytes()
+
+    def vanish(relation: str, *_: object, **__: object) -> None:
+        path.unlink()
+        raise RuntimeError("power cut")
+
+    commit, shop.warehouse.commit = shop.warehouse.commit, vanish  # type: ignore[method-assign, assignment]
+    with pytest.raises(RuntimeError, match="power cut"):
+        shop.run()
+    shop.warehouse.commit = commit  # type: ignore[method-assign]
+    shop.restart()
+    with pytest.raises(SourceError, match="SOURCE_FILE_CHANGED"):
+        shop.run()
+    path.write_bytes(content)
+    shop.run()
+
+    assert shop.rows("orders", "order_id") == [("a",)]
+
+
+def test_a_source_that_comes_later_reads_its_files_from_the_start(shop: Shop) -> None:
+    shop.sources = [ORDERS]
+    shop.restart()
+    shop.deliver("orders/1.jsonl", lines([order("a")]))
+    shop.run()
+
+    shop.sources = [ORDERS, EVENTS, source("returns", path="returns.jsonl")]
+    shop.restart()
+    shop.deliver("returns.jsonl", lines([order("r")]))
+    shop.deliver("orders/2.jsonl", lines([order("b")]))
+    shop.run()
+    shop.sources = [EVENTS]
+    shop.restart()
+    shop.deliver("orders/3.jsonl", lines([order("c")]))
+    shop.run()
+
+    assert shop.rows("orders", "order_id") == [("a",), ("b",)]
+    assert shop.rows("order_events", "order_id") == [("a",), ("b",), ("c",)]
+    assert shop.rows("returns", "order_id") == [("r",)]
+
+
+def test_another_path_or_a_source_put_back_lands_no_line_twice(shop: Shop) -> None:
+    wider = source("order_events", path="orders/*.json*")
+    shop.deliver("orders/1.jsonl", lines([order("a")]))
+    shop.run()
+
+    for number, sources in enumerate([[wider], [ORDERS], [wider], [ORDERS, EVENTS]], 2):
+        shop.sources = sources
+        shop.restart()
+        shop.deliver(f"orders/{number}.jsonl", lines([order(f"o{number}")]))
+        shop.run()
+
+    assert shop.rows("order_events", "_origin") == [
+        (f"orders/{number}.jsonl:1",) for number in range(1, 6)
+    ]
+
+
+def test_limits_bound_the_files_of_a_batch(spark: SparkSession, tmp_path: Path) -> None:
+    shop = Shop(spark, tmp_path, [source("orders", keys=("order_id",), max_files_per_trigger=2)])
+    for number in range(5):
+        shop.deliver(f"orders/{number}.jsonl", lines([order(f"o{number}")]))
+
+    batches = shop.run()
+
+    assert [batch.counts["bronze.orders"].produced for batch in batches] == [2, 2, 1]
+
+
+def test_a_condition_that_arrow_does_not_know_is_asked_of_spark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    condition = "lower(op) like 'd%' and status <> 'kept'"
+    orders = source("orders", keys=("order_id",), apply_as_deletes=condition)
+    shop = Shop(spark, tmp_path, [orders])
+    records = [order("a", 1), order("a", 2, op="DEL"), order("b", 1, op="D", status="kept")]
+
+    shop.land(0, shop.deliver("orders/0.jsonl", lines(records)))
+
+    assert shop.rows("orders", "order_id") == [("b",)]
+
+
+def _wait(condition: object, seconds: float = 300) -> None:
+    assert callable(condition)
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "nothing happened"
+        time.sleep(0.05)

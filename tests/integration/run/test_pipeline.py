@@ -1,0 +1,337 @@
+"""Build, refresh and verify on one small project: what moves, what is carried, what is rebuilt."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from livemart.errors import ConfigError, PlanError, RefreshError
+from tests.integration.mini import NOON, Mini, reasons, sale, strategies, visit
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def mini(spark: SparkSession, tmp_path: Path) -> Mini:
+    mini = Mini(spark, tmp_path)
+    mini.deliver("sales", sale("1"), sale("2", "b", "2.50"), sale("3", minutes=-70))
+    mini.deliver("visits", visit("a"), visit("a"), visit("b"))
+    return mini
+
+
+def test_a_build_lands_and_publishes_one_snapshot(mini: Mini) -> None:
+    done = mini.build()
+
+    snapshot = mini.newest
+    assert done.exit_code == 0
+    assert (snapshot.snapshot_id, snapshot.kind, snapshot.status) == (1, "build", "published")
+    assert snapshot.as_of == NOON + timedelta(minutes=5)
+    assert set(snapshot.sources) == {"bronze.sales", "bronze.visits", "livemart.clock"}
+    assert set(snapshot.tests.values()) == {"pass"}
+    assert snapshot.landed["bronze.sales"].landed == 3
+    assert mini.totals() == {"a": (2, "2.00"), "b": (1, "2.50")}
+    assert mini.differing() == []
+
+
+def test_a_refresh_moves_what_changed_and_carries_the_rest(mini: Mini) -> None:
+    mini.build()
+    before = mini.newest
+    mini.deliver("visits", visit("c"))
+
+    done = mini.refresh()
+
+    snapshot = mini.newest
+    moved = {
+        unique_id.rpartition(".")[2]
+        for unique_id, state in snapshot.models.items()
+        if state.version != before.models[unique_id].version
+    }
+    assert done.exit_code == 0
+    assert snapshot.kind == "refresh"
+    assert moved == {"visit_counts"}
+    assert mini.differing() == []
+
+
+def test_corrections_deletes_and_late_records_come_out_as_in_a_batch(mini: Mini) -> None:
+    mini.build()
+    mini.deliver(
+        "sales",
+        sale("1", "b", "5.00", updated=1),
+        sale("2", "b", updated=2, op="d"),
+        sale("4", "c", "7.00", minutes=-3000),
+    )
+
+    mini.refresh()
+
+    assert mini.totals() == {"a": (1, "1.00"), "b": (1, "5.00"), "c": (1, "7.00")}
+    assert mini.differing() == []
+
+
+def test_a_window_slides_without_any_record(mini: Mini) -> None:
+    mini.build()
+    mini.now += timedelta(minutes=40)
+
+    mini.refresh()
+
+    assert mini.newest.as_of == NOON + timedelta(minutes=45)
+    assert len(mini.rows("mini.shop_last_hour")) == 2
+    mini.now += timedelta(minutes=10)
+    mini.refresh()
+    assert mini.rows("mini.shop_last_hour") == []
+    assert mini.differing() == []
+
+
+def test_nothing_waiting_and_the_same_pane_commits_nothing(mini: Mini) -> None:
+    mini.build()
+    before = {
+        path: path.stat().st_mtime_ns
+        for path in (mini.root / "warehouse").glob("*/*/_delta_log/*.json")
+    }
+
+    done = mini.refresh()
+
+    after = {
+        path: path.stat().st_mtime_ns
+        for path in (mini.root / "warehouse").glob("*/*/_delta_log/*.json")
+    }
+    assert done.exit_code == 0
+    assert [outcome.snapshot for outcome in done.outcomes] == [None]
+    assert after == before
+
+
+def test_a_refresh_of_an_empty_warehouse_is_a_build(mini: Mini) -> None:
+    mini.refresh()
+
+    assert mini.newest.kind == "build"
+
+
+def test_dead_letters_alone_make_a_snapshot_that_counts_them(mini: Mini) -> None:
+    mini.build()
+    (mini.landing / "sales" / "9.jsonl").write_text("no json\n")
+
+    mini.refresh()
+
+    counts = mini.newest.landed["bronze.sales"]
+    assert mini.newest.snapshot_id == 2
+    assert (counts.produced, counts.landed, counts.dead_letters) == (1, 0, 1)
+
+
+def test_a_model_with_other_sql_is_rebuilt_and_a_comment_changes_nothing(mini: Mini) -> None:
+    mini.build()
+    mini.edit(
+        "models/visit_counts.sql",
+        "-- busy\nSELECT shop_id, count(*) as visit_count\n"
+        "from {{ source('shop', 'visits') }} group by 1",
+    )
+
+    mini.refresh()
+    assert mini.newest.snapshot_id == 1
+
+    mini.edit(
+        "models/visit_counts.sql",
+        "select shop_id, 2 * count(*) as visit_count\n"
+        "from {{ source('shop', 'visits') }} group by 1",
+    )
+    mini.refresh()
+
+    assert reasons(mini.newest)["visit_counts"] == "FINGERPRINT_CHANGED"
+    assert [word for word in strategies(mini.newest).values()].count("full") == 1
+    assert mini.differing() == []
+
+
+def test_a_new_model_is_built_and_a_removed_one_leaves_the_log(mini: Mini) -> None:
+    mini.build()
+    mini.edit("models/shop_count.sql", "select count(*) as shops from {{ ref('shop_totals') }}")
+    (mini.project / "models" / "shop_ranks.sql").unlink()
+
+    mini.refresh()
+
+    assert reasons(mini.newest)["shop_count"] == "NEW_MODEL"
+    assert "shop_ranks" not in strategies(mini.newest)
+    assert mini.differing() == []
+
+
+def test_another_seed_is_loaded_and_its_readers_follow(mini: Mini) -> None:
+    mini.build()
+    mini.edit("seeds/shop_names.csv", "shop_id,shop_name\na,Ann's\n")
+
+    mini.refresh()
+
+    names = {row["shop_id"]: row["shop_name"] for row in mini.rows("mini.shop_ranks")}
+    assert names == {"a": "Ann's", "b": None}
+    assert mini.differing() == []
+
+
+def test_a_model_written_from_outside_is_rebuilt(mini: Mini, spark: SparkSession) -> None:
+    mini.build()
+    spark.sql("update mini.shop_totals set sale_count = 99")
+    mini.restart()
+
+    mini.refresh()
+
+    assert reasons(mini.newest)["shop_totals"] == "CHANGED_OUTSIDE"
+    assert mini.totals()["a"] == (2, "2.00")
+    assert mini.differing() == []
+
+
+def test_a_model_whose_folder_is_gone_is_rebuilt(mini: Mini) -> None:
+    mini.build()
+    shutil.rmtree(mini.root / "warehouse" / "mini" / "visit_counts")
+    mini.restart()
+
+    mini.refresh()
+
+    assert reasons(mini.newest)["visit_counts"] == "CHANGED_OUTSIDE"
+    assert mini.differing() == []
+
+
+def test_a_failed_test_holds_the_snapshot_until_the_data_is_right_again(mini: Mini) -> None:
+    mini.build()
+    mini.deliver("sales", sale("5", "b", "-9.00"))
+
+    held = mini.refresh()
+
+    assert held.exit_code == 1
+    assert mini.newest.status == "held"
+    assert mini.totals()["b"] == (1, "2.50")
+    mini.deliver("visits", visit("c"))
+    assert mini.refresh().exit_code == 1
+    mini.deliver("sales", sale("5", "b", "9.00", updated=1))
+    assert mini.refresh().exit_code == 0
+    assert mini.totals()["b"] == (2, "11.50")
+    assert mini.differing() == []
+
+
+def test_a_failing_test_of_severity_warn_is_recorded_only(mini: Mini) -> None:
+    mini.build()
+    mini.deliver("visits", visit("nowhere"))
+
+    done = mini.refresh()
+
+    assert done.exit_code == 0
+    assert sorted(mini.newest.tests.values()).count("warn") == 1
+
+
+def test_tests_of_unchanged_tables_are_not_run(mini: Mini) -> None:
+    mini.build()
+    mini.deliver("visits", visit("c"))
+
+    done = mini.refresh()
+
+    how = {name.split(".")[2]: check.how for name, check in done.outcomes[-1].checks.items()}
+    assert how["not_null_shop_totals_shop_id"] == "unchanged"
+    assert set(how.values()) == {"unchanged", "changes"}
+
+
+def test_an_edited_test_runs_in_full_although_nothing_it_reads_changed(mini: Mini) -> None:
+    mini.build()
+    mini.edit(
+        "tests/no_total_is_negative.sql",
+        "select * from {{ ref('shop_totals') }} where sales_amount < 1000",
+    )
+
+    done = mini.refresh()
+
+    how = {name.split(".")[2]: check.how for name, check in done.outcomes[-1].checks.items()}
+    assert done.exit_code == 1
+    assert how.pop("no_total_is_negative") == "full"
+    assert set(how.values()) == {"unchanged"}
+    assert mini.refresh().outcomes[-1].snapshot is None
+
+
+def test_a_model_that_fails_publishes_nothing(mini: Mini) -> None:
+    mini.build()
+    mini.edit("models/visit_counts.sql", "select no_such_column from {{ ref('shop_totals') }}")
+
+    with pytest.raises(RefreshError, match=r"MODEL_FAILED: .*visit_counts.sql"):
+        mini.refresh()
+
+    assert mini.newest.snapshot_id == 1
+
+
+def test_a_strict_model_refuses_to_fall_back_in_a_batch(mini: Mini) -> None:
+    mini.edit(
+        "models/shares.sql",
+        "{{ config(meta={'livemart': {'refresh': 'strict'}}) }}\n"
+        "select shop_id, sale_count, as_of\n"
+        "from {{ ref('shop_totals') }} cross join {{ source('livemart', 'clock') }}",
+    )
+    mini.build()
+    mini.now += timedelta(minutes=5)
+
+    with pytest.raises(PlanError, match=r"models/shares\.sql: .*SCALAR_SUBQUERY_CHANGED") as caught:
+        mini.refresh()
+
+    assert caught.value.code == "POLICY_NOT_MET"
+    assert mini.newest.snapshot_id == 1
+
+
+def test_selected_models_are_built_anew_and_the_others_refreshed(mini: Mini) -> None:
+    mini.build()
+    mini.deliver("visits", visit("c"))
+
+    mini.refresh(selected=frozenset({"model.mini.shop_totals"}))
+
+    assert reasons(mini.newest)["shop_totals"] == "SELECTED"
+    assert len(mini.rows("mini.visit_counts")) == 3
+    assert mini.differing() == []
+
+
+def test_as_of_may_not_go_back(mini: Mini) -> None:
+    mini.build()
+
+    with pytest.raises(ConfigError, match="AS_OF_BACKWARDS"):
+        mini.pipeline(as_of="2026-02-01").refresh()
+
+
+def test_event_time_moves_the_clock_if_asked_to(mini: Mini) -> None:
+    mini.pipeline(clock="event_time").build()
+
+    assert mini.newest.as_of == NOON + timedelta(minutes=-5)
+
+
+def test_verify_does_not_compare_sql_that_cannot_be_taken_apart(mini: Mini) -> None:
+    mini.edit(
+        "models/pipes.sql",
+        "from {{ source('shop', 'visits') }} |> where shop_id = 'a' |> select shop_id",
+    )
+    mini.edit("models/above.sql", "select shop_id from {{ ref('pipes') }}")
+    mini.build()
+
+    found = {comparison.model: comparison for comparison in mini.verify()}
+
+    assert (found["pipes"].is_equal, found["pipes"].rows) == (True, 2)
+    assert found["pipes"].note == "cannot be recomputed: |> has no rule"
+    assert found["above"].is_equal
+    assert found["above"].differences is not None
+
+
+def test_verify_finds_a_wrong_row(mini: Mini, spark: SparkSession) -> None:
+    mini.build()
+    spark.sql("update mini.shop_ranks set sales_amount = 3.00 where shop_id = 'a'")
+    newest = mini.newest
+    unique_id = "model.mini.shop_ranks"
+    from dataclasses import replace
+
+    from livemart.inspect.verify import render_comparison, verify_models
+
+    version = mini.warehouse.version("mini.shop_ranks")
+    wrong = replace(newest.models[unique_id], version=version)
+    tampered = replace(newest, models={**newest.models, unique_id: wrong})
+    runtime = mini.pipeline()._runtime
+
+    found = {
+        comparison.model: comparison
+        for comparison in verify_models(spark, mini.warehouse, runtime.project, tampered)
+    }
+
+    assert [name for name, each in found.items() if not each.is_equal] == ["shop_ranks"]
+    text = render_comparison(found["shop_ranks"])
+    assert "shop_ranks  DIFFERENT" in text
+    assert "mean_amount within 1e-09" in text
+    assert "sales_amount=3.00" in text

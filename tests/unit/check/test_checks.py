@@ -1,0 +1,280 @@
+"""What the change set alone proves of a data test, and what it must leave to Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+from livemart.check import checks
+from livemart.check.checks import Prover, Versions, run_checks
+from livemart.errors import RefreshError
+from livemart.plan.planner import Plan
+from livemart.project.graph import DataTest, Project
+from tests.models import make_model
+
+RELATION = "mini.totals"
+TEST = "test.mini.t"
+
+
+class FakeWarehouse:
+    """One table at version 2, and its change since version 1."""
+
+    def __init__(self, rows: Sequence[dict[str, Any]], changed: Sequence[dict[str, Any]] | None):
+        schema = pa.schema([("k", pa.string()), ("n", pa.int64())])
+        self.rows = pa.Table.from_pylist(list(rows), schema)
+        weighted = schema.append(pa.field("_weight", pa.int64()))
+        self.changed = None if changed is None else pa.Table.from_pylist(list(changed), weighted)
+
+    def exists(self, relation: str) -> bool:
+        return relation == RELATION
+
+    def arrow_schema(self, relation: str) -> pa.Schema:
+        return self.rows.schema
+
+    def column_names(self, relation: str) -> tuple[str, ...] | None:
+        return tuple(self.arrow_schema(relation).names) if self.exists(relation) else None
+
+    def changes(self, relation: str, v0: int, v1: int) -> pa.Table:
+        if self.changed is None:
+            raise RefreshError("CDF_UNAVAILABLE", relation, hint="")
+        return self.changed
+
+    def read(
+        self, relation: str, version: int, *, columns: list[str], filter: ds.Expression
+    ) -> pa.Table:
+        return ds.dataset(self.rows).to_table(columns=columns, filter=filter)
+
+
+def project(kind: str, column: str | None = "k", **options: Any) -> Project:
+    model = make_model("model.mini.totals")
+    values: dict[str, Any] = {
+        "unique_id": TEST,
+        "name": "t",
+        "kind": kind,
+        "column_name": column,
+        "arguments": {},
+        "severity": "error",
+        "compiled_code": "select k from mini.totals group by k having count(*) > 1",
+        "depends_on": (model.unique_id,),
+        "attached_to": model.unique_id,
+        "file": "",
+    }
+    test = DataTest(**(values | options))
+    return Project("mini", ".", "mini", {}, {model.unique_id: model}, {TEST: test}, {})
+
+
+def how(
+    found: Project,
+    warehouse: FakeWarehouse,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    before: int | None = 1,
+    previous: str = "pass",
+    plan: Plan | None = None,
+) -> str:
+    """Return how the test was decided; `full` stands for what goes to Spark."""
+
+    def in_full(spark: object, statements: Any) -> dict[str, checks.TestResult]:
+        return {test.unique_id: checks.TestResult("pass", 0, "full") for test, _ in statements}
+
+    monkeypatch.setattr(checks, "_ask_all", in_full)
+    monkeypatch.setattr(checks, "_statement", lambda *_: "")
+    prover = Prover(found, {"model.mini.totals": plan or Plan("full")})
+    versions = Versions({} if before is None else {RELATION: before}, {RELATION: 2})
+    result = run_checks(None, warehouse, prover, versions, {TEST: previous})  # type: ignore[arg-type]
+    return result[TEST].how
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        {"compiled_code": "select k from mini.totals where n < 1000000"},
+        {"severity": "warn"},
+        {"error_if": ">10"},
+        {"warn_if": ">1"},
+    ],
+)
+def test_an_edited_test_has_no_outcome_yet(edited: dict[str, Any]) -> None:
+    then = Prover(project("unique"), {})
+    now = Prover(project("unique", **edited), {})
+
+    assert then.unedited({TEST: "pass"}, then.fingerprints) == {TEST: "pass"}
+    assert now.unedited({TEST: "pass"}, then.fingerprints) == {}
+    assert now.unedited({TEST: "pass"}, {}) == {}
+
+
+def test_a_test_of_a_view_that_was_edited_has_no_outcome_yet() -> None:
+    provers = []
+    for sql in ("select k from mini.totals", "select upper(k) as k from mini.totals"):
+        found = project("unique", compiled_code="select k from mini.seen where k is null")
+        table = found.models["model.mini.totals"]
+        view = replace(
+            table, unique_id="v", identifier="seen", materialized="view", compiled_code=sql
+        )
+        provers.append(Prover(replace(found, models={**found.models, "v": view}), {}))
+
+    then, now = provers
+
+    assert now.unedited({TEST: "pass"}, then.fingerprints) == {}
+
+
+LINEAR = "select n from (select k, n + 1 as n from mini.totals where k <> 'x') where n < 0"
+
+
+@pytest.mark.parametrize("status", ["pass", "fail"])
+def test_a_linear_test_is_run_over_the_new_rows_first(
+    monkeypatch: pytest.MonkeyPatch, status: checks.Status
+) -> None:
+    found = project("not_negative", compiled_code=LINEAR)
+    asked: list[int] = []
+
+    def ask(spark: object, statements: Any) -> dict[str, checks.TestResult]:
+        asked.append(len(statements))
+        return {test.unique_id: checks.TestResult(status, 1, "full") for test, _ in statements}
+
+    monkeypatch.setattr(checks, "_ask_all", ask)
+    monkeypatch.setattr(checks, "_statement", lambda *_: "")
+    result = run_checks(
+        None,  # type: ignore[arg-type]
+        FakeWarehouse([], [change("a")]),  # type: ignore[arg-type]
+        Prover(found, {"model.mini.totals": Plan("full")}),
+        Versions({RELATION: 1}, {RELATION: 2}),
+        {TEST: "pass"},
+    )[TEST]
+
+    assert asked == ([1, 0] if status == "pass" else [1, 1])
+    assert (result.status, result.how) == (status, "changes" if status == "pass" else "full")
+
+
+def test_a_linear_test_without_new_rows_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = project("not_negative", compiled_code=LINEAR)
+
+    assert how(found, FakeWarehouse([], [change("a", weight=-1)]), monkeypatch) == "changes"
+
+
+def test_a_key_that_the_sql_makes_unique_is_not_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    warehouse = FakeWarehouse([], None)
+    plan = Plan("signed", unique_key=("k",))
+
+    assert how(project("unique"), warehouse, monkeypatch, plan=plan) == "changes"
+    assert how(project("unique", "n"), warehouse, monkeypatch, plan=plan) == "full"
+
+
+def row(k: str | None, n: int | None = 1) -> dict[str, Any]:
+    return {"k": k, "n": n}
+
+
+def change(k: str | None, weight: int = 1, n: int | None = 1) -> dict[str, Any]:
+    return {"k": k, "n": n, "_weight": weight}
+
+
+def test_a_test_of_an_unchanged_table_keeps_its_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    warehouse = FakeWarehouse([], None)
+
+    assert (
+        how(project("not_null"), warehouse, monkeypatch, before=2, previous="fail") == "unchanged"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ([change("a")], "changes"),
+        ([change("a"), change(None)], "full"),
+        ([change(None, weight=-1)], "changes"),
+        ([], "changes"),
+    ],
+)
+def test_new_rows_without_null_prove_not_null(
+    monkeypatch: pytest.MonkeyPatch, changed: list[dict[str, Any]], expected: str
+) -> None:
+    assert how(project("not_null"), FakeWarehouse([], changed), monkeypatch) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "column", "expected"),
+    [
+        (["a", "b"], "k", "changes"),
+        (["b"], "k", "full"),
+        ([1, 2], "n", "changes"),
+        (["1"], "n", "full"),
+    ],
+)
+def test_known_values_prove_accepted_values(
+    monkeypatch: pytest.MonkeyPatch, values: list[object], column: str, expected: str
+) -> None:
+    found = project("accepted_values", column, arguments={"values": values})
+
+    assert how(found, FakeWarehouse([], [change("a")]), monkeypatch) == expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "changed", "expected"),
+    [
+        ([row("a"), row("b")], [change("a")], "changes"),
+        ([row("a"), row("a", 2)], [change("a")], "full"),
+        ([row("a"), row("b"), row("b", 2)], [change("a")], "changes"),
+        ([row("a")], [change("a", weight=2)], "full"),
+        ([row("a", 1), row("a", 2)], [change("a", n=1), change("a", n=2)], "full"),
+        ([row(None), row(None)], [change(None)], "changes"),
+        ([row("b")], [change("a", weight=-1)], "changes"),
+    ],
+)
+def test_changed_keys_that_occur_once_prove_unique(
+    monkeypatch: pytest.MonkeyPatch,
+    rows: list[dict[str, Any]],
+    changed: list[dict[str, Any]],
+    expected: str,
+) -> None:
+    assert how(project("unique"), FakeWarehouse(rows, changed), monkeypatch) == expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [([row("a", 1), row("a", 2)], "changes"), ([row("a", 1), row("a", 1)], "full")],
+)
+def test_changed_combinations_that_occur_once_prove_them_unique(
+    monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, Any]], expected: str
+) -> None:
+    found = project("unique_combination", None, arguments={"columns": ["K", "n"]})
+
+    assert how(found, FakeWarehouse(rows, [change("a")]), monkeypatch) == expected
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"compiled_code": "select k from (select * from mini.totals) dbt_subquery group by k"},
+        {"error_if": "> 10"},
+        {"compiled_code": "select k from mini.totals join mini.other on true group by k"},
+        {"column_name": "upper(k)"},
+        {"kind": None},
+    ],
+)
+def test_what_is_not_plain_runs_in_full(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    found = project(**({"kind": "not_null"} | options))
+
+    assert how(found, FakeWarehouse([], [change("a")]), monkeypatch) == "full"
+
+
+def test_a_test_that_failed_runs_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    warehouse = FakeWarehouse([], [change("a")])
+
+    assert how(project("not_null"), warehouse, monkeypatch, previous="fail") == "full"
+
+
+def test_a_rebuilt_table_is_tested_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    warehouse = FakeWarehouse([], [change("a")])
+
+    assert how(project("not_null"), warehouse, monkeypatch, before=None) == "full"
+
+
+def test_without_a_change_feed_the_test_runs_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert how(project("not_null"), FakeWarehouse([], None), monkeypatch) == "full"

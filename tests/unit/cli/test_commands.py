@@ -1,0 +1,146 @@
+"""The command line: light help, one error shape, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from livemart.cli.commands import cli
+
+COMMANDS = (
+    "build",
+    "doctor",
+    "env",
+    "plan",
+    "refresh",
+    "serve",
+    "status",
+    "stream",
+    "token",
+    "up",
+    "verify",
+)
+TOKEN_COMMANDS = ("create", "list", "revoke")
+CALLS = [
+    *([name] for name in COMMANDS if name != "token"),
+    *(["token", name] for name in TOKEN_COMMANDS),
+]
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("LIVEMART_")]:
+        monkeypatch.delenv(name)
+
+
+def test_all_commands_are_there() -> None:
+    assert tuple(sorted(cli.commands)) == COMMANDS
+
+
+@pytest.mark.parametrize("call", CALLS, ids=" ".join)
+def test_every_command_takes_the_four_places(call: list[str]) -> None:
+    answer = CliRunner().invoke(cli, [*call, "--help"])
+
+    assert answer.exit_code == 0
+    for flag in ("--project-dir", "--profiles-dir", "--warehouse", "--landing", "--debug"):
+        assert flag in answer.output
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from click.testing import CliRunner; from livemart.cli.commands import cli;"
+        "[CliRunner().invoke(cli, [name, '--help']) for name in cli.commands];"
+        "CliRunner().invoke(cli, ['token', 'create', '--help']);"
+        "heavy = {'pyspark', 'dbt', 'deltalake', 'pyarrow', 'sqlglot', 'sqlalchemy', 'fastapi'};"
+        "heavy &= set(sys.modules);"
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+
+    answer = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+
+    assert (answer.returncode, answer.stderr) == (0, "")
+
+
+def test_an_error_is_code_message_and_next_step_with_exit_code_two() -> None:
+    answer = CliRunner().invoke(cli, ["plan", "--project-dir", "nowhere"])
+
+    assert answer.exit_code == 2
+    assert answer.stderr.startswith("DBT_PROJECT_NOT_FOUND: ")
+    assert "\n  next: " in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_a_traceback_comes_with_debug_only() -> None:
+    answer = CliRunner().invoke(cli, ["plan", "--project-dir", "nowhere", "--debug"])
+
+    assert answer.exit_code == 2
+    assert "Traceback" in answer.stderr
+
+
+def test_a_plan_that_no_build_would_accept_is_shown_and_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from livemart.plan.planner import Plan
+    from livemart.plan.reasons import Reason
+    from livemart.run import runtime
+    from tests.unit.plan.test_policies import make_project
+
+    full = Plan("full", (Reason("GLOBAL_AGG", "count(*) over all rows", 3),))
+    found = (make_project("incremental"), {"model.shop.totals": full}, None)
+    monkeypatch.setattr(runtime, "load_plans", lambda settings, say: found)
+
+    answer = CliRunner().invoke(cli, ["plan"])
+
+    assert answer.exit_code == 1
+    assert "totals  full" in answer.stdout
+    assert "POLICY_NOT_MET: models/totals.sql:3: refresh: incremental" in answer.stderr
+
+
+def test_wrong_settings_are_all_reported() -> None:
+    answer = CliRunner().invoke(cli, ["stream", "--every", "soon", "--clock", "wal"])
+
+    assert answer.exit_code == 2
+    assert answer.stderr.count("WRONG_SETTING") == 2
+
+
+def test_an_unknown_flag_is_a_wrong_use() -> None:
+    answer = CliRunner().invoke(cli, ["status", "--warehose", "x"])
+
+    assert answer.exit_code == 2
+    assert "--warehouse" in answer.stderr
+
+
+def test_status_of_an_empty_warehouse_says_what_to_do() -> None:
+    text = CliRunner().invoke(cli, ["status"])
+    found = CliRunner().invoke(cli, ["status", "--output", "json"])
+
+    assert (text.exit_code, found.exit_code) == (0, 0)
+    assert "next: run `build`" in text.output
+    assert json.loads(found.stdout)["snapshots"] == []
+
+
+def test_an_unexpected_error_is_told_in_the_same_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    def break_down(*_: object, **__: object) -> None:
+        raise RuntimeError("out of luck")
+
+    monkeypatch.setattr("livemart.inspect.status.read_status", break_down)
+
+    answer = CliRunner().invoke(cli, ["status"])
+
+    assert answer.exit_code == 1
+    assert answer.stderr.startswith("UNEXPECTED: RuntimeError: out of luck\n  next: ")
+
+
+def test_verify_of_an_empty_warehouse_says_what_to_do() -> None:
+    answer = CliRunner().invoke(cli, ["verify"])
+
+    assert answer.exit_code == 2
+    assert answer.stderr.startswith("NOTHING_PUBLISHED: ")

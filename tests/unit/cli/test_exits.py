@@ -1,0 +1,66 @@
+"""A full disk is no bug and no wrong model: it is said as what it is, with the next step."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from livemart.cli.exits import reported_errors
+from livemart.cli.full_disk import as_full_disk
+from livemart.errors import RefreshError
+
+
+def nested() -> Exception:
+    """What Spark's error looks like once dbt and livemart have passed it on."""
+    error = RuntimeError("Job aborted.\n  java.io.IOException: No space left on device\n  at x")
+    outer = RefreshError("MODEL_FAILED", "model.m.totals: job aborted", hint="mend the model")
+    outer.__cause__ = error
+    return outer
+
+
+@pytest.mark.parametrize(
+    ("error", "place", "words"),
+    [
+        (
+            OSError(errno.ENOSPC, "No space left on device", "/nowhere/3.json"),
+            "/nowhere/3.json",
+            "No space left on device",
+        ),
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), "", "Disk quota exceeded"),
+        # As Arrow and the table library raise it: a number, and no name.
+        (OSError(28, "Error writing bytes to file. Detail: [errno 28]"), "", "Error writing bytes"),
+        (nested(), "", "java.io.IOException: No space left on device"),
+        (
+            RefreshError("MODEL_FAILED", "m: No space left on device", hint="mend the model"),
+            "",
+            "MODEL_FAILED: m: No space left on device",
+        ),
+    ],
+)
+def test_a_command_that_a_full_disk_ends_says_so(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
+    place: str,
+    words: str,
+) -> None:
+    flags = {"warehouse": str(tmp_path), "project_dir": str(tmp_path)}
+
+    with pytest.raises(SystemExit) as ended, reported_errors(flags):
+        raise error
+
+    said = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert said.startswith(f"DISK_FULL: {place or tmp_path}: found ")
+    assert " MiB free: " in said
+    assert words in said
+    assert "next: free space there" in said
+    assert "nothing is half published" in said
+    assert "UNEXPECTED" not in said
+
+
+def test_another_error_of_the_system_is_not_a_full_disk(tmp_path: Path) -> None:
+    assert as_full_disk(OSError(errno.EIO, "Input/output error"), tmp_path) is None
+    assert as_full_disk(ValueError("no space"), tmp_path) is None

@@ -1,0 +1,145 @@
+"""Doctor names what would stop a run, and the next step."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from livemart.inspect import doctor
+from livemart.inspect.doctor import Finding, diagnose, render_findings
+from livemart.state.checkpoint import open_checkpoint
+from livemart.state.lock import Holder, hold_warehouse
+from livemart.state.snapshots import SnapshotLog
+from tests.unit.observe.outcomes import make_snapshot
+
+GIB = 1024**3
+
+
+@dataclass(frozen=True)
+class Places:
+    warehouse: Path
+    landing: Path
+    jars: Path | None = None
+    store_url: str | None = None
+
+
+def test_everything_is_looked_at_even_when_something_is_wrong(tmp_path: Path) -> None:
+    expected = [
+        "python",
+        "java",
+        "versions",
+        "jars",
+        "disk",
+        "landing",
+        "lock",
+        "loopback",
+        "checkpoint",
+        "store",
+    ]
+
+    findings = diagnose(Places(tmp_path / "warehouse", tmp_path, tmp_path / "no_jars"))
+
+    assert [finding.name for finding in findings] == expected
+    jars = findings[3]
+    assert jars.is_problem
+    assert jars.message.startswith("JARS_MISSING")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_version_beside_its_pin_is_named() -> None:
+    installed = {"pyspark": "4.3.0", "deltalake": "1.6.6"}
+    wanted = {"pyspark": "==4.2.0", "deltalake": ">=1.6,<1.7", "sqlglot": "==30.30.0"}
+
+    actual = doctor.check_versions(wanted, installed.get)
+
+    assert actual.level == "problem"
+    assert actual.message == "pyspark is 4.3.0, not ==4.2.0, sqlglot is missing"
+
+
+@pytest.mark.parametrize(
+    ("free", "expected"), [(GIB // 2, "problem"), (3 * GIB, "warning"), (50 * GIB, "ok")]
+)
+def test_little_space_is_said_before_a_commit_fails(
+    free: int, expected: str, tmp_path: Path
+) -> None:
+    actual = doctor.check_disk(tmp_path / "not" / "yet", usage=lambda _: (0, 0, free))
+
+    assert actual.level == expected
+
+
+def test_the_holder_of_the_lock_is_named(tmp_path: Path) -> None:
+    with hold_warehouse(tmp_path):
+        findings = {each.name: each for each in diagnose(Places(tmp_path, tmp_path))}
+
+    assert findings["lock"].level == "warning"
+    assert f"held by process {os.getpid()} (" in findings["lock"].message
+
+
+def test_a_lock_file_that_nobody_holds_is_free(tmp_path: Path) -> None:
+    with hold_warehouse(tmp_path):
+        pass
+
+    findings = {each.name: each for each in diagnose(Places(tmp_path, tmp_path))}
+
+    assert findings["lock"].level == "ok"
+
+
+def test_spark_connect_is_asked_for_an_answer() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        holder = Holder(1, "stream", "now", connect_port=server.getsockname()[1])
+
+        listening = doctor.check_loopback(holder)
+    gone = doctor.check_loopback(holder)
+
+    assert listening.level == "ok"
+    assert gone.level == "warning"
+
+
+def test_without_a_runner_loopback_itself_is_tried() -> None:
+    assert doctor.check_loopback(None).level == "ok"
+
+
+def test_a_missing_landing_folder_is_said(tmp_path: Path) -> None:
+    assert doctor.check_landing(tmp_path / "landing").level == "warning"
+    assert doctor.check_landing(tmp_path).level == "ok"
+
+
+def test_a_warehouse_without_anything_stays_without_anything(tmp_path: Path) -> None:
+    actual = doctor.check_checkpoint(tmp_path)
+
+    assert actual == Finding("checkpoint", "ok", "nothing built yet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_torn_epoch_is_a_problem_with_advice(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "_livemart" / "checkpoint"
+    open_checkpoint(checkpoint, None, new_epoch=False)
+    (checkpoint / "livemart_epoch.json").write_text("{")
+
+    actual = doctor.check_checkpoint(tmp_path)
+
+    assert actual.is_problem
+    assert actual.message.startswith("CHECKPOINT_TORN")
+    assert actual.hint
+
+
+def test_a_log_without_its_checkpoint_is_a_problem_with_advice(tmp_path: Path) -> None:
+    SnapshotLog(tmp_path).append(make_snapshot())
+
+    actual = doctor.check_checkpoint(tmp_path)
+
+    assert actual.is_problem
+    assert actual.message.startswith("CHECKPOINT_LOST")
+
+
+def test_the_next_step_stands_below_what_is_not_well() -> None:
+    findings = [Finding("java", "ok", "17"), Finding("jars", "problem", "missing", "run make env")]
+    expected = "ok       java  17\nproblem  jars  missing\n               next: run make env"
+
+    actual = render_findings(findings)
+
+    assert actual == expected

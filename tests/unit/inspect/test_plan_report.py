@@ -1,0 +1,78 @@
+"""What `plan` says: strategy, keys, margins, reasons with line and advice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from livemart.inspect.plan_report import describe_plans, full_models, render_plans
+from livemart.plan.planner import Plan
+from livemart.plan.reasons import Reason
+from livemart.plan.region import Region
+from livemart.project.graph import Model, Policy, Project
+from tests.models import make_model
+
+
+def model(name: str, policy: Policy = "auto") -> Model:
+    return make_model(f"model.m.{name}", policy=policy)
+
+
+def project(*models: Model) -> Project:
+    return Project("m", ".", "m", {}, {each.unique_id: each for each in models}, {}, {})
+
+
+REASON = Reason("GLOBAL_AGG", "one row over all", 7, "put an hourly model below it")
+REGION = Region(("shop_id",), "sold_at", 3_600_000_000, 0, (), {}, {})
+
+
+def test_a_report_names_strategy_and_reasons_as_scripts_rely_on() -> None:
+    found = describe_plans(project(model("a")), {"model.m.a": Plan("full", (REASON,))})
+
+    described = found["models"][0]
+    assert (described["name"], described["strategy"]) == ("a", "full")
+    assert described["reasons"] == [
+        {
+            "code": "GLOBAL_AGG",
+            "message": "one row over all",
+            "line": 7,
+            "suggestion": "put an hourly model below it",
+        }
+    ]
+
+
+def test_a_reason_is_shown_with_file_line_and_next_step() -> None:
+    text = render_plans(describe_plans(project(model("a")), {"model.m.a": Plan("full", (REASON,))}))
+
+    assert "GLOBAL_AGG: models/a.sql:7: one row over all" in text
+    assert "next: put an hourly model below it" in text
+
+
+def test_margins_of_a_frame_are_shown() -> None:
+    text = render_plans(
+        describe_plans(project(model("a")), {"model.m.a": Plan("region", region=REGION)})
+    )
+
+    assert text == "a  region  keys (shop_id), time sold_at, reaches 1h after a change"
+
+
+def test_only_selected_models_are_listed() -> None:
+    plans = {"model.m.a": Plan("signed"), "model.m.b": Plan("view")}
+
+    found = describe_plans(project(model("a"), model("b")), plans, frozenset({"model.m.b"}))
+
+    assert [each["name"] for each in found["models"]] == ["b"]
+
+
+def test_what_dbt_alone_builds_is_not_listed() -> None:
+    seed = replace(model("a"), materialized="seed")
+    history = replace(model("b"), materialized="snapshot")
+    plans = {"model.m.a": Plan("full"), "model.m.b": Plan("full")}
+
+    assert describe_plans(project(seed, history), plans) == {"models": []}
+
+
+def test_a_model_that_wants_to_be_full_is_no_fallback() -> None:
+    plans = {"model.m.a": Plan("full", (REASON,)), "model.m.b": Plan("full")}
+
+    found = describe_plans(project(model("a"), model("b", "full")), plans)
+
+    assert full_models(found) == ["a"]

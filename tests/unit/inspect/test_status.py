@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from livemart.inspect.status import read_status, render
+from livemart.state.checkpoint import checkpoint_folder
+from livemart.state.snapshots import Kind, Landed, ModelState, Snapshot, SnapshotLog
+from tests.deliveries import Shop, lines, order
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+PANE = timedelta(minutes=5)
+
+
+def test_panes_without_a_snapshot_are_counted(tmp_path: Path) -> None:
+    log = SnapshotLog(tmp_path)
+    for number, (kind, as_of) in enumerate(
+        [
+            ("build", NOON),
+            ("refresh", NOON + PANE),
+            ("refresh", NOON + PANE),
+            ("refresh", NOON + 4 * PANE),
+            ("refresh", None),
+        ],
+        1,
+    ):
+        log.append(_snapshot(number, kind, as_of))  # type: ignore[arg-type]
+
+    found = read_status(tmp_path, every=PANE, pane=PANE, now=NOON, limit=4)
+
+    assert [row.snapshot_id for row in found.snapshots] == [5, 4, 3, 2]
+    assert [row.skipped_panes for row in found.snapshots] == [0, 2, 0, 0]
+    assert found.to_json()["snapshots"][1]["skipped_panes"] == 2
+    assert "skipped panes" in render(found)
+
+
+def test_counts_are_those_of_the_listed_snapshots_and_of_each(tmp_path: Path) -> None:
+    log = SnapshotLog(tmp_path)
+    for number, landed in enumerate(
+        [
+            {"bronze.orders": Landed(9, 9, 0, 0)},
+            {"bronze.orders": Landed(5, 3, 1, 1)},
+            {"bronze.orders": Landed(4, 2, 0, 2), "bronze.visits": Landed(1, 1, 0, 0)},
+        ],
+        1,
+    ):
+        log.append(replace(_snapshot(number, "refresh", None), landed=landed))
+
+    found = read_status(tmp_path, every=PANE, pane=PANE, now=NOON, limit=2)
+
+    sums = [
+        (each.relation, each.produced, each.landed, each.superseded, each.dead_letters)
+        for each in found.sources
+    ]
+    assert sums == [("bronze.orders", 9, 5, 1, 3), ("bronze.visits", 1, 1, 0, 0)]
+    content = json.loads(json.dumps(found.to_json()))
+    assert [row["landed"] for row in content["snapshots"]] == [
+        {
+            "bronze.orders": {"produced": 4, "landed": 2, "superseded": 0, "dead_letters": 2},
+            "bronze.visits": {"produced": 1, "landed": 1, "superseded": 0, "dead_letters": 0},
+        },
+        {"bronze.orders": {"produced": 5, "landed": 3, "superseded": 1, "dead_letters": 1}},
+    ]
+    text = render(found).splitlines()
+    title = text.index("landed tables, with the records of the last 2 snapshots")
+    assert text[title + 2].split() == ["bronze.orders", "-", "-", "9", "5", "1", "3"]
+    only = render(read_status(tmp_path, every=PANE, pane=PANE, now=NOON, limit=1))
+    assert "with the records of the last snapshot\n" in only
+
+
+def test_freshness_is_the_age_of_the_newest_landing(tmp_path: Path) -> None:
+    shop = Shop(None, tmp_path)
+    shop.land(0, shop.deliver("orders/1.jsonl", lines([order("a"), order("b")])))
+    shop.now += timedelta(minutes=2)
+    batch = shop.land(1, shop.deliver("orders/2.jsonl", lines([order("c")])))
+    landed = {"bronze.orders": Landed(3, 3, 0, 0)}
+    SnapshotLog(shop.warehouse.root).append(
+        replace(_snapshot(1, "build", NOON), sources=batch.versions, landed=landed)
+    )
+
+    later = NOON + timedelta(minutes=5)
+    found = read_status(shop.warehouse.root, every=PANE, pane=PANE, now=later)
+
+    (orders,) = found.sources
+    assert (orders.landed_at, orders.freshness_s, orders.rows) == (shop.now, 180.0, 3)
+    assert ["bronze.orders", "3m", "3"] in [line.split()[:3] for line in render(found).splitlines()]
+
+
+def test_lag_is_that_of_a_refresh_and_a_held_snapshot_leaves_readers_behind(tmp_path: Path) -> None:
+    log = SnapshotLog(tmp_path)
+    log.append(_snapshot(1, "build", NOON))
+    rebuilt = ModelState(
+        version=1,
+        fingerprint="f",
+        strategy="full",
+        reason="NEW_MODEL",
+        rows_changed=7,
+        took_ms=1,
+        generation=1,
+        table_id="t",
+    )
+    refused = replace(
+        _snapshot(2, "refresh", NOON + PANE),
+        status="held",
+        tests={"test.m.sums": "fail", "test.m.late": "warn", "test.m.fine": "pass"},
+        models={"model.m.totals": rebuilt},
+        started_at=NOON + PANE,
+        finished_at=NOON + PANE + timedelta(seconds=2.5),
+    )
+    log.append(refused)
+
+    found = read_status(tmp_path, every=PANE, pane=PANE, now=NOON + 3 * PANE)
+
+    assert (found.held_by, found.warned_by) == (("test.m.sums",), ("test.m.late",))
+    # Age of what readers see, not of what is held back.
+    assert (found.staleness_s, found.is_stale) == (900.0, True)
+    assert [row.lag_s for row in found.snapshots] == [2.5, None]
+    assert [row.status for row in found.snapshots] == ["held", "published"]
+    text = render(found)
+    assert text.startswith("published 15m ago, stale\nheld by test.m.sums\nwarned by test.m.late\n")
+    assert "2.5 s" in text
+    assert "7 (rebuilt totals: NEW_MODEL)" in text
+
+
+def test_a_pass_without_news_keeps_what_is_published_from_being_stale(tmp_path: Path) -> None:
+    log = SnapshotLog(tmp_path)
+    log.append(_snapshot(1, "build", NOON))
+    later = NOON + 3 * PANE
+    assert read_status(tmp_path, every=PANE, pane=PANE, now=later).is_stale
+    _finish_pass(tmp_path, 9, NOON + PANE)
+    _finish_pass(tmp_path, 10, later - timedelta(seconds=20))
+
+    found = read_status(tmp_path, every=PANE, pane=PANE, now=later)
+
+    assert (found.staleness_s, found.checked_s, found.is_stale) == (900.0, 20.0, False)
+    assert render(found).startswith("published 15m ago, nothing new 20s ago\n")
+    much_later = later + 3 * PANE
+    stopped = read_status(tmp_path, every=PANE, pane=PANE, now=much_later)
+    assert (stopped.checked_s, stopped.is_stale) == (920.0, True)
+
+
+def test_a_pass_that_held_its_snapshot_back_does_not_count(tmp_path: Path) -> None:
+    log = SnapshotLog(tmp_path)
+    log.append(_snapshot(1, "build", NOON))
+    log.append(replace(_snapshot(2, "refresh", NOON + PANE), status="held"))
+    later = NOON + 3 * PANE
+    _finish_pass(tmp_path, 10, later)
+
+    found = read_status(tmp_path, every=PANE, pane=PANE, now=later)
+
+    assert (found.checked_s, found.is_stale) == (900.0, True)
+
+
+def _finish_pass(warehouse: Path, batch_id: int, at: datetime) -> None:
+    """Leave the mark that Spark leaves at the end of a micro-batch."""
+    commits = checkpoint_folder(warehouse) / "commits"
+    commits.mkdir(parents=True, exist_ok=True)
+    (commits / str(batch_id)).write_text("v1\n{}")
+    os.utime(commits / str(batch_id), (at.timestamp(), at.timestamp()))
+
+
+def _snapshot(number: int, kind: Kind, as_of: datetime | None) -> Snapshot:
+    return Snapshot(
+        snapshot_id=number,
+        epoch="epoch",
+        batch_id=number,
+        kind=kind,
+        as_of=as_of,
+        sources={},
+        models={},
+        tests={},
+        status="published",
+        started_at=NOON,
+        finished_at=NOON,
+    )

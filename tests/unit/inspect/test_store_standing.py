@@ -1,0 +1,123 @@
+"""What `status` and `doctor` say of the serving store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from livemart.inspect.doctor import check_store
+from livemart.inspect.status import read_status, render
+from livemart.inspect.store_standing import look_at_store
+from livemart.state.snapshots import Snapshot, SnapshotLog
+from livemart.store.schema import STORE
+from livemart.store.store import open_engine
+from tests.store.stores import NOON, fill_store, make_snapshot, reference_tables
+
+LATER = NOON + timedelta(minutes=3)
+EVERY = timedelta(minutes=5)
+
+
+def newest(snapshot_id: int, epoch: str = "epoch") -> Snapshot:
+    return make_snapshot(snapshot_id, (), epoch=epoch)
+
+
+def test_a_store_at_the_newest_snapshot_is_current(store_url: str) -> None:
+    fill_store(store_url, reference_tables([]), snapshot_id=4)
+
+    found = look_at_store(store_url, newest(4), LATER)
+
+    assert (found.state, found.snapshot_id, found.behind_s) == ("current", 4, None)
+    assert (found.message, found.hint) == ("at snapshot 4, the newest", None)
+
+
+@pytest.mark.parametrize("epoch", ["epoch", "a new checkpoint"])
+def test_a_store_that_lacks_a_snapshot_says_for_how_long(store_url: str, epoch: str) -> None:
+    fill_store(store_url, reference_tables([]), snapshot_id=4)
+
+    found = look_at_store(store_url, newest(6, epoch), LATER)
+
+    assert (found.state, found.snapshot_id, found.behind_s) == ("behind", 4, 180)
+    assert found.message == "at snapshot 4; snapshot 6 has waited for 3m"
+    assert found.hint is not None
+
+
+def test_an_empty_store_is_well_as_long_as_the_log_is_empty(store_url: str) -> None:
+    before, after = (
+        look_at_store(store_url, None, LATER),
+        look_at_store(store_url, newest(2), LATER),
+    )
+
+    assert (before.state, before.hint) == ("empty", None)
+    assert (after.state, after.behind_s) == ("empty", 180)
+    assert after.message == "empty; snapshot 2 has waited for 3m"
+
+
+@pytest.mark.parametrize("known", [None, newest(4, "another log"), newest(3)])
+def test_a_store_of_another_warehouse_is_named(store_url: str, known: Snapshot | None) -> None:
+    fill_store(store_url, reference_tables([]), snapshot_id=4)
+
+    found = look_at_store(store_url, known, LATER)
+
+    assert (found.state, found.snapshot_id) == ("foreign", 4)
+    assert "filled from another warehouse" in found.message
+
+
+def test_a_store_of_another_version_is_named(store_url: str) -> None:
+    fill_store(store_url, reference_tables([]))
+    engine = open_engine(store_url, writes=True)
+    with engine.begin() as connection:
+        connection.execute(sa.update(STORE).values(schema_version=99))
+    engine.dispose()
+
+    found = look_at_store(store_url, newest(1), LATER)
+
+    assert (found.state, found.snapshot_id) == ("other_version", None)
+    assert found.message.startswith("STORE_OF_ANOTHER_VERSION: ")
+
+
+def test_a_store_that_is_away_is_named_without_its_password() -> None:
+    found = look_at_store("postgresql+psycopg://me:secret@127.0.0.1:1/db", newest(1), LATER)
+
+    assert found.state == "unreachable"
+    assert found.message.startswith("STORE_UNREACHABLE: ")
+    assert "secret" not in found.place + found.message
+
+
+def test_a_broken_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "serving.db"
+    path.write_bytes(b"no database at all " * 1000)
+
+    assert look_at_store(f"sqlite:///{path}", newest(1), LATER).state == "unreachable"
+
+
+def test_looking_makes_nothing(tmp_path: Path) -> None:
+    look_at_store(f"sqlite:///{tmp_path}/folder/serving.db", None, LATER)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_doctor_and_status_tell_of_the_store(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/serving.db"
+    fill_store(url, reference_tables([]), snapshot_id=1)
+    log = SnapshotLog(tmp_path)
+    log.append(newest(1))
+
+    well = check_store(url, tmp_path)
+    log.append(newest(2))
+    log.append(replace(newest(3), status="held"))
+    behind = check_store(url, tmp_path)
+    status = read_status(tmp_path, every=EVERY, pane=EVERY, store_url=url, now=LATER)
+    served_nowhere = read_status(tmp_path, every=EVERY, pane=EVERY, now=LATER)
+
+    assert (well.level, behind.level) == ("ok", "warning")
+    assert well.message.endswith("serving.db: at snapshot 1, the newest")
+    assert "at snapshot 1; snapshot 2 has waited for " in behind.message
+    assert "serving.db: at snapshot 1; snapshot 2 has waited for 3m\n  next: " in render(status)
+    store = status.to_json()["store"]
+    assert (store["state"], store["snapshot_id"], store["behind_s"]) == ("behind", 1, 180.0)
+    assert check_store(None, tmp_path).level == "ok"
+    assert served_nowhere.to_json()["store"] is None

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from livemart.refresh.dependency_order import in_dependency_order
+
+DIAMOND = {"bottom": {"left", "right"}, "left": {"top"}, "right": {"top"}, "top": set[str]()}
+
+
+def test_a_node_begins_when_all_it_depends_on_was_taken() -> None:
+    taken: list[str] = []
+    seen: dict[str, set[str]] = {}
+
+    def work(node: str) -> str:
+        seen[node] = set(taken)
+        return node.upper()
+
+    for node, result in in_dependency_order(DIAMOND, work, 4):
+        assert result == node.upper()
+        taken.append(node)
+
+    assert taken[0] == "top"
+    assert taken[-1] == "bottom"
+    assert all(DIAMOND[node] <= seen[node] for node in DIAMOND)
+
+
+def test_nodes_without_an_order_run_beside_each_other() -> None:
+    meeting = threading.Barrier(2, timeout=30)
+
+    ended = dict(in_dependency_order({"a": set(), "b": set()}, lambda _: meeting.wait(), 2))
+
+    assert sorted(ended.values()) == [0, 1]
+
+
+def test_an_error_ends_it_and_nothing_behind_it_begins() -> None:
+    begun: list[str] = []
+
+    def work(node: str) -> None:
+        begun.append(node)
+        if node == "left":
+            raise ValueError(node)
+
+    with pytest.raises(ValueError, match="left"):
+        list(in_dependency_order(DIAMOND, work, 1))
+
+    assert "bottom" not in begun
+
+
+def test_an_empty_graph_is_done() -> None:
+    assert list(in_dependency_order({}, str, 1)) == []

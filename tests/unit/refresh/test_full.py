@@ -1,0 +1,33 @@
+"""The SQL of a full refresh: which version of which table it reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+from livemart.delta.warehouse import Warehouse
+from livemart.plan.planner import Inputs, plan_query
+from livemart.project.graph import Model
+from livemart.refresh.context import BatchContext
+from livemart.refresh.full import full_query
+from livemart.refresh.model_run import BatchInputs
+
+SQL = (
+    "select o.order_id, l.name from raw.orders as o"
+    " left join delta.`/data/Labels` as l on o.id = l.id"
+    " left join other.`Raw`.Orders as x on o.id = x.id"
+)
+
+
+def test_a_table_outside_of_the_warehouse_is_read_as_it_was_written(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    context = cast(BatchContext, SimpleNamespace(warehouse=warehouse))
+    plan = plan_query(SQL, Inputs({"raw.orders": ("order_id", "id")}))
+    model = cast(Model, SimpleNamespace(compiled_code=SQL))
+
+    query = full_query(context, model, plan, BatchInputs(warehouse, {}, {"raw.orders": 2}))
+
+    assert "left join delta.`/data/Labels` as l" in query
+    assert "left join other.`Raw`.Orders as x" in query
+    assert f"(select * from delta.`{tmp_path}/raw/orders` version as of 2) as o" in query

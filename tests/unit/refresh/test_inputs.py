@@ -1,0 +1,94 @@
+"""Whether a model's columns may follow from those of an input that changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from livemart.delta.warehouse import Tag, Warehouse
+from livemart.plan.flatten import flatten
+from livemart.refresh.inputs import InputSchemas, reads_every_column
+from livemart.refresh.model_run import BatchInputs
+
+RELATION = "mart.totals"
+SMALL = pa.schema([("id", pa.int64()), ("name", pa.string())])
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    warehouse = Warehouse(tmp_path)
+    warehouse.create(RELATION, SMALL)
+    return warehouse
+
+
+def changed(warehouse: Warehouse, sql: str, *, views: dict[str, str] | None = None) -> str | None:
+    inputs = BatchInputs(warehouse, {RELATION: 0}, {RELATION: warehouse.version(RELATION)})
+    reason = InputSchemas(warehouse, inputs).changed(flatten(sql, views or {}))
+    return None if reason is None else f"{reason.code}: {reason.message}"
+
+
+def add_note(warehouse: Warehouse) -> None:
+    warehouse.add_columns(RELATION, [pa.field("note", pa.string())], Tag("t", 0, {}))
+
+
+def test_a_column_that_came_changes_whoever_reads_every_column(warehouse: Warehouse) -> None:
+    add_note(warehouse)
+
+    found = changed(warehouse, "select * from mart.totals")
+
+    assert found == "FINGERPRINT_CHANGED: columns of mart.totals changed: note"
+    assert changed(warehouse, "select id, count(*) as n from mart.totals group by 1") is None
+
+
+def test_a_star_in_a_view_counts(warehouse: Warehouse) -> None:
+    add_note(warehouse)
+
+    found = changed(
+        warehouse, "select id from mart.seen", views={"mart.seen": "select * from mart.totals"}
+    )
+
+    assert found is not None
+
+
+def test_another_type_changes_every_reader(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    warehouse.create(RELATION, SMALL)
+    retype(warehouse, "long", "string")
+
+    found = changed(warehouse, "select id from mart.totals")
+
+    assert found == "FINGERPRINT_CHANGED: columns of mart.totals changed: id"
+
+
+def retype(warehouse: Warehouse, old: str, new: str) -> None:
+    """Write a commit that gives the column `id` another type, as an overwrite by Spark does."""
+    log = warehouse.path(RELATION) / "_delta_log"
+    lines = (log / f"{0:020d}.json").read_text().splitlines()
+    metadata = next(line for line in lines if '"metaData"' in line)
+    retyped = metadata.replace(f'\\"type\\":\\"{old}\\"', f'\\"type\\":\\"{new}\\"')
+    assert retyped != metadata
+    (log / f"{1:020d}.json").write_text(retyped + "\n")
+
+
+def test_a_commit_of_rows_alone_changes_no_columns(warehouse: Warehouse) -> None:
+    rows = pa.table({"id": [1], "name": ["a"]}, schema=SMALL)
+    warehouse.overwrite(RELATION, rows, Tag("t", 0, {}))
+
+    assert changed(warehouse, "select * from mart.totals") is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("select t.* from mart.totals as t", True),
+        ("select * except (id) from mart.totals", True),
+        ("with t as (select * from mart.totals) select id from t", True),
+        ("select t.id from mart.totals as t natural join mart.others as o", True),
+        ("select id, count(*) as n from mart.totals group by id", False),
+        ("select id, 2 * id as twice from mart.totals", False),
+    ],
+)
+def test_what_reads_every_column(sql: str, expected: bool) -> None:
+    assert reads_every_column(flatten(sql, {})) is expected

@@ -1,0 +1,185 @@
+"""Running totals refreshed by what changed are those of all rows: frames by their definition."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from livemart.delta.row_filter import RowFilter
+from livemart.delta.warehouse import WEIGHT
+from livemart.plan.planner import Inputs, Plan, plan_query
+from livemart.refresh.running import NotRunning, refresh_running
+from livemart.spark.quick_session import ArrowViews
+
+_TIME = pa.timestamp("us", tz="UTC")
+_ORDERS = pa.schema(
+    [("shop", pa.string()), ("Sold_At", _TIME), ("amount", pa.int64()), ("city", pa.string())]
+)
+_TOTALS = pa.schema(
+    [
+        ("shop", pa.string()),
+        ("sold_at", _TIME),
+        ("place", pa.string()),
+        ("row_count", pa.int64()),
+        ("amount", pa.int64()),
+    ]
+)
+_START = datetime(2026, 3, 4, tzinfo=UTC)
+_FRAMES = (timedelta(hours=1), timedelta(hours=12))
+Row = tuple[Any, ...]
+
+
+def _plan(partition: str) -> Plan:
+    rows, amount = (
+        f"{partition}order by sold_at range between interval {hours} hours" for hours in (1, 12)
+    )
+    found = plan_query(
+        f"select shop, sold_at, upper(city) as place,"
+        f" count(*) over ({rows} preceding and current row) as row_count,"
+        f" sum(amount) over ({amount} preceding and current row) as amount from s.orders",
+        Inputs(columns={"s.orders": tuple(_ORDERS.names)}),
+    )
+    assert found.running is not None
+    return found
+
+
+_PLANS = {True: _plan("partition by shop "), False: _plan("")}
+
+
+def _model(rows: Sequence[Row], *, is_keyed: bool) -> list[Row]:
+    """Return the model's rows by the definition of its frames; NULL times see each other alone."""
+    found = []
+    for shop, at, _, city in rows:
+        partition = [other for other in rows if other[0] == shop or not is_keyed]
+        frames = [
+            [other for other in partition if other[1] is None]
+            if at is None
+            else [
+                other
+                for other in partition
+                if other[1] is not None and at - before <= other[1] <= at
+            ]
+            for before in _FRAMES
+        ]
+        known = [other[2] for other in frames[1] if other[2] is not None]
+        amount = sum(known) if known else None
+        found.append((shop, at, city and city.upper(), len(frames[0]), amount))
+    return found
+
+
+def _table(rows: Sequence[Row], schema: pa.Schema) -> pa.Table:
+    columns = [
+        pa.array([row[place] for row in rows], field.type) for place, field in enumerate(schema)
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def _refreshed(
+    old: Sequence[Row],
+    new: Sequence[Row],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_keyed: bool,
+) -> list[Row]:
+    """Return the model's rows after a refresh; Spark's part, `upper(city)`, is Arrow's."""
+    handed: dict[str, pa.Table] = {}
+    views = ArrowViews(_Session(handed))  # type: ignore[arg-type]
+    monkeypatch.setattr(
+        "livemart.spark.quick_session.to_view_of",
+        lambda session, name, rows: handed.__setitem__(name, rows),
+    )
+    monkeypatch.setattr("livemart.spark.quick_session.session_for", lambda session, rows: session)
+    net = Counter(new)
+    net.subtract(Counter(old))
+    changed = [(*row, weight) for row, weight in net.items() if weight]
+    images = _table(changed, _ORDERS.append(pa.field(WEIGHT, pa.int64())))
+    before = _model(old, is_keyed=is_keyed)
+    tables = {"orders": _table(new, _ORDERS), "totals": _table(before, _TOTALS)}
+
+    def read(relation: str, version: str, rows: RowFilter, columns: object = None) -> pa.Table:
+        return tables[version].filter(rows.matches(tables[version]))
+
+    def query(sql: str) -> pa.Table:
+        views.session(0)
+        rows = handed["inputs"]
+        place = pc.utf8_upper(rows.column("city"))
+        return pa.table({"place": place, "__place__": rows.column("__place__")})
+
+    run = SimpleNamespace(
+        plan=_PLANS[is_keyed],
+        images=lambda occurrence: images,
+        stored_schema=_TOTALS,
+        stored_version="totals",
+        model=SimpleNamespace(relation="s.totals"),
+        relation_of=lambda occurrence: "s.orders",
+        version_of=lambda occurrence, side: "orders",
+        columns_of=lambda occurrence: None,
+        warehouse=SimpleNamespace(arrow_schema=lambda relation, version=None: _ORDERS),
+        views=SimpleNamespace(
+            read=read, query=query, of_rows=views.add, shared=SimpleNamespace(exact={})
+        ),
+    )
+    change = refresh_running(run)  # type: ignore[arg-type]
+    found = Counter(before)
+    for row in [] if change is None else change.to_pylist():
+        *values, had, has = row.values()
+        assert found[tuple(values)] == had
+        found[tuple(values)] = has
+    return list(found.elements())
+
+
+class _Session:
+    """A session that forgets a view when it is told to."""
+
+    def __init__(self, handed: Mapping[str, pa.Table]) -> None:
+        self.catalog = SimpleNamespace(dropTempView=lambda name: handed.pop(name))  # type: ignore[attr-defined]
+
+
+_ORDER = st.tuples(
+    st.sampled_from(["a", "b", None]),
+    st.integers(0, 120).map(lambda halves: _START + timedelta(minutes=30 * halves)),
+    st.sampled_from([0, 1, 1, 5, -1, None]),
+    st.sampled_from(["Lisbon", "Porto", None]),
+)
+
+
+@pytest.mark.parametrize("is_keyed", [True, False])
+@given(
+    kept=st.lists(_ORDER, max_size=20),
+    gone=st.lists(_ORDER, max_size=3),
+    come=st.lists(_ORDER, max_size=4),
+)
+def test_refreshed_totals_are_those_of_all_rows(
+    is_keyed: bool, kept: list[Row], gone: list[Row], come: list[Row]
+) -> None:
+    old, new = [*kept, *gone], [*kept, *come]
+
+    with pytest.MonkeyPatch.context() as patch:
+        found = _refreshed(old, new, patch, is_keyed=is_keyed)
+
+    assert Counter(found) == Counter(_model(new, is_keyed=is_keyed))
+
+
+def test_late_and_fresh_rows_of_one_batch_keep_their_own_columns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    late = [("b", _START, 5, "Porto"), ("c", _START, 5, "Braga")]
+    fresh = [("a", _START + timedelta(hours=90), 1, "Lisbon")]
+
+    found = _refreshed([], [*late, *fresh], monkeypatch, is_keyed=True)
+
+    assert Counter(found) == Counter(_model([*late, *fresh], is_keyed=True))
+
+
+def test_a_time_that_is_null_is_left_to_the_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(NotRunning):
+        _refreshed([], [("a", None, 1, "Lisbon")], monkeypatch, is_keyed=True)

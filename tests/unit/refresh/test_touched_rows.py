@@ -1,0 +1,86 @@
+"""Rows that lie in no window, before a batch or after it, affect nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+
+from livemart.plan.slices import Slice
+from livemart.refresh.model_run import ModelRun, Side
+from livemart.refresh.touched_rows import rows_in_windows
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+class FakeRun:
+    """One input with a time `at`; thresholds by their SQL, before and after the batch."""
+
+    def __init__(self, **thresholds: tuple[datetime | None, datetime | None]) -> None:
+        self._thresholds: Mapping[str, tuple[datetime | None, datetime | None]] = thresholds
+        self.warehouse = self
+
+    def relation_of(self, occurrence: int) -> str:
+        return "raw.orders"
+
+    def arrow_schema(self, relation: str) -> pa.Schema:
+        return pa.schema([("At", pa.timestamp("us", tz="UTC"))])
+
+    def threshold(self, item: Slice, side: Side) -> datetime | None:
+        return self._thresholds[item.threshold][side == "new"]
+
+
+def end(threshold: str, *, is_lower: bool, margin: timedelta = timedelta(0)) -> Slice:
+    """Return one end of a window over `at`."""
+    micros = margin // timedelta(microseconds=1)
+    return Slice(0, "at", micros, 1, "as_of", threshold, is_lower, is_lower)
+
+
+def passing(run: FakeRun, *windows: tuple[Slice, ...]) -> list[int | None]:
+    """Return which minutes around noon may lie in one of the windows."""
+    minutes = [*range(-10, 11), None]
+    moments = [None if minute is None else NOON + minute * MINUTE for minute in minutes]
+    rows = pa.table({"At": pa.array(moments, pa.timestamp("us", tz="UTC"))})
+    mask = rows_in_windows(cast(ModelRun, cast(Any, run)), 0, windows).matches(rows).to_pylist()
+    return [minute for minute, passes in zip(minutes, mask, strict=True) if passes]
+
+
+@pytest.mark.parametrize("has_moved_back", [False, True])
+def test_a_row_of_the_window_before_or_after_the_move_passes(has_moved_back: bool) -> None:
+    starts = (NOON - 5 * MINUTE, NOON - 3 * MINUTE)
+    ends = (NOON, NOON + 2 * MINUTE)
+    run = FakeRun(
+        start=starts[::-1] if has_moved_back else starts,
+        end=ends[::-1] if has_moved_back else ends,
+    )
+    window = (end("start", is_lower=True), end("end", is_lower=False))
+
+    assert passing(run, window) == list(range(-5, 3))
+
+
+def test_a_time_that_is_computed_passes_as_far_off_as_it_may_be() -> None:
+    run = FakeRun(start=(NOON, NOON))
+
+    assert passing(run, (end("start", is_lower=True, margin=4 * MINUTE),)) == list(range(-4, 11))
+
+
+def test_one_window_of_several_is_enough() -> None:
+    run = FakeRun(
+        start=(NOON + 8 * MINUTE, NOON + 8 * MINUTE), end=(NOON - 9 * MINUTE, NOON - 9 * MINUTE)
+    )
+    windows = ((end("start", is_lower=True),), (end("end", is_lower=False),))
+
+    assert passing(run, *windows) == [-10, -9, 8, 9, 10]
+
+
+@pytest.mark.parametrize("thresholds", [(None, NOON), (NOON, None), (None, None)])
+def test_a_threshold_that_was_not_known_keeps_every_row(
+    thresholds: tuple[datetime | None, datetime | None],
+) -> None:
+    run = FakeRun(start=thresholds)
+
+    assert passing(run, (end("start", is_lower=True),)) == [*range(-10, 11), None]
