@@ -135,7 +135,7 @@ def create_token(
     if admin == bool(restaurant):
         raise click.UsageError("give --restaurant ID (once or more), or --admin")
     with reported_errors(flags) as settings:
-        from livemart.serve.token_report import lifetime_of, open_tokens, render_created
+        from livemart.serve.auth.report import lifetime_of, open_tokens, render_created
 
         lasts = lifetime_of(expires)
         with open_tokens(settings, say=_say) as tokens:
@@ -150,7 +150,7 @@ def create_token(
 def list_tokens(output: str, **flags: Any) -> None:
     """List all tokens: for whom, for what, until when; never the tokens themselves."""
     with reported_errors(flags) as settings:
-        from livemart.serve.token_report import describe_tokens, open_tokens, render_tokens
+        from livemart.serve.auth.report import describe_tokens, open_tokens, render_tokens
 
         with open_tokens(settings) as tokens:
             report = describe_tokens(tokens.tokens())
@@ -163,7 +163,7 @@ def list_tokens(output: str, **flags: Any) -> None:
 def revoke_token(token_id: str, **flags: Any) -> None:
     """Revoke a token, at once and for good; open streams end."""
     with reported_errors(flags) as settings:
-        from livemart.serve.token_report import open_tokens
+        from livemart.serve.auth.report import open_tokens
 
         with open_tokens(settings, say=_say) as tokens:
             revoked = tokens.revoke(token_id)

@@ -1,1 +1,1 @@
-"""Pull and push queries over the serving store, and the owner's page."""
+"""The server: pull and push queries over the serving store."""

@@ -13,18 +13,22 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from livemart import __version__
-from livemart.serve import health, pull, push, rows, schemas
-from livemart.serve.answers import Answers
-from livemart.serve.auth import Attempts, is_loopback_name
-from livemart.serve.encoded_slashes import EncodedSlashes
+from livemart.serve import health
+from livemart.serve.auth.book import TokenBook
+from livemart.serve.auth.callers import Attempts, is_loopback_name
+from livemart.serve.auth.tokens import TokenStore
 from livemart.serve.envelope import Envelope
-from livemart.serve.head import Head
-from livemart.serve.hub import Hub
-from livemart.serve.measurements import Measurements
-from livemart.serve.problems import install_problems
-from livemart.serve.serving import Serving
-from livemart.serve.token_book import TokenBook
-from livemart.serve.tokens import TokenStore
+from livemart.serve.http import schemas
+from livemart.serve.http.encoded_slashes import EncodedSlashes
+from livemart.serve.http.head import Head
+from livemart.serve.http.measurements import Measurements
+from livemart.serve.http.parts import Serving
+from livemart.serve.http.problems import install_problems
+from livemart.serve.live import streams
+from livemart.serve.live.hub import Hub
+from livemart.serve.models import pull as model_pull
+from livemart.serve.owner import pull
+from livemart.serve.owner.answers import Answers
 from livemart.settings import Settings
 from livemart.store.reader import StoreReader
 
@@ -95,10 +99,10 @@ def create_app(
     app.add_middleware(Envelope, measurements=measurements)
     # Outermost: all the others see a GET.
     app.add_middleware(Head)
-    for part in (pull, rows, push, health):
+    for part in (pull, model_pull, streams, health):
         app.include_router(part.router)
     if page:
-        from livemart.serve.page import page_router
+        from livemart.serve.page.page import page_router
 
         app.include_router(page_router())
     app.openapi = lambda: _describe(app)  # type: ignore[method-assign]

@@ -10,9 +10,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from livemart.serve.auth import renewed_session
-from livemart.serve.measurements import Measurements
-from livemart.serve.problems import ProblemError, problem_of
+from livemart.serve.auth.callers import renewed_session
+from livemart.serve.http.measurements import Measurements
+from livemart.serve.http.problems import ProblemError, problem_of
 
 # No path takes more than a form with a token.
 _MOST_BYTES = 64 * 1024

@@ -10,10 +10,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from livemart.intervals import format_interval
-from livemart.serve import schemas
-from livemart.serve.auth import current_caller, is_from_this_machine
-from livemart.serve.problems import ProblemError
-from livemart.serve.serving import Serving, serving_of
+from livemart.serve.auth.callers import current_caller, is_from_this_machine
+from livemart.serve.http import schemas
+from livemart.serve.http.parts import Serving, serving_of
+from livemart.serve.http.problems import ProblemError
 
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -16,10 +16,10 @@ from fastapi import FastAPI
 
 from livemart.errors import ConfigError, StateError
 from livemart.serve.app import create_app
-from livemart.serve.auth import is_loopback_name
-from livemart.serve.push import MOST_STREAMS
-from livemart.serve.serving import Serving
-from livemart.serve.tokens import TokenStore
+from livemart.serve.auth.callers import is_loopback_name
+from livemart.serve.auth.tokens import TokenStore
+from livemart.serve.http.parts import Serving
+from livemart.serve.live.streams import MOST_STREAMS
 from livemart.settings import Settings
 from livemart.store.reader import StoreReader
 

@@ -8,8 +8,8 @@ from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
 
-from livemart.serve.page_text import Place, percent
-from livemart.serve.page_view import late_sentence
+from livemart.serve.page.text import Place, percent
+from livemart.serve.page.view import late_sentence
 from tests.e2e.conftest import OpenVisit
 from tests.e2e.oracle import Oracle, Totals
 from tests.e2e.raw_orders import AZUL, RESTAURANTS, SAKURA

@@ -16,10 +16,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from livemart.serve import page
-from livemart.serve.bodies import read_state, read_trend, to_text
-from livemart.serve.facts import read_facts
-from livemart.serve.page_view import PageView, build_view
+from livemart.serve.owner.bodies import read_state, read_trend, to_text
+from livemart.serve.owner.facts import read_facts
+from livemart.serve.page import page
+from livemart.serve.page.view import PageView, build_view
 from livemart.store.reader import StoreReader
 from tests.conftest import IS_NIGHTLY
 from tests.e2e.conftest import OpenVisit

@@ -19,11 +19,11 @@ from typing import Any
 
 import pytest
 
-from livemart.serve.tokens import TokenStore
+from livemart.serve.auth.tokens import TokenStore
 from tests.conftest import IS_NIGHTLY
 from tests.publish.fire_publisher import RESTAURANTS, balances, publish
 from tests.serve.apps import bearer, make_settings
-from tests.serve.events import Event, open_stream
+from tests.serve.live.events import Event, open_stream
 from tests.serve.test_server import serving
 
 READERS, CLIENTS, SNAPSHOTS = (200, 500, 50) if IS_NIGHTLY else (40, 100, 24)

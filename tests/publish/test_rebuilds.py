@@ -13,7 +13,7 @@ from livemart.errors import PublishError
 from livemart.publish import publisher, retention
 from livemart.store.reader import StoreReader
 from livemart.store.store import open_engine
-from tests.serve.order_versions import (
+from tests.serve.owner.order_versions import (
     START,
     amounts,
     fill,

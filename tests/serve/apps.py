@@ -13,10 +13,10 @@ from time import monotonic, sleep
 from starlette.testclient import TestClient
 
 from livemart.serve.app import create_app
-from livemart.serve.auth import Attempts
+from livemart.serve.auth.callers import Attempts
+from livemart.serve.auth.tokens import TokenStore
+from livemart.serve.http.parts import Serving
 from livemart.serve.server import open_server
-from livemart.serve.serving import Serving
-from livemart.serve.tokens import TokenStore
 from livemart.settings import Settings, load_settings
 from livemart.store.reader import StoreReader
 

@@ -10,7 +10,7 @@ import pytest
 
 from livemart.store.reader import StoreReader
 from tests.serve.apps import server
-from tests.serve.push_world import World
+from tests.serve.live.push_world import World
 from tests.store.postgres import Postgres, find_binaries, running_postgres
 
 

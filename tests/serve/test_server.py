@@ -31,7 +31,7 @@ from livemart.serve.server import open_server
 from livemart.store.reader import StoreReader
 from livemart.store.store import Store
 from tests.serve.apps import PATIENCE_S, Site, bearer, make_settings, server, site, wait_until
-from tests.serve.events import open_stream
+from tests.serve.live.events import open_stream
 from tests.store.stores import fill_store, make_snapshot, reference_tables
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from livemart.store.reader import StoreReader
-from tests.serve.order_versions import (
+from tests.serve.owner.order_versions import (
     KEYS,
     amounts,
     fill,

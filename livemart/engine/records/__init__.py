@@ -1,1 +1,0 @@
-"""From raw records to typed rows: one meaning for small and large loads, JSON and CSV."""

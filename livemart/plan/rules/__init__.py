@@ -1,1 +1,0 @@
-"""One module per SQL shape: how a change passes through it."""

@@ -1,0 +1,114 @@
+"""Tokens as the command line shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from livemart.errors import ConfigError
+from livemart.intervals import parse_interval
+from livemart.serve.auth.tokens import Token, TokenStore
+from livemart.settings import Settings
+
+_WAITS = "the store is being filled; the token waits for its turn (Ctrl-C gives up)"
+_HEADER = ("id", "name", "scope", "created", "expires", "state")
+
+
+@contextmanager
+def open_tokens(
+    settings: Settings, *, say: Callable[[str], None] = lambda _: None
+) -> Iterator[TokenStore]:
+    """Yield the tokens of the store.
+
+    Args:
+        settings: where the store is.
+        say: is told what is waited for, should a token have to wait.
+
+    Raises:
+        ConfigError: STORE_NOT_SET.
+    """
+    if settings.store_url is None:
+        raise ConfigError(
+            "STORE_NOT_SET",
+            "store: found 'none': there is nothing that keeps tokens",
+            hint="leave `store` out, or name a SQLite file or a PostgreSQL database",
+        )
+    tokens = TokenStore(settings.store_url, waits=lambda: say(_WAITS))
+    try:
+        yield tokens
+    finally:
+        tokens.close()
+
+
+def lifetime_of(text: str) -> timedelta | None:
+    """Return how long a token lasts; None for ever.
+
+    Raises:
+        ConfigError: WRONG_SETTING.
+    """
+    if text.strip().lower() == "never":
+        return None
+    try:
+        return parse_interval(text)
+    except ValueError as error:
+        raise ConfigError(
+            "WRONG_SETTING", f"--expires: found {text!r}", hint=f"{error}; or `never`"
+        ) from None
+
+
+def render_created(token: Token) -> str:
+    """Return what is said beside a new token."""
+    until = (
+        "for ever" if token.expires_at is None else f"until {token.expires_at:%Y-%m-%d %H:%M} UTC"
+    )
+    told = f"token {token.token_id} ({token.name}) reads {_scope(token)}, {until}"
+    return f"{told}; it is not shown again"
+
+
+def describe_tokens(tokens: Sequence[Token], now: datetime | None = None) -> list[dict[str, Any]]:
+    """Return the tokens as JSON values, without their hashes; times in ISO 8601, UTC."""
+    now = now or datetime.now(UTC)
+    return [
+        {
+            "token_id": token.token_id,
+            "name": token.name,
+            "scope": token.scope,
+            "restaurants": sorted(token.restaurants),
+            "created_at": token.created_at.isoformat(),
+            "expires_at": token.expires_at.isoformat() if token.expires_at else None,
+            "revoked_at": token.revoked_at.isoformat() if token.revoked_at else None,
+            "state": token.state(now),
+        }
+        for token in tokens
+    ]
+
+
+def render_tokens(report: Sequence[Mapping[str, Any]]) -> str:
+    """Return the tokens as lines for a terminal."""
+    if not report:
+        return "no token was made yet\n  next: run `token create`"
+    rows = [
+        _HEADER,
+        *(
+            (
+                each["token_id"],
+                each["name"],
+                ", ".join(each["restaurants"]) or "everything",
+                each["created_at"][:16],
+                (each["expires_at"] or "never")[:16],
+                each["state"],
+            )
+            for each in report
+        ),
+    ]
+    widths = [max(len(row[index]) for row in rows) for index in range(len(_HEADER))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
+
+
+def _scope(token: Token) -> str:
+    return "everything" if token.scope == "admin" else ", ".join(sorted(token.restaurants))

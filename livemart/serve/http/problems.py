@@ -1,0 +1,150 @@
+"""Every answer that is not a success: `application/problem+json` (RFC 9457), one shape for all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from livemart.errors import PublishError
+from livemart.serve.http.encoded_slashes import shown_path
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER_S = 5
+
+# By code: status and title. The title names the kind of problem and never changes with the request.
+_KINDS: Mapping[str, tuple[int, str]] = {
+    "TOKEN_MISSING": (401, "A token is needed"),
+    "TOKEN_REFUSED": (401, "This token is not valid"),
+    "HOST_REFUSED": (403, "Only this machine may ask"),
+    "ORIGIN_REFUSED": (403, "The form was sent from elsewhere"),
+    "NOT_FOUND": (404, "Nothing here"),
+    "RESTAURANT_UNKNOWN": (404, "Unknown restaurant"),
+    "MODEL_UNKNOWN": (404, "Unknown model"),
+    "METHOD_REFUSED": (405, "This method is not offered here"),
+    "FORM_NOT_OFFERED": (406, "No form that was asked for is offered"),
+    "REQUEST_TOO_LARGE": (413, "The request is too large"),
+    "REQUEST_REFUSED": (400, "The request cannot be read"),
+    "WINDOW_UNKNOWN": (422, "Unknown window"),
+    "PARAMETER_WRONG": (422, "A parameter is wrong"),
+    "MODEL_TOO_LARGE": (422, "The model is too large to be sent whole"),
+    "TOO_MANY_ATTEMPTS": (429, "Too many wrong tokens"),
+    "TOO_MANY_STREAMS": (503, "Too many streams are open"),
+    "NOTHING_PUBLISHED": (503, "Nothing is published yet"),
+    "STORE_UNREACHABLE": (503, "The serving store does not answer"),
+    "STORE_STALE": (503, "The newest snapshot is old"),
+    "SERVER_FAILED": (500, "The server failed"),
+}
+
+
+class ProblemError(Exception):
+    """A request that is answered with a problem.
+
+    Args:
+        code: stable name of the problem, with a section in `docs/errors.md`.
+        detail: what was found, for the caller's eyes; never says whether a foreign thing exists.
+        headers: sent along, beside those that belong to the status.
+    """
+
+    def __init__(self, code: str, detail: str, *, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(f"{code}: {detail}")
+        self.code = code
+        self.detail = detail
+        self.status, self.title = _KINDS[code]
+        self.headers = dict(headers or {})
+        if self.status == 401:
+            told = ', error="invalid_token"' if code == "TOKEN_REFUSED" else ""
+            self.headers.setdefault("WWW-Authenticate", f'Bearer realm="livemart"{told}')
+        if self.status in (429, 503):
+            self.headers.setdefault("Retry-After", str(RETRY_AFTER_S))
+
+    def body(self, request: Request) -> dict[str, Any]:
+        """Return the problem as JSON values; `type` begins with the setting `error_base_url`."""
+        return {
+            "type": f"{request.app.state.serving.settings.error_base_url}{self.code}",
+            "title": self.title,
+            "status": self.status,
+            "code": self.code,
+            "detail": self.detail,
+            "instance": shown_path(request.url.path),
+        }
+
+    def response(self, request: Request) -> Response:
+        """Return the answer to `request`."""
+        return Response(
+            json.dumps(self.body(request), ensure_ascii=True),
+            self.status,
+            {"Cache-Control": "no-store", **self.headers},
+            MEDIA_TYPE,
+        )
+
+
+def problem_of(error: Exception) -> ProblemError:
+    """Return the problem that an exception is told as; its own words stay in the log."""
+    if isinstance(error, ProblemError):
+        return error
+    if isinstance(error, PublishError):
+        if error.code == "STORE_EMPTY":
+            return ProblemError("NOTHING_PUBLISHED", "the first snapshot is not published yet")
+        return ProblemError("STORE_UNREACHABLE", "the serving store does not answer; try again")
+    if isinstance(error, RequestValidationError):
+        return _wrong_parameter(error)
+    if isinstance(error, HTTPException):
+        return _of_status(error)
+    return ProblemError("SERVER_FAILED", "the reason is in the log of the server")
+
+
+def install_problems(app: FastAPI) -> None:
+    """Answer every expected exception of `app` with a problem; `Envelope` has the others."""
+
+    async def answer(request: Request, error: Exception) -> Response:
+        problem = problem_of(error)
+        # The hub tells when the store goes away, and nothing being published yet is no fault.
+        if problem.status == 500:
+            structlog.get_logger().warning(
+                "request_failed",
+                path=shown_path(request.url.path),
+                code=problem.code,
+                error=str(error),
+            )
+        return problem.response(request)
+
+    for kind in (ProblemError, PublishError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, answer)
+
+
+def _of_status(error: HTTPException) -> ProblemError:
+    match error.status_code:
+        case 404:
+            return ProblemError("NOT_FOUND", "no such path; /openapi.json lists all")
+        case 405:
+            detail = "the header Allow names the methods of this path"
+            methods = {each.strip() for each in (error.headers or {}).get("Allow", "").split(",")}
+            # HEAD is offered wherever GET is, and no route knows of it.
+            offered = methods | {"HEAD"} if "GET" in methods else methods
+            headers = {"Allow": ", ".join(sorted(offered))}
+            return ProblemError("METHOD_REFUSED", detail, headers=headers)
+        case status if status < 500:
+            return ProblemError("REQUEST_REFUSED", HTTPStatus(status).phrase.lower())
+    return ProblemError("SERVER_FAILED", "the reason is in the log of the server")
+
+
+def _wrong_parameter(error: RequestValidationError) -> ProblemError:
+    first = error.errors()[0]
+    name = str(first["loc"][-1])
+    found = first.get("input")
+    reason = str(first["msg"])
+    reason = reason[:1].lower() + reason[1:]
+    # What was sent may be long; it is only ever text in JSON.
+    told = "" if found is None or isinstance(found, dict) else f"; found {str(found)[:80]}"
+    if name == "window":
+        return ProblemError("WINDOW_UNKNOWN", f"window must be one of 1h, 24h, 168h{told}")
+    return ProblemError("PARAMETER_WRONG", f"{name}: {reason}{told}")

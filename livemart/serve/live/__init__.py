@@ -1,0 +1,1 @@
+"""The newest snapshot, and who waits for it."""

@@ -1,0 +1,111 @@
+"""What is read from the store: in threads, once a snapshot, and shared by all who ask for it.
+
+Who may see what is decided before this is asked: nothing here knows a caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar, cast
+
+from livemart.serve.http.problems import ProblemError
+from livemart.serve.live.hub import Hub, state_of
+from livemart.serve.live.shelf import Answer, Shelf
+from livemart.store.reader import SnapshotView, StoreReader
+from livemart.store.served import Published
+
+Result = TypeVar("Result")
+# More threads would only wait for each other.
+_THREADS = 4
+
+
+class Readings:
+    """Reads the store in threads of its own; what one asks for, all who ask meanwhile get, too."""
+
+    def __init__(self, reader: StoreReader, hub: Hub) -> None:
+        self._reader = reader
+        self._hub = hub
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="store")
+        self._shelf = Shelf()
+        self._flights: dict[Hashable, asyncio.Task[Any]] = {}
+
+    def close(self) -> None:
+        """Give the threads back."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def newest(self) -> Published:
+        """Return the newest snapshot that any answer was of: whoever has it sees none before it.
+
+        Raises:
+            ProblemError: NOTHING_PUBLISHED, STORE_UNREACHABLE.
+        """
+        if self._hub.newest is None:
+            if self._hub.failure is not None:
+                raise self._hub.failure
+            # Before the first look of the hub.
+            newest = await self.run(self._reader.newest)
+            if newest is None:
+                raise ProblemError("NOTHING_PUBLISHED", "the first snapshot is not published yet")
+            self._hub.observe(newest)
+            return newest
+        return self._hub.newest
+
+    async def read(self, key: Hashable, read: Callable[[SnapshotView], Result]) -> Answer[Result]:
+        """Return what `read` makes of the newest snapshot, computed once a snapshot and key.
+
+        A result of None is not kept: there is no end of unknown things to ask for.
+        """
+        newest = await self.newest()
+        kept = self.find(key, newest)
+        if kept is not None:
+            return kept
+
+        async def fly() -> Answer[Result]:
+            answer = await self.run(self.read_now, read)
+            # The store may be a snapshot further than the hub's last look.
+            self._hub.observe(answer.published)
+            if answer.value is not None:
+                self.keep(key, answer)
+            return answer
+
+        return await self.share((key, state_of(newest)), fly)
+
+    async def read_anew(self, read: Callable[[SnapshotView], Result]) -> Result:
+        """Return what `read` makes of the newest snapshot, for this one caller."""
+        answer: Answer[Result] = await self.run(self.read_now, read)
+        self._hub.observe(answer.published)
+        return answer.value
+
+    async def share(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+        """Return the result of `work`, which runs once for all who want `key` at the same time."""
+        flight = self._flights.get(key)
+        if flight is None:
+            flight = self._flights[key] = asyncio.create_task(work())
+            flight.add_done_callback(lambda _: self._flights.pop(key, None))
+        # One who leaves must not take the others' result along.
+        return cast(Result, await asyncio.shield(flight))
+
+    async def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Run a function that asks the store, in a thread."""
+        loop = asyncio.get_running_loop()
+        found: Result = await loop.run_in_executor(self._threads, partial(function, *arguments))
+        return found
+
+    def read_now(self, read: Callable[[SnapshotView], Result]) -> Answer[Result]:
+        """Return what `read` makes of the newest snapshot, and which that is; for a thread."""
+        with self._reader.snapshot() as view:
+            return Answer(view.published, read(view))
+
+    def find(self, key: Hashable, newest: Published) -> Answer[Any] | None:
+        """Return what is kept if it is of the newest snapshot, or of one still newer."""
+        kept = self._shelf.find(key, newest)
+        if kept is not None:
+            self._hub.observe(kept.published)
+        return kept
+
+    def keep(self, key: Hashable, answer: Answer[Any]) -> None:
+        """Keep a result as long as no answer was of a later snapshot."""
+        self._shelf.keep(key, answer, self._hub.newest)

@@ -1,0 +1,1 @@
+"""Any served model: its rows and its changes."""

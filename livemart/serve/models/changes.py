@@ -1,0 +1,121 @@
+"""Pages of a model's changes: read and encoded once for all who are as far and may see the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from livemart.serve.auth.callers import Caller
+from livemart.serve.http.parts import Serving
+from livemart.serve.models.pull import json_row
+from livemart.serve.owner.bodies import snapshot_head
+from livemart.serve.owner.restaurant import to_json
+from livemart.store.reader import SnapshotView
+from livemart.store.served import Change
+
+# Changes of a page; more of one snapshot are one page, too.
+_PAGE = 2_000
+# Rows of a reset: they are in memory all at once.
+MOST_RESET = 50_000
+# Events in one piece: a client is sent the next when it has taken this one.
+_SLICE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a client is: it has all of `snapshot_id`, and of `within` up to `position`.
+
+    `mark` says of which history the snapshot is; None is the one that the store holds.
+    """
+
+    snapshot_id: int
+    mark: str | None
+    within: int = 0
+    position: int = -1
+
+    @property
+    def event_id(self) -> str:
+        """The id of the event that ends the snapshot."""
+        return f"{self.mark}-{self.snapshot_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What comes behind the snapshot of the position `before`, for one kind of caller.
+
+    It leads up to `upto`, a snapshot of `epoch`. Of a reset, `slices` are all rows there, unless
+    they are too many; else they are the events of `changes`.
+    """
+
+    before: Position
+    upto: Position
+    epoch: str
+    is_reset: bool
+    changes: Sequence[Change]
+    slices: Sequence[bytes]
+    is_too_large: bool = False
+
+    def behind(self, position: Position) -> Iterator[bytes]:
+        """Yield the events behind a position, which may be in the middle of a snapshot."""
+        if self.is_reset or not position.within:
+            yield from self.slices
+            return
+        has = (position.within, position.position)
+        left = [each for each in self.changes if (each.snapshot_id, each.position) > has]
+        yield from _slices(self.before, left)
+
+
+async def read_page(serving: Serving, caller: Caller, name: str, position: Position) -> Page | None:
+    """Return what comes after a snapshot; None if the model is not served any more."""
+    after, mark, tenants = position.snapshot_id, position.mark, caller.tenants
+
+    def read() -> Page | None:
+        try:
+            found = serving.reader.changes(name, after, tenants, _PAGE, mark)
+            if found.kind == "reset":
+                with serving.reader.snapshot() as view:
+                    return _whole(view, name, Position(after, mark), tenants)
+        except KeyError:
+            return None
+        before, upto = Position(after, found.mark_before), Position(found.upto, found.mark)
+        slices = tuple(_slices(before, found.changes))
+        return Page(before, upto, found.epoch, False, found.changes, slices)
+
+    async def fly() -> Page | None:
+        return await serving.answers.run(read)
+
+    return await serving.answers.share(("changes", name, after, mark, tenants), fly)
+
+
+def event(kind: str, data: bytes, event_id: int | str | None) -> bytes:
+    """Return a server-sent event; `data` is JSON, which has its line ends escaped."""
+    opening = b"" if event_id is None else f"id: {event_id}\n".encode()
+    return opening + f"event: {kind}\ndata: ".encode() + data + b"\n\n"
+
+
+def _whole(view: SnapshotView, name: str, before: Position, tenants: frozenset[str] | None) -> Page:
+    rows = view.rows(name, tenants=tenants, limit=MOST_RESET + 1)
+    epoch, snapshot_id = view.published.epoch, view.published.snapshot_id
+    upto = Position(snapshot_id, view.mark(name))
+    if len(rows) > MOST_RESET:
+        return Page(before, upto, epoch, True, (), (), is_too_large=True)
+    head = {**snapshot_head(view.published), "row_count": len(rows)}
+    slices = [event("reset", to_json(head), None)]
+    for start in range(0, len(rows), _SLICE):
+        bodies = (
+            {"snapshot_id": snapshot_id, "op": "insert", "row": json_row(row)}
+            for row in rows[start : start + _SLICE]
+        )
+        slices.append(b"".join(event("change", to_json(body), None) for body in bodies))
+    return Page(before, upto, epoch, True, (), slices)
+
+
+def _slices(before: Position, changes: Sequence[Change]) -> Iterator[bytes]:
+    for start in range(0, len(changes), _SLICE):
+        yield b"".join(_encode(before, change) for change in changes[start : start + _SLICE])
+
+
+def _encode(before: Position, change: Change) -> bytes:
+    body = {"snapshot_id": change.snapshot_id, "op": change.op, "row": change.row}
+    place = f"{before.event_id}.{change.snapshot_id}.{change.position}"
+    return event("change", to_json(body), place)

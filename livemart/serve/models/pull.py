@@ -1,0 +1,287 @@
+"""Pull queries on any served model: rows by key and time, as JSON, CSV or Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import pyarrow as pa
+from fastapi import APIRouter, Path, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from livemart.serve.auth.callers import Caller
+from livemart.serve.http import schemas
+from livemart.serve.http.forms import ARROW, CSV, JSON, answer, choose_form, etag_of, is_known
+from livemart.serve.http.parts import serving_of
+from livemart.serve.http.problems import ProblemError
+from livemart.serve.owner.bodies import snapshot_head, to_text
+from livemart.serve.owner.pull import CallerOf
+from livemart.serve.owner.restaurant import to_json
+from livemart.store.reader import SnapshotView
+from livemart.store.served import Published, ServedModel
+from livemart.store.values import decimal_size, json_value, parse_value
+
+_MOST_ROWS = 10_000
+_TIMES = ("timestamp", "date")
+_ARROW_TYPES: Mapping[str, pa.DataType] = {
+    "string": pa.string(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "json": pa.string(),
+    "binary": pa.binary(),
+}
+
+ModelName = Annotated[str, Path(min_length=1, max_length=200, description="As in the project.")]
+_FORMS = {
+    CSV: {"schema": {"type": "string"}},
+    ARROW: {"schema": {"type": "string", "format": "binary"}},
+}
+
+router = APIRouter(prefix="/v1/models", tags=["models"])
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which rows of a model are wanted: key columns and their values, and a span of time."""
+
+    equals: Mapping[str, Any]
+    since: tuple[str, datetime] | None
+    until: tuple[str, datetime] | None
+    limit: int
+
+
+@router.get("", responses=schemas.answers(schemas.Models))
+async def models(request: Request, caller: CallerOf) -> Response:
+    """List the served models that you may read, with columns and key."""
+    choose_form(request, [JSON])
+    found = await serving_of(request).answers.models()
+    listed = [
+        {
+            "name": model.name,
+            "columns": [{"name": name, "type": kind} for name, kind in model.columns],
+            "key": list(model.row_key),
+            "tenant_column": model.tenant_column,
+        }
+        for model in found.value.values()
+        if may_read(caller, model)
+    ]
+    body = to_json({**snapshot_head(found.published), "models": listed})
+    return answer(request, body, etag_of(found.published, "models", caller.is_admin))
+
+
+@router.get("/{name}", responses=schemas.answers(schemas.Rows, _FORMS))
+async def rows(
+    request: Request,
+    caller: CallerOf,
+    name: ModelName,
+    key: Annotated[
+        list[str] | None,
+        Query(max_length=20, description="`column:value` of a key column; may be repeated."),
+    ] = None,
+    from_: Annotated[
+        datetime | None, Query(alias="from", description="Start of a span, ISO 8601.")
+    ] = None,
+    to: Annotated[datetime | None, Query(description="End of a span, not included.")] = None,
+    time_column: Annotated[
+        str | None,
+        Query(
+            max_length=200,
+            description="What `from` and `to` are about, if not the model's own time.",
+        ),
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=_MOST_ROWS, description="Most rows to return.")] = 1_000,
+) -> Response:
+    """Rows of a served model, in the order of its key."""
+    form = choose_form(request, [JSON, CSV, ARROW])
+    model, published = await find_model(request, caller, name)
+    filters = _read_filters(model, key or (), from_, to, time_column, limit)
+    scope = sorted(caller.restaurants) if caller.tenants is not None else "all"
+    parts = ("rows", name, form, scope, sorted(filters.equals.items()), from_, to, time_column)
+    if is_known(request, etag := etag_of(published, *parts, limit)):
+        return answer(request, b"", etag)
+
+    def read(view: SnapshotView) -> tuple[bytes, Published, bool]:
+        # The store may have moved on to a snapshot without this model.
+        served = view.models().get(name)
+        if served is None:
+            raise unknown_model()
+        found = view.rows(
+            name,
+            tenants=caller.tenants,
+            equals=filters.equals,
+            since=filters.since,
+            until=filters.until,
+            limit=limit + 1,
+        )
+        is_truncated = len(found) > limit
+        body = _write(form, served, found[:limit], view.published, is_truncated)
+        return body, view.published, is_truncated
+
+    body, published, is_truncated = await serving_of(request).answers.read_anew(read)
+    etag = etag_of(published, *parts, limit)
+    response = answer(request, body, etag, form)
+    response.headers["Livemart-Truncated"] = "true" if is_truncated else "false"
+    if form != JSON:
+        response.headers["Livemart-Snapshot-Id"] = str(published.snapshot_id)
+        response.headers["Livemart-As-Of"] = to_text(published.as_of) or ""
+        kind = "csv" if form == CSV else "arrow"
+        safe = "".join(sign if sign.isalnum() and sign.isascii() else "_" for sign in name)
+        response.headers["Content-Disposition"] = f'attachment; filename="{safe}.{kind}"'
+    return response
+
+
+def may_read(caller: Caller, model: ServedModel) -> bool:
+    """Return True if the caller may read the rows of the model that are theirs."""
+    return caller.is_admin or model.tenant_column is not None
+
+
+def unknown_model() -> ProblemError:
+    """Return the one answer for a model that is not served, and for one that is not theirs."""
+    return ProblemError("MODEL_UNKNOWN", "no model of this name is yours to read")
+
+
+async def find_model(request: Request, caller: Caller, name: str) -> tuple[ServedModel, Published]:
+    """Return a served model that the caller may read, and the snapshot that has it.
+
+    Raises:
+        ProblemError: MODEL_UNKNOWN, NOTHING_PUBLISHED.
+    """
+    found = await serving_of(request).answers.models()
+    model = found.value.get(name)
+    if model is None or not may_read(caller, model):
+        raise unknown_model()
+    return model, found.published
+
+
+def _read_filters(
+    model: ServedModel,
+    keys: Sequence[str],
+    start: datetime | None,
+    end: datetime | None,
+    time_column: str | None,
+    limit: int,
+) -> Filters:
+    kinds = model.kinds
+    allowed = list(dict.fromkeys([*model.row_key, *filter(None, [model.tenant_column])]))
+    equals = {}
+    for text in keys:
+        column, colon, value = text.partition(":")
+        if not colon or column not in allowed:
+            offered = ", ".join(f"{name}:<value>" for name in allowed) or "nothing"
+            raise ProblemError("PARAMETER_WRONG", f"key: write one of {offered}; found {text[:80]}")
+        if column in equals:
+            raise ProblemError(
+                "PARAMETER_WRONG", f"key: name {column} once; found another: {text[:80]}"
+            )
+        try:
+            equals[column] = parse_value(kinds[column], value)
+        except ValueError as error:
+            raise ProblemError("PARAMETER_WRONG", f"key: {column}: {str(error)[:120]}") from None
+    if start is None and end is None and time_column is None:
+        return Filters(equals, None, None, limit)
+    column = time_column or model.time_column or ""
+    if kinds.get(column) not in _TIMES:
+        times = ", ".join(name for name, kind in model.columns if kind in _TIMES) or "none"
+        raise ProblemError("PARAMETER_WRONG", f"time_column: times of this model are: {times}")
+    return Filters(
+        equals,
+        None if start is None else (column, _utc(start)),
+        None if end is None else (column, _utc(end)),
+        limit,
+    )
+
+
+def _utc(moment: datetime) -> datetime:
+    """Without a zone an instant is UTC, as everywhere."""
+    try:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError:
+        raise ProblemError("PARAMETER_WRONG", "from, to: outside of the calendar") from None
+
+
+def _write(
+    form: str,
+    model: ServedModel,
+    found: Sequence[Mapping[str, Any]],
+    published: Published,
+    is_truncated: bool,
+) -> bytes:
+    if form == CSV:
+        return _write_csv(model, found)
+    if form == ARROW:
+        return _write_arrow(model, found, published, is_truncated)
+    return to_json(
+        {
+            "model": model.name,
+            "window": None,
+            **snapshot_head(published),
+            "rows": [json_row(row) for row in found],
+            "is_truncated": is_truncated,
+        }
+    )
+
+
+def json_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row as JSON values, as the change log writes them."""
+    return {name: json_value(value) for name, value in row.items()}
+
+
+def _write_csv(model: ServedModel, found: Sequence[Mapping[str, Any]]) -> bytes:
+    """RFC 4180, in UTF-8; NULL is an empty field, an empty string is a quoted one."""
+    names = [name for name, _ in model.columns]
+    lines: list[list[str | None]] = [list(names)]
+    lines += [[_csv_text(row[name]) for name in names] for row in found]
+    return "".join(",".join(map(_csv_field, line)) + "\r\n" for line in lines).encode()
+
+
+def _csv_text(value: Any) -> str | None:
+    plain = json_value(value)
+    if plain is None or isinstance(plain, str):
+        return plain
+    return to_json(plain).decode()
+
+
+def _csv_field(text: str | None) -> str:
+    if text is None:
+        return ""
+    if text == "" or any(sign in text for sign in ',"\r\n'):
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def _write_arrow(
+    model: ServedModel,
+    found: Sequence[Mapping[str, Any]],
+    published: Published,
+    is_truncated: bool,
+) -> bytes:
+    """A stream of record batches; nested values are JSON texts, as the store keeps them."""
+    said = {**snapshot_head(published), "is_truncated": is_truncated}
+    schema = pa.schema(
+        [pa.field(name, _arrow_type(kind)) for name, kind in model.columns],
+        metadata={name: str(value) for name, value in said.items()},
+    )
+    columns = [
+        pa.array([_arrow_value(kind, row[name]) for row in found], _arrow_type(kind))
+        for name, kind in model.columns
+    ]
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+    return bytes(sink.getvalue())
+
+
+def _arrow_type(kind: str) -> pa.DataType:
+    size = decimal_size(kind)
+    return pa.decimal128(*size) if size else _ARROW_TYPES[kind]
+
+
+def _arrow_value(kind: str, value: Any) -> Any:
+    return to_json(value).decode() if kind == "json" and value is not None else value

@@ -1,0 +1,1 @@
+"""The owner's questions: metrics, top dishes, trend, late orders."""

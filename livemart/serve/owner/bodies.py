@@ -1,0 +1,298 @@
+"""The answers to the owner's questions, as JSON values: one shape for pull, push and page.
+
+Counts are numbers, money is a decimal string, times are UTC; null is "unknown", never zero.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import ROUND_HALF_UP, Context, Decimal
+from functools import lru_cache
+from typing import Any
+
+from livemart.serve.owner.facts import METRICS, WINDOWS, Facts, first_window, read_facts
+from livemart.serve.owner.late_orders import LateOrders, read_late_orders
+from livemart.serve.owner.panes import LONGEST, Panes, Sum, read_panes
+from livemart.store.reader import SnapshotView
+from livemart.store.served import Published
+
+Body = dict[str, Any]
+_WEEK = timedelta(hours=168)
+_PANE = timedelta(minutes=5)
+_SHARE = Decimal("0.0001")
+_CENT = Decimal("0.01")
+# More digits than any sum of decimals has.
+_EXACT = Context(prec=80)
+# name: whether the model has it for the window before, too.
+_METRICS = {
+    "order_count": True,
+    "sales_amount": True,
+    "average_order_value": True,
+    "unique_customers": False,
+}
+
+
+def metrics_body(view: SnapshotView, restaurant_id: str, hours: int) -> Body | None:
+    """Return the tiles of one restaurant and window; None if there is no such restaurant."""
+    facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
+    return None if facts is None else metrics_of(facts, hours)
+
+
+def top_dishes_body(view: SnapshotView, restaurant_id: str, hours: int) -> Body | None:
+    """Return the dishes sold most; None if there is no such restaurant."""
+    facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
+    return None if facts is None else top_dishes_of(facts, hours)
+
+
+def state_body(
+    view: SnapshotView, restaurant_id: str, hours: int, *, server_time: datetime
+) -> Body | None:
+    """Return all of one window that the page shows and a push event carries, but for the chart.
+
+    `server_time` is the server's clock, from which a page computes the age of what it shows.
+    """
+    facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
+    if facts is None:
+        return None
+    state = read_state(view, facts, hours)
+    return {**state, **times_of(server_time, facts.published.checked_at)}
+
+
+def trend_body(view: SnapshotView, restaurant_id: str, hours: int) -> Body | None:
+    """Return the points of a window and of the same span one week before.
+
+    A point is 5 minutes of a window of 1 hour, else an hour; the last one ends with the window, so
+    that the points of a window add up to its metrics. Without orders a point is zero; before the
+    restaurant's first order, null.
+    """
+    facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
+    return None if facts is None else read_trend(view, facts, hours)
+
+
+def read_state(view: SnapshotView, facts: Facts, hours: int) -> Body:
+    """Return the state of a window; `facts` and `view` are of one snapshot."""
+    late = read_late_orders(view, (facts.restaurant_id,), facts.as_of)
+    return state_of(facts, late[facts.restaurant_id], hours)
+
+
+def read_trend(view: SnapshotView, facts: Facts, hours: int) -> Body:
+    """Return the trend of a window; `facts` and `view` are of one snapshot."""
+    panes = read_panes(view, (facts.restaurant_id,), facts.as_of - LONGEST)
+    return trend_of(facts, panes[facts.restaurant_id], hours)
+
+
+def trend_of(facts: Facts, panes: Panes, hours: int) -> Body:
+    """Return the trend of a window; `panes` are two weeks of the snapshot of `facts`."""
+    body: Body = json.loads(trend_json(facts, panes, hours))
+    return body
+
+
+def trend_json(facts: Facts, panes: Panes, hours: int) -> str:
+    """Return the trend as JSON: hundreds of points, which are text in a quarter of the time."""
+    step = step_of(hours)
+    start, count = facts.as_of - timedelta(hours=hours), timedelta(hours=hours) // step
+
+    def points(back: timedelta) -> str:
+        first = start - back
+        return ",".join(_points(panes.sums(first, step, count), first, step, panes.scale, facts))
+
+    head = write_json({**head_of(facts, hours), "step_minutes": step // timedelta(minutes=1)})
+    return f'{head[:-1]},"points":[{points(timedelta())}],"last_week":[{points(_WEEK)}]}}'
+
+
+def write_json(body: object) -> str:
+    """Return JSON without spaces."""
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+
+
+def metrics_of(facts: Facts, hours: int) -> Body:
+    """Return the tiles of a window from facts that were read."""
+    return {**head_of(facts, hours), "metrics": _metrics(facts, hours)}
+
+
+def top_dishes_of(facts: Facts, hours: int) -> Body:
+    """Return the dishes sold most in a window from facts that were read."""
+    return {**head_of(facts, hours), "top_dishes": _dishes(facts, hours)}
+
+
+def state_of(facts: Facts, late: LateOrders, hours: int) -> Body:
+    """Return the whole state of a window, but for the server's time, from facts that were read."""
+    step = step_of(hours)
+    start, panes = facts.as_of - step, facts.panes
+    (point,) = _points(panes.sums(start, step, 1), start, step, panes.scale, facts)
+    return {
+        **head_of(facts, hours),
+        "metrics": _metrics(facts, hours),
+        "top_dishes": _dishes(facts, hours),
+        "trend_point": json.loads(point),
+        "late_corrections": _late_corrections(facts, late, hours),
+    }
+
+
+def head_of(facts: Facts, hours: int) -> Body:
+    """Return what every body of a restaurant begins with."""
+    row = facts.of_window(hours)
+    start = facts.as_of - timedelta(hours=hours)
+    is_partial = facts.first_pane is not None and facts.first_pane > start
+    return {
+        "restaurant": {
+            "id": facts.restaurant_id,
+            "name": row["restaurant_name"],
+            "time_zone": row["time_zone"],
+            "currency_code": row["currency_code"],
+        },
+        "window": {
+            "hours": hours,
+            "start": to_text(start),
+            "end": to_text(facts.as_of),
+            # It ends at as_of, and late orders are counted whenever they come.
+            "state": "provisional",
+            "since": to_text(facts.first_pane) if is_partial else None,
+        },
+        **snapshot_head(facts.published),
+    }
+
+
+def times_of(server_time: datetime, checked_at: datetime | None) -> Body:
+    """Return what is never kept of a body: the server's clock, and when its snapshot was checked.
+
+    That is when it was last known to be the newest; a page computes the age of what it shows.
+    """
+    return {"server_time": to_text(server_time), "checked_at": to_text(checked_at)}
+
+
+def snapshot_head(published: Published) -> Body:
+    """Return what every body says of the snapshot it was read from."""
+    return {
+        "as_of": to_text(published.as_of),
+        "snapshot_id": published.snapshot_id,
+        "epoch": published.epoch,
+        "published_at": to_text(published.published_at),
+    }
+
+
+def restaurants_of(view: SnapshotView, tenants: frozenset[str] | None) -> list[Body]:
+    """Return id and name of each restaurant that a caller may see, in order of name."""
+    window = first_window(view, tenants)
+    if window is None:
+        return []
+    rows = view.rows(METRICS, tenants=tenants, equals={"window_hours": WINDOWS[window]})
+    found = [
+        {"id": _id(row["restaurant_id"]), "name": row["restaurant_name"]}
+        for row in rows
+        if row["restaurant_id"] is not None
+    ]
+    return sorted(found, key=lambda each: (str(each["name"]).casefold(), str(each["id"])))
+
+
+def step_of(hours: int) -> timedelta:
+    """Return how long a point of the trend is."""
+    return _PANE if hours == 1 else timedelta(hours=1)
+
+
+def to_text(moment: datetime | None) -> str | None:
+    """Return an instant in ISO 8601, UTC."""
+    if moment is None:
+        return None
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def money(amount: Decimal | None) -> str | None:
+    """Return an amount as a plain decimal, never with an exponent."""
+    return None if amount is None else format(amount, "f")
+
+
+def _metrics(facts: Facts, hours: int) -> Body:
+    row = facts.of_window(hours)
+    # Half a window of orders is no base: a change against it would be a made-up one.
+    before = facts.as_of - 2 * timedelta(hours=hours)
+    has_base = facts.first_pane is not None and facts.first_pane <= before
+    return {
+        name: {
+            "value": _value(row[name]),
+            "previous": _value(row[f"previous_{name}"]) if has_previous and has_base else None,
+        }
+        for name, has_previous in _METRICS.items()
+    }
+
+
+def _share(part: Decimal, whole: Decimal) -> Decimal:
+    return (part / whole).quantize(_SHARE, rounding=ROUND_HALF_UP)
+
+
+def _dishes(facts: Facts, hours: int) -> list[Body]:
+    sales = facts.of_window(hours)["sales_amount"]
+    return [
+        {
+            "rank": row["dish_rank"],
+            "dish_id": _id(row["dish_id"]),
+            "name": row["dish_name"],
+            "quantity_sold": row["quantity_sold"],
+            "sales_amount": money(row["sales_amount"]),
+            "share": money(_share(row["sales_amount"], sales)) if sales else None,
+        }
+        for row in facts.dishes.get(hours, ())
+    ]
+
+
+def _points(
+    sums: Sequence[Sum | None], start: datetime, step: timedelta, scale: int, facts: Facts
+) -> list[str]:
+    """Return the points as JSON."""
+    starts = _starts(start, step, len(sums))
+    # A point that ends before the first order does is of a time that nobody knows of.
+    known_from = len(sums) if facts.first_pane is None else (facts.first_pane - start) // step
+    return [
+        f'{{"start":"{text}","order_count":null,"sales_amount":null}}'
+        if index < known_from or each is None
+        else f'{{"start":"{text}","order_count":{each[0]},'
+        f'"sales_amount":"{_cents(each[1], scale)}"}}'
+        for index, (text, each) in enumerate(zip(starts, sums, strict=True))
+    ]
+
+
+def _cents(units: int, scale: int) -> str:
+    """Return an amount in units of `10 ** -scale` with two digits after the point.
+
+    >>> _cents(-107, 3)
+    '-0.11'
+    >>> _cents(1250, 2)
+    '12.50'
+    """
+    if scale > 2 or units < 0:
+        return format(Decimal(units).scaleb(-scale, _EXACT).quantize(_CENT, context=_EXACT), "f")
+    # Hundreds of points: whole numbers take a fifth of the time.
+    whole, cents = divmod(units * 10 ** (2 - scale), 100)
+    return f"{whole}.{cents:02d}"
+
+
+@lru_cache(maxsize=32)
+def _starts(start: datetime, step: timedelta, count: int) -> Sequence[str | None]:
+    """Return where the points of a trend start: the same for all restaurants of a snapshot."""
+    return tuple(to_text(start + index * step) for index in range(count))
+
+
+def _late_corrections(facts: Facts, late: LateOrders, hours: int) -> Body | None:
+    """Return how many orders of the last hour changed a finished pane of this window, and which."""
+    if late.changes is None:
+        return None
+    start = facts.as_of - timedelta(hours=hours)
+    changes = [each for each in late.changes if start <= each.pane < facts.as_of]
+    panes = sorted({each.pane for each in changes})
+    return {
+        "order_count": len({each.order_id for each in changes}),
+        "start": to_text(panes[0]) if panes else None,
+        "end": to_text(panes[-1] + _PANE) if panes else None,
+        "panes": [to_text(pane) for pane in panes],
+    }
+
+
+def _id(value: object) -> str | None:
+    """Return an id as text, whatever the project holds it as: a path knows nothing else."""
+    return None if value is None else str(value)
+
+
+def _value(value: object) -> object:
+    return money(value) if isinstance(value, Decimal) else value

@@ -1,0 +1,125 @@
+"""What the store holds of restaurants, read in one transaction; no figure is computed here."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from livemart.serve.http.problems import ProblemError
+from livemart.serve.owner.panes import PANE_START, TREND, Panes, read_panes
+from livemart.store.reader import SnapshotView
+from livemart.store.served import Published
+
+METRICS = "restaurant_order_metrics"
+DISHES = "restaurant_top_dishes"
+OWNER_MODELS = (METRICS, DISHES, TREND)
+
+WINDOWS: Mapping[str, int] = {"1h": 1, "24h": 24, "168h": 168}
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The rows of one restaurant at one snapshot.
+
+    `metrics`: one row by window hours; `dishes`: rows by window hours, in order of rank;
+    `panes`: those of the last hour; `first_pane`: start of its oldest pane, or None.
+    """
+
+    published: Published
+    restaurant_id: str
+    metrics: Mapping[int, Row]
+    dishes: Mapping[int, Sequence[Row]]
+    panes: Panes
+    first_pane: datetime | None
+
+    @property
+    def as_of(self) -> datetime:
+        """The instant at which every window ends."""
+        return end_of(self.published)
+
+    @property
+    def windows(self) -> list[str]:
+        """The names of the windows that the project has figures of, the shortest first."""
+        return [name for name, hours in WINDOWS.items() if hours in self.metrics]
+
+    def of_window(self, hours: int) -> Row:
+        """Return the metrics of a window.
+
+        Raises:
+            ProblemError: WINDOW_UNKNOWN, if the project has no such window.
+        """
+        row = self.metrics.get(hours)
+        if row is None:
+            known = ", ".join(self.windows) or "none"
+            raise ProblemError("WINDOW_UNKNOWN", f"windows here are {known}; found {hours}h")
+        return row
+
+
+def end_of(published: Published) -> datetime:
+    """Return where windows end: `as_of`, or for a project without a clock the publication."""
+    return published.as_of or published.published_at
+
+
+def has_owner_models(view: SnapshotView) -> bool:
+    """Return True if the models that the owner's questions are answered from are served."""
+    return view.models().keys() >= set(OWNER_MODELS)
+
+
+def first_window(view: SnapshotView, tenants: frozenset[str] | None) -> str | None:
+    """Return the window to begin with: 24 hours, or else the shortest that there is; or None."""
+    if not has_owner_models(view):
+        return None
+    names = sorted(WINDOWS, key=lambda name: name != "24h")
+    known = (
+        name
+        for name in names
+        if view.rows(METRICS, tenants=tenants, equals={"window_hours": WINDOWS[name]}, limit=1)
+    )
+    return next(known, None)
+
+
+def read_facts(view: SnapshotView, restaurant_ids: Iterable[str]) -> dict[str, Facts]:
+    """Return the facts of each restaurant that the store knows, by id.
+
+    Args:
+        view: one snapshot.
+        restaurant_ids: whose facts; unknown ones are left out.
+    """
+    if not has_owner_models(view):
+        return {}
+    tenants = frozenset(restaurant_ids)
+    end = end_of(view.published)
+    metrics = _by_tenant(view.rows(METRICS, tenants=tenants))
+    dishes = _by_tenant(view.rows(DISHES, tenants=tenants, order_by=("dish_rank",)))
+    panes = read_panes(view, tenants, end - timedelta(hours=1))
+    first_panes = view.firsts(TREND, PANE_START, tenants=tenants, among=METRICS)
+    return {
+        restaurant_id: Facts(
+            published=view.published,
+            restaurant_id=restaurant_id,
+            metrics={row["window_hours"]: row for row in rows},
+            dishes=_by_window(dishes.get(restaurant_id, ())),
+            panes=panes[restaurant_id],
+            first_pane=first_panes.get(restaurant_id),
+        )
+        for restaurant_id, rows in metrics.items()
+    }
+
+
+def _by_tenant(rows: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        found[str(row["restaurant_id"])].append(row)
+    return found
+
+
+def _by_window(rows: Iterable[Row]) -> dict[int, list[Row]]:
+    found: defaultdict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row["window_hours"]].append(row)
+    return found

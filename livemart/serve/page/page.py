@@ -1,0 +1,255 @@
+"""The owner's page: complete HTML from one snapshot, and the way in and out of a session.
+
+Its errors are pages too, with the same status and code as the API's problems. No page repeats the
+id that was asked for: an unknown restaurant and a foreign one look alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from anyio import from_thread
+from fastapi import APIRouter, Form
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.staticfiles import StaticFiles
+
+from livemart.errors import PublishError
+from livemart.serve.auth import callers
+from livemart.serve.http.encoded_slashes import read_id
+from livemart.serve.http.parts import serving_of
+from livemart.serve.http.problems import ProblemError, problem_of
+from livemart.serve.owner.bodies import read_state, read_trend, restaurants_of, times_of
+from livemart.serve.owner.facts import WINDOWS, first_window, read_facts
+from livemart.serve.page.text import DASH
+from livemart.serve.page.view import build_view
+
+_HERE = Path(__file__).parent
+_FIRST_WINDOW = "24h"
+_BUTTONS = (("1h", "1 h", ""), ("24h", "24 h", ""), ("168h", "168 h", "(7 days)"))
+# Neither another host (`//`, `/\\`) nor a blank that a browser would drop in between.
+_OWN_PATH = re.compile(r"/(?![/\\])[!-\[\]-~]*")
+# A longer list is no help: an id in the address is.
+_MOST_IN_PICKER = 500
+
+_PRIVATE = {"Cache-Control": "private, no-cache", "Vary": "Authorization, Cookie, Accept"}
+# Whoever has signed out, or sits down at a device after another, finds no figures on the way back;
+# and at one address there are both a page and what its script reads.
+_UNSTORED = {**_PRIVATE, "Cache-Control": "no-store"}
+
+_templates = Environment(
+    loader=FileSystemLoader(_HERE / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+# Unlike the filter `urlencode`, which leaves slashes.
+_templates.filters["segment"] = lambda text: quote(text, safe="")
+
+
+def page_router() -> APIRouter:
+    """Return the routes that answer in HTML, and what the pages are made of.
+
+    Style, script and icon are open to all: the form to sign in needs them, and nobody owns them.
+    """
+    router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+    files = StaticFiles(directory=_HERE / "static")
+
+    async def static_file(request: Request, path: str) -> Response:
+        return await files.get_response(path, request.scope)
+
+    router.add_api_route("/static/{path:path}", static_file, methods=["GET"])
+    router.add_api_route("/", _first_page, methods=["GET"])
+    router.add_api_route("/r/{restaurant_id}", _restaurant_page, methods=["GET"])
+    router.add_api_route("/models", _models_page, methods=["GET"])
+    router.add_api_route("/login", _sign_in_page, methods=["GET"])
+    router.add_api_route("/login", _sign_in, methods=["POST"])
+    router.add_api_route("/logout", _sign_out, methods=["POST"])
+    return router
+
+
+def _first_page(request: Request, restaurant: str = "", window: str | None = None) -> Response:
+    """Lead to the restaurant that was picked, or else to the caller's first."""
+    try:
+        caller = callers.current_caller(request)
+        if window is not None:
+            _hours_of(window)
+        with serving_of(request).reader.snapshot() as view:
+            window = window or first_window(view, caller.tenants) or _FIRST_WINDOW
+            found = [{"id": restaurant}] if restaurant else restaurants_of(view, caller.tenants)
+        if not found:
+            raise ProblemError("RESTAURANT_UNKNOWN", "there is no restaurant to show yet")
+    except (ProblemError, PublishError) as error:
+        return _problem_page(request, error)
+    return RedirectResponse(_path_of(found[0]["id"], window), status_code=303)
+
+
+def _restaurant_page(request: Request, restaurant_id: str, window: str = _FIRST_WINDOW) -> Response:
+    """Answer with the page, or with the two bodies that it is made of for the page's own script.
+
+    Both bodies are read in one transaction: what the script pulls never mixes snapshots.
+    """
+    restaurant_id = read_id(restaurant_id)
+    try:
+        caller = callers.current_caller(request)
+        hours = _hours_of(window)
+        if not caller.may_see(restaurant_id):
+            raise _unknown()
+        serving = serving_of(request)
+        with serving.reader.snapshot() as view:
+            facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
+            if facts is None:
+                raise _unknown()
+            times = times_of(serving.now(), serving.hub.checked(facts.published))
+            state = {**read_state(view, facts, hours), **times}
+            trend = read_trend(view, facts, hours)
+            restaurants = restaurants_of(view, caller.tenants)
+        # What its script asks for next must not be of the snapshot before.
+        from_thread.run_sync(serving.hub.observe, view.published)
+    except (ProblemError, PublishError) as error:
+        if _wants_json(request):
+            raise
+        return _problem_page(request, error)
+    if _wants_json(request):
+        return JSONResponse({"state": state, "trend": trend}, headers=_UNSTORED)
+    interval = serving.settings.every
+    page = _page(
+        "page.html",
+        view=build_view(state, trend, interval=interval),
+        windows=[button for button in _BUTTONS if button[0] in facts.windows],
+        restaurants=_picker(restaurants),
+        most_listed=_MOST_IN_PICKER,
+        interval_seconds=interval.total_seconds(),
+        is_local=caller.is_local,
+        dash=DASH,
+    )
+    page.headers.update(_UNSTORED)
+    return page
+
+
+def _models_page(request: Request) -> Response:
+    try:
+        caller = callers.current_caller(request)
+        with serving_of(request).reader.snapshot() as view:
+            served = view.models().values()
+        seen = [model for model in served if caller.is_admin or model.tenant_column]
+        models = sorted(seen, key=lambda model: model.name)
+    except (ProblemError, PublishError) as error:
+        return _problem_page(request, error)
+    return _page("models.html", models=models)
+
+
+def _sign_in_page(request: Request) -> Response:
+    return _form(request, next="/")
+
+
+def _sign_in(
+    request: Request, token: Annotated[str, Form()] = "", next: Annotated[str, Form()] = "/"
+) -> Response:
+    target = _own_path(next)
+    try:
+        session = callers.sign_in(request, token)
+    except ProblemError as problem:
+        refusal = f"{problem.title}: {problem.detail}."
+        page = _form(request, status=problem.status, refusal=refusal, next=target)
+        page.headers.update(problem.headers)
+        return page
+    response = RedirectResponse(target, status_code=303)
+    session.keep(response)
+    return response
+
+
+def _sign_out(request: Request) -> Response:
+    response = RedirectResponse("/login", status_code=303)
+    try:
+        callers.sign_out(request, response)
+    except ProblemError as problem:
+        return _problem_page(request, problem)
+    return response
+
+
+def _problem_page(request: Request, error: Exception) -> Response:
+    """Return a problem as a page; who is not signed in gets the form, wherever they wanted to."""
+    problem = problem_of(error)
+    if problem.status == 401:
+        page = _form(request, status=401, next=_own_path(_target_of(request)))
+    else:
+        is_passing = problem.status in (429, 500, 503)
+        page = _page(
+            "message.html",
+            status=problem.status,
+            title=problem.title,
+            detail=f"{problem.detail[:1].upper()}{problem.detail[1:]}.",
+            code=problem.code,
+            href=_own_path(_target_of(request)) if is_passing else "/",
+            action="Try again" if is_passing else "To the figures",
+        )
+    page.headers.update(problem.headers)
+    return page
+
+
+def _form(request: Request, *, next: str, status: int = 200, refusal: str = "") -> Response:
+    is_plain = callers.keeps_no_session(request)
+    return _page("sign_in.html", status=status, refusal=refusal, next=next, is_plain=is_plain)
+
+
+def _page(name: str, *, status: int = 200, **values: Any) -> Response:
+    return HTMLResponse(
+        _templates.get_template(name).render(**values),
+        status_code=status,
+        headers=_PRIVATE,
+    )
+
+
+def _wants_json(request: Request) -> bool:
+    accepted = request.headers.get("accept", "")
+    return "application/json" in accepted and "text/html" not in accepted
+
+
+def _unknown() -> ProblemError:
+    return ProblemError("RESTAURANT_UNKNOWN", "no such restaurant, or it is not yours to see")
+
+
+def _hours_of(window: str) -> int:
+    if window not in WINDOWS:
+        raise ProblemError(
+            "WINDOW_UNKNOWN", f"window must be one of {', '.join(WINDOWS)}; found {window[:80]}"
+        )
+    return WINDOWS[window]
+
+
+def _picker(restaurants: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Return id and label of each restaurant; outlets of one name are told apart by their ids."""
+    names = Counter(each["name"] for each in restaurants)
+    return [(each["id"], _label(each, is_alone=names[each["name"]] == 1)) for each in restaurants]
+
+
+def _label(restaurant: dict[str, Any], *, is_alone: bool) -> str:
+    name, restaurant_id = restaurant["name"], str(restaurant["id"])
+    if not name:
+        return restaurant_id
+    return str(name) if is_alone else f"{name} ({restaurant_id})"
+
+
+def _path_of(restaurant_id: str, window: str) -> str:
+    return f"/r/{quote(restaurant_id, safe='')}?window={window}"
+
+
+def _target_of(request: Request) -> str:
+    """Return path and query as they were sent: what is decoded could not be told apart again."""
+    path = request.scope.get("raw_path", b"").partition(b"?")[0].decode("latin-1")
+    return (path or "/") + (f"?{request.url.query}" if request.url.query else "")
+
+
+def _own_path(target: str) -> str:
+    """Return `target` if it is a path of this site, else `/`: no open redirect."""
+    return target if _OWN_PATH.fullmatch(target) else "/"

@@ -1,0 +1,293 @@
+"""What the page shows of a restaurant and a window: every figure and time as text.
+
+The bodies are those of the API, so that page, pull and push say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from livemart.serve.page import text as page_text
+from livemart.serve.page.text import Change, Place
+
+Body = Mapping[str, Any]
+
+_TILES = (
+    (
+        "order_count",
+        "Orders",
+        "Orders placed in the window. Canceled orders and orders in another currency are left out.",
+    ),
+    (
+        "sales_amount",
+        "Sales",
+        "The sum of all counted orders, as charged to the guests. Canceled orders are left out.",
+    ),
+    ("average_order_value", "Average order", "Sales divided by orders, rounded half up."),
+    (
+        "unique_customers",
+        "Customers",
+        "Different customers who ordered in the window; who orders twice counts once.",
+    ),
+)
+_SALES, _AVERAGE = "sales_amount", "average_order_value"
+_MONEY = frozenset({_SALES, _AVERAGE})
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A figure with its definition and its change from the window before."""
+
+    key: str
+    title: str
+    definition: str
+    value: str
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
+class Dish:
+    """A line of the top dishes; `share` is the whole percent of all sales, None if unknown."""
+
+    rank: int
+    name: str
+    sold: str
+    sales: str
+    share: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrendRow:
+    """A point of the trend: texts, and the raw amounts that the chart is drawn from."""
+
+    started_at: str
+    label: str
+    orders: str
+    sales: str
+    last_week: str
+    sales_amount: str | None
+    last_week_amount: str | None
+    is_late: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """The points of a window in order, and one sentence that says what the chart shows."""
+
+    step_minutes: int
+    caption: str
+    rows: Sequence[TrendRow]
+
+
+@dataclass(frozen=True, slots=True)
+class PageView:
+    """All that the template needs of one restaurant and window; times are ISO 8601 in UTC."""
+
+    restaurant_id: str
+    name: str
+    zone_name: str
+    currency: str
+    digits: int
+    hours: int
+    window: str
+    words: str
+    span: str
+    state: str
+    since: str | None
+    note: str | None
+    snapshot_id: int
+    epoch: str
+    published_at: str
+    checked_at: str
+    server_time: str
+    data_at: str
+    data_clock: str
+    age: str
+    is_stale: bool
+    tiles: Sequence[Tile]
+    dishes: Sequence[Dish]
+    trend: Trend
+    late: str | None
+
+
+def build_view(state: Body, trend: Body, *, interval: timedelta) -> PageView:
+    """Return the page of a window.
+
+    Args:
+        state: the body of the state stream for the window.
+        trend: the body of `/trend` for the same window and snapshot.
+        interval: time between two refreshes; data older than two of them is stale.
+    """
+    restaurant, window, metrics = state["restaurant"], state["window"], state["metrics"]
+    place = Place.of(restaurant["time_zone"], restaurant["currency_code"])
+    hours = int(window["hours"])
+    published_at = _instant(state["published_at"])
+    # A snapshot is as old as the last time it was known to be the newest.
+    checked_at = max(published_at, _instant(state["checked_at"]))
+    server_time = _instant(state["server_time"])
+    as_of = _instant(state["as_of"]) if state["as_of"] else published_at
+    # The clock runs to the end of the pane: data cannot be newer than its publication.
+    data_at = min(as_of, published_at)
+    passed = server_time - checked_at
+    start, end = _instant(window["start"]), _instant(window["end"])
+    late_panes = late_pane_starts(state)
+    return PageView(
+        restaurant_id=restaurant["id"],
+        name=restaurant["name"] or restaurant["id"],
+        zone_name=place.zone_name,
+        currency=place.currency,
+        digits=place.digits,
+        hours=hours,
+        window=f"{hours}h",
+        words=page_text.window_words(hours),
+        span=place.span(start, end),
+        state=window["state"],
+        since=place.moment(_instant(window["since"])) if window["since"] else None,
+        note=_note(metrics, hours),
+        snapshot_id=state["snapshot_id"],
+        epoch=state.get("epoch") or "",
+        published_at=_iso(published_at),
+        checked_at=_iso(checked_at),
+        server_time=_iso(server_time),
+        data_at=_iso(data_at),
+        data_clock=place.clock(data_at),
+        age=page_text.age(passed),
+        is_stale=passed > 2 * interval,
+        tiles=[_tile(*tile, metrics=metrics, place=place, hours=hours) for tile in _TILES],
+        dishes=_dishes(state["top_dishes"], state["metrics"]["sales_amount"]["value"], place),
+        trend=_trend(trend, place, late_panes, start, end),
+        late=late_sentence(state, place),
+    )
+
+
+def late_pane_starts(state: Body) -> list[datetime]:
+    """Return the starts of the panes that late orders changed, ascending."""
+    late = state.get("late_corrections")
+    return sorted(_instant(pane) for pane in late["panes"]) if late else []
+
+
+def late_sentence(state: Body, place: Place) -> str | None:
+    """Return `3 late orders changed 11:00 to 11:35`, or None.
+
+    A day is named unless all of it is of the day in which the window ends.
+    """
+    panes = late_pane_starts(state)
+    if not panes:
+        return None
+    orders = int(state["late_corrections"]["order_count"])
+    noun = "order" if orders == 1 else "orders"
+    first, end = panes[0], panes[-1] + timedelta(minutes=5)
+    window_end = _instant(state["window"]["end"])
+    if place.is_same_day(first, window_end - timedelta(milliseconds=1)):
+        span = f"{place.clock(first)} to {place.clock(end)}"
+    else:
+        span = place.span(first, end, has_date=window_end - first > timedelta(days=6))
+    return f"{page_text.count(orders)} late {noun} changed {span}."
+
+
+def _tile(
+    key: str, title: str, definition: str, *, metrics: Body, place: Place, hours: int
+) -> Tile:
+    value, previous = _decimal(metrics[key]["value"]), _decimal(metrics[key]["previous"])
+    change = page_text.change(value, previous, hours)
+    if key == _AVERAGE:
+        value = _average(metrics)
+    text = (
+        place.money(value)
+        if key in _MONEY
+        else page_text.count(None if value is None else int(value))
+    )
+    return Tile(key, title, definition, text, change)
+
+
+def _average(metrics: Body) -> Decimal | None:
+    """Return the average order before it is rounded, where it can be known.
+
+    Of yen the hundredths are rounded away: of 47.4954, as 47.50 by then, would become 48.
+    """
+    orders, sales = _decimal(metrics["order_count"]["value"]), _decimal(metrics[_SALES]["value"])
+    return sales / orders if sales is not None and orders else _decimal(metrics[_AVERAGE]["value"])
+
+
+def _note(metrics: Body, hours: int) -> str | None:
+    if metrics["order_count"]["value"] != 0:
+        return None
+    return f"No orders in the last {page_text.window_words(hours)}."
+
+
+def _dishes(dishes: Sequence[Body], all_sales: object, place: Place) -> list[Dish]:
+    return [
+        Dish(
+            rank=int(dish["rank"]),
+            name=dish["name"] or dish["dish_id"],
+            sold=page_text.count(int(dish["quantity_sold"])),
+            sales=place.money(_decimal(dish["sales_amount"])),
+            share=page_text.percent(_decimal(dish["sales_amount"]), _decimal(all_sales)),
+        )
+        for dish in dishes
+    ]
+
+
+def _trend(
+    trend: Body, place: Place, late_panes: Sequence[datetime], start: datetime, end: datetime
+) -> Trend:
+    step = timedelta(minutes=int(trend["step_minutes"]))
+    has_day = end - start > timedelta(hours=1)
+    rows = []
+    for point, before in zip(trend["points"], trend["last_week"], strict=True):
+        started_at = _instant(point["start"])
+        rows.append(
+            TrendRow(
+                started_at=_iso(started_at),
+                label=place.moment(started_at) if has_day else place.clock(started_at),
+                orders=page_text.count(point["order_count"]),
+                sales=place.money(_decimal(point["sales_amount"])),
+                last_week=place.money(_decimal(before["sales_amount"])),
+                sales_amount=point["sales_amount"],
+                last_week_amount=before["sales_amount"],
+                is_late=any(started_at <= pane < started_at + step for pane in late_panes),
+            )
+        )
+    return Trend(int(trend["step_minutes"]), caption(trend, place), rows)
+
+
+def caption(trend: Body, place: Place) -> str:
+    """Return the sentence that says what the chart shows."""
+    known = [
+        (amount, _instant(point["start"]))
+        for point in trend["points"]
+        if (amount := _decimal(point["sales_amount"])) is not None
+    ]
+    before = [
+        amount
+        for point in trend["last_week"]
+        if (amount := _decimal(point["sales_amount"])) is not None
+    ]
+    step = "5 minutes" if int(trend["step_minutes"]) == 5 else "hour"
+    sold = [entry for entry in known if entry[0] > 0]
+    if not sold:
+        text = "Nothing was sold in this window"
+    else:
+        most, at = max(sold, key=lambda entry: (entry[0], -entry[1].timestamp()))
+        when = place.moment(at) if step == "hour" else place.clock(at)
+        text = f"Sales per {step}, the most at {when} with {place.money(most)}"
+    if not before:
+        return f"{text}; last week is not known yet."
+    return f"{text}; {place.money(sum(before, Decimal(0)))} in the same time last week."
+
+
+def _instant(text: str) -> datetime:
+    instant = datetime.fromisoformat(text)
+    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+
+
+def _iso(instant: datetime) -> str:
+    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _decimal(value: object) -> Decimal | None:
+    return None if value is None else Decimal(str(value))

@@ -1,0 +1,128 @@
+"""Every path of the application, as a tenant asks for it, and what it answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tests.serve.apps import Site
+from tests.serve.live.events import open_stream
+
+JSON, CSV, HTML = "application/json", "text/csv", "text/html"
+ARROW, EVENTS = "application/vnd.apache.arrow.stream", "text/event-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A path as the application has it, filled in for one restaurant `{r}`; and a wanted form."""
+
+    route: str
+    path: str
+    form: str = JSON
+    method: str = "GET"
+
+    def of(self, restaurant: str) -> str:
+        return self.path.replace("{r}", restaurant)
+
+
+OF_RESTAURANT = [
+    *(
+        Case(f"/v1/restaurants/{{restaurant_id}}/{kind}", f"/v1/restaurants/{{r}}/{kind}{query}")
+        for kind in ("metrics", "top-dishes", "trend")
+        for query in ("", "?window=1h", "?window=168h")
+    ),
+    Case("/v1/restaurants/{restaurant_id}/stream", "/v1/restaurants/{r}/stream", EVENTS),
+    Case("/v1/restaurants/{restaurant_id}/stream", "/v1/restaurants/{r}/stream?after=0", EVENTS),
+]
+OF_MODEL = [
+    Case("/v1/models/{name}", "/v1/models/restaurant_top_dishes", form)
+    for form in (JSON, CSV, ARROW)
+] + [
+    Case("/v1/models/{name}", "/v1/models/restaurant_sales_trend?from=2026-03-01T00:00Z", CSV),
+    Case("/v1/models/{name}", "/v1/models/order_arrivals?limit=10000"),
+    Case("/v1/models/{name}/stream", "/v1/models/restaurant_top_dishes/stream?after=0", EVENTS),
+]
+OF_NO_TENANT = [
+    *(Case("/v1/models/{name}", "/v1/models/market_totals", form) for form in (JSON, CSV, ARROW)),
+    Case("/v1/models/{name}/stream", "/v1/models/market_totals/stream?after=0", EVENTS),
+]
+LISTS = [Case("/v1/restaurants", "/v1/restaurants"), Case("/v1/models", "/v1/models")]
+PAGES = [
+    Case("/r/{restaurant_id}", f"/r/{{r}}{query}", form)
+    for query in ("", "?window=1h")
+    for form in (HTML, JSON)
+]
+WAYS = [Case("/", "/?restaurant={r}", HTML), Case("/", "/?restaurant={r}&window=1h", HTML)]
+PAGES_OF_ALL = [Case("/", "/", HTML), Case("/models", "/models", HTML)]
+GUARDED = [*OF_RESTAURANT, *OF_MODEL, *OF_NO_TENANT, *LISTS, *PAGES, *WAYS, *PAGES_OF_ALL]
+# The same for everybody, or with a test of their own.
+OPEN = [
+    Case("/healthz", "/healthz"),
+    Case("/readyz", "/readyz"),
+    Case("/openapi.json", "/openapi.json"),
+    Case("/static/{path:path}", "/static/page.js"),
+    Case("/static/{path:path}", "/static/nothing.js"),
+    Case("/login", "/login", HTML),
+]
+OTHERS = [
+    Case("/metrics", "/metrics"),
+    Case("/login", "/login", HTML, "POST"),
+    Case("/logout", "/logout", HTML, "POST"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Status, headers that could tell something, and the body."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        if self.headers.get("content-type") == ARROW:
+            # In its columns one value begins where another ends.
+            return repr(pa.ipc.open_stream(self.body).read_all().to_pylist())
+        return self.body.decode()
+
+    def told(self, restaurant: str) -> tuple[int, list[tuple[str, str]], bytes]:
+        """Return all that is told, but for the restaurant that was asked for."""
+        if not restaurant:
+            return self.status, sorted(self.headers.items()), self.body
+        headers = [(name, value.replace(restaurant, "rX")) for name, value in self.headers.items()]
+        return self.status, sorted(headers), self.body.replace(restaurant.encode(), b"rX")
+
+
+def ask(
+    one: Site,
+    address: tuple[str, int],
+    case: Case,
+    restaurant: str,
+    headers: Mapping[str, str],
+) -> Answer:
+    """Return the answer; of a stream that is open, its first events."""
+    sent = {**headers, "Accept": case.form}
+    if case.form != EVENTS:
+        one.client.cookies.clear()
+        answer = one.client.request(
+            case.method, case.of(restaurant), headers=sent, follow_redirects=False
+        )
+        return Answer(answer.status_code, dict(answer.headers), answer.content)
+
+    async def listen() -> Answer:
+        async with open_stream(address, case.of(restaurant), sent) as stream:
+            told = stream.body
+            if stream.status == 200:
+                async with asyncio.timeout(20):
+                    async for event in stream.events():
+                        told += repr(event).encode()
+                        if event.kind == "snapshot":
+                            break
+            found = {name: value for name, value in stream.headers.items() if name != "date"}
+            return Answer(stream.status, found, told)
+
+    return asyncio.run(listen())

@@ -1,0 +1,384 @@
+"""Who is let in: tokens, sessions, and this machine as long as there is no token."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from itsdangerous import TimestampSigner
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from livemart.serve.auth import book as token_book
+from livemart.serve.auth import callers
+from livemart.serve.auth.callers import Attempts
+from livemart.serve.http.problems import ProblemError
+from tests.serve.apps import Site, bearer, site
+from tests.store.stores import fill_store, reference_tables
+
+TILES = "/v1/restaurants/r1/metrics"
+
+
+class Clock:
+    """A wall clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+def fill(one: Site) -> None:
+    fill_store(one.url, reference_tables([]))
+    one.until(lambda: one.shows(1))
+
+
+def _other(sign: str) -> str:
+    return "0" if sign != "0" else "1"
+
+
+def code_of(response: object) -> str:
+    return str(response.json()["code"])  # type: ignore[attr-defined]
+
+
+def test_without_tokens_this_machine_may_see_everything(tmp_path: Path) -> None:
+    with site(tmp_path) as one:
+        fill(one)
+
+        assert one.client.get(TILES).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": "127.0.0.1.evil.example:8000"},
+        {"Host": "[::1"},
+        {"X-Forwarded-For": "127.0.0.1"},
+        {"Forwarded": "for=127.0.0.1"},
+    ],
+)
+def test_without_tokens_a_foreign_name_or_a_proxy_is_refused(
+    tmp_path: Path, headers: dict[str, str]
+) -> None:
+    with site(tmp_path) as one:
+        fill(one)
+
+        answer = one.client.get(TILES, headers=headers)
+
+        assert (answer.status_code, code_of(answer)) == (403, "HOST_REFUSED")
+
+
+def test_without_tokens_another_machine_is_refused(tmp_path: Path) -> None:
+    with site(tmp_path, peer="192.0.2.1") as one:
+        fill(one)
+
+        assert code_of(one.client.get(TILES)) == "HOST_REFUSED"
+
+
+@pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1", "[::1]:8000", "127.0.0.2:1"])
+def test_without_tokens_every_name_of_this_machine_will_do(tmp_path: Path, host: str) -> None:
+    with site(tmp_path) as one:
+        fill(one)
+
+        assert one.client.get(TILES, headers={"Host": host}).status_code == 200
+
+
+def test_from_the_first_token_on_everybody_needs_one(tmp_path: Path) -> None:
+    with site(tmp_path) as one:
+        fill(one)
+        assert one.client.get(TILES).status_code == 200
+
+        own = one.bearer("r1")
+
+        answer = one.client.get(TILES)
+        assert (answer.status_code, code_of(answer)) == (401, "TOKEN_MISSING")
+        assert answer.headers["www-authenticate"] == 'Bearer realm="livemart"'
+        assert one.client.get(TILES, headers=own).status_code == 200
+
+
+def test_a_token_that_another_process_makes_is_known_within_seconds(tmp_path: Path) -> None:
+    with site(tmp_path) as one:
+        fill(one)
+
+        text, made = one.tokens.create("till", restaurants=["r1"])
+        one.until(lambda: one.client.get(TILES).status_code == 401)
+        assert one.client.get(TILES, headers=bearer(text)).status_code == 200
+
+        one.tokens.revoke(made.token_id)
+        one.until(lambda: one.client.get(TILES, headers=bearer(text)).status_code == 401)
+
+
+def test_a_network_host_never_is_open(tmp_path: Path) -> None:
+    with site(tmp_path, host="0.0.0.0") as one:
+        fill(one)
+
+        assert code_of(one.client.get(TILES)) == "TOKEN_MISSING"
+
+
+@pytest.mark.parametrize(
+    "header", ["", "Bearer", "Bearer ", "Basic dTpw", "Bearer lm_0_0", "Bearer \xe4", "x" * 5000]
+)
+def test_whatever_is_no_token_is_refused_alike(tmp_path: Path, header: str) -> None:
+    with site(tmp_path) as one:
+        fill(one)
+        one.bearer("r1")
+
+        headers = [(b"authorization", header.encode("latin-1"))]
+        answer = one.client.get(TILES, headers=headers)
+
+        assert (answer.status_code, code_of(answer)) == (401, "TOKEN_REFUSED")
+        assert 'error="invalid_token"' in answer.headers["www-authenticate"]
+
+
+def test_a_token_ends_at_its_time(tmp_path: Path) -> None:
+    clock = Clock()
+    with site(tmp_path, now=clock) as one:
+        fill_store(one.url, reference_tables([]), now=clock.now)
+        one.until(lambda: one.shows(1))
+        own = bearer(one.make_token("r1", lasts=timedelta(seconds=30)))
+        assert one.client.get(TILES, headers=own).status_code == 200
+
+        clock.now += timedelta(seconds=30)
+
+        assert one.client.get(TILES, headers=own).status_code == 401
+
+
+def test_too_many_wrong_tokens_are_429_and_a_right_one_is_let_in(tmp_path: Path) -> None:
+    with site(tmp_path, attempts=3) as one:
+        fill(one)
+        own = one.bearer("r1")
+        wrong = bearer("lm_wrong")
+
+        codes = [code_of(one.client.get(TILES, headers=wrong)) for _ in range(4)]
+
+        assert codes == ["TOKEN_REFUSED"] * 3 + ["TOO_MANY_ATTEMPTS"]
+        answer = one.client.get(TILES, headers=wrong)
+        assert (answer.status_code, answer.headers["retry-after"]) == (429, "5")
+        assert one.client.get(TILES, headers=own).status_code == 200
+
+
+def test_attempts_are_counted_by_address_and_forgotten() -> None:
+    attempts = Attempts(a_minute=2)
+
+    found = [attempts.is_one_too_many("a") for _ in range(3)] + [attempts.is_one_too_many("b")]
+
+    assert found == [False, False, True, False]
+
+
+def with_login(one: Site) -> None:
+    """Add the routes that the page has, without the page."""
+
+    async def login(request: Request) -> Response:
+        form = await request.form()
+        session = callers.sign_in(request, str(form["token"]))
+        response = JSONResponse({"signed": "in"})
+        session.keep(response)
+        return response
+
+    async def logout(request: Request) -> Response:
+        response = JSONResponse({"signed": "out"})
+        callers.sign_out(request, response)
+        return response
+
+    app = one.client.app
+    assert isinstance(app, FastAPI)
+    app.add_api_route("/login", login, methods=["POST"])
+    app.add_api_route("/logout", logout, methods=["POST"])
+
+
+def test_a_session_is_made_from_a_token_and_sees_the_same(tmp_path: Path) -> None:
+    with site(tmp_path) as one:
+        fill(one)
+        with_login(one)
+        token = one.make_token("r1")
+
+        answer = one.client.post("/login", data={"token": f" {token}\n"})
+
+        cookie = answer.headers["set-cookie"]
+        assert answer.status_code == 200
+        assert {"HttpOnly", "SameSite=lax", "Path=/", "Max-Age=43200"} <= set(cookie.split("; "))
+        assert "Secure" not in cookie and token not in cookie
+        assert one.client.get(TILES).status_code == 200
+        assert one.client.get("/v1/restaurants/r2/metrics").status_code == 404
+        one.client.post("/logout")
+        assert one.client.get(TILES).status_code == 401
+
+
+def test_a_session_away_from_this_machine_is_secure(tmp_path: Path) -> None:
+    with site(tmp_path, host="0.0.0.0", public_url="https://sales.example") as one:
+        fill(one)
+        with_login(one)
+        token = one.make_token("r1")
+
+        answer = one.client.post("/login", data={"token": token})
+
+        assert "Secure" in answer.headers["set-cookie"].split("; ")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:9000"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_a_form_of_another_site_is_refused(tmp_path: Path, headers: dict[str, str]) -> None:
+    with site(tmp_path) as one:
+        fill(one)
+        with_login(one)
+        token = one.make_token("r1")
+
+        for path in ("/login", "/logout"):
+            answer = one.client.post(path, data={"token": token}, headers=headers)
+
+            assert (answer.status_code, code_of(answer)) == (403, "ORIGIN_REFUSED")
+            assert "set-cookie" not in answer.headers
+
+
+def test_a_form_of_our_own_page_is_taken(tmp_path: Path) -> None:
+    with site(tmp_path, public_url="https://sales.example") as one:
+        fill(one)
+        with_login(one)
+        token = one.make_token("r1")
+
+        for origin in ("http://127.0.0.1:8000", "https://sales.example"):
+            headers = {"Origin": origin, "Sec-Fetch-Site": "same-origin"}
+            answer = one.client.post("/login", data={"token": token}, headers=headers)
+
+            assert answer.status_code == 200
+
+
+def test_a_session_ends_with_its_token_its_time_and_its_key(tmp_path: Path) -> None:
+    with site(tmp_path) as one:
+        fill(one)
+        with_login(one)
+        text, made = one.tokens.create("owner", restaurants=["r1"])
+        one.learn_tokens()
+        one.client.post("/login", data={"token": text})
+        cookie = one.client.cookies["livemart_session"]
+        assert one.client.get(TILES).status_code == 200
+
+        one.client.cookies.clear()
+        for forged in (
+            cookie[:-9] + "AAAAAAAA" + cookie[-1],
+            _other(cookie[0]) + cookie[1:],
+            "",
+            made.token_id,
+        ):
+            answer = one.client.get(TILES, headers={"Cookie": f"livemart_session={forged}"})
+            assert code_of(answer) == "TOKEN_REFUSED"
+        one.client.cookies["livemart_session"] = cookie
+        assert one.client.get(TILES).status_code == 200
+        one.tokens.revoke(made.token_id)
+        one.learn_tokens()
+        assert code_of(one.client.get(TILES)) == "TOKEN_REFUSED"
+
+
+def test_a_session_lasts_so_many_hours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with site(tmp_path, session_hours=1) as one:
+        fill(one)
+        with_login(one)
+        one.client.post("/login", data={"token": one.make_token("r1")})
+        assert one.client.get(TILES).status_code == 200
+        signed_at = TimestampSigner.get_timestamp
+
+        monkeypatch.setattr(TimestampSigner, "get_timestamp", lambda s: signed_at(s) - 3600)
+        one.client.post("/login", data={"token": one.make_token("r1")})
+
+        assert code_of(one.client.get(TILES)) == "TOKEN_REFUSED"
+
+
+@pytest.mark.parametrize(
+    ("after", "token_lasts", "max_age"),
+    [
+        (timedelta(minutes=20), None, None),
+        (timedelta(hours=5), None, 12 * 3600),
+        # Never beyond the token's own end.
+        (timedelta(hours=5), timedelta(hours=8), 3 * 3600),
+    ],
+)
+def test_a_session_that_is_used_is_renewed(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    after: timedelta,
+    token_lasts: timedelta | None,
+    max_age: int | None,
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(TimestampSigner, "get_timestamp", lambda _: int(clock.now.timestamp()))
+    with site(tmp_path, now=clock) as one:
+        fill(one)
+        with_login(one)
+        one.client.post("/login", data={"token": one.make_token("r1", lasts=token_lasts)})
+        clock.now += after
+        one.learn_tokens()
+
+        answer = one.client.get(TILES)
+        again = one.client.get(TILES)
+
+        assert answer.status_code == again.status_code == 200
+        assert "set-cookie" not in again.headers
+        if max_age is None:
+            assert "set-cookie" not in answer.headers
+            return
+        cookie = answer.headers["set-cookie"].split("; ")
+        assert {"HttpOnly", "SameSite=lax", "Path=/", f"Max-Age={max_age}"} <= set(cookie)
+        clock.now += timedelta(seconds=max_age - 1)
+        one.learn_tokens()
+        one.client.cookies["livemart_session"] = cookie[0].partition("=")[2]
+        assert one.client.get(TILES).status_code == 200
+        clock.now += timedelta(hours=12)
+        one.learn_tokens()
+        one.client.cookies["livemart_session"] = cookie[0].partition("=")[2]
+        assert one.client.get(TILES).status_code == 401
+
+
+def test_a_header_counts_before_a_cookie(tmp_path: Path) -> None:
+    with site(tmp_path) as one:
+        fill(one)
+        with_login(one)
+        one.client.post("/login", data={"token": one.make_token("r1")})
+
+        answer = one.client.get(TILES, headers=one.bearer("r2"))
+
+        assert answer.status_code == 404
+
+
+def test_a_problem_of_every_code_has_a_title_and_a_status() -> None:
+    problem = ProblemError("TOO_MANY_STREAMS", "later")
+
+    assert (problem.status, problem.headers) == (503, {"Retry-After": "5"})
+
+
+def test_a_token_revoked_while_the_clock_was_set_back_is_refused(tmp_path: Path) -> None:
+    clock = Clock()
+    with site(tmp_path, now=clock) as one:
+        fill(one)
+        text, made = one.tokens.create("till", restaurants=["r1"])
+        one.learn_tokens()
+        assert one.client.get(TILES, headers=bearer(text)).status_code == 200
+
+        clock.now -= timedelta(hours=1)
+        one.tokens.revoke(made.token_id)
+
+        one.until(lambda: one.client.get(TILES, headers=bearer(text)).status_code == 401, 10)
+
+
+def test_a_server_that_may_not_believe_its_tokens_is_not_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with site(tmp_path) as one:
+        fill(one)
+        assert one.client.get("/readyz").status_code == 200
+
+        monkeypatch.setattr(token_book, "_TRUSTED_FOR_S", 0.0)
+
+        answer = one.client.get("/readyz")
+        assert (answer.status_code, code_of(answer)) == (503, "STORE_UNREACHABLE")

@@ -1,0 +1,206 @@
+"""The hub goes on, whatever becomes of what is computed ahead."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing
+
+import pytest
+from structlog.testing import capture_logs
+
+from livemart.serve.auth.book import TokenBook
+from livemart.serve.auth.tokens import TokenStore
+from livemart.serve.live.hub import Hub, Topic
+from livemart.serve.owner.answers import Answers
+from livemart.store.reader import StoreReader
+from livemart.store.served import Published
+from tests.store.stores import fill_store, reference_tables
+
+
+def test_a_snapshot_is_told_even_if_nothing_could_be_computed_ahead(store_url: str) -> None:
+    fill_store(store_url, reference_tables([]))
+
+    async def prepare(topics: frozenset[Topic]) -> None:
+        raise ValueError("a row that nobody foresaw")
+
+    async def look() -> Published | None:
+        with closing(StoreReader.open(store_url)) as reader:
+            hub = _hub(reader, tokens)
+            hub.prepare = prepare
+            await hub.look()
+            return hub.published
+
+    with closing(TokenStore(store_url)) as tokens, capture_logs() as logs:
+        published = asyncio.run(look())
+
+    assert published is not None and published.snapshot_id == 1
+    assert [each["event"] for each in logs] == ["prepare_failed"]
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_who_comes_upon_a_snapshot_does_not_wait_until_it_is_prepared(
+    store_url: str, times: int
+) -> None:
+    fill_store(store_url, reference_tables([]))
+    calls = 0
+
+    async def watch() -> tuple[bool, Published | None]:
+        nonlocal calls
+        ready, may_go_on = asyncio.Event(), asyncio.Event()
+
+        async def prepare(topics: frozenset[Topic]) -> None:
+            nonlocal calls
+            calls += 1
+            ready.set()
+            await may_go_on.wait()
+
+        with closing(StoreReader.open(store_url)) as reader:
+            hub = _hub(reader, tokens)
+            hub.prepare = prepare
+            found = reader.newest()
+            assert found is not None
+            for _ in range(times):
+                hub.observe(found)
+            await ready.wait()
+            was_told = hub.published is not None
+            may_go_on.set()
+            published = await hub.wait(None)
+            hub.close()
+            return was_told, published
+
+    with closing(TokenStore(store_url)) as tokens:
+        was_told, published = asyncio.run(watch())
+
+    assert not was_told
+    assert published is not None and published.snapshot_id == 1
+    assert calls == 1
+
+
+def test_who_saw_a_snapshot_is_never_shown_one_before_it(store_url: str) -> None:
+    fill_store(store_url, reference_tables())
+
+    async def read() -> list[int]:
+        may_go_on = asyncio.Event()
+
+        async def prepare(topics: frozenset[Topic]) -> None:
+            await may_go_on.wait()
+
+        with closing(StoreReader.open(store_url)) as reader:
+            hub = _hub(reader, tokens)
+            answers = Answers(reader, hub)
+            await hub.look()
+            before = await answers.restaurant("r1", "metrics")
+            await asyncio.to_thread(fill_store, store_url, reference_tables(), snapshot_id=2)
+            hub.prepare = prepare
+            # As rows of a model are read: past all that is kept.
+            published = await answers.read_anew(lambda view: view.published)
+            after = await answers.restaurant("r1", "metrics")
+            trend = await answers.restaurant("r2", "trend")
+            still = hub.published
+            may_go_on.set()
+            hub.close()
+            answers.close()
+        assert before and after and trend and still
+        found = [
+            before.facts.published,
+            published,
+            after.facts.published,
+            trend.facts.published,
+            still,
+        ]
+        return [each.snapshot_id for each in found]
+
+    with closing(TokenStore(store_url)) as tokens:
+        actual = asyncio.run(read())
+
+    assert actual == [1, 2, 2, 2, 1]
+
+
+def test_a_store_that_was_set_back_is_believed(store_url: str) -> None:
+    fill_store(store_url, reference_tables([]), snapshot_id=5)
+
+    async def look() -> list[int | None]:
+        with closing(StoreReader.open(store_url)) as reader:
+            hub = _hub(reader, tokens)
+            hub.observe(await asyncio.to_thread(_require, reader))
+            met = hub.newest
+            await asyncio.to_thread(
+                fill_store, store_url, reference_tables([]), snapshot_id=3, is_start=True
+            )
+            await hub.look()
+            hub.close()
+            return [each.snapshot_id if each else None for each in (met, hub.newest)]
+
+    with closing(TokenStore(store_url)) as tokens:
+        actual = asyncio.run(look())
+
+    assert actual == [5, 3]
+
+
+def test_an_error_that_nobody_foresaw_is_told_once_and_the_hub_goes_on(store_url: str) -> None:
+    fill_store(store_url, reference_tables([]))
+
+    class Failing(StoreReader):
+        failures = 3
+
+        def newest(self) -> Published | None:
+            if self.failures:
+                self.failures -= 1
+                raise ZeroDivisionError("a thing that nobody foresaw")
+            return super().newest()
+
+    async def look() -> list[str | None]:
+        with closing(Failing.open(store_url)) as reader:
+            hub = _hub(reader, tokens)
+            found = []
+            for _ in range(4):
+                await hub.look()
+                found.append(hub.failure.message if hub.failure else None)
+            assert hub.published is not None
+            return found
+
+    with closing(TokenStore(store_url)) as tokens, capture_logs() as logs:
+        found = asyncio.run(look())
+
+    said = "snapshots: found ZeroDivisionError: a thing that nobody foresaw"
+    assert found == [said, said, said, None]
+    assert [each["event"] for each in logs] == ["look_failed", "store_back"]
+
+
+def test_tokens_that_cannot_be_read_are_a_failure_until_they_can(store_url: str) -> None:
+    fill_store(store_url, reference_tables([]))
+    clock = [0.0]
+
+    class Failing(TokenBook):
+        is_failing = True
+
+        def refresh(self) -> None:
+            if self.is_failing:
+                raise ZeroDivisionError
+            super().refresh()
+
+    async def look(book: Failing) -> list[tuple[bool, bool]]:
+        with closing(StoreReader.open(store_url)) as reader:
+            hub = Hub(reader, book, clock=lambda: clock[0])
+            found = []
+            for clock[0], book.is_failing in ((0.0, True), (0.5, True), (1.0, True), (2.0, False)):
+                await hub.look()
+                found.append((hub.failure is not None, hub.published is not None))
+            return found
+
+    with closing(TokenStore(store_url)) as tokens, capture_logs() as logs:
+        found = asyncio.run(look(Failing(tokens)))
+
+    # Between two readings of the tokens snapshots alone are looked at: no sign of their return.
+    assert found == [(True, True), (True, True), (True, True), (False, True)]
+    assert [each["event"] for each in logs] == ["look_failed", "store_back"]
+
+
+def _require(reader: StoreReader) -> Published:
+    found = reader.newest()
+    assert found is not None
+    return found
+
+
+def _hub(reader: StoreReader, tokens: TokenStore) -> Hub:
+    return Hub(reader, TokenBook(tokens))

@@ -1,0 +1,142 @@
+"""Streams that end: with their token, their place, their model, or a client that takes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from contextlib import closing
+from urllib.request import urlopen
+
+import pyarrow as pa
+import pytest
+
+from livemart.serve.live import streams
+from tests.serve.apps import bearer, wait_until
+from tests.serve.live.events import Event, open_stream
+from tests.serve.live.push_world import DISHES, World, newest_id
+from tests.store.stores import (
+    fill_store,
+    reference_tables,
+)
+
+
+def test_a_stream_ends_with_its_token(world: World) -> None:
+    tokens = world.tokens()
+    text, made = tokens.create("r1", restaurants=["r1"])
+
+    async def watch() -> list[Event | None]:
+        async with (
+            open_stream(world.address, "/v1/restaurants/r1/stream", bearer(text)) as state,
+            open_stream(world.address, DISHES, bearer(text)) as changes,
+        ):
+            assert await state.next() is not None and await changes.next() is not None
+            await asyncio.to_thread(tokens.revoke, made.token_id)
+            return [await state.next(), await changes.next()]
+
+    ended = asyncio.run(watch())
+    tokens.close()
+
+    assert ended == [None, None]
+
+
+def test_a_token_has_room_for_so_many_streams_and_an_admin_for_more(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "MOST_OF_TOKEN", 2)
+    with closing(world.tokens()) as tokens:
+        mine, other = (bearer(tokens.create("x", restaurants=["r1"])[0]) for _ in range(2))
+        admin = bearer(tokens.create("x", is_admin=True)[0])
+
+    async def ask(headers: dict[str, str], path: str) -> tuple[int, bytes]:
+        async with open_stream(world.address, path, headers) as stream:
+            return stream.status, stream.body
+
+    async def watch() -> list[tuple[int, bytes]]:
+        path = "/v1/restaurants/r1/stream"
+        async with (
+            open_stream(world.address, path, mine) as one,
+            open_stream(world.address, DISHES, mine) as two,
+            open_stream(world.address, path, admin) as three,
+            open_stream(world.address, path, admin) as four,
+        ):
+            for stream in (one, two, three, four):
+                assert await stream.next() is not None
+            asked = [(mine, path), (mine, DISHES), (other, path), (admin, path)]
+            return [await ask(*each) for each in asked]
+
+    answers = asyncio.run(watch())
+
+    assert [status for status, _ in answers] == [503, 503, 200, 200]
+    assert b"TOO_MANY_STREAMS" in answers[0][1] and b"2 are open by this token" in answers[0][1]
+
+
+def test_an_open_door_that_closes_ends_the_streams_that_came_in(world: World) -> None:
+    tokens = world.tokens()
+
+    async def watch() -> Event | None:
+        async with open_stream(world.address, "/v1/restaurants/r1/stream") as stream:
+            assert await stream.next() is not None
+            await asyncio.to_thread(tokens.create, "first", is_admin=True)
+            return await stream.next()
+
+    ended = asyncio.run(watch())
+    tokens.close()
+
+    assert ended is None
+
+
+def test_a_comment_keeps_a_quiet_stream_open(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "PING_S", 0.1)
+
+    async def watch() -> list[str]:
+        async with open_stream(
+            world.address, f"/v1/restaurants/r1/stream?after={newest_id(world)}"
+        ) as stream:
+            found = [await stream.next_of_any_kind() for _ in range(3)]
+            return [event.kind for event in found if event]
+
+    assert asyncio.run(watch()) == ["retry", "comment", "comment"]
+
+
+def test_a_client_that_takes_nothing_is_closed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "_SEND_TIMEOUT_S", 0.2)
+    wide = pa.table(
+        {"restaurant_id": ["r1"] * 4_000, "n": range(4_000), "text": ["x" * 2_000] * 4_000}
+    )
+    fill_store(world.url, {"wide": wide}, {"wide": ("n",)}, snapshot_id=2)
+
+    async def watch() -> int:
+        reader, writer = await asyncio.open_connection(*world.address, limit=4096)
+        writer.write(b"GET /v1/models/wide/stream?after=0 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        # The stream is open, and from here on nothing is taken until the server gave it up.
+        taken = len(await reader.readuntil(b"event: reset"))
+        await asyncio.to_thread(wait_until, lambda: open_streams(world.address) == 0)
+        while chunk := await reader.read(65_536):
+            taken += len(chunk)
+        writer.close()
+        return taken
+
+    taken = asyncio.run(watch())
+
+    assert taken < 7_900_000
+
+
+def open_streams(address: tuple[str, int]) -> int:
+    """Return how many streams the server says are open."""
+    with urlopen(f"http://{address[0]}:{address[1]}/metrics") as answer:
+        (line,) = re.findall(rb"^livemart_streams ([\d.]+)$", answer.read(), re.MULTILINE)
+    return int(float(line))
+
+
+def test_streams_of_a_model_that_is_served_no_more_end(world: World) -> None:
+    async def watch() -> Event | None:
+        async with open_stream(world.address, DISHES) as stream:
+            assert await stream.next() is not None
+            tables = reference_tables(world.orders)
+            del tables["restaurant_top_dishes"]
+            await asyncio.to_thread(fill_store, world.url, tables, snapshot_id=2)
+            return await stream.next()
+
+    assert asyncio.run(watch()) is None

@@ -1,0 +1,323 @@
+"""Push queries over a real socket: nothing is missed or repeated, and streams end cleanly."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from livemart.publish.confirmation import confirm
+from livemart.serve.http import schemas
+from livemart.serve.models import changes
+from livemart.serve.owner.bodies import state_body, to_text
+from livemart.store.reader import StoreReader
+from livemart.store.store import Store
+from tests.serve.apps import bearer
+from tests.serve.live.events import Event, open_stream
+from tests.serve.live.push_world import DISHES, KEY, World, apply, newest_id, number_of, until_mark
+from tests.store.stores import (
+    NOON,
+    fill_store,
+    make_orders,
+    make_snapshot,
+    reference_tables,
+)
+
+
+def test_the_state_comes_at_once_and_with_every_snapshot(world: World) -> None:
+    async def watch() -> list[Event | None]:
+        path = "/v1/restaurants/r1/stream?window=1h"
+        async with open_stream(world.address, path) as stream:
+            assert stream.headers["content-type"].startswith("text/event-stream")
+            assert stream.headers["cache-control"] == "no-store"
+            assert stream.headers["x-accel-buffering"] == "no"
+            found = [await stream.next()]
+            for _ in range(3):
+                await asyncio.to_thread(world.publish, "r1")
+                found.append(await stream.next())
+            return found
+
+    events = asyncio.run(watch())
+
+    assert [event and (event.kind, number_of(event)) for event in events] == [
+        ("snapshot", number) for number in (1, 2, 3, 4)
+    ]
+    last = events[-1]
+    assert last is not None
+    schemas.State.model_validate(last.data)
+    reader = StoreReader.open(world.url)
+    with reader.snapshot() as view:
+        expected = state_body(view, "r1", 1, server_time=NOON)
+        assert expected is not None
+        expected["checked_at"] = to_text(view.published.checked_at)
+    reader.close()
+    assert {**last.data, "server_time": to_text(NOON)} == expected
+
+
+def test_who_has_the_newest_state_waits_for_the_next(world: World) -> None:
+    async def watch(path: str, headers: dict[str, str]) -> Event | None:
+        async with open_stream(world.address, path, headers) as stream:
+            await asyncio.sleep(0.5)
+            await asyncio.to_thread(world.publish, "r1")
+            return await stream.next()
+
+    async def at_once(headers: dict[str, str]) -> Event | None:
+        async with open_stream(world.address, path, headers) as stream:
+            return await stream.next()
+
+    path = "/v1/restaurants/r1/stream"
+    first = asyncio.run(watch(f"{path}?after={newest_id(world)}", {}))
+    second = asyncio.run(watch(f"{path}?after=0", {"Last-Event-ID": newest_id(world)}))
+    of_another = asyncio.run(at_once({"Last-Event-ID": "0000abcd-3"}))
+    without_mark = asyncio.run(at_once({"Last-Event-ID": "3"}))
+
+    found = (first, second, of_another, without_mark)
+    assert [number_of(event) for event in found] == [2, 3, 3, 3]
+
+
+def test_a_change_stream_begins_with_all_rows_and_follows_them(world: World) -> None:
+    async def watch() -> dict[tuple[Any, ...], dict[str, Any]]:
+        rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+        async with open_stream(world.address, f"{DISHES}?after=0") as stream:
+            for event in await until_mark(stream, 1):
+                apply(rows, event)
+            for number in range(2, 8):
+                await asyncio.to_thread(world.publish, f"r{number % 3 + 1}")
+                for event in await until_mark(stream, number):
+                    assert event.kind != "reset"
+                    apply(rows, event)
+        return rows
+
+    rows = asyncio.run(watch())
+
+    assert rows == {tuple(row[n] for n in KEY): row for row in world.rows("restaurant_top_dishes")}
+
+
+def test_without_a_position_changes_are_told_from_now_on(world: World) -> None:
+    async def watch() -> list[Event]:
+        async with open_stream(world.address, DISHES) as stream:
+            first = await stream.next()
+            assert first is not None
+            await asyncio.to_thread(world.publish, "r2")
+            return [first, *await until_mark(stream, 2)]
+
+    mark, *events = asyncio.run(watch())
+
+    assert (mark.kind, number_of(mark)) == ("snapshot", 1)
+    assert {event.data["row"]["restaurant_id"] for event in events[:-1]} == {"r2"}
+    assert events[-1].data["as_of"] == "2026-03-02T12:00:02Z"
+
+
+async def first_id(world: World) -> str:
+    """Return the id of the newest snapshot in the changes of a model."""
+    async with open_stream(world.address, DISHES) as stream:
+        event = await stream.next()
+        assert event is not None and event.event_id is not None
+        return event.event_id
+
+
+def test_a_stream_goes_on_behind_any_event(world: World) -> None:
+    """Break off after each event in turn: together the two parts are the whole."""
+    after_first = asyncio.run(first_id(world))
+    for number in range(2, 5):
+        world.publish("r1", "r2", "r3")
+        assert number == world.snapshot_id
+
+    async def read(position: str) -> list[Event]:
+        headers = {"Last-Event-ID": position}
+        async with open_stream(world.address, DISHES, headers) as stream:
+            return await until_mark(stream, 4)
+
+    whole = asyncio.run(read(after_first))
+    changes = [event for event in whole if event.kind == "change"]
+    assert {event.data["snapshot_id"] for event in changes} == {2, 3, 4}
+    assert len({event.event_id for event in changes}) == len(changes)
+
+    for index, event in enumerate(changes):
+        rest = asyncio.run(read(str(event.event_id)))
+
+        assert [each.data for each in rest] == [each.data for each in whole[index + 1 :]]
+
+
+def test_who_has_all_gets_nothing_twice(world: World) -> None:
+    async def watch() -> Event | None:
+        has = {"Last-Event-ID": await first_id(world)}
+        async with open_stream(world.address, DISHES, has) as stream:
+            await asyncio.sleep(0.5)
+            await asyncio.to_thread(world.publish)
+            return await stream.next()
+
+    event = asyncio.run(watch())
+
+    assert event is not None
+    assert (event.kind, number_of(event)) == ("snapshot", 2)
+
+
+@pytest.mark.parametrize(
+    "position", ["1", "0000abcd-1", "0000abcd-0.1.3", "99", "99.100.3", "0000abcd-99.100.3"]
+)
+def test_a_position_that_is_not_kept_begins_anew(world: World, position: str) -> None:
+    async def watch() -> list[Event]:
+        async with open_stream(world.address, DISHES, {"Last-Event-ID": position}) as stream:
+            return await until_mark(stream, 1)
+
+    first, *rows, mark = asyncio.run(watch())
+
+    assert (first.kind, first.event_id) == ("reset", None)
+    assert first.data["row_count"] == len(rows) == len(world.rows("restaurant_top_dishes"))
+    assert {(event.event_id, event.data["op"]) for event in rows} == {(None, "insert")}
+    assert number_of(mark) == 1
+
+
+def test_a_model_that_is_too_large_is_not_sent_whole_but_followed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "MOST_RESET", 5)
+
+    async def ask(path: str) -> tuple[int, bytes, Event | None]:
+        async with open_stream(world.address, path) as stream:
+            return stream.status, stream.body, await stream.next() if stream.status == 200 else None
+
+    status, body, _ = asyncio.run(ask(f"{DISHES}?after=0"))
+    followed, _, mark = asyncio.run(ask(DISHES))
+
+    assert mark is not None and mark.event_id is not None
+    assert (status, b"MODEL_TOO_LARGE" in body) == (422, True)
+    assert f"follow with after={mark.event_id}".encode() in body
+    assert (followed, number_of(mark)) == (200, 1)
+
+
+def test_rows_of_others_are_in_no_stream(world: World) -> None:
+    tokens = world.tokens()
+    text, _ = tokens.create("r2", restaurants=["r2"])
+    tokens.close()
+
+    async def watch() -> list[Event]:
+        path = f"{DISHES}?after=0"
+        async with open_stream(world.address, path, bearer(text)) as stream:
+            found = await until_mark(stream, 1)
+            await asyncio.to_thread(world.publish, "r1", "r2", "r3")
+            return found + await until_mark(stream, 2)
+
+    events = asyncio.run(watch())
+
+    rows = [event.data["row"] for event in events if event.kind == "change"]
+    assert {row["restaurant_id"] for row in rows} == {"r2"}
+    assert "r1" not in str(events) and "r3" not in str(events)
+    assert events[0].data["row_count"] == len(
+        [event for event in events if event.kind == "change" and event.data["snapshot_id"] == 1]
+    )
+
+
+def test_changes_of_one_snapshot_are_sent_in_pieces_and_resumed_in_any(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "_SLICE", 2)
+    has = asyncio.run(first_id(world))
+    world.publish("r1", "r2", "r3")
+    sizes = []
+
+    async def read(position: str) -> list[Event]:
+        async with open_stream(world.address, DISHES, {"Last-Event-ID": position}) as stream:
+            return await until_mark(stream, 2)
+
+    whole = asyncio.run(read(has))
+    for index, event in enumerate(whole[:-1]):
+        rest = asyncio.run(read(str(event.event_id)))
+        assert [each.data for each in rest] == [each.data for each in whole[index + 1 :]]
+        sizes.append(len(rest))
+
+    assert len(whole) > 4 and sizes[-1] == 1
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_store_that_is_filled_anew_begins_anew(world: World, number: int, is_open: bool) -> None:
+    """With other rows, and its ids may be the same; the next of them may follow by net changes."""
+    others = make_orders(a_day=4, seed=11)
+
+    def fill_anew() -> None:
+        tables = reference_tables(others)
+        fill_store(world.url, tables, snapshot_id=number, epoch="another", is_start=True)
+
+    async def watch() -> tuple[list[Event], list[Event]]:
+        async with open_stream(world.address, f"{DISHES}?after=0") as stream:
+            before = await until_mark(stream, 1)
+            if is_open:
+                await asyncio.to_thread(fill_anew)
+                return before, await until_mark(stream, number)
+        await asyncio.to_thread(fill_anew)
+        await asyncio.to_thread(world.until_shown, "another")
+        has = {"Last-Event-ID": str(before[-1].event_id)}
+        async with open_stream(world.address, DISHES, has) as stream:
+            return before, await until_mark(stream, number)
+
+    before, after = asyncio.run(watch())
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for event in before + after:
+        apply(rows, event)
+
+    assert (after[0].kind == "reset") == (number == 1)
+    assert after[-1].data["epoch"] == "another"
+    assert rows == {tuple(row[n] for n in KEY): row for row in world.rows("restaurant_top_dishes")}
+
+
+def test_a_store_that_is_filled_anew_tells_its_state_under_the_same_id(world: World) -> None:
+    async def watch() -> list[Event | None]:
+        async with open_stream(world.address, "/v1/restaurants/r1/stream") as stream:
+            first = await stream.next()
+            tables = reference_tables(make_orders(a_day=4, seed=11))
+            await asyncio.to_thread(
+                fill_store, world.url, tables, snapshot_id=1, epoch="another", is_start=True
+            )
+            return [first, await stream.next()]
+
+    events = asyncio.run(watch())
+
+    assert [event and event.data["snapshot_id"] for event in events] == [1, 1]
+    assert [event and event.data["epoch"] for event in events] == ["epoch", "another"]
+    assert len({event and event.event_id for event in events}) == 2
+
+
+def test_a_mended_model_is_told_anew_at_the_same_snapshot(world: World) -> None:
+    tables = reference_tables(world.orders)
+
+    async def watch() -> list[Event]:
+        async with open_stream(world.address, DISHES) as stream:
+            assert await stream.next() is not None
+            changed = {"restaurant_top_dishes": "another"}
+            await asyncio.to_thread(
+                fill_store, world.url, tables, as_of=NOON, fingerprints=changed, is_start=True
+            )
+            return await until_mark(stream, 1)
+
+    first, *_, last = asyncio.run(watch())
+
+    assert (first.kind, number_of(last)) == ("reset", 1)
+
+
+def test_between_snapshots_the_state_is_known_to_be_the_newest(world: World) -> None:
+    moments = [datetime.now(UTC) + timedelta(seconds=n) for n in range(1, 4)]
+
+    def check(moment: datetime) -> None:
+        with closing(Store.open(world.url)) as store:
+            assert confirm(store, make_snapshot(1, []), moment)
+
+    async def watch() -> list[Event | None]:
+        async with open_stream(world.address, "/v1/restaurants/r1/stream") as stream:
+            assert await stream.next() is not None
+            found = []
+            for moment in moments:
+                await asyncio.to_thread(check, moment)
+                found.append(await stream.next())
+            return found
+
+    events = asyncio.run(watch())
+
+    assert [event and (event.kind, event.event_id) for event in events] == [("checked", None)] * 3
+    assert [event and event.data["checked_at"] for event in events] == [
+        to_text(moment) for moment in moments
+    ]

@@ -1,0 +1,200 @@
+"""Where a form may lead to, and what the page says of a body."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from livemart.serve.page.page import _own_path
+from livemart.serve.page.view import PageView, build_view
+
+_POINT = {"order_count": 2, "sales_amount": "10.00"}
+
+
+@pytest.mark.parametrize("path", ["/", "/r/r17?window=24h", "/r/S%C3%A3o", "/models"])
+def test_a_form_leads_to_a_path_of_this_site(path: str) -> None:
+    assert _own_path(path) == path
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["", "r/r17", "//evil.example", "/\\evil.example", "/\t/evil.example", "https://evil.example",
+     "/\n/evil.example", "javascript:alert(1)", "/r/x\r\nSet-Cookie: a=b"],
+)  # fmt: skip
+def test_a_form_never_leads_elsewhere(path: str) -> None:
+    assert _own_path(path) == "/"
+
+
+def test_data_are_never_newer_than_their_publication() -> None:
+    view = _view()
+
+    assert (view.data_clock, view.age, view.is_stale) == ("14:31", "12 s ago", False)
+
+
+def test_data_of_a_replay_are_as_old_as_its_as_of() -> None:
+    view = _view(as_of="2013-01-01T00:00:00Z")
+
+    assert view.data_at == "2013-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(("server_time", "expected"), [("41:07", False), ("41:08", True)])
+def test_data_older_than_two_intervals_are_stale(server_time: str, expected: bool) -> None:
+    view = _view(server_time=f"2026-03-02T14:{server_time}Z")
+
+    assert view.is_stale is expected
+
+
+def test_data_that_are_known_to_be_the_newest_are_not_stale() -> None:
+    view = _view(server_time="2026-03-02T15:10:00Z", checked_at="2026-03-02T15:09:30Z")
+
+    assert (view.age, view.is_stale) == ("30 s ago", False)
+
+
+@pytest.mark.parametrize(
+    ("late", "expected"),
+    [
+        (None, None),
+        ({"order_count": 0, "panes": []}, None),
+        (
+            {"order_count": 1, "panes": ["2026-03-02T11:00:00Z"]},
+            "1 late order changed 11:00 to 11:05.",
+        ),
+        (
+            {"order_count": 3, "panes": ["2026-03-02T11:30:00Z", "2026-03-02T11:00:00Z"]},
+            "3 late orders changed 11:00 to 11:35.",
+        ),
+        (
+            {"order_count": 1, "panes": ["2026-03-01T20:00:00Z"]},
+            "1 late order changed Sun 20:00 to 20:05.",
+        ),
+        (
+            {"order_count": 2, "panes": ["2026-03-02T11:00:00Z", "2026-03-01T20:00:00Z"]},
+            "2 late orders changed Sun 20:00 to Mon 11:05.",
+        ),
+        (
+            {"order_count": 1, "panes": ["2026-02-23T20:00:00Z"]},
+            "1 late order changed Mon 23 Feb 20:00 to 20:05.",
+        ),
+    ],
+)
+def test_late_orders_are_told_with_what_they_changed(
+    late: dict[str, Any] | None, expected: str | None
+) -> None:
+    view = _view(late_corrections=late)
+
+    assert view.late == expected
+
+
+def test_the_point_that_holds_a_late_pane_is_marked() -> None:
+    late = {"order_count": 1, "panes": ["2026-03-02T14:25:00Z"]}
+
+    view = _view(late_corrections=late)
+
+    assert [row.is_late for row in view.trend.rows] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("currency", "sales", "average", "expected"),
+    [
+        # 47.4954...: by way of 47.50 it would be 48.
+        ("JPY", "2089.80", "47.50", "JPY\u00a047"),
+        ("EUR", "2089.80", "47.50", "EUR\u00a047.50"),
+        ("JPY", "2090.00", "47.50", "JPY\u00a048"),
+        # Not known from sales and orders: what the model says.
+        ("EUR", None, "47.50", "EUR\u00a047.50"),
+        ("EUR", None, None, "\u2013"),
+    ],
+)
+def test_an_average_is_rounded_once(
+    currency: str, sales: str | None, average: str | None, expected: str
+) -> None:
+    values = {"order_count": 44, "sales_amount": sales, "average_order_value": average}
+    metrics = {name: {"value": value, "previous": None} for name, value in values.items()}
+    metrics["unique_customers"] = {"value": 40, "previous": None}
+    place = {"id": "r18", "name": "Sakura", "time_zone": "Asia/Tokyo", "currency_code": currency}
+
+    view = _view(metrics=metrics, restaurant=place)
+
+    assert [tile.value for tile in view.tiles if tile.key == "average_order_value"] == [expected]
+
+
+def test_an_unknown_point_is_a_dash() -> None:
+    view = _view(points=[{"order_count": None, "sales_amount": None}, _POINT])
+
+    row = view.trend.rows[0]
+    assert (row.orders, row.sales, row.sales_amount) == ("\u2013", "\u2013", None)
+
+
+@pytest.mark.parametrize(
+    ("points", "last_week", "expected"),
+    [
+        (
+            [_POINT, {"order_count": 1, "sales_amount": "12.50"}],
+            [_POINT, _POINT],
+            "Sales per hour, the most at Mon 13:35 with EUR\u00a012.50; "
+            "EUR\u00a020.00 in the same time last week.",
+        ),
+        (
+            [{"order_count": 0, "sales_amount": "0.00"}] * 2,
+            [{"order_count": None, "sales_amount": None}] * 2,
+            "Nothing was sold in this window; last week is not known yet.",
+        ),
+    ],
+)
+def test_the_caption_says_what_the_chart_shows(
+    points: list[dict[str, Any]], last_week: list[dict[str, Any]], expected: str
+) -> None:
+    view = _view(points=points, last_week=last_week)
+
+    assert view.trend.caption == expected
+
+
+def _view(
+    *,
+    points: list[dict[str, Any]] | None = None,
+    last_week: list[dict[str, Any]] | None = None,
+    **changed: Any,
+) -> PageView:
+    """Return the page of a window of two hours that ends at 14:35 in Lisbon."""
+    state: dict[str, Any] = {
+        "restaurant": {
+            "id": "r17",
+            "name": "Taverna Azul",
+            "time_zone": "Europe/Lisbon",
+            "currency_code": "EUR",
+        },
+        "window": {
+            "hours": 2,
+            "start": "2026-03-02T12:35:00Z",
+            "end": "2026-03-02T14:35:00Z",
+            "state": "provisional",
+            "since": None,
+        },
+        "as_of": "2026-03-02T14:35:00Z",
+        "snapshot_id": 4211,
+        "published_at": "2026-03-02T14:31:07Z",
+        "checked_at": "2026-03-02T14:31:07Z",
+        "server_time": "2026-03-02T14:31:19Z",
+        "metrics": {
+            name: {"value": 1, "previous": None}
+            for name in ("order_count", "sales_amount", "average_order_value", "unique_customers")
+        },
+        "top_dishes": [],
+        "late_corrections": None,
+    } | changed
+    trend = {
+        "step_minutes": 60,
+        "points": _placed(points or [_POINT, _POINT], "2026-03-02"),
+        "last_week": _placed(last_week or [_POINT, _POINT], "2026-02-23"),
+    }
+    return build_view(state, trend, interval=timedelta(minutes=5))
+
+
+def _placed(points: list[dict[str, Any]], day: str) -> list[dict[str, Any]]:
+    hours = range(12, 12 + len(points))
+    return [
+        {"start": f"{day}T{hour}:35:00Z", **point}
+        for hour, point in zip(hours, points, strict=True)
+    ]
