@@ -24,8 +24,8 @@ from livemart.delta.warehouse import NEW_COUNT, OLD_COUNT, Commit, Tag, Warehous
 from livemart.inspect.comparison import compare
 from livemart.land.records.schema import RESCUED_TYPE, RecordSchema
 from livemart.land.tables import create_tables
-from livemart.plan.flatten import flatten
 from livemart.plan.project_plans import views_of
+from livemart.plan.sql.flatten import flatten
 from livemart.run.batch import Outcome
 from livemart.run.pipeline import Pipeline
 from livemart.run.runtime import Runtime, open_runtime

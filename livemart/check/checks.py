@@ -17,7 +17,7 @@ import pyarrow as pa
 from livemart.check.proofs import MovedTest, Prover, RowTest
 from livemart.check.versions import Versions
 from livemart.delta.warehouse import Warehouse
-from livemart.plan.flatten import Flat, Occurrence
+from livemart.plan.sql.flatten import Flat, Occurrence
 from livemart.project.graph import DataTest
 from livemart.spark.quick_session import ArrowViews
 

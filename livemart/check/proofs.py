@@ -19,10 +19,10 @@ import pyarrow as pa
 from livemart.check.row_proofs import OF_VALUES, SHOWN_BY_NEW_ROWS, Place, tested_columns
 from livemart.check.versions import Versions, new_rows, repeated_rows
 from livemart.delta.warehouse import Warehouse
-from livemart.plan.flatten import Flat, flatten
 from livemart.plan.planner import Inputs, Plan, plan_query
 from livemart.plan.project_plans import views_of
 from livemart.plan.reasons import Unplannable
+from livemart.plan.sql.flatten import Flat, flatten
 from livemart.project.graph import DataTest, Project
 
 # Above this a test in full is cheaper than a view of the rows that changed.

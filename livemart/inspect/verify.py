@@ -17,10 +17,10 @@ from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError, StateError
 from livemart.inspect.comparison import ESTIMATE_TOLERANCE, Differences, compare
 from livemart.plan.approximate import approximate_columns
-from livemart.plan.flatten import Flat, flatten
 from livemart.plan.planner import Plan
 from livemart.plan.project_plans import plan_project, views_of
 from livemart.plan.reasons import Unplannable
+from livemart.plan.sql.flatten import Flat, flatten
 from livemart.project.graph import Model, Project
 from livemart.run.runtime import compiling_session, open_dbt
 from livemart.settings import Settings

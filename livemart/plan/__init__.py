@@ -1,1 +1,1 @@
-"""How each model can be refreshed: pure SQL analysis, no Spark."""
+"""Step 2, plan: how each model can be refreshed; pure SQL analysis, knows no Spark."""

@@ -9,10 +9,10 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from livemart.plan.determinism import APPROXIMATE_AGGREGATES, function_name
-from livemart.plan.flatten import Flat
-from livemart.plan.parse import parse
 from livemart.plan.reasons import Unplannable
+from livemart.plan.sql.determinism import APPROXIMATE_AGGREGATES, function_name
+from livemart.plan.sql.flatten import Flat
+from livemart.plan.sql.parse import parse
 
 _SCALARS = frozenset({"hll_union", "theta_union", "theta_intersection", "theta_difference"})
 

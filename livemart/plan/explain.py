@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from livemart.plan.planner import Plan
-from livemart.plan.region import Region
-from livemart.plan.slices import Slice
+from livemart.plan.strategies.region import Region
+from livemart.plan.strategies.slices import Slice
 
 
 def summary(plan: Plan) -> str:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from livemart.plan.aggregate_calls import called
-from livemart.plan.determinism import function_name, line_of
-from livemart.plan.monotone import base_time
 from livemart.plan.reasons import Reason
-from livemart.plan.relation import Restriction
+from livemart.plan.relations.aggregate_calls import called
+from livemart.plan.relations.monotone import base_time
+from livemart.plan.relations.relation import Restriction
+from livemart.plan.sql.determinism import function_name, line_of
 
 # Of these a change alters the neighbours or the places alone, wherever the frame ends.
 _OF_PLACES = frozenset(

@@ -11,20 +11,20 @@ from typing import Literal
 from sqlglot import exp
 from sqlglot.optimizer.qualify import qualify
 
-from livemart.plan.determinism import require_deterministic
-from livemart.plan.flatten import Flat, flatten
-from livemart.plan.guards import check_functions, check_names
-from livemart.plan.merged_keys import mark_written
+from livemart.plan.build.guards import check_functions, check_names
+from livemart.plan.build.scopes import Query, build_query
+from livemart.plan.build.using import mark_written
 from livemart.plan.notes import Known, growth, notes_of
-from livemart.plan.parse import parse
 from livemart.plan.reasons import Reason, Unplannable
-from livemart.plan.region import Region, region_of
-from livemart.plan.relation import Scan, column, sql_of
-from livemart.plan.running import Running, running_totals
-from livemart.plan.scopes import Query, build_query
-from livemart.plan.signed import Signed, origins, signed_change
-from livemart.plan.slices import Slice, slices_of
-from livemart.plan.used_columns import used_columns
+from livemart.plan.relations.relation import Scan, column, sql_of
+from livemart.plan.sql.determinism import require_deterministic
+from livemart.plan.sql.flatten import Flat, flatten
+from livemart.plan.sql.parse import parse
+from livemart.plan.sql.used_columns import used_columns
+from livemart.plan.strategies.region import Region, region_of
+from livemart.plan.strategies.running import Running, running_totals
+from livemart.plan.strategies.signed import Signed, origins, signed_change
+from livemart.plan.strategies.slices import Slice, slices_of
 
 Strategy = Literal["append", "signed", "region", "full", "view"]
 _SAFE_NAME = re.compile(r"[a-z_][a-z0-9_]*")

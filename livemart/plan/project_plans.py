@@ -7,10 +7,10 @@ from dataclasses import replace
 from hashlib import sha256
 
 from livemart.errors import PlanError
-from livemart.plan.flatten import flatten
-from livemart.plan.parse import parse
 from livemart.plan.planner import Inputs, Plan, plan_query
 from livemart.plan.reasons import Reason
+from livemart.plan.sql.flatten import flatten
+from livemart.plan.sql.parse import parse
 from livemart.project.graph import Model, Project
 
 LANDING_COLUMNS = ("_landed_at", "_batch_id", "_origin", "_rescued_data")

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from livemart.arrow.types import spark_schema
 from livemart.delta.warehouse import Commit, Tag
-from livemart.plan.flatten import Occurrence
 from livemart.plan.planner import Plan
+from livemart.plan.sql.flatten import Occurrence
 from livemart.project.graph import Model
 from livemart.refresh.context import BatchContext
 from livemart.refresh.views import SMALL_ROWS

@@ -14,9 +14,9 @@ from sqlglot import exp
 
 from livemart.delta.log import LogEntry
 from livemart.errors import RefreshError
-from livemart.plan.flatten import Flat
-from livemart.plan.parse import parse
 from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.sql.flatten import Flat
+from livemart.plan.sql.parse import parse
 from livemart.refresh.model_run import BatchInputs
 
 

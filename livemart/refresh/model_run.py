@@ -20,13 +20,13 @@ from livemart.delta.row_filter import (
     values_condition,
 )
 from livemart.delta.warehouse import WEIGHT, Warehouse
-from livemart.plan.clock import evaluate
-from livemart.plan.flatten import Occurrence
-from livemart.plan.monotone import base_time
 from livemart.plan.planner import Plan
 from livemart.plan.reasons import Reason
-from livemart.plan.relation import Restriction
-from livemart.plan.slices import Slice
+from livemart.plan.relations.clock import evaluate
+from livemart.plan.relations.monotone import base_time
+from livemart.plan.relations.relation import Restriction
+from livemart.plan.sql.flatten import Occurrence
+from livemart.plan.strategies.slices import Slice
 from livemart.project.graph import Model
 from livemart.refresh.context import BatchContext
 from livemart.refresh.views import BatchViews

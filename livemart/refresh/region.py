@@ -10,9 +10,9 @@ import pyarrow as pa
 from livemart.arrow.bags import difference
 from livemart.delta.row_filter import EVER, RowFilter, instant, micros
 from livemart.plan.reasons import Reason
-from livemart.plan.region import Region
-from livemart.plan.relation import Restriction, column
-from livemart.plan.slices import Windows
+from livemart.plan.relations.relation import Restriction, column
+from livemart.plan.strategies.region import Region
+from livemart.plan.strategies.slices import Windows
 from livemart.refresh.model_run import FallBack, ModelRun, stored_field
 from livemart.refresh.region_inputs import needed_rows
 from livemart.refresh.region_rows import is_comparable, lies_in

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from livemart.arrow.bags import is_member, one_array
 from livemart.delta.row_filter import DAY, is_time, narrows
-from livemart.plan.monotone import base_time
-from livemart.plan.relation import Restriction
+from livemart.plan.relations.monotone import base_time
+from livemart.plan.relations.relation import Restriction
 from livemart.refresh.region_rows import micros_of
 
 

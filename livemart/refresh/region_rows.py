@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from livemart.arrow.bags import as_numpy, one_array, row_codes
 from livemart.delta.row_filter import DAY, is_time
-from livemart.plan.region import Region
+from livemart.plan.strategies.region import Region
 from livemart.refresh.model_run import stored_field
 
 

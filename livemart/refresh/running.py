@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from livemart.arrow.bags import as_numpy, difference, matching_rows, one_array, row_codes
 from livemart.delta.row_filter import Condition, RowFilter, time_condition, values_condition
 from livemart.delta.warehouse import WEIGHT
-from livemart.plan.running import Plain, Running
+from livemart.plan.strategies.running import Plain, Running
 from livemart.refresh.model_run import ModelRun, stored_field
 from livemart.refresh.region_rows import micros_of
 from livemart.refresh.running_totals import DoubtfulTotal, Starts, UnfitTotal, running_rows

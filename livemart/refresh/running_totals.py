@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from livemart.arrow.bags import as_numpy, matching_rows
 from livemart.arrow.exact_numbers import Whole, at_scale, from_whole, to_whole, totals_so_far
-from livemart.plan.running import Total
+from livemart.plan.strategies.running import Total
 
 # Of a 64-bit number.
 _MOST_DIGITS = 18

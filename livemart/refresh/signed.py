@@ -19,7 +19,7 @@ from livemart.delta.row_filter import (
     values_condition,
 )
 from livemart.delta.warehouse import NEW_COUNT, OLD_COUNT, WEIGHT
-from livemart.plan.signed import Lookup, Output, Signed
+from livemart.plan.strategies.signed import Lookup, Output, Signed
 from livemart.refresh.model_run import ModelRun, Side, stored_field
 from livemart.refresh.signed_groups import (
     DoubtfulSum,

@@ -14,7 +14,7 @@ from livemart.delta.row_filter import (
     time_condition,
 )
 from livemart.delta.warehouse import WEIGHT
-from livemart.plan.slices import Slice, Windows
+from livemart.plan.strategies.slices import Slice, Windows
 from livemart.refresh.model_run import ModelRun, stored_field
 
 

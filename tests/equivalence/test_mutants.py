@@ -14,7 +14,7 @@ import pytest
 
 from livemart.delta.row_filter import NO_ROW
 from livemart.delta.warehouse import NEW_COUNT, WEIGHT, Warehouse
-from livemart.plan.rules.join import Join
+from livemart.plan.relations.join import Join
 from livemart.refresh import model_run
 from livemart.refresh import region as region_refresh
 from livemart.refresh import running as running_refresh

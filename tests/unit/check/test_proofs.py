@@ -10,8 +10,8 @@ import pytest
 
 from livemart.check import checks
 from livemart.check.checks import Prover, TestResult, Versions, run_checks
-from livemart.plan.flatten import Flat
 from livemart.plan.planner import Plan
+from livemart.plan.sql.flatten import Flat
 from livemart.project.graph import DataTest, Model, Project
 from tests.models import make_model
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from livemart.inspect.plan_report import describe_plans, full_models, render_plans
 from livemart.plan.planner import Plan
 from livemart.plan.reasons import Reason
-from livemart.plan.region import Region
+from livemart.plan.strategies.region import Region
 from livemart.project.graph import Model, Policy, Project
 from tests.models import make_model
 

@@ -17,11 +17,11 @@ from typing import Any
 import duckdb
 import sqlglot
 
-from livemart.plan.monotone import base_time
 from livemart.plan.planner import Plan
-from livemart.plan.region import Region
-from livemart.plan.relation import Restriction
-from livemart.plan.signed import Signed
+from livemart.plan.relations.monotone import base_time
+from livemart.plan.relations.relation import Restriction
+from livemart.plan.strategies.region import Region
+from livemart.plan.strategies.signed import Signed
 
 Row = tuple[Any, ...]
 State = Mapping[str, Sequence[Row]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from livemart.plan.approximate import approximate_columns
-from livemart.plan.flatten import flatten
+from livemart.plan.sql.flatten import flatten
 
 COLUMNS = {"m.orders": ("shop_id", "customer_id", "amount"), "m.sketches": ("shop_id", "sketch")}
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from livemart.delta.warehouse import Tag, Warehouse
-from livemart.plan.flatten import flatten
+from livemart.plan.sql.flatten import flatten
 from livemart.refresh.inputs import InputSchemas, reads_every_column
 from livemart.refresh.model_run import BatchInputs
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import parse_one
 
-from livemart.plan.relation import Restriction
+from livemart.plan.relations.relation import Restriction
 from livemart.refresh.region_inputs import needed_rows
 
 _START = datetime(2026, 3, 1, tzinfo=UTC)

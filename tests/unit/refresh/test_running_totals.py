@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from livemart.plan.running import Total
+from livemart.plan.strategies.running import Total
 from livemart.refresh.running_totals import DoubtfulTotal, Starts, UnfitTotal, running_rows
 
 _TOTALS = (

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
-from livemart.plan.signed import Output
+from livemart.plan.strategies.signed import Output
 from livemart.refresh.signed_groups import SIGN, DoubtfulSum, combine_groups, moved_groups
 
 _SCHEMA = pa.schema([("dish", pa.string()), ("sold", pa.int64()), ("sales", pa.decimal128(18, 2))])

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
-from livemart.plan.slices import Slice
+from livemart.plan.strategies.slices import Slice
 from livemart.refresh.model_run import ModelRun, Side
 from livemart.refresh.touched_rows import rows_in_windows
 

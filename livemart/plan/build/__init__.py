@@ -1,0 +1,1 @@
+"""From SQL scopes to relations."""

@@ -1,0 +1,235 @@
+"""FROM: tables, common table expressions, subqueries, joins and lateral views as relations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from sqlglot import exp
+
+from livemart.plan.build.subqueries import (
+    Parameter,
+    only_scan,
+    refuse_attached,
+    refuse_subqueries,
+    unsupported,
+)
+from livemart.plan.build.using import merge_keys
+from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.relations.alias import Alias
+from livemart.plan.relations.clock import clock_value, clock_values
+from livemart.plan.relations.equi_keys import equi_keys
+from livemart.plan.relations.generate import Generate
+from livemart.plan.relations.join import Join, JoinKind
+from livemart.plan.relations.relation import Expr, Relation, Scan, column, columns_of
+from livemart.plan.relations.values import Values
+from livemart.plan.sql.determinism import line_of
+
+# The common table expressions in sight, by name: relation and names of the columns.
+Environment = Mapping[str, tuple[Relation, tuple[str, ...]]]
+ScanOf = Callable[[str], Scan | None]
+
+
+class FromClause:
+    """Turns FROM clauses into relations.
+
+    Args:
+        scan_of: the scan of a placeholder name, None for any other table name.
+        is_clock: True for relations that are the clock.
+        query: turns a subquery into a relation and the names of its columns.
+        parameters: gains the clocks that are joined for their value.
+    """
+
+    def __init__(
+        self,
+        scan_of: ScanOf,
+        is_clock: Callable[[str], bool],
+        query: Callable[[Expr, Environment], tuple[Relation, tuple[str, ...]]],
+        parameters: dict[int, Parameter],
+    ) -> None:
+        self._scan_of = scan_of
+        self._is_clock = is_clock
+        self._query = query
+        self._parameters = parameters
+
+    def relation(self, tree: exp.Select, environment: Environment) -> Relation:
+        """Return what a SELECT reads, joined.
+
+        Raises:
+            Unplannable: PARSE_UNSUPPORTED, KEY_NOT_IN_OUTPUT.
+        """
+        from_ = tree.args.get("from_") or tree.args.get("from")
+        if from_ is None:
+            return Values("select 1 as one", ("one",))
+        relation = self.source(from_.this, environment)
+        for join in tree.args.get("joins") or ():
+            relation = self._joined(relation, join, environment, tree)
+        for lateral in tree.args.get("laterals") or ():
+            relation = self._lateral(relation, lateral)
+        return relation
+
+    def source(self, item: Expr, environment: Environment) -> Relation:
+        """Return one item of FROM: a table, a common table expression, a subquery or VALUES."""
+        refuse_attached(item)
+        if isinstance(item, exp.Table):
+            if not item.db and item.name in environment:
+                relation, names = environment[item.name]
+            else:
+                scan = self._scan_of(item.name)
+                if scan is None:
+                    raise unsupported(f"{item.sql('spark')} in FROM", item)
+                relation, names = scan, scan.names
+            return Alias(relation, item.alias_or_name, names, _column_aliases(item))
+        if isinstance(item, exp.Subquery):
+            relation, names = self._query(item.this, environment)
+            return Alias(relation, item.alias_or_name, names, _column_aliases(item))
+        if isinstance(item, exp.Values):
+            names = _column_aliases(item)
+            if not names:
+                raise unsupported("VALUES without column names", item)
+            return Values(f"select * from {item.sql('spark')}", names, item.alias_or_name)
+        raise unsupported(f"{item.sql('spark')[:60]} in FROM", item)
+
+    def _joined(
+        self, left: Relation, join: exp.Join, environment: Environment, tree: exp.Select
+    ) -> Relation:
+        if join.args.get("using") or join.method:
+            raise unsupported(f"{join.method or 'USING'} join", join)
+        clock = self._clock_joined(join, environment)
+        if clock is not None:
+            _replace_columns(tree, *clock)
+            return left
+        right = self.source(join.this, environment)
+        qualifier = join.this.alias_or_name
+        side, kind = (join.side or "").lower(), (join.kind or "").lower()
+        condition = join.args.get("on")
+        if condition is not None:
+            refuse_subqueries(condition)
+            if clock_values(condition):
+                raise unsupported("the clock in a join condition", condition)
+        joined: JoinKind
+        if kind in ("semi", "anti"):
+            joined = "semi" if kind == "semi" else "anti"
+        elif side == "left":
+            joined = "left"
+        elif side == "right":
+            _refuse_comma_before(join, tree)
+            # A right join is the left join of the two sides swapped.
+            lefts = frozenset(_qualifiers(left))
+            keys = equi_keys(condition, lefts)
+            merge_keys(tree, keys)
+            return Join(right, left, "left", keys, lefts)
+        elif side == "full":
+            raise Unplannable(
+                Reason(
+                    "KEY_NOT_IN_OUTPUT",
+                    "a full outer join has no preserved side",
+                    line_of(join),
+                    "union all of a left join and of the rows that only the right side has",
+                )
+            )
+        else:
+            joined = "inner" if condition is not None else "cross"
+        rights = frozenset({qualifier})
+        keys = equi_keys(condition, rights)
+        merge_keys(tree, keys)
+        where = tree.args.get("where")
+        if joined == "cross" and where is not None:
+            # `from a, b where a.k = b.k`: the condition of the join stands in WHERE.
+            lefts = frozenset(_qualifiers(left))
+            keys = [
+                key
+                for key in equi_keys(where.this, rights)
+                if {found.table for found in columns_of(key.left)} <= lefts
+            ]
+            joined = "inner" if keys else "cross"
+        return Join(left, right, joined, keys, rights)
+
+    def _clock_joined(
+        self, join: exp.Join, environment: Environment
+    ) -> tuple[str, dict[str, Expr]] | None:
+        """Return qualifier and columns, over the clock's values, if one row of it is joined."""
+        if join.args.get("on") is not None or (join.side or ""):
+            return None
+        item = join.this
+        if not isinstance(item, exp.Table | exp.Subquery):
+            return None
+        relation = self.source(item, environment)
+        scan = only_scan(relation)
+        if scan is None or not self._is_clock(scan.relation):
+            return None
+        self._parameters.setdefault(scan.occurrence, Parameter(scan.occurrence, scan.relation))
+        qualifier = item.alias_or_name
+        assert isinstance(relation, Alias)
+        sites = {name: relation.trace(column(name, qualifier)) for name in relation.names}
+        return qualifier, {
+            name: _over_clock(scan.occurrence, found[0][1])
+            for name, found in sites.items()
+            if found
+        }
+
+    def _lateral(self, relation: Relation, lateral: Expr) -> Relation:
+        if not isinstance(lateral, exp.Lateral) or not lateral.args.get("view"):
+            raise unsupported("a lateral subquery", lateral)
+        alias = lateral.args["alias"]
+        names = tuple(identifier.name for identifier in alias.args.get("columns") or ())
+        if not names:
+            raise unsupported("LATERAL VIEW without column names", lateral)
+        return Generate(
+            relation,
+            lateral.this,
+            alias.name,
+            names,
+            outer=bool(lateral.args.get("outer")),
+        )
+
+
+def _refuse_comma_before(join: exp.Join, tree: exp.Select) -> None:
+    """Raise Unplannable for `from a, b right join c`: only b is joined with c.
+
+    The parser gives that the tree of `from a cross join b right join c`.
+    """
+    for before in tree.args["joins"]:
+        if before is join:
+            return
+        if (before.kind or "").upper() == "CROSS":
+            raise unsupported("a right join after a comma or a cross join", join)
+
+
+def _qualifiers(relation: Relation) -> list[str]:
+    """Return the qualifiers visible in a FROM clause's relation."""
+    if isinstance(relation, Alias | Values):
+        return [relation.qualifier]
+    if isinstance(relation, Generate):
+        return [*_qualifiers(relation.inputs[0]), relation.qualifier]
+    return [name for source in relation.inputs for name in _qualifiers(source)]
+
+
+def _column_aliases(item: Expr) -> tuple[str, ...]:
+    alias = item.args.get("alias")
+    return tuple(name.name for name in alias.args.get("columns") or ()) if alias else ()
+
+
+def _over_clock(occurrence: int, expr: Expr) -> Expr:
+    """Return `expr` with the clock's columns as markers of its values."""
+    if isinstance(expr, exp.Column):
+        return clock_value(occurrence, expr.name)
+    copy = expr.copy()
+    for reference in list(columns_of(copy)):
+        reference.replace(clock_value(occurrence, reference.name))
+    return exp.Paren(this=copy)
+
+
+def _replace_columns(tree: exp.Select, qualifier: str, columns: Mapping[str, Expr]) -> None:
+    for reference in list(tree.find_all(exp.Column)):
+        if reference.table == qualifier:
+            if reference.name not in columns:
+                raise unsupported(f"{reference.sql('spark')}, which the clock has not,", reference)
+            reference.replace(_marked(columns[reference.name]))
+
+
+def _marked(expr: Expr) -> Expr:
+    """Return a copy that keeps what its markers stand for."""
+    copy = expr.copy()
+    for mine, theirs in zip(copy.walk(), expr.walk(), strict=True):
+        mine.meta.update(theirs.meta)
+    return copy

@@ -1,0 +1,163 @@
+"""GROUP BY and OVER: the gates of a SELECT, where rows meet other rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from livemart.plan.build.subqueries import refuse_subqueries
+from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.relations.aggregate_calls import (
+    aggregate_calls,
+    called,
+    is_order_dependent,
+    is_total,
+)
+from livemart.plan.relations.frames import frame_of, needs_total_order
+from livemart.plan.relations.gate import Aggregate, Frame, Window
+from livemart.plan.relations.relation import Expr, Relation, bare, columns_of, sql_of
+from livemart.plan.sql.determinism import function_name, line_of
+
+
+def aggregated(
+    relation: Relation, tree: exp.Select, outputs: Sequence[Expr], having: list[Expr]
+) -> Relation:
+    """Return the groups of a SELECT; the relation itself if it has none.
+
+    HAVING makes one group of all rows even where nothing else does.
+
+    Raises:
+        Unplannable: GLOBAL_AGG, NONDETERMINISTIC_AGG.
+    """
+    group = tree.args.get("group")
+    calls = [call for expr in (*outputs, *having) for call in aggregate_calls(expr)]
+    if group is None and not calls and not having:
+        return relation
+    keys: list[Expr] = []
+    if group is not None:
+        if any(
+            group.args.get(kind) for kind in ("grouping_sets", "cube", "rollup", "totals")
+        ) or any(
+            isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets) for node in group.walk()
+        ):
+            raise Unplannable(
+                Reason("GLOBAL_AGG", "grouping sets hold a total over all rows", line_of(group))
+            )
+        for key in group.expressions:
+            refuse_subqueries(key)
+        keys = [window_struct(bare(key), tree) for key in group.expressions]
+        if group.args.get("all"):
+            keys = [expr for expr in outputs if not aggregate_calls(expr)]
+    if not keys:
+        raise Unplannable(
+            Reason(
+                "GLOBAL_AGG",
+                "an aggregate without GROUP BY depends on every row",
+                line_of(tree),
+                "aggregate by hour in a model upstream",
+            )
+        )
+    for call in calls:
+        if is_order_dependent(call, relation, keys):
+            raise Unplannable(
+                Reason(
+                    "NONDETERMINISTIC_AGG",
+                    f"{call.sql('spark')[:80]} depends on the order of rows",
+                    line_of(call),
+                    "order by a unique column last, or sort what is collected",
+                )
+            )
+    return Aggregate(relation, keys)
+
+
+def windowed(relation: Relation, tree: exp.Select, exprs: Sequence[Expr]) -> Relation:
+    """Return the window functions of a SELECT's expressions; the relation itself without any.
+
+    Raises:
+        Unplannable: WINDOW_WITHOUT_PARTITION_BY, NONDETERMINISTIC_ORDER, NONDETERMINISTIC_AGG.
+    """
+    named = {window.this.name: window for window in tree.args.get("windows") or ()}
+    windows = [
+        _window(relation, window, named) for expr in exprs for window in expr.find_all(exp.Window)
+    ]
+    # Windows of one SELECT read the same input: side by side they widen a change by the widest
+    # of their frames, not by the sum.
+    together: dict[tuple[str, ...], list[Window]] = {}
+    for window in windows:
+        order = sql_of(window.frame.order) if window.frame is not None else ""
+        keys = (*(sql_of(key) for key in window.keys), "order", order)
+        together.setdefault(keys, []).append(window)
+    for group in together.values():
+        frames = [window.frame for window in group if window.frame is not None]
+        frame = None
+        if frames:
+            before = max(frame.before for frame in frames)
+            frame = Frame(frames[0].order, before, max(frame.after for frame in frames))
+        ranked = [rank for window in group for rank in window.ranked]
+        relation = Window(relation, group[0].keys, frame, ranked)
+    return relation
+
+
+def _window(relation: Relation, window: exp.Window, named: Mapping[str, Expr]) -> Window:
+    spec: Expr = window
+    if window.alias and window.alias in named:
+        spec = named[window.alias]
+    call = called(window)
+    partition = [bare(key) for key in spec.args.get("partition_by") or ()]
+    order = spec.args.get("order")
+    frame = frame_of(spec, call)
+    if not partition and frame is None:
+        raise Unplannable(
+            Reason(
+                "WINDOW_WITHOUT_PARTITION_BY",
+                f"{window.sql('spark')[:80]}",
+                line_of(window),
+                "add a PARTITION BY",
+            )
+        )
+    sorts = [bare(item.this) for item in order.expressions] if order is not None else []
+    ranked: list[Expr] = []
+    if needs_total_order(call, spec):
+        if not is_total(relation, [*partition, *sorts]):
+            order_text = order.sql("spark").strip() if order is not None else "no ORDER BY"
+            raise Unplannable(
+                Reason(
+                    "NONDETERMINISTIC_ORDER",
+                    f"rows can tie: {order_text}",
+                    line_of(window),
+                    "end the order in a unique column",
+                )
+            )
+        if function_name(call) == "row_number":
+            ranked.append(window)
+    elif is_order_dependent(call, relation, partition):
+        raise Unplannable(Reason("NONDETERMINISTIC_AGG", window.sql("spark")[:80], line_of(window)))
+    return Window(relation, partition, frame, ranked)
+
+
+def window_struct(expr: Expr, tree: exp.Select) -> Expr:
+    """Replace `window.start`, which Spark names after the grouping call, by the call's field."""
+    group = tree.args.get("group")
+    if group is None:
+        return expr
+    calls = {
+        name: key
+        for key in map(bare, group.expressions)
+        if (name := function_name(key)) in ("window", "session_window")
+    }
+    if not calls:
+        return expr
+    copy = expr.copy()
+    for reference in list(columns_of(copy)):
+        replacement: Expr | None = None
+        if reference.table in calls:
+            call = calls[reference.table].copy()
+            replacement = exp.Dot(this=call, expression=exp.to_identifier(reference.name))
+        elif not reference.table and reference.name in calls:
+            replacement = calls[reference.name].copy()
+        if replacement is not None:
+            if reference is copy:
+                return replacement
+            reference.replace(replacement)
+    return copy

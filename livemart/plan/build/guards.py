@@ -1,0 +1,79 @@
+"""Guards: what the analysis must not reason about, found before a query is taken apart."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from livemart.plan.build.subqueries import unsupported
+from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.sql.determinism import function_name, is_bare_function, line_of
+from livemart.plan.sql.functions import BUILT_IN_FUNCTIONS
+
+_ORDERS = ("order", "sort", "cluster", "distribute")
+_WINDOWS = frozenset({"window", "session_window"})
+
+
+def check_functions(tree: exp.Expr) -> None:
+    """Raise Unplannable for a function that Spark does not bring along.
+
+    Raises:
+        Unplannable: UDF_NOT_DETERMINISTIC.
+    """
+    for node in tree.find_all(exp.Anonymous, exp.Dot):
+        if isinstance(node, exp.Dot):
+            name = f"{node.this.name}.{node.expression.name}"
+            is_foreign = isinstance(node.expression, exp.Func)
+        else:
+            name = str(node.this).lower()
+            is_foreign = name not in BUILT_IN_FUNCTIONS
+        if is_foreign:
+            raise Unplannable(
+                Reason(
+                    "UDF_NOT_DETERMINISTIC",
+                    f"{name} is not a built-in function",
+                    line_of(node),
+                )
+            )
+
+
+def check_names(tree: exp.Expr) -> None:
+    """Raise Unplannable for names whose meaning depends on more than the analysis knows.
+
+    Raises:
+        Unplannable: PARSE_UNSUPPORTED, for a column that no table has, a star among arguments, or a
+            collation; EXPRESSION_NOT_DETERMINISTIC, for a function called without brackets.
+    """
+    for node in tree.walk():
+        if isinstance(node, exp.Column):
+            _check_column(node)
+        elif isinstance(node, exp.Star) and not isinstance(
+            node.parent, exp.Count | exp.Select | exp.Column
+        ):
+            raise unsupported("a star among arguments", node)
+        elif isinstance(node, exp.Collate) or function_name(node) == "collate":
+            raise unsupported("a collation", node)
+
+
+def _check_column(node: exp.Column) -> None:
+    if isinstance(node.this, exp.Star):
+        if not isinstance(node.parent, exp.Select):
+            raise unsupported("a star among arguments", node)
+        return
+    if node.table or node.name in _WINDOWS:
+        return
+    if is_bare_function(node):
+        raise Unplannable(
+            Reason(
+                "EXPRESSION_NOT_DETERMINISTIC",
+                f"{node.name} differs between two runs over the same rows",
+                line_of(node),
+            )
+        )
+    around = node.find_ancestor(exp.Order, exp.Sort, exp.Cluster, exp.Distribute, exp.Query)
+    if around is not None and isinstance(around.parent, exp.Query) and around.arg_key in _ORDERS:
+        # The order of the rows of a result, by a name of its select list.
+        return
+    raise unsupported(f"column {node.name}, which no table is known to have,", node)
+
+
+__all__ = ["check_functions", "check_names"]

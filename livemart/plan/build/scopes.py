@@ -1,0 +1,302 @@
+"""Scopes: from qualified SQL to relations, one step at a time, innermost first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from livemart.plan.build.from_clause import Environment, FromClause, ScanOf
+from livemart.plan.build.groups_and_windows import aggregated, window_struct, windowed
+from livemart.plan.build.subqueries import (
+    Parameter,
+    is_nested,
+    refuse_attached,
+    refuse_subqueries,
+    scalar_value,
+    unsupported,
+)
+from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.relations.clock import ClockBound, bounds_of, clock_values
+from livemart.plan.relations.gate import Distinct
+from livemart.plan.relations.generate import Generate
+from livemart.plan.relations.project import Filter, Project
+from livemart.plan.relations.relation import (
+    Expr,
+    Relation,
+    bare,
+    column,
+    composed_of,
+)
+from livemart.plan.relations.union import Union
+from livemart.plan.sql.determinism import function_name, is_aggregate, line_of
+
+_GENERATORS = {
+    "explode": False,
+    "explode_outer": True,
+    "posexplode": False,
+    "posexplode_outer": True,
+    "inline": False,
+    "inline_outer": True,
+    "stack": False,
+    "json_tuple": False,
+    "variant_explode": False,
+    "variant_explode_outer": True,
+}
+
+
+@dataclass(slots=True)
+class Query:
+    """A query as relations: `top` yields the output columns `names` as bare column names."""
+
+    top: Relation
+    names: tuple[str, ...]
+    parameters: dict[int, Parameter] = field(default_factory=dict)
+
+
+def build_query(tree: exp.Query, scan_of: ScanOf, is_clock: Callable[[str], bool]) -> Query:
+    """Return the relations of a qualified query.
+
+    Args:
+        tree: output of sqlglot's `qualify` over a flat text.
+        scan_of: the scan of a placeholder name, None for any other table name.
+        is_clock: True for relations that are the clock.
+
+    Raises:
+        Unplannable: with the reason why no rule applies.
+    """
+    builder = _Builder(scan_of, is_clock)
+    top, names = builder.query(tree, {})
+    return Query(top, names, builder.parameters)
+
+
+class _Builder:
+    def __init__(self, scan_of: ScanOf, is_clock: Callable[[str], bool]) -> None:
+        self.parameters: dict[int, Parameter] = {}
+        self._from = FromClause(scan_of, is_clock, self.query, self.parameters)
+
+    # Queries -----------------------------------------------------------------------------------
+
+    def query(self, tree: Expr, outer: Environment) -> tuple[Relation, tuple[str, ...]]:
+        environment = dict(outer)
+        with_ = tree.args.get("with_") or tree.args.get("with")
+        if with_ is not None:
+            if with_.args.get("recursive"):
+                raise unsupported("a recursive common table expression", with_)
+            for cte in with_.expressions:
+                relation, names = self.query(cte.this, environment)
+                renamed = tuple(name.name for name in cte.args["alias"].args.get("columns") or ())
+                if renamed:
+                    relation = Project(
+                        relation,
+                        {new: column(old) for new, old in zip(renamed, names, strict=True)},
+                    )
+                environment[cte.alias] = (relation, renamed or names)
+        if isinstance(tree, exp.Subquery):
+            refuse_attached(tree)
+            relation, names = self.query(tree.this, environment)
+            self._refuse_limit(tree)
+            return relation, names
+        if isinstance(tree, exp.SetOperation):
+            return self._set_operation(tree, environment)
+        if isinstance(tree, exp.Select):
+            return self._select(tree, environment)
+        raise unsupported(f"{type(tree).__name__.lower()} as a query", tree)
+
+    def _set_operation(
+        self, tree: exp.SetOperation, environment: Environment
+    ) -> tuple[Relation, tuple[str, ...]]:
+        self._refuse_limit(tree)
+        if not isinstance(tree, exp.Union) or tree.args.get("by_name"):
+            raise unsupported(f"{type(tree).__name__.upper()}", tree)
+        branches = [self.query(side, environment) for side in (tree.left, tree.right)]
+        flat: list[Relation] = []
+        names: list[tuple[str, ...]] = []
+        for relation, own in branches:
+            if isinstance(relation, Union) and own == relation.names:
+                flat.extend(relation.inputs)
+                names.extend(relation.branch_names)
+            else:
+                flat.append(relation)
+                names.append(own)
+        union: Relation = Union(flat, names)
+        if tree.args.get("distinct"):
+            union = Distinct(union, [column(name) for name in names[0]])
+        return union, names[0]
+
+    def _select(
+        self, tree: exp.Select, environment: Environment
+    ) -> tuple[Relation, tuple[str, ...]]:
+        self._refuse_limit(tree)
+        for clause in ("qualify", "connect", "match", "sample", "distribute", "sort", "cluster"):
+            if clause != "qualify" and tree.args.get(clause):
+                raise unsupported(clause.upper(), tree)
+        relation = self._from.relation(tree, environment)
+        self._note_clocks(tree)
+        where = tree.args.get("where")
+        if where is not None:
+            relation = self._filtered(relation, where.this, environment)
+        outputs = self._outputs(tree)
+        for expr in outputs.values():
+            self._replace_scalar_subqueries(expr, environment, is_condition=False)
+            refuse_subqueries(expr)
+        outputs = {name: expr.copy() for name, expr in outputs.items()}
+        if tree.args.get("group") is None:
+            _refuse_hopping_windows(outputs.values())
+        relation, outputs = self._generated(relation, outputs)
+        having = tree.args.get("having")
+        conditions = [having.this] if having is not None else []
+        for condition in conditions:
+            refuse_subqueries(condition)
+        outputs = {name: window_struct(expr, tree) for name, expr in outputs.items()}
+        relation = aggregated(relation, tree, list(outputs.values()), conditions)
+        if conditions:
+            # Groups may come and go by the condition: what lies above is not additive any more.
+            relation = Filter(relation, ())
+        qualify_ = tree.args.get("qualify")
+        computed = [*outputs.values(), *([qualify_.this] if qualify_ is not None else [])]
+        relation = windowed(relation, tree, computed)
+        if qualify_ is not None:
+            relation = Filter(relation, ())
+        relation = Project(relation, outputs)
+        if tree.args.get("distinct"):
+            if tree.args["distinct"].args.get("on"):
+                raise unsupported("DISTINCT ON", tree)
+            relation = Distinct(relation, [column(name) for name in outputs])
+        return relation, tuple(outputs)
+
+    def _outputs(self, tree: exp.Select) -> dict[str, Expr]:
+        outputs: dict[str, Expr] = {}
+        for place, projection in enumerate(tree.expressions):
+            if isinstance(projection, exp.Star) or (
+                isinstance(projection, exp.Column) and isinstance(projection.this, exp.Star)
+            ):
+                raise unsupported("a star whose columns are not known", projection)
+            name = projection.alias_or_name or f"_col_{place}"
+            if name in outputs:
+                if not _is_later_branch(tree):
+                    raise unsupported(f"two columns named {name}", projection)
+                name = f"{name}__{place}"
+            outputs[name] = bare(projection)
+        return outputs
+
+    def _generated(
+        self, relation: Relation, outputs: dict[str, Expr]
+    ) -> tuple[Relation, dict[str, Expr]]:
+        """Move a generator of the select list below it."""
+        for name, expr in list(outputs.items()):
+            call = bare(expr)
+            called = function_name(call) or ""
+            if called not in _GENERATORS:
+                if any(function_name(node) in _GENERATORS for node in expr.walk()):
+                    raise unsupported("a generator inside an expression", expr)
+                continue
+            if called not in ("explode", "explode_outer"):
+                raise unsupported(f"{called} in a select list", expr)
+            if any(is_aggregate(node) or isinstance(node, exp.Window) for node in call.walk()):
+                raise unsupported("a generator over an aggregate or a window", expr)
+            qualifier = f"__generated_{name}"
+            outer = _GENERATORS[called]
+            generator = exp.Explode(this=call.this.copy()) if outer else call
+            relation = Generate(relation, generator, qualifier, (name,), outer=outer)
+            outputs = {**outputs, name: column(name, qualifier)}
+        return relation, outputs
+
+    # WHERE -------------------------------------------------------------------------------------
+
+    def _filtered(self, relation: Relation, condition: Expr, environment: Environment) -> Relation:
+        self._replace_scalar_subqueries(condition, environment, is_condition=True)
+        refuse_subqueries(condition)
+        bounds: list[ClockBound] = []
+        bounded = bounds_of(condition)
+        if bounded is None:
+            conjuncts = _conjuncts(condition)
+            for conjunct in conjuncts:
+                found = bounds_of(conjunct)
+                if found is None:
+                    for marker in clock_values(conjunct):
+                        self._parameter(int(marker.meta["occurrence"])).compared_with_time = False
+                    continue
+                bounds.extend(found)
+        else:
+            bounds.extend(bounded)
+        return Filter(relation, tuple(bounds))
+
+    def _note_clocks(self, tree: exp.Select) -> None:
+        """Note clocks that are read outside WHERE: there is no telling which rows they move."""
+        for clause in tree.iter_expressions():
+            if clause.arg_key in ("where", "from_", "from", "joins", "with_", "with", "order"):
+                continue
+            for marker in clock_values(clause):
+                self._parameter(int(marker.meta["occurrence"])).compared_with_time = False
+
+    def _parameter(self, occurrence: int) -> Parameter:
+        return self.parameters[occurrence]
+
+    def _replace_scalar_subqueries(
+        self, expr: Expr, environment: Environment, *, is_condition: bool
+    ) -> None:
+        """Replace scalar subqueries on one-row relations by markers of their value."""
+        for subquery in list(expr.find_all(exp.Subquery)):
+            if isinstance(subquery.parent, exp.Exists | exp.In | exp.From | exp.Join):
+                continue
+            if not isinstance(subquery.this, exp.Select) or is_nested(subquery, expr):
+                continue
+            if isinstance(subquery.parent, exp.Any | exp.All):
+                raise unsupported("a comparison with any or all of a query", subquery.parent)
+            found = scalar_value(subquery.this, lambda item: self._from.source(item, environment))
+            if found is None:
+                raise Unplannable(
+                    Reason(
+                        "SUBQUERY_NOT_INCREMENTALIZABLE",
+                        f"scalar subquery {subquery.sql('spark')[:80]}",
+                        line_of(subquery),
+                        "join the value, or compute it in a model of its own",
+                    )
+                )
+            scan, value = found
+            self.parameters.setdefault(scan.occurrence, Parameter(scan.occurrence, scan.relation))
+            if not is_condition:
+                self.parameters[scan.occurrence].compared_with_time = False
+            subquery.replace(value)
+
+    def _refuse_limit(self, tree: Expr) -> None:
+        if tree.args.get("limit") or tree.args.get("offset") or tree.args.get("fetch"):
+            ordered = tree.args.get("order") is not None
+            code = "WINDOW_WITHOUT_PARTITION_BY" if ordered else "LIMIT_WITHOUT_ORDER"
+            raise Unplannable(
+                Reason(
+                    code,
+                    "LIMIT keeps rows by comparing all of them",
+                    line_of(tree),
+                    "rank within a key, and filter by the rank",
+                )
+            )
+
+
+def _refuse_hopping_windows(exprs: Iterable[Expr]) -> None:
+    """Raise Unplannable for `window(t, size, slide)` outside GROUP BY: it repeats rows."""
+    for expr in exprs:
+        for node in expr.walk():
+            if function_name(node) == "window" and len(list(node.iter_expressions())) > 2:
+                raise unsupported("a sliding window outside GROUP BY", node)
+
+
+def _is_later_branch(tree: Expr) -> bool:
+    """Return True for a branch of a set operation that does not give the columns their names."""
+    while isinstance(tree.parent, exp.SetOperation | exp.Subquery):
+        if isinstance(tree.parent, exp.SetOperation) and tree.arg_key == "expression":
+            return True
+        tree = tree.parent
+    return False
+
+
+def _conjuncts(condition: Expr) -> list[Expr]:
+    condition = bare(condition)
+    if isinstance(condition, exp.And):
+        return [*_conjuncts(condition.left), *_conjuncts(condition.right)]
+    return [condition]
+
+
+__all__ = ["Parameter", "Query", "build_query", "composed_of"]

@@ -1,0 +1,111 @@
+"""Subqueries in expressions: the value of a one-row relation, or a reason why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.relations.alias import Alias
+from livemart.plan.relations.clock import clock_value
+from livemart.plan.relations.project import Project
+from livemart.plan.relations.relation import Expr, Relation, Scan, bare
+from livemart.plan.sql.determinism import line_of
+
+# What a scalar subquery may do with its column and still be a value moved by a constant.
+_MOVED = (
+    exp.Column,
+    exp.Identifier,
+    exp.Add,
+    exp.Sub,
+    exp.Interval,
+    exp.Literal,
+    exp.Var,
+    exp.Paren,
+)
+
+
+@dataclass(slots=True)
+class Parameter:
+    """A one-row relation read for a value: the clock, or a scalar subquery on a stored relation."""
+
+    occurrence: int
+    relation: str
+    compared_with_time: bool = True
+
+
+def scalar_value(
+    select: exp.Select, source: Callable[[Expr], Relation]
+) -> tuple[Scan, Expr] | None:
+    """Return scan and value of `select c from r` over a stored relation, unfiltered.
+
+    The value may be moved by a constant (`select c - interval 1 hour from r`); in it the
+    column is a marker. `source` turns an item of FROM into a relation.
+    """
+    plain = {"expressions", "from_", "from", "kind"}
+    if any(value for key, value in select.args.items() if key not in plain):
+        return None
+    from_ = select.args.get("from_") or select.args.get("from")
+    if len(select.expressions) != 1 or from_ is None:
+        return None
+    projected = bare(select.expressions[0])
+    columns = list(projected.find_all(exp.Column))
+    if len(columns) != 1 or not all(isinstance(node, _MOVED) for node in projected.walk()):
+        return None
+    relation = source(from_.this)
+    scan = only_scan(relation)
+    sites = relation.trace(columns[0]) if scan is not None else None
+    if scan is None or not sites or not isinstance(sites[0][1], exp.Column):
+        return None
+    marker = clock_value(scan.occurrence, sites[0][1].name)
+    if projected is columns[0]:
+        return scan, marker
+    columns[0].replace(marker)
+    return scan, exp.Paren(this=projected)
+
+
+def refuse_attached(item: Expr) -> None:
+    """Raise Unplannable for what may stand behind a table or a subquery within its brackets."""
+    if item.args.get("sample") or item.args.get("pivots"):
+        raise unsupported("PIVOT or TABLESAMPLE", item)
+    if item.args.get("joins") or item.args.get("laterals"):
+        raise unsupported("a nested join", item)
+
+
+def refuse_subqueries(condition: Expr) -> None:
+    """Raise Unplannable for a subquery that stands in an expression."""
+    for node in condition.walk():
+        if isinstance(node, exp.Exists) and not isinstance(node.this, exp.Query):
+            # exists(array, element -> condition)
+            continue
+        if isinstance(node, exp.Query | exp.Exists):
+            parent = node.parent
+            negated = isinstance(parent, exp.In) and isinstance(parent.parent, exp.Not)
+            code = "NULL_AWARE_ANTI" if negated else "SUBQUERY_NOT_INCREMENTALIZABLE"
+            hint = "write NOT EXISTS or a left anti join" if negated else "write a semi join"
+            text = (parent or node).sql("spark")[:80]
+            raise Unplannable(Reason(code, f"subquery in {text}", line_of(node), hint))
+
+
+def only_scan(relation: Relation) -> Scan | None:
+    """Return the scan at the foot of renamings alone."""
+    while isinstance(relation, Alias | Project):
+        relation = relation.inputs[0]
+    return relation if isinstance(relation, Scan) else None
+
+
+def is_nested(subquery: Expr, root: Expr) -> bool:
+    """Return True if another subquery stands between a subquery and the root."""
+    node = subquery.parent
+    while node is not None and node is not root:
+        if isinstance(node, exp.Subquery):
+            return True
+        node = node.parent
+    return False
+
+
+def unsupported(what: str, node: Expr) -> Unplannable:
+    """Return the reason that no rule knows a part of the SQL."""
+    return Unplannable(Reason("PARSE_UNSUPPORTED", f"{what} has no rule", line_of(node)))

@@ -1,0 +1,1 @@
+"""What a query does, step by step: each step answers how a change passes through it."""

@@ -1,0 +1,127 @@
+"""Aggregate calls: where they stand in an expression, and if the order of rows decides them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from livemart.plan.relations.relation import Expr, Relation, bare, sql_of
+from livemart.plan.sql.determinism import function_name, is_aggregate
+
+# Names as the parser gives them: it has its own for some (collect_list is array_agg).
+_ORDER_DEPENDENT = frozenset(
+    {
+        "first", "first_value", "last", "last_value", "any_value", "array_agg", "collect_list",
+        "array_unique_agg", "collect_set", "group_concat", "listagg", "string_agg", "arg_max",
+        "arg_min", "max_by", "min_by", "mode", "approx_top_k", "approx_top_k_accumulate",
+        "approx_top_k_combine", "kll_sketch_agg_bigint", "kll_sketch_agg_float",
+        "kll_sketch_agg_double", "kll_merge_agg_bigint", "kll_merge_agg_float",
+        "kll_merge_agg_double", "tuple_sketch_agg_double", "tuple_sketch_agg_integer",
+        "tuple_union_agg_double", "tuple_union_agg_integer", "tuple_intersection_agg_double",
+        "tuple_intersection_agg_integer", "count_min_sketch", "histogram_numeric",
+    }
+)  # fmt: skip
+_COLLECTED = (exp.ArrayAgg, exp.ArrayUniqueAgg)
+_WRAPPERS = (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)
+
+
+def aggregate_calls(expr: Expr) -> list[Expr]:
+    """Return the aggregate calls in an expression that are not window functions."""
+    found: list[Expr] = []
+
+    def visit(node: Expr) -> None:
+        if isinstance(node, exp.Window):
+            # The arguments of a window function may hold aggregates of the same SELECT.
+            call = node.this
+            parts: list[Expr] = []
+            while isinstance(call, _WRAPPERS):
+                parts += [part for part in call.iter_expressions() if part is not call.this]
+                call = call.this
+            parts += [*call.iter_expressions(), *(node.args.get("partition_by") or ())]
+            if node.args.get("order") is not None:
+                parts.append(node.args["order"])
+            for part in parts:
+                visit(part)
+            return
+        if isinstance(node, exp.Query):
+            return
+        if is_aggregate(node):
+            found.append(node)
+            return
+        for child in node.iter_expressions():
+            visit(child)
+
+    visit(expr)
+    return found
+
+
+def called(window: exp.Window) -> Expr:
+    """Return the call of a window function, below FILTER and IGNORE NULLS."""
+    call: Expr = window.this
+    while isinstance(call, _WRAPPERS):
+        call = call.this
+    return call
+
+
+def is_total(relation: Relation, within: Sequence[Expr]) -> bool:
+    """Return True if no two rows of a relation agree in all of these expressions."""
+    texts = {sql_of(bare(part)) for part in within}
+    return any(key <= texts for key in relation.unique_keys())
+
+
+def is_order_dependent(call: Expr, relation: Relation, keys: Sequence[Expr]) -> bool:
+    """Return True for an aggregate whose answer may depend on the order of its rows.
+
+    Args:
+        call: the aggregate.
+        relation: what it aggregates.
+        keys: the group, or the partition of a window.
+    """
+    if function_name(call) not in _ORDER_DEPENDENT:
+        return False
+    if isinstance(call, exp.ArgMax | exp.ArgMin):
+        return not is_total(relation, [*keys, *_parts(bare(call.expression))])
+    if isinstance(call, exp.Mode):
+        settled = call.args.get("deterministic")
+        is_settled = isinstance(settled, exp.Boolean) and bool(settled.this)
+        return not (is_settled or isinstance(call.parent, exp.WithinGroup))
+    if isinstance(call, exp.GroupConcat):
+        return not _is_concatenated_in_order(call, relation, keys)
+    if isinstance(call, _COLLECTED):
+        around = call.parent
+        while isinstance(around, exp.Filter | exp.Paren):
+            around = around.parent
+        if isinstance(around, exp.ArraySort):
+            # With a comparison of its own, equal elements may stand in any order.
+            return around.args.get("expression") is not None
+        return not isinstance(around, exp.ArraySize | exp.ArrayMax | exp.ArrayMin)
+    return True
+
+
+def _parts(order: Expr) -> list[Expr]:
+    """Return what a value is compared by: the fields of a struct, or the value itself."""
+    if not isinstance(order, exp.Struct | exp.Tuple):
+        return [order]
+    return [
+        bare(field.expression if isinstance(field, exp.PropertyEQ) else field)
+        for field in order.expressions
+    ]
+
+
+def _is_concatenated_in_order(
+    call: exp.GroupConcat, relation: Relation, keys: Sequence[Expr]
+) -> bool:
+    """Return True for `within group (order by ...)` whose ties are equal or cannot be."""
+    order = call.this
+    if not isinstance(order, exp.Order):
+        return False
+    sorts = [bare(item.this) for item in order.expressions]
+    listed = order.this
+    values = listed.expressions if isinstance(listed, exp.Distinct) else [listed]
+    if all(sql_of(bare(value)) in {sql_of(sort) for sort in sorts} for value in values):
+        return True
+    return is_total(relation, [*keys, *sorts])
+
+
+__all__ = ["aggregate_calls", "called", "is_order_dependent", "is_total"]

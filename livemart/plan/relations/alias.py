@@ -1,0 +1,44 @@
+"""Alias: a subquery, a common table expression or a table under a name of its own."""
+
+from __future__ import annotations
+
+from livemart.plan.relations.relation import Expr, Relation, Renaming, column, columns_of, sql_of
+
+
+class Alias(Renaming):
+    """Give the input's columns a qualifier: `name` becomes `qualifier.name`."""
+
+    def __init__(
+        self,
+        source: Relation,
+        qualifier: str,
+        names: tuple[str, ...],
+        renamed: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(source)
+        self.qualifier = qualifier
+        self.names = renamed or names
+        self._original = dict(zip(self.names, names, strict=False))
+
+    def over_source(self, expr: Expr) -> Expr:
+        copy = expr.copy()
+        for reference in list(columns_of(copy)):
+            if reference.table == self.qualifier:
+                replacement = column(self._original.get(reference.name, reference.name))
+                if reference is copy:
+                    return replacement
+                reference.replace(replacement)
+        return copy
+
+    def unique_keys(self) -> list[frozenset[str]]:
+        back = {original: name for name, original in self._original.items()}
+        keys = []
+        for key in self.source.unique_keys():
+            names = [_bare_name(text) for text in key]
+            if all(name in back for name in names):
+                keys.append(frozenset(sql_of(column(back[name], self.qualifier)) for name in names))
+        return keys
+
+
+def _bare_name(text: str) -> str:
+    return text.strip("`")

@@ -1,0 +1,32 @@
+"""Constant columns: a key that is the same in every row, or in every branch, confines little."""
+
+from __future__ import annotations
+
+from livemart.plan.relations.gate import Gate
+from livemart.plan.relations.generate import Generate
+from livemart.plan.relations.join import Join
+from livemart.plan.relations.relation import Expr, Relation, Renaming, is_constant, sql_of
+from livemart.plan.relations.union import Union
+
+
+def constants_of(relation: Relation, expr: Expr) -> frozenset[str] | None:
+    """Return the constants that `expr` is one of in every row; None if it is made of columns."""
+    if is_constant(expr):
+        return frozenset({sql_of(expr)})
+    if isinstance(relation, Renaming):
+        return constants_of(relation.source, relation.over_source(expr))
+    if isinstance(relation, Gate | Generate):
+        return constants_of(relation.inputs[0], expr)
+    if isinstance(relation, Join):
+        side = relation.side(expr)
+        if side == "both":
+            return None
+        return constants_of(relation.right if side == "right" else relation.left, expr)
+    if isinstance(relation, Union):
+        found = [
+            constants_of(branch, relation.over_branch(expr, index))
+            for index, branch in enumerate(relation.inputs)
+        ]
+        known = [constants for constants in found if constants is not None]
+        return frozenset().union(*known) if len(known) == len(found) else None
+    return None

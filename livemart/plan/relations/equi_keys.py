@@ -1,0 +1,48 @@
+"""Equalities of a join condition: what rows of the two sides have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from livemart.plan.relations.relation import Expr, columns_of
+
+
+@dataclass(frozen=True, slots=True)
+class EquiKey:
+    """One equality of the join condition; `null_safe` for `<=>`."""
+
+    left: Expr
+    right: Expr
+    null_safe: bool
+
+
+def equi_keys(condition: Expr | None, right_qualifiers: frozenset[str]) -> list[EquiKey]:
+    """Return the equalities between the two sides among the conjuncts of a join condition."""
+    if condition is None:
+        return []
+    found: list[EquiKey] = []
+    conjuncts = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
+    for conjunct in conjuncts:
+        while isinstance(conjunct, exp.Paren):
+            conjunct = conjunct.this
+        if isinstance(conjunct, exp.And):
+            found.extend(equi_keys(conjunct, right_qualifiers))
+            continue
+        if not isinstance(conjunct, exp.EQ | exp.NullSafeEQ):
+            continue
+        left, right = conjunct.left, conjunct.right
+        on_right = [_on_right(side, right_qualifiers) for side in (left, right)]
+        null_safe = isinstance(conjunct, exp.NullSafeEQ)
+        if on_right == [False, True]:
+            found.append(EquiKey(left, right, null_safe))
+        elif on_right == [True, False]:
+            found.append(EquiKey(right, left, null_safe))
+    return found
+
+
+def _on_right(expr: Expr, qualifiers: frozenset[str]) -> bool | None:
+    """Return which side an expression reads; None for neither or both."""
+    sides = {reference.table in qualifiers for reference in columns_of(expr)}
+    return sides.pop() if len(sides) == 1 else None

@@ -1,0 +1,181 @@
+"""Gates: GROUP BY, DISTINCT and OVER let rows influence each other, but only within a key.
+
+A gate keeps its input's columns, so that the select list above it can be taken as it is written;
+what may pass as a region key is what the gate's own keys are made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.relations.relation import (
+    Expr,
+    Relation,
+    Restrictions,
+    Scan,
+    Want,
+    bare,
+    composed_of,
+    is_constant,
+    sql_of,
+)
+from livemart.plan.sql.determinism import function_name
+
+
+class Gate(Relation):
+    """A step within whose `keys` rows influence each other."""
+
+    def __init__(self, source: Relation, keys: Sequence[Expr]) -> None:
+        self.inputs = (source,)
+        self.keys = tuple(bare(key) for key in keys)
+
+    @property
+    def source(self) -> Relation:
+        return self.inputs[0]
+
+    def passes(self, expr: Expr) -> bool:
+        """Return True if rows with different values of `expr` are never in one group."""
+        return composed_of(expr, [key for key in self.keys if not _is_elastic(key)])
+
+    def is_local(self, expr: Expr, *, anchored: bool) -> bool:
+        return self.passes(expr) and self.source.is_local(expr, anchored=anchored)
+
+    def is_local_time(self, expr: Expr) -> bool:
+        return self.passes(expr) and self.source.is_local_time(expr)
+
+    def meets_frame(self, expr: Expr) -> bool:
+        return self.source.meets_frame(expr)
+
+    def affected(self, want: Sequence[Expr]) -> list[str]:
+        self._require(want)
+        return self.source.affected(want)
+
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
+        self._require(want)
+        return self.source.rows(want, past=past)
+
+    def restrict(self, want: Want, found: Restrictions) -> None:
+        keys = tuple(
+            key if key is not None and self.passes(key) and not _repeats_rows(key) else None
+            for key in want.keys
+        )
+        time = want.time if want.time is not None and self._passes_time(want.time) else None
+        self.source.restrict(Want(keys, time, *self._widened(want)), found)
+
+    def _passes_time(self, expr: Expr) -> bool:
+        return self.passes(expr) and not _repeats_rows(expr)
+
+    def _widened(self, want: Want) -> tuple[int, int]:
+        return want.before, want.after
+
+    def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
+        return self.source.trace(expr) if self.passes(expr) else None
+
+    def _require(self, want: Sequence[Expr]) -> None:
+        for expr in want:
+            if not self.passes(expr):
+                raise Unplannable(
+                    Reason(
+                        "KEY_NOT_IN_OUTPUT",
+                        f"{sql_of(expr)} is not made of the keys "
+                        f"({', '.join(map(sql_of, self.keys)) or 'none'})",
+                        None,
+                    )
+                )
+
+
+class Aggregate(Gate):
+    """GROUP BY `keys`."""
+
+    def unique_keys(self) -> list[frozenset[str]]:
+        return [frozenset(sql_of(key) for key in self.keys if not is_constant(key))]
+
+
+class Distinct(Gate):
+    """DISTINCT over all columns, which are the keys."""
+
+    def unique_keys(self) -> list[frozenset[str]]:
+        return [frozenset(sql_of(key) for key in self.keys), *self.source.unique_keys()]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A RANGE frame in value space: [x - before, x + after] microseconds of the order value."""
+
+    order: Expr
+    before: int
+    after: int
+
+
+class Window(Gate):
+    """OVER (PARTITION BY `keys` ...); `frame` only for a bounded RANGE frame over a time.
+
+    A change at t touches [t - after, t + before] of its partition and nothing else; the rows of
+    [a, b] are computed from [a - before, b + after].
+    """
+
+    def __init__(
+        self,
+        source: Relation,
+        keys: Sequence[Expr],
+        frame: Frame | None,
+        ranked: Sequence[Expr] = (),
+    ) -> None:
+        super().__init__(source, keys)
+        self.frame = frame
+        self.ranked = tuple(ranked)
+
+    def is_local_time(self, expr: Expr) -> bool:
+        return (
+            self.frame is not None
+            and sql_of(bare(expr)) == sql_of(self.frame.order)
+            and self.source.is_local_time(expr)
+        )
+
+    def meets_frame(self, expr: Expr) -> bool:
+        return self._passes_time(expr) or self.source.meets_frame(expr)
+
+    def _passes_time(self, expr: Expr) -> bool:
+        return self.frame is not None and sql_of(bare(expr)) == sql_of(self.frame.order)
+
+    def _widened(self, want: Want) -> tuple[int, int]:
+        if self.frame is None:
+            return want.before, want.after
+        return want.before + self.frame.before, want.after + self.frame.after
+
+    def _require(self, want: Sequence[Expr]) -> None:
+        super()._require([expr for expr in want if not self._passes_time(expr)])
+
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
+        if any(isinstance(node, exp.Window) for expr in want for node in expr.walk()):
+            self._require(want)
+        return self.source.rows(want, past=past)
+
+    def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
+        # A window function keeps every row, so any other column of the row may be traced.
+        if any(isinstance(node, exp.Window) for node in expr.walk()):
+            return None
+        return self.source.trace(expr)
+
+    def unique_keys(self) -> list[frozenset[str]]:
+        own = [
+            frozenset({*(sql_of(key) for key in self.keys), sql_of(rank)}) for rank in self.ranked
+        ]
+        return [*own, *self.source.unique_keys()]
+
+
+def _is_elastic(key: Expr) -> bool:
+    """Return True for session windows, whose bounds depend on the neighbouring rows."""
+    return any(function_name(node) == "session_window" for node in key.walk())
+
+
+def _repeats_rows(key: Expr) -> bool:
+    """Return True for hopping windows: as a condition they would read a row once per window."""
+    return any(
+        function_name(node) == "window" and len(list(node.iter_expressions())) > 2
+        for node in key.walk()
+    )

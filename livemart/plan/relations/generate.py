@@ -1,0 +1,115 @@
+"""Generate: LATERAL VIEW and explode(), linear: a row's elements depend on that row alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from livemart.plan.relations.relation import (
+    Expr,
+    Relation,
+    Restrictions,
+    Scan,
+    Want,
+    column,
+    columns_of,
+    selected,
+    sql_of,
+)
+from livemart.spark_sql import quoted
+
+
+class Generate(Relation):
+    """Add the columns that a generator makes from each row, as `qualifier.name`."""
+
+    def __init__(
+        self,
+        source: Relation,
+        generator: Expr,
+        qualifier: str,
+        names: tuple[str, ...],
+        *,
+        outer: bool,
+    ) -> None:
+        self.inputs = (source,)
+        self.generator = generator
+        self.qualifier = qualifier
+        self.names = names
+        self._outer = outer
+
+    def is_local(self, expr: Expr, *, anchored: bool) -> bool:
+        if self._reads_generated(expr):
+            return False
+        return self.inputs[0].is_local(expr, anchored=anchored)
+
+    def is_local_time(self, expr: Expr) -> bool:
+        return not self._reads_generated(expr) and self.inputs[0].is_local_time(expr)
+
+    def meets_frame(self, expr: Expr) -> bool:
+        return not self._reads_generated(expr) and self.inputs[0].meets_frame(expr)
+
+    def affected(self, want: Sequence[Expr]) -> list[str]:
+        if not any(self._reads_generated(expr) for expr in want):
+            return self.inputs[0].affected(want)
+        needed = self._needed(want)
+        return self._unfolded(want, needed, self.inputs[0].affected(needed))
+
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
+        if not any(self._reads_generated(expr) for expr in want):
+            return self.inputs[0].rows(want, past=past)
+        needed = self._needed(want)
+        return self._unfolded(want, needed, self.inputs[0].rows(needed, past=past))
+
+    def restrict(self, want: Want, found: Restrictions) -> None:
+        keys = tuple(
+            None if key is None or self._reads_generated(key) else key for key in want.keys
+        )
+        time = None if want.time is None or self._reads_generated(want.time) else want.time
+        self.inputs[0].restrict(Want(keys, time, want.before, want.after), found)
+
+    def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
+        return None if self._reads_generated(expr) else self.inputs[0].trace(expr)
+
+    def unique_keys(self) -> list[frozenset[str]]:
+        """A row's elements are told apart by their position, where posexplode gives it."""
+        if not isinstance(self.generator, exp.Posexplode):
+            return []
+        position = sql_of(column(self.names[0], self.qualifier))
+        return [key | {position} for key in self.inputs[0].unique_keys()]
+
+    def _reads_generated(self, expr: Expr) -> bool:
+        return any(reference.table == self.qualifier for reference in columns_of(expr))
+
+    def _needed(self, want: Sequence[Expr]) -> list[Expr]:
+        needed: dict[str, Expr] = {}
+        for expr in (*want, self.generator):
+            for reference in columns_of(expr):
+                if reference.table != self.qualifier:
+                    needed.setdefault(sql_of(reference), reference)
+        return list(needed.values())
+
+    def _unfolded(self, want: Sequence[Expr], needed: list[Expr], below: list[str]) -> list[str]:
+        places = {sql_of(expr): f"w{index}" for index, expr in enumerate(needed)}
+        inner = [over_subquery(expr, places, "s") for expr in want]
+        generator = over_subquery(self.generator, places, "s")
+        outer = "outer " if self._outer else ""
+        names = ", ".join(map(quoted, self.names))
+        return [
+            f"select distinct {selected(inner)} from ({query}) as s lateral view {outer}"
+            f"{sql_of(generator)} {quoted(self.qualifier)} as {names}"
+            for query in below
+        ]
+
+
+def over_subquery(expr: Expr, places: dict[str, str], qualifier: str) -> Expr:
+    """Return `expr` with each column found in `places` read from a subquery instead."""
+    copy = expr.copy()
+    for reference in list(columns_of(copy)):
+        place = places.get(sql_of(reference))
+        if place is not None:
+            replacement = column(place, qualifier)
+            if reference is copy:
+                return replacement
+            reference.replace(replacement)
+    return copy

@@ -1,0 +1,339 @@
+"""Joins: a change reaches the rows that share its join key, on either side.
+
+Sources: rules 7 to 10 of the refresh design; Larson and Zhou, "Efficient maintenance of
+materialized outer-join views", ICDE 2007 (null-extended rows flip with the match).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.relations.equi_keys import EquiKey
+from livemart.plan.relations.generate import over_subquery
+from livemart.plan.relations.relation import (
+    Expr,
+    Relation,
+    Restrictions,
+    Scan,
+    Want,
+    columns_of,
+    is_constant,
+    selected,
+    sql_of,
+)
+
+# Branches of unions multiply in joins: more of them than this are no statement for Spark.
+_MOST_WAYS = 256
+
+JoinKind = Literal["inner", "left", "cross", "semi", "anti"]
+
+
+class Join(Relation):
+    """Join `left` with `right`; the left side is preserved in left joins.
+
+    Conditions other than equalities may be left out: they only narrow what matches.
+    """
+
+    def __init__(
+        self,
+        left: Relation,
+        right: Relation,
+        kind: JoinKind,
+        keys: Sequence[EquiKey],
+        right_qualifiers: frozenset[str],
+    ) -> None:
+        self.inputs = (left, right)
+        self.left = left
+        self.right = right
+        self.kind = kind
+        self.keys = tuple(keys)
+        self._right_qualifiers = right_qualifiers
+        # What was asked before: chains of joins ask the same of one another again and again.
+        self._answers: dict[tuple[str, ...], list[str] | Unplannable] = {}
+
+    # Sides -------------------------------------------------------------------------------------
+
+    def side(self, expr: Expr) -> Literal["left", "right", "both", "none"]:
+        """Say which side's columns an expression reads."""
+        sides = {
+            "right" if reference.table in self._right_qualifiers else "left"
+            for reference in columns_of(expr)
+        }
+        if not sides:
+            return "none"
+        if len(sides) == 2:
+            return "both"
+        return "left" if "left" in sides else "right"
+
+    def _as_left(self, expr: Expr) -> Expr | None:
+        """Return `expr` over the left side, by the equality of the join keys if need be."""
+        if self.kind != "inner":
+            return expr if self.side(expr) in ("left", "none") else None
+        return self._translated(expr, "left")
+
+    def _as_right(self, expr: Expr) -> Expr | None:
+        return self._translated(expr, "right")
+
+    def _translated(self, expr: Expr, target: Literal["left", "right"]) -> Expr | None:
+        """Return `expr` itself, or the key that a match makes equal to it.
+
+        What is equal need not look alike (7 and '07'): so no expression over a key is translated.
+        """
+        if self.side(expr) in (target, "none"):
+            return expr
+        text = sql_of(expr)
+        for key in self.keys:
+            own, other = (key.left, key.right) if target == "right" else (key.right, key.left)
+            if sql_of(own) == text:
+                return other
+        return None
+
+    # The four questions ------------------------------------------------------------------------
+
+    def is_local(self, expr: Expr, *, anchored: bool) -> bool:
+        side = self.side(expr)
+        if side in ("left", "none"):
+            return self.left.is_local(expr, anchored=anchored)
+        over_left = self._as_left(expr)
+        if over_left is not None and self.left.is_local(over_left, anchored=anchored):
+            return True
+        if anchored or self.kind not in ("inner", "cross") or side == "both":
+            return False
+        return self.right.is_local(expr, anchored=anchored)
+
+    def is_local_time(self, expr: Expr) -> bool:
+        over_left = self._as_left(expr)
+        return over_left is not None and self.left.is_local_time(over_left)
+
+    def meets_frame(self, expr: Expr) -> bool:
+        over_left, over_right = self._as_left(expr), self._as_right(expr)
+        return (over_left is not None and self.left.meets_frame(over_left)) or (
+            over_right is not None and self.right.meets_frame(over_right)
+        )
+
+    def affected(self, want: Sequence[Expr]) -> list[str]:
+        return self._once(
+            ("affected", *map(sql_of, want)),
+            lambda: [*self._affected_by_left(want), *self._affected_by_right(want)],
+        )
+
+    def _once(self, question: tuple[str, ...], answer: Callable[[], list[str]]) -> list[str]:
+        """Return, or raise, what was said before to the same question."""
+        if question not in self._answers:
+            try:
+                self._answers[question] = answer()
+            except Unplannable as error:
+                self._answers[question] = error
+        found = self._answers[question]
+        if isinstance(found, Unplannable):
+            raise found
+        return found
+
+    def _affected_by_left(self, want: Sequence[Expr]) -> list[str]:
+        over_left = [self._as_left(expr) for expr in want]
+        if all(expr is not None for expr in over_left):
+            return self.left.affected([expr for expr in over_left if expr is not None])
+        if self.kind not in ("inner", "cross"):
+            raise Unplannable(self._lost(want))
+        return self._rekeyed(want, changed="left")
+
+    def _affected_by_right(self, want: Sequence[Expr]) -> list[str]:
+        if not any(isinstance(relation, Scan) for relation in self.right.walk()):
+            return []
+        over_right = [self._as_right(expr) for expr in want]
+        if all(expr is not None and not is_constant(expr) for expr in over_right):
+            try:
+                return self.right.affected([expr for expr in over_right if expr is not None])
+            except Unplannable:
+                # The rows on the left that share some of the keys may still tell.
+                if not self.keys[1:]:
+                    raise
+        if self.kind not in ("inner", "cross") and any(
+            self.side(expr) in ("right", "both") and self._as_left(expr) is None for expr in want
+        ):
+            raise Unplannable(self._lost(want))
+        return self._rekeyed(want, changed="right")
+
+    def _rekeyed(self, want: Sequence[Expr], changed: Literal["left", "right"]) -> list[str]:
+        """Join the changed rows of one side with the rows of the other.
+
+        Where all that is wanted stands on the other side, its present rows are enough: what a row
+        was before is among that side's own changes. A mixture of both sides also needs the other's
+        old images, for rows of both sides may have changed in one batch.
+        """
+        return self._by_traceable(lambda keys: self._rekeyed_by(keys, want, changed))
+
+    def _by_traceable(self, queries_by: Callable[[Sequence[EquiKey]], list[str]]) -> list[str]:
+        """Return queries by all keys, or by those alone that can be traced: they find more rows."""
+        try:
+            return queries_by(self.keys)
+        except Unplannable:
+            if not self.keys[1:]:
+                raise
+            keys = [key for key in self.keys if _is_plannable(queries_by, key)]
+            if not keys or len(keys) == len(self.keys):
+                raise
+            return queries_by(keys)
+
+    def _rekeyed_by(
+        self, keys: Sequence[EquiKey], want: Sequence[Expr], changed: Literal["left", "right"]
+    ) -> list[str]:
+        other: Literal["left", "right"] = "right" if changed == "left" else "left"
+        needed: dict[str, dict[str, Expr]] = {"left": {}, "right": {}}
+        for key in keys:
+            needed["left"].setdefault(sql_of(key.left), key.left)
+            needed["right"].setdefault(sql_of(key.right), key.right)
+        mapped: list[Expr] = []
+        for expr in want:
+            translated = self._as_left(expr) if other == "left" else expr
+            mapped.append(expr if translated is None else translated)
+            for reference in columns_of(mapped[-1]):
+                side = "right" if self.side(reference) == "right" else "left"
+                needed[side].setdefault(sql_of(reference), reference)
+        sides = {"left": self.left, "right": self.right}
+        changed_queries = sides[changed].affected(list(needed[changed].values()))
+        is_mixed = any(self.side(expr) in (changed, "both") for expr in mapped)
+        other_queries = sides[other].rows(list(needed[other].values()), past=is_mixed)
+        places = {
+            side: {text: f"w{index}" for index, text in enumerate(needed[side])} for side in needed
+        }
+        alias = {changed: "c", other: "p"}
+        condition = " and ".join(
+            f"{alias['left']}.{places['left'][sql_of(key.left)]}"
+            f" {'<=>' if key.null_safe else '='} "
+            f"{alias['right']}.{places['right'][sql_of(key.right)]}"
+            for key in keys
+        )
+        outputs = [
+            over_subquery(
+                over_subquery(expr, places["left"], alias["left"]), places["right"], alias["right"]
+            )
+            for expr in mapped
+        ]
+        join = (
+            f"inner join {{other}} as p on {condition}" if condition else "cross join {other} as p"
+        )
+        _require_few(len(changed_queries) * len(other_queries))
+        return [
+            f"select distinct {selected(outputs)} from ({changed_query}) as c "
+            + join.format(other=f"({other_query})")
+            for changed_query in changed_queries
+            for other_query in other_queries
+        ]
+
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
+        over_left = [self._as_left(expr) for expr in want]
+        if all(expr is not None for expr in over_left):
+            return self.left.rows([expr for expr in over_left if expr is not None], past=past)
+        return self._once(
+            (f"rows {past}", *map(sql_of, want)),
+            lambda: self._by_traceable(lambda keys: self._rows_by(keys, want, past=past)),
+        )
+
+    def _rows_by(self, keys: Sequence[EquiKey], want: Sequence[Expr], *, past: bool) -> list[str]:
+        needed: dict[str, dict[str, Expr]] = {"left": {}, "right": {}}
+        for key in keys:
+            needed["left"].setdefault(sql_of(key.left), key.left)
+            needed["right"].setdefault(sql_of(key.right), key.right)
+        for expr in want:
+            for reference in columns_of(expr):
+                side = "right" if self.side(reference) == "right" else "left"
+                needed[side].setdefault(sql_of(reference), reference)
+        places = {
+            side: {text: f"w{index}" for index, text in enumerate(needed[side])} for side in needed
+        }
+        condition = " and ".join(
+            f"l.{places['left'][sql_of(key.left)]} {'<=>' if key.null_safe else '='} "
+            f"r.{places['right'][sql_of(key.right)]}"
+            for key in keys
+        )
+        outputs = [
+            over_subquery(over_subquery(expr, places["left"], "l"), places["right"], "r")
+            for expr in want
+        ]
+        join = f"inner join {{}} as r on {condition}" if condition else "cross join {} as r"
+        lefts = self.left.rows(list(needed["left"].values()), past=past)
+        rights = self.right.rows(list(needed["right"].values()), past=past)
+        joins = [join.format(f"({right})") for right in rights]
+        if self.kind == "left":
+            # What the keys match, another condition may not: any row may find nothing.
+            joins.append(f"left join ({rights[0]}) as r on false")
+        _require_few(len(lefts) * len(joins))
+        return [
+            f"select distinct {selected(outputs)} from ({left}) as l {joined}"
+            for left in lefts
+            for joined in joins
+        ]
+
+    def restrict(self, want: Want, found: Restrictions) -> None:
+        self.left.restrict(
+            Want(
+                tuple(None if key is None else self._as_left(key) for key in want.keys),
+                None if want.time is None else self._as_left(want.time),
+                want.before,
+                want.after,
+            ),
+            found,
+        )
+        self.right.restrict(
+            Want(
+                tuple(None if key is None else self._asked_of_right(key) for key in want.keys),
+                None if want.time is None else self._asked_of_right(want.time),
+                want.before,
+                want.after,
+            ),
+            found,
+        )
+
+    def _asked_of_right(self, expr: Expr) -> Expr | None:
+        """Return `expr` over the right side, where every match of a row on the left is found by it.
+
+        A row that finds nothing has NULL for all of an optional side, and must not come to have.
+        """
+        if self.kind == "left" and self.side(expr) in ("right", "both"):
+            return None
+        return self._as_right(expr)
+
+    def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
+        side = self.side(expr)
+        if side in ("left", "none"):
+            return self.left.trace(expr)
+        return self.right.trace(expr) if side == "right" else None
+
+    def unique_keys(self) -> list[frozenset[str]]:
+        left = self.left.unique_keys()
+        if self.kind in ("semi", "anti") or self.matches_at_most_once():
+            return left
+        return [one | two for one in left for two in self.right.unique_keys()]
+
+    def matches_at_most_once(self) -> bool:
+        """Return True if the join keys hold a unique key of the right side."""
+        joined = {sql_of(key.right) for key in self.keys}
+        return any(key <= joined for key in self.right.unique_keys())
+
+    def _lost(self, want: Sequence[Expr]) -> Reason:
+        lost = ", ".join(sql_of(expr) for expr in want if self._as_left(expr) is None)
+        return Reason(
+            "KEY_NOT_IN_OUTPUT",
+            f"{lost} comes from the optional side of a {self.kind} join",
+            None,
+            "carry the key of the preserved side to the output",
+        )
+
+
+def _require_few(ways: int) -> None:
+    if ways > _MOST_WAYS:
+        reason = f"a change may take {ways} ways through joined unions"
+        raise Unplannable(
+            Reason("PARSE_UNSUPPORTED", reason, None, "store the union as a model of its own")
+        )
+
+
+def _is_plannable(queries_by: Callable[[Sequence[EquiKey]], list[str]], key: EquiKey) -> bool:
+    try:
+        queries_by([key])
+    except Unplannable:
+        return False
+    return True

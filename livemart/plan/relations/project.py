@@ -1,0 +1,65 @@
+"""Project and filter: linear, a row's image depends on that row alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from livemart.plan.relations.clock import ClockBound
+from livemart.plan.relations.relation import (
+    Expr,
+    Relation,
+    Renaming,
+    bare,
+    column,
+    columns_of,
+    sql_of,
+)
+
+
+class Project(Renaming):
+    """Compute each output column from one input row."""
+
+    def __init__(self, source: Relation, outputs: Mapping[str, Expr]) -> None:
+        super().__init__(source)
+        self.outputs = dict(outputs)
+        self.names = tuple(self.outputs)
+
+    def over_source(self, expr: Expr) -> Expr:
+        copy = expr.copy()
+        for reference in list(columns_of(copy)):
+            if not reference.table and reference.name in self.outputs:
+                replacement = bare(self.outputs[reference.name]).copy()
+                if reference is copy:
+                    return replacement
+                reference.replace(_wrapped(replacement))
+        return copy
+
+    def unique_keys(self) -> list[frozenset[str]]:
+        back = {sql_of(bare(expr)): name for name, expr in reversed(self.outputs.items())}
+        return [
+            frozenset(sql_of(column(back[text])) for text in key)
+            for key in self.source.unique_keys()
+            if all(text in back for text in key)
+        ]
+
+
+class Filter(Renaming):
+    """Keep the rows that meet a condition; `bounds`: its comparisons of a time with the clock."""
+
+    def __init__(self, source: Relation, bounds: tuple[ClockBound, ...]) -> None:
+        super().__init__(source)
+        self.bounds = bounds
+
+    def over_source(self, expr: Expr) -> Expr:
+        return expr
+
+    def unique_keys(self) -> list[frozenset[str]]:
+        return self.source.unique_keys()
+
+
+def _wrapped(expr: Expr) -> Expr:
+    from sqlglot import exp
+
+    if isinstance(expr, exp.Binary | exp.Case | exp.Unary | exp.Between | exp.In | exp.Is):
+        return exp.Paren(this=expr)
+    return expr

@@ -1,0 +1,289 @@
+"""Relations: a query as a tree of local steps, each able to say how a change passes through it.
+
+Every SQL shape is one subclass in `livemart/plan/rules`. A relation answers four questions, all by
+rewriting expressions over its own columns into expressions over its inputs' columns:
+
+- `is_local(expr)`: may the value of `expr` confine a change, i.e. do rows with different values
+  never influence each other below this point? (a region key)
+- `affected(want)`: SQL that returns a superset of the values of `want` in all changed output rows,
+  old and new images, given one view of touched rows per stored relation.
+- `rows(want)`: SQL for `want` over all present rows (filters may be left out: a superset); with
+  `past` also over the old images of touched rows.
+- `restrict(want, found)`: which rows of each stored relation are enough to compute the output rows
+  that match given values of `want`.
+
+Soundness: see docs/refresh.md; "affected may grow freely, and what is read follows from it".
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.sql.determinism import is_aggregate
+
+Expr = exp.Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """Expressions over one relation's columns that must match the affected region.
+
+    `keys[i]` is matched with region key i; None where the key got lost on the way down, which only
+    widens what is read. `time` is matched with the region's interval, widened by `before` and
+    `after` microseconds.
+    """
+
+    keys: tuple[Expr | None, ...]
+    time: Expr | None = None
+    before: int = 0
+    after: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Restriction:
+    """Rows of one stored relation to read: `keys` pairs a region key's index with an expression.
+
+    Neither keys nor time: the whole relation.
+    """
+
+    keys: tuple[tuple[int, Expr], ...]
+    time: Expr | None = None
+    before: int = 0
+    after: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.keys and self.time is None
+
+
+Restrictions = dict[int, list[Restriction]]
+
+
+class Relation(ABC):
+    """One step of a query. `names` are its output columns, `inputs` the steps it reads."""
+
+    inputs: tuple[Relation, ...] = ()
+
+    @abstractmethod
+    def is_local(self, expr: Expr, *, anchored: bool) -> bool:
+        """Return True if `expr` may be a region key; `anchored`: without asking a joined side."""
+
+    def is_local_time(self, expr: Expr) -> bool:
+        """Return True if `expr` may be the time of the region's intervals."""
+        return False
+
+    def meets_frame(self, expr: Expr) -> bool:
+        """Return True if `expr` is what a bounded frame is ordered by: a date or a timestamp."""
+        return False
+
+    @abstractmethod
+    def affected(self, want: Sequence[Expr]) -> list[str]:
+        """Return SELECTs (columns w0, w1, ...) whose union covers the changed values of `want`.
+
+        Raises:
+            Unplannable: KEY_NOT_IN_OUTPUT, if a value cannot be traced to the changed rows.
+        """
+
+    @abstractmethod
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
+        """Return SELECTs (columns w0, w1, ...) of `want` over all present rows.
+
+        With `past` also over the rows that this batch changed, as they were.
+        """
+
+    @abstractmethod
+    def restrict(self, want: Want, found: Restrictions) -> None:
+        """Add to `found` what each stored relation below must supply."""
+
+    @abstractmethod
+    def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
+        """Return `expr` over the columns of the stored relations it comes from, else None."""
+
+    def unique_keys(self) -> list[frozenset[str]]:
+        """Return sets of expressions (as SQL over this relation's columns), each set unique."""
+        return []
+
+    def walk(self) -> Iterator[Relation]:
+        """Yield this relation and all below it, shared ones once."""
+        seen: set[int] = set()
+        stack: list[Relation] = [self]
+        while stack:
+            relation = stack.pop()
+            if id(relation) in seen:
+                continue
+            seen.add(id(relation))
+            yield relation
+            stack.extend(reversed(relation.inputs))
+
+
+class Scan(Relation):
+    """A mention of a stored relation. Its columns are bare names.
+
+    Touched rows are the view `touched_view`, all present rows `present_view`, the rows of both
+    `known_view`: the engine's part.
+    """
+
+    def __init__(
+        self,
+        occurrence: int,
+        relation: str,
+        names: tuple[str, ...],
+        unique: Sequence[frozenset[str]] = (),
+    ) -> None:
+        self.occurrence = occurrence
+        self.relation = relation
+        self.names = names
+        self._unique = list(unique)
+
+    @property
+    def touched_view(self) -> str:
+        return f"__touched_{self.occurrence}__"
+
+    @property
+    def present_view(self) -> str:
+        return f"__present_{self.occurrence}__"
+
+    @property
+    def known_view(self) -> str:
+        return f"__known_{self.occurrence}__"
+
+    def is_local(self, expr: Expr, *, anchored: bool) -> bool:
+        return self._has(expr)
+
+    def is_local_time(self, expr: Expr) -> bool:
+        return self._has(expr)
+
+    def affected(self, want: Sequence[Expr]) -> list[str]:
+        self._require(want)
+        return [f"select distinct {selected(want)} from {self.touched_view}"]
+
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
+        self._require(want)
+        view = self.known_view if past else self.present_view
+        return [f"select distinct {selected(want)} from {view}"]
+
+    def restrict(self, want: Want, found: Restrictions) -> None:
+        keys = tuple(
+            (index, key)
+            for index, key in enumerate(want.keys)
+            if key is not None and any(columns_of(key))
+        )
+        restriction = Restriction(keys, want.time, want.before, want.after)
+        found.setdefault(self.occurrence, []).append(restriction)
+
+    def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
+        return [(self, expr)]
+
+    def unique_keys(self) -> list[frozenset[str]]:
+        return self._unique
+
+    def _has(self, expr: Expr) -> bool:
+        """Return False if more than columns of this relation is read, such as the clock."""
+        return all(not found.table and found.name in self.names for found in columns_of(expr))
+
+    def _require(self, want: Sequence[Expr]) -> None:
+        for expr in want:
+            if not self._has(expr):
+                raise Unplannable(
+                    Reason(
+                        "KEY_NOT_IN_OUTPUT",
+                        f"{sql_of(expr)} is not made of columns of {self.relation}",
+                        None,
+                    )
+                )
+
+
+class Renaming(Relation):
+    """A step whose columns are expressions over its one input: nothing else changes."""
+
+    def __init__(self, source: Relation) -> None:
+        self.inputs = (source,)
+
+    @property
+    def source(self) -> Relation:
+        return self.inputs[0]
+
+    @abstractmethod
+    def over_source(self, expr: Expr) -> Expr:
+        """Return `expr` with this step's columns replaced by expressions over the input."""
+
+    def is_local(self, expr: Expr, *, anchored: bool) -> bool:
+        return self.source.is_local(self.over_source(expr), anchored=anchored)
+
+    def is_local_time(self, expr: Expr) -> bool:
+        return self.source.is_local_time(self.over_source(expr))
+
+    def meets_frame(self, expr: Expr) -> bool:
+        return self.source.meets_frame(self.over_source(expr))
+
+    def affected(self, want: Sequence[Expr]) -> list[str]:
+        return self.source.affected([self.over_source(expr) for expr in want])
+
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
+        return self.source.rows([self.over_source(expr) for expr in want], past=past)
+
+    def restrict(self, want: Want, found: Restrictions) -> None:
+        keys = tuple(None if key is None else self.over_source(key) for key in want.keys)
+        time = None if want.time is None else self.over_source(want.time)
+        self.source.restrict(Want(keys, time, want.before, want.after), found)
+
+    def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
+        return self.source.trace(self.over_source(expr))
+
+
+def column(name: str, table: str | None = None) -> exp.Column:
+    """Return a column reference."""
+    return exp.column(name, table=table)
+
+
+def columns_of(expr: Expr) -> Iterator[exp.Column]:
+    """Yield the column references in `expr`."""
+    return expr.find_all(exp.Column)
+
+
+def sql_of(expr: Expr) -> str:
+    """Return Spark SQL; two expressions with equal text are equal."""
+    return expr.sql("spark", comments=False)
+
+
+def selected(want: Sequence[Expr]) -> str:
+    """Return the select list `e0 as w0, e1 as w1, ...`; a constant where nothing is wanted."""
+    if not want:
+        return "1 as w0"
+    return ", ".join(f"{sql_of(expr)} as w{index}" for index, expr in enumerate(want))
+
+
+def is_constant(expr: Expr) -> bool:
+    """Return True if no column, aggregate or subquery is read."""
+    return not any(
+        isinstance(node, exp.Column | exp.Query) or is_aggregate(node) for node in expr.walk()
+    )
+
+
+def composed_of(expr: Expr, parts: Sequence[Expr]) -> bool:
+    """Return True if `expr` is built from `parts` and constants alone."""
+    texts = {sql_of(bare(part)) for part in parts}
+    return _composed(expr, texts)
+
+
+def _composed(expr: Expr, texts: set[str]) -> bool:
+    if sql_of(bare(expr)) in texts:
+        return True
+    if isinstance(expr, exp.Column | exp.Query | exp.Window | exp.Star) or is_aggregate(expr):
+        return False
+    children = [child for child in expr.iter_expressions() if not isinstance(child, exp.DataType)]
+    return all(
+        _composed(child, texts) for child in children if not isinstance(child, exp.Identifier)
+    )
+
+
+def bare(expr: Expr) -> Expr:
+    """Return `expr` without surrounding parentheses and alias."""
+    while isinstance(expr, exp.Paren | exp.Alias):
+        expr = expr.this
+    return expr

@@ -1,0 +1,165 @@
+"""UNION ALL: the sum of its branches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from sqlglot import exp
+
+from livemart.plan.relations.project import Project
+from livemart.plan.relations.relation import (
+    Expr,
+    Relation,
+    Restrictions,
+    Scan,
+    Want,
+    column,
+    columns_of,
+    is_constant,
+    sql_of,
+)
+
+
+class Union(Relation):
+    """All rows of all branches; columns are matched by position and named by the first branch."""
+
+    def __init__(self, branches: Sequence[Relation], names: Sequence[tuple[str, ...]]) -> None:
+        self.inputs = tuple(branches)
+        self.names = names[0]
+        self.branch_names = tuple(names)
+
+    def over_branch(self, expr: Expr, branch: int) -> Expr:
+        """Return `expr` over the columns of one branch."""
+        own = dict(zip(self.names, self.branch_names[branch], strict=True))
+        copy = expr.copy()
+        for reference in list(columns_of(copy)):
+            if not reference.table and reference.name in own:
+                replacement = column(own[reference.name])
+                if reference is copy:
+                    return replacement
+                reference.replace(replacement)
+        return copy
+
+    def is_local(self, expr: Expr, *, anchored: bool) -> bool:
+        return all(
+            branch.is_local(self.over_branch(expr, index), anchored=anchored)
+            for index, branch in enumerate(self.inputs)
+        )
+
+    def is_local_time(self, expr: Expr) -> bool:
+        return all(
+            branch.is_local_time(self.over_branch(expr, index))
+            for index, branch in enumerate(self.inputs)
+        )
+
+    def meets_frame(self, expr: Expr) -> bool:
+        return any(
+            branch.meets_frame(self.over_branch(expr, index))
+            for index, branch in enumerate(self.inputs)
+        )
+
+    def affected(self, want: Sequence[Expr]) -> list[str]:
+        return [
+            query
+            for index, branch in enumerate(self.inputs)
+            for query in branch.affected([self.over_branch(expr, index) for expr in want])
+        ]
+
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
+        return [
+            query
+            for index, branch in enumerate(self.inputs)
+            for query in branch.rows([self.over_branch(expr, index) for expr in want], past=past)
+        ]
+
+    def restrict(self, want: Want, found: Restrictions) -> None:
+        for index, branch in enumerate(self.inputs):
+            keys = tuple(None if key is None else self.over_branch(key, index) for key in want.keys)
+            time = None if want.time is None else self.over_branch(want.time, index)
+            branch.restrict(Want(keys, time, want.before, want.after), found)
+
+    def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
+        sites: list[tuple[Scan, Expr]] = []
+        for index, branch in enumerate(self.inputs):
+            found = branch.trace(self.over_branch(expr, index))
+            if found is None:
+                return None
+            sites.extend(found)
+        return sites
+
+    def unique_keys(self) -> list[frozenset[str]]:
+        """A key of every branch is a key of the union if constant columns tell branches apart."""
+        constants = self.discriminators()
+        if not constants:
+            return []
+        positions = [
+            [frozenset(_position(text, names) for text in key) for key in branch.unique_keys()]
+            for branch, names in zip(self.inputs, self.branch_names, strict=True)
+        ]
+        common = set.intersection(*({key for key in keys if None not in key} for keys in positions))
+        return [
+            frozenset(
+                {sql_of(column(self.names[place])) for place in key if place is not None}
+                | {sql_of(column(name)) for name in constants}
+            )
+            for key in common
+        ]
+
+    def discriminators(self) -> list[str]:
+        """Return the fewest constant columns that together tell all branches apart."""
+        constants: dict[str, list[str | int]] = {}
+        for place, name in enumerate(self.names):
+            values = [
+                _constant_output(branch, names[place])
+                for branch, names in zip(self.inputs, self.branch_names, strict=True)
+            ]
+            known = [value for value in values if value is not None]
+            if len(known) == len(values) and len(set(map(type, known))) == 1:
+                constants[name] = known
+
+        def tell_apart(names: Sequence[str]) -> bool:
+            rows = set(zip(*(constants[name] for name in names), strict=True))
+            return len(rows) == len(self.inputs)
+
+        # Two suffice in practice; all of them are tried rather than every combination.
+        choices = [*combinations(constants, 1), *combinations(constants, 2), tuple(constants)]
+        return next((list(names) for names in choices if tell_apart(names)), [])
+
+
+def _position(text: str, names: tuple[str, ...]) -> int | None:
+    name = text.strip("`")
+    return names.index(name) if name in names else None
+
+
+def _constant_output(relation: Relation, name: str) -> str | int | None:
+    expr: Expr = column(name)
+    while isinstance(relation, Project) or hasattr(relation, "over_source"):
+        expr = relation.over_source(expr)
+        if is_constant(expr):
+            return _literal(expr)
+        relation = relation.inputs[0]
+    return None
+
+
+def _literal(expr: Expr) -> str | int | None:
+    """Return the value of a text or an integer; None for what may equal another constant."""
+    texts = (exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR)
+    whole = (exp.DataType.Type.INT, exp.DataType.Type.BIGINT)
+    while isinstance(expr, exp.Cast | exp.Paren):
+        if isinstance(expr, exp.Cast) and expr.to.this not in (*texts, *whole):
+            return None
+        kind = expr.to.this if isinstance(expr, exp.Cast) else None
+        expr = expr.this
+        if kind is not None and not _keeps(expr, is_text=kind in texts):
+            return None
+    if not isinstance(expr, exp.Literal):
+        return None
+    if expr.is_string:
+        return str(expr.this)
+    return int(expr.this) if expr.is_int else None
+
+
+def _keeps(expr: Expr, *, is_text: bool) -> bool:
+    """Return True for a literal that a cast leaves what it is."""
+    return isinstance(expr, exp.Literal) and expr.is_string == is_text

@@ -1,0 +1,45 @@
+"""Constants: VALUES, and a SELECT without FROM. They never change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from livemart.plan.relations.generate import over_subquery
+from livemart.plan.relations.relation import (
+    Expr,
+    Relation,
+    Restrictions,
+    Scan,
+    Want,
+    columns_of,
+    selected,
+    sql_of,
+)
+
+
+class Values(Relation):
+    """Constant rows, read as `qualifier.name` (bare names if there is no qualifier)."""
+
+    def __init__(self, query: str, names: tuple[str, ...], qualifier: str = "") -> None:
+        self.query = query
+        self.names = names
+        self.qualifier = qualifier
+
+    def is_local(self, expr: Expr, *, anchored: bool) -> bool:
+        return True
+
+    def affected(self, want: Sequence[Expr]) -> list[str]:
+        return []
+
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
+        places = {
+            sql_of(reference): reference.name for expr in want for reference in columns_of(expr)
+        }
+        inner = [over_subquery(expr, places, "v") for expr in want]
+        return [f"select {selected(inner)} from ({self.query}) as v"]
+
+    def restrict(self, want: Want, found: Restrictions) -> None:
+        return
+
+    def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
+        return []

@@ -1,0 +1,1 @@
+"""Reading SQL: parsing, flattening, functions, determinism, used columns."""

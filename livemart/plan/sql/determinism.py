@@ -1,0 +1,114 @@
+"""What a function is: by its name, and if it may give another answer for the same rows.
+
+Catalyst reports `deterministic=true` for several of them (current_timestamp, first, collect_list,
+max_by, mode), so the list is our own.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.sql.functions import AGGREGATE_FUNCTIONS
+
+VOLATILE_FUNCTIONS = frozenset(
+    {
+        "rand", "random", "randn", "randstr", "uniform", "uuid", "shuffle", "now", "curdate",
+        "current_timestamp", "current_date", "current_time", "localtimestamp", "localtime",
+        "current_user", "session_user", "user", "current_database", "current_schema",
+        "current_catalog", "current_timezone", "monotonically_increasing_id", "spark_partition_id",
+        "input_file_name", "input_file_block_start", "input_file_block_length", "version",
+        "current_version", "current_path", "utc_timestamp", "utc_date", "utc_time",
+        # Each encrypts with an initialisation vector, or calls a method, of its own choosing.
+        "aes_encrypt", "java_method", "reflect", "try_reflect",
+    }
+)  # fmt: skip
+# These need no brackets: where no column has such a name, the function is meant.
+_BARE_FUNCTIONS = frozenset(
+    {
+        "current_date", "current_time", "current_timestamp", "current_user", "localtimestamp",
+        "session_user", "user",
+    }
+)  # fmt: skip
+# Spark reads these words in a DATE or TIMESTAMP literal as a time of today.
+_SPECIAL_TIMES = frozenset({"now", "today", "tomorrow", "yesterday"})
+_TIME_TYPES = (
+    exp.DataType.Type.DATE,
+    exp.DataType.Type.TIMESTAMP,
+    exp.DataType.Type.TIMESTAMPTZ,
+    exp.DataType.Type.TIMESTAMPLTZ,
+    exp.DataType.Type.TIMESTAMPNTZ,
+)
+APPROXIMATE_AGGREGATES = frozenset(
+    {
+        "hll_sketch_agg", "hll_union_agg", "theta_sketch_agg", "theta_union_agg",
+        "percentile_approx", "approx_percentile", "approxquantile", "approx_quantile",
+    }
+)  # fmt: skip
+
+
+def function_name(node: exp.Expr) -> str | None:
+    """Return the lower-case SQL name of a function call, None for anything else."""
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).lower()
+    if isinstance(node, exp.Func):
+        return node.sql_name().lower()
+    return None
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Return True for a call of an aggregate function, known to the parser or not."""
+    if isinstance(node, exp.Any):
+        # any(flag): the parser takes it for the quantifier of a comparison.
+        return not isinstance(node.parent, exp.Binary)
+    return isinstance(node, exp.AggFunc) or function_name(node) in AGGREGATE_FUNCTIONS
+
+
+def is_volatile(node: exp.Expr) -> bool:
+    """Return True if this very call may differ between two runs over the same rows."""
+    if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
+        literal = node.this
+        words = literal.name.lower().split() if isinstance(literal, exp.Literal) else []
+        return bool(words) and words[0] in _SPECIAL_TIMES and node.is_type(*_TIME_TYPES)
+    name = function_name(node)
+    if name is None:
+        return False
+    if name == "unix_timestamp" or isinstance(node, exp.TimeToUnix):
+        return not list(node.iter_expressions())
+    return name in VOLATILE_FUNCTIONS
+
+
+def is_bare_function(column: exp.Column) -> bool:
+    """Return True if a column that no table has is a function called without brackets."""
+    return not column.table and column.name.lower() in _BARE_FUNCTIONS
+
+
+def line_of(node: exp.Expr) -> int | None:
+    """Return the line of the first token below a node that carries a position."""
+    for part in node.walk():
+        line = part.meta.get("line")
+        if line is not None:
+            return int(line)
+    return None
+
+
+def require_deterministic(tree: exp.Expr) -> None:
+    """Raise Unplannable if anything in the query is volatile or sampled."""
+    for node in tree.walk():
+        if isinstance(node, exp.QueryTransform):
+            raise Unplannable(
+                Reason("UDF_NOT_DETERMINISTIC", "TRANSFORM ... USING runs a program", line_of(node))
+            )
+        if is_volatile(node):
+            raise Unplannable(
+                Reason(
+                    "EXPRESSION_NOT_DETERMINISTIC",
+                    f"{node.sql('spark')} differs between two runs over the same rows",
+                    line_of(node),
+                    "read the one \"now\" of the snapshot from source('livemart', 'clock')",
+                )
+            )
+        if isinstance(node, exp.TableSample):
+            raise Unplannable(
+                Reason("EXPRESSION_NOT_DETERMINISTIC", "TABLESAMPLE is random", line_of(node))
+            )

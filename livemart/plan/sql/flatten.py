@@ -1,0 +1,160 @@
+"""Flat SQL: a model's compiled text, views inlined and every stored relation a placeholder.
+
+The analyst's text is kept to the letter: only table names are replaced, at the offsets that the
+parser reports, so that Spark parses exactly what was written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.scope import traverse_scope
+
+from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.sql.parse import parse, statement
+from livemart.spark_sql import quoted
+
+_PLACEHOLDER = re.compile(r"__livemart_(\d+)__")
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One mention of a stored relation (`schema.identifier`) in a flat text; `text`: as written."""
+
+    index: int
+    relation: str
+    text: str = field(default="", compare=False)
+
+    @property
+    def placeholder(self) -> str:
+        return f"__livemart_{self.index}__"
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """A flat text and the occurrences of stored relations in it, in order of appearance."""
+
+    text: str
+    occurrences: tuple[Occurrence, ...]
+
+    def render(self, name_of: Callable[[Occurrence], str]) -> str:
+        """Return the text with each placeholder replaced by a relation name or a subquery."""
+
+        def replace(match: re.Match[str]) -> str:
+            return name_of(self.occurrences[int(match.group(1))])
+
+        return _PLACEHOLDER.sub(replace, self.text)
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """The distinct relations read, in order of first appearance."""
+        return tuple(dict.fromkeys(occurrence.relation for occurrence in self.occurrences))
+
+
+def flatten(text: str, views: Mapping[str, str], *, seen: tuple[str, ...] = ()) -> Flat:
+    """Return the flat text of a SELECT.
+
+    Args:
+        text: Spark SQL as dbt compiled it.
+        views: SELECT text of every relation that is a view, by `schema.identifier` in lower case.
+
+    Raises:
+        Unplannable: PARSE_UNSUPPORTED, if the text cannot be parsed or names a relation in a way
+            that cannot be replaced.
+    """
+    occurrences: list[Occurrence] = []
+    parts = _flatten(_body(text), views, occurrences, seen)
+    return Flat("".join(parts), tuple(occurrences))
+
+
+def _flatten(
+    text: str,
+    views: Mapping[str, str],
+    occurrences: list[Occurrence],
+    seen: tuple[str, ...],
+) -> list[str]:
+    parts: list[str] = []
+    position = 0
+    for table in _stored_tables(text):
+        relation = f"{table.db}.{table.name}".lower() if table.db else table.name.lower()
+        if table.catalog and table.catalog.lower() != "spark_catalog":
+            relation = f"{table.catalog.lower()}.{relation}"
+        start, end = _span(text, table)
+        parts.append(text[position:start])
+        if relation in views:
+            if relation in seen:
+                raise Unplannable(Reason("PARSE_UNSUPPORTED", f"{relation} reads itself", None))
+            inner = _flatten(_body(views[relation]), views, occurrences, (*seen, relation))
+            parts.append("(\n" + "".join(inner) + "\n)")
+        else:
+            occurrence = Occurrence(len(occurrences), relation, text[start:end])
+            occurrences.append(occurrence)
+            parts.append(occurrence.placeholder)
+        if not table.alias:
+            parts.append(f" as {quoted(table.name)}")
+        position = end
+    parts.append(text[position:])
+    return parts
+
+
+def _stored_tables(text: str) -> list[exp.Table]:
+    """Return the tables that are not names of common table expressions, in order of their text."""
+    tree = parse(text)
+    try:
+        scopes = traverse_scope(tree)
+    except (SqlglotError, RecursionError) as error:
+        message = str(error).splitlines()[0]
+        raise Unplannable(Reason("PARSE_UNSUPPORTED", message, None)) from error
+    if not isinstance(tree, exp.Query):
+        raise Unplannable(Reason("PARSE_UNSUPPORTED", "not a SELECT", None))
+    named = {id(table) for table in tree.find_all(exp.Table)}
+    cte_reads: set[int] = set()
+    for scope in scopes:
+        names = {name.lower() for name in scope.cte_sources}
+        for table in scope.tables:
+            if not table.db and table.name.lower() in names:
+                cte_reads.add(id(table))
+    tables = [
+        table
+        for table in tree.find_all(exp.Table)
+        if id(table) in named
+        and id(table) not in cte_reads
+        and isinstance(table.this, exp.Identifier)
+    ]
+    for column in tree.find_all(exp.Column):
+        if column.args.get("db") is not None and any(
+            table.db and table.db == column.text("db") for table in tables
+        ):
+            message = f"a column is qualified by a schema: {column.sql('spark')}"
+            raise Unplannable(Reason("PARSE_UNSUPPORTED", message, None))
+    if any(table.args.get("version") for table in tables):
+        raise Unplannable(Reason("PARSE_UNSUPPORTED", "an older version of a table", None))
+    if any(not table.db for table in tables):
+        bare = next(table.name for table in tables if not table.db)
+        raise Unplannable(Reason("PARSE_UNSUPPORTED", f"{bare} is named without its schema", None))
+    return sorted(tables, key=lambda table: _span(text, table)[0])
+
+
+def _span(text: str, table: exp.Table) -> tuple[int, int]:
+    """Return the offsets of the (possibly qualified and quoted) name of a table."""
+    parts = [part for part in (table.args.get("catalog"), table.args.get("db"), table.this) if part]
+    try:
+        start = parts[0].meta["start"]
+        end = parts[-1].meta["end"] + 1
+    except KeyError as error:
+        reason = Reason("PARSE_UNSUPPORTED", f"no offsets for {table.name}", None)
+        raise Unplannable(reason) from error
+    # Offsets of quoted identifiers leave the quotes out in some versions of the parser.
+    if start > 0 and text[start - 1] == "`":
+        start -= 1
+    if end < len(text) and text[end] == "`":
+        end += 1
+    return start, end
+
+
+def _body(text: str) -> str:
+    return statement(text) + "\n"

@@ -1,0 +1,1 @@
+"""How a model can be moved: signed, region, running."""

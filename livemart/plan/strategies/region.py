@@ -1,0 +1,141 @@
+"""The affected region: which output rows a change may move, and what is read to recompute them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from livemart.plan.build.scopes import Query
+from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.relations.constants import constants_of
+from livemart.plan.relations.gate import Gate, Window
+from livemart.plan.relations.relation import Relation, Restriction, Want, column, sql_of
+from livemart.plan.strategies.slices import Windows, windows_of
+
+_TOUCHED = re.compile(r"__touched_(\d+)__")
+_PLAIN = re.compile(r"select distinct (.+) from __touched_\d+__")
+_PLAIN_ITEM = re.compile(r"(?:`?([A-Za-z_][A-Za-z0-9_]*)`?|(-?\d+)) as w\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Affected:
+    """SQL for the affected keys of one occurrence's touched rows.
+
+    `columns`: if the keys are plain columns or integers, their names or values, else None.
+    """
+
+    occurrence: int
+    query: str
+    columns: tuple[str | int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """How an affected region is found and what is read to recompute it.
+
+    `keys` are output columns; `time` is the output column of the intervals, with `before` and
+    `after` microseconds around each change. `affected`: SQL that
+    returns w0, w1, ... (the keys, then the time). `windows`: by occurrence, where a row that
+    changed must lie to affect anything, if not anywhere.
+    """
+
+    keys: tuple[str, ...]
+    time: str | None
+    before: int
+    after: int
+    affected: tuple[Affected, ...]
+    restrictions: Mapping[int, tuple[Restriction, ...]]
+    windows: Mapping[int, Windows]
+
+
+def region_of(query: Query) -> Region:
+    """Return the region of a query.
+
+    Raises:
+        Unplannable: KEY_NOT_IN_OUTPUT, if no output column confines a change.
+    """
+    top = query.top
+    gates = [relation for relation in top.walk() if isinstance(relation, Gate)]
+    names = [column(name) for name in query.names]
+    keys = [name for name in names if top.is_local(name, anchored=True)]
+    if all(constants_of(top, key) is not None for key in keys):
+        keys = [name for name in names if top.is_local(name, anchored=False)]
+    time = None
+    if any(isinstance(gate, Window) and gate.frame is not None for gate in gates):
+        times = (name for name in names if top.is_local_time(name) and top.meets_frame(name))
+        time = next(times, None)
+    keys = [key for key in keys if time is None or sql_of(key) != sql_of(time)]
+    if not gates:
+        unique = next(
+            (
+                key
+                for key in sorted(top.unique_keys(), key=len)
+                if key <= {sql_of(name) for name in keys}
+            ),
+            None,
+        )
+        if unique is not None:
+            keys = [key for key in keys if sql_of(key) in unique]
+    if not any(_varies(top, key) for key in keys) and time is None:
+        raise Unplannable(
+            Reason(
+                "KEY_NOT_IN_OUTPUT",
+                "no output column confines a change: "
+                + "; ".join(_gate_text(gate) for gate in gates[:3]),
+                None,
+                "carry a common key of every GROUP BY and PARTITION BY to the output",
+            )
+        )
+    want = [*keys, *([time] if time is not None else [])]
+    affected = []
+    for sql in top.affected(want):
+        match = _TOUCHED.search(sql)
+        assert match is not None
+        affected.append(Affected(int(match.group(1)), sql, _plain_columns(sql)))
+    found: dict[int, list[Restriction]] = {}
+    top.restrict(Want(tuple(keys), time), found)
+    before, after = _margins(gates) if time is not None else (0, 0)
+    return Region(
+        tuple(key.name for key in keys),
+        None if time is None else time.name,
+        before,
+        after,
+        tuple(affected),
+        {occurrence: tuple(items) for occurrence, items in found.items()},
+        windows_of(top),
+    )
+
+
+def _plain_columns(sql: str) -> tuple[str | int, ...] | None:
+    """Return the columns and integers of a select list that holds nothing else."""
+    whole = _PLAIN.fullmatch(sql)
+    if whole is None:
+        return None
+    found: list[str | int] = []
+    for item in whole.group(1).split(", "):
+        match = _PLAIN_ITEM.fullmatch(item)
+        if match is None:
+            return None
+        found.append(match.group(1) if match.group(1) else int(match.group(2)))
+    return tuple(found)
+
+
+def _varies(top: Relation, key: exp.Expr) -> bool:
+    """Return False for a column that is one constant."""
+    constants = constants_of(top, key)
+    return constants is None or len(constants) > 1
+
+
+def _margins(gates: Sequence[Gate]) -> tuple[int, int]:
+    """Return the sums of the frames' margins: no path through the query can widen a change more."""
+    frames = [gate.frame for gate in gates if isinstance(gate, Window) and gate.frame is not None]
+    distinct = {id(frame): frame for frame in frames}.values()
+    return sum(frame.before for frame in distinct), sum(frame.after for frame in distinct)
+
+
+def _gate_text(gate: Gate) -> str:
+    kind = "PARTITION BY" if isinstance(gate, Window) else "GROUP BY"
+    return f"{kind} {', '.join(map(sql_of, gate.keys)) or '()'}"

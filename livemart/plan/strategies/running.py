@@ -1,0 +1,144 @@
+"""Running totals: SUM and COUNT over RANGE frames, carried on from the last row before a change.
+
+For key k let a be the first changed time and p the last stored row before a. Rows before a are
+unaffected, so s(x) = s(p) + arrivals in (p, x] - rows in [p - W, x - W). The cost is that of the
+change and of what leaves the frames, not of the frames.
+
+Source: carry and eviction, a subtract-on-evict sliding aggregate; for frames in value space.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from livemart.plan.build.scopes import Query
+from livemart.plan.relations.alias import Alias
+from livemart.plan.relations.frames import frame_of
+from livemart.plan.relations.gate import Window
+from livemart.plan.relations.project import Project
+from livemart.plan.relations.relation import Expr, Relation, Scan, bare, column, sql_of
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """An output column: SUM(`argument`) over the last `before` microseconds and the row itself.
+
+    `argument` is a stored column; None for COUNT(*).
+    """
+
+    name: str
+    argument: str | None
+    before: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """An output column: SQL over stored columns of its row.
+
+    `source` is the stored column that it is, as it is or cast to a decimal; None for all else.
+    """
+
+    name: str
+    sql: str
+    source: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A query whose every row is one row of one scan, with running totals beside it.
+
+    `keys` and `time` pair output columns with stored columns, `plain` are the outputs that are no
+    totals.
+    """
+
+    occurrence: int
+    keys: tuple[tuple[str, str], ...]
+    time: tuple[str, str]
+    plain: tuple[Plain, ...]
+    totals: tuple[Total, ...]
+
+    @property
+    def longest(self) -> int:
+        """Microseconds that the widest frame reaches back."""
+        return max(total.before for total in self.totals)
+
+
+def running_totals(query: Query) -> Running | None:
+    """Return the running totals of a query, None if it is anything else."""
+    outputs: dict[str, Expr] = {name: column(name) for name in query.names}
+    relation: Relation = query.top
+    windows: list[Window] = []
+    while not isinstance(relation, Scan):
+        if isinstance(relation, Window):
+            windows.append(relation)
+            relation = relation.source
+        elif isinstance(relation, Project | Alias):
+            outputs = {name: relation.over_source(expr) for name, expr in outputs.items()}
+            windows = [_over(window, relation) for window in windows]
+            relation = relation.source
+        else:
+            return None
+    if len(windows) != 1 or windows[0].frame is None:
+        return None
+    order = bare(windows[0].frame.order)
+    partition = [bare(key) for key in windows[0].keys]
+    if not all(isinstance(expr, exp.Column) for expr in (order, *partition)):
+        return None
+    plain: list[Plain] = []
+    stored: dict[str, str] = {}
+    totals: list[Total] = []
+    for name, expr in outputs.items():
+        expr = bare(expr)
+        if isinstance(expr, exp.Column):
+            stored[name] = expr.name
+        if not any(isinstance(node, exp.Window | exp.AggFunc | exp.Query) for node in expr.walk()):
+            plain.append(Plain(name, sql_of(expr), _source(expr)))
+        elif (total := _total(name, expr, order, partition)) is not None:
+            totals.append(total)
+        else:
+            return None
+    partitioned = {key.name for key in partition}
+    keys = [pair for pair in stored.items() if pair[1] in partitioned]
+    times = [pair for pair in stored.items() if pair[1] == order.name]
+    if {name for _, name in keys} != partitioned or not times:
+        return None
+    return Running(relation.occurrence, tuple(keys), times[0], tuple(plain), tuple(totals))
+
+
+def _over(window: Window, relation: Project | Alias) -> Window:
+    """Return a window's keys and order over the input of the step below it."""
+    frame = window.frame
+    if frame is not None:
+        frame = type(frame)(relation.over_source(frame.order), frame.before, frame.after)
+    return Window(window.source, [relation.over_source(key) for key in window.keys], frame)
+
+
+def _source(expr: Expr) -> str | None:
+    if isinstance(expr, exp.Cast) and expr.to.is_type(exp.DataType.Type.DECIMAL):
+        expr = bare(expr.this)
+    return expr.name if isinstance(expr, exp.Column) else None
+
+
+def _total(name: str, expr: Expr, order: Expr, partition: list[Expr]) -> Total | None:
+    # What a second cast would round on the way is not in the stored total's type.
+    if isinstance(expr, exp.Cast):
+        expr = bare(expr.this)
+    if not isinstance(expr, exp.Window) or expr.alias:
+        return None
+    own = [sql_of(bare(key)) for key in expr.args.get("partition_by") or ()]
+    if own != [sql_of(key) for key in partition]:
+        return None
+    frame = frame_of(expr, expr.this)
+    ordered = expr.args["order"].expressions[0]
+    if frame is None or frame.after or ordered.args.get("desc"):
+        return None
+    if sql_of(frame.order) != sql_of(order) or expr.args["spec"].args.get("end") != "CURRENT ROW":
+        return None
+    call = expr.this
+    if isinstance(call, exp.Count) and isinstance(call.this, exp.Star):
+        return Total(name, None, frame.before)
+    if isinstance(call, exp.Sum) and isinstance(bare(call.this), exp.Column):
+        return Total(name, bare(call.this).name, frame.before)
+    return None

@@ -1,0 +1,298 @@
+"""Signed change: T' = T + Q(new images) - Q(old images), for linear SQL and additive aggregates.
+
+Every output row of a linear query comes from exactly one row of an *anchor*: a scan that no join
+looks up. Evaluating the query over the touched anchor rows, once as they were and once as they
+are, and subtracting gives the exact change: rows that were touched in vain cancel out. A scan on
+the other side of a join is a *lookup*: it is read whole, and a change to it touches the anchor rows
+that share its join key.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlglot import exp
+
+from livemart.plan.build.scopes import Query
+from livemart.plan.reasons import Unplannable
+from livemart.plan.relations.gate import Aggregate, Gate
+from livemart.plan.relations.generate import Generate
+from livemart.plan.relations.join import Join
+from livemart.plan.relations.project import Filter
+from livemart.plan.relations.relation import (
+    Expr,
+    Relation,
+    Renaming,
+    Scan,
+    bare,
+    sql_of,
+)
+from livemart.plan.relations.union import Union
+from livemart.plan.relations.values import Values
+from livemart.plan.sql.determinism import function_name
+
+_EXACT_TYPES = (exp.DataType.Type.DECIMAL, exp.DataType.Type.BIGINT, exp.DataType.Type.INT)
+
+Role = Literal["key", "count_rows", "count", "sum"]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One output column of an additive aggregate.
+
+    `argument_query` selects the summed expression (as w0), for its type; `is_never_null`: a sum
+    that is coalesced with 0.
+    """
+
+    name: str
+    role: Role
+    argument_query: str | None = None
+    is_never_null: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """A scan on the joined side; `keys` pairs its column with the anchors' (occurrence, column).
+
+    No keys: a change to it cannot be confined to anchor rows.
+    """
+
+    occurrence: int
+    keys: tuple[tuple[str, tuple[tuple[int, str], ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """How a query moves by signed change; `outputs` is None for linear rows without groups."""
+
+    anchors: tuple[int, ...]
+    lookups: tuple[Lookup, ...]
+    outputs: tuple[Output, ...] | None
+
+
+class _NotSigned(Exception):
+    """The query, or a part of it, is neither linear nor additive."""
+
+
+def signed_change(query: Query) -> Signed | None:
+    """Return how the query moves by signed change, None if it cannot."""
+    try:
+        branches = _branches(query.top, {name: exp.column(name) for name in query.names}, False)
+        anchors: list[int] = []
+        lookups: list[Lookup] = []
+        for branch in branches:
+            source = branch.gate.source if branch.gate is not None else branch.relation
+            _collect(source, anchors, lookups)
+        if anchors and any(_is_constant(branch.relation) for branch in branches):
+            raise _NotSigned
+        outputs = _outputs(branches, query)
+    except (_NotSigned, Unplannable):
+        return None
+    if set(anchors) & {lookup.occurrence for lookup in lookups}:
+        # A common table expression used on both sides of a join is one scan with two roles.
+        return None
+    return Signed(tuple(dict.fromkeys(anchors)), tuple(lookups), outputs)
+
+
+def origins(query: Query, signed: Signed) -> dict[str, tuple[tuple[int, str], ...]]:
+    """Return, by output column of linear SQL, the anchors' columns that each value is one of.
+
+    A lookup's columns are left out: of a row that a join does not find they are NULL.
+    """
+    found: dict[str, tuple[tuple[int, str], ...]] = {}
+    if signed.outputs is not None or any(isinstance(part, Values) for part in query.top.walk()):
+        return found
+    for name in query.names:
+        sites = query.top.trace(exp.column(name)) or ()
+        plain = [(scan.occurrence, bare(expr)) for scan, expr in sites]
+        if plain and all(
+            isinstance(expr, exp.Column) and occurrence in signed.anchors
+            for occurrence, expr in plain
+        ):
+            found[name.lower()] = tuple((occurrence, expr.name) for occurrence, expr in plain)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    relation: Relation
+    gate: Aggregate | None
+    outputs: Mapping[str, Expr]
+
+
+def _branches(relation: Relation, outputs: Mapping[str, Expr], is_filtered: bool) -> list[_Branch]:
+    if isinstance(relation, Aggregate):
+        if is_filtered:
+            raise _NotSigned
+        return [_Branch(relation, relation, outputs)]
+    if isinstance(relation, Union):
+        return [
+            found
+            for index, branch in enumerate(relation.inputs)
+            for found in _branches(
+                branch,
+                {name: relation.over_branch(expr, index) for name, expr in outputs.items()},
+                is_filtered,
+            )
+        ]
+    if isinstance(relation, Renaming) and _has_gate(relation):
+        return _branches(
+            relation.source,
+            {name: relation.over_source(expr) for name, expr in outputs.items()},
+            is_filtered or isinstance(relation, Filter),
+        )
+    return [_Branch(relation, None, outputs)]
+
+
+def _is_constant(relation: Relation) -> bool:
+    """Return True for rows of no scan: they would be counted on the one side that has changes."""
+    return not any(isinstance(part, Scan) for part in relation.walk())
+
+
+def _has_gate(relation: Relation) -> bool:
+    return any(isinstance(part, Gate) for part in relation.walk())
+
+
+def _collect(relation: Relation, anchors: list[int], lookups: list[Lookup]) -> None:
+    """Find anchors and lookups of a linear query."""
+    if isinstance(relation, Scan):
+        anchors.append(relation.occurrence)
+    elif isinstance(relation, Values):
+        return
+    elif isinstance(relation, Renaming | Generate | Union):
+        if any(map(_is_constant, relation.inputs)) and not _is_constant(relation):
+            raise _NotSigned
+        for source in relation.inputs:
+            _collect(source, anchors, lookups)
+    elif isinstance(relation, Join):
+        own: list[int] = []
+        _collect(relation.left, own, lookups)
+        if not own:
+            raise _NotSigned
+        anchors.extend(own)
+        _collect_lookups(relation, frozenset(own), lookups)
+    else:
+        raise _NotSigned
+
+
+def _collect_lookups(join: Join, anchors: frozenset[int], lookups: list[Lookup]) -> None:
+    for part in join.right.walk():
+        if isinstance(part, Gate):
+            raise _NotSigned
+    keyed: dict[int, list[tuple[str, tuple[tuple[int, str], ...]]]] = {}
+    scans = [part for part in join.right.walk() if isinstance(part, Scan)]
+    repeated = _read_twice(join.right)
+    has_joins = any(isinstance(part, Join) for part in join.right.walk())
+    for key in join.keys:
+        if key.null_safe and has_joins:
+            # A row that finds nothing inside has NULL for a key, and `<=>` finds that.
+            continue
+        right = join.right.trace(key.right)
+        left = join.left.trace(key.left)
+        if not right or not left or len(right) != 1:
+            continue
+        if not all(isinstance(bare(expr), exp.Column) for _, expr in (*right, *left)):
+            continue
+        if {scan.occurrence for scan, _ in left} != anchors:
+            continue
+        scan, expr = right[0]
+        if scan.occurrence in repeated:
+            # A row of it has other effects than those that its key tells.
+            continue
+        sites = tuple((site.occurrence, bare(over).name) for site, over in left)
+        keyed.setdefault(scan.occurrence, []).append((bare(expr).name, sites))
+    for scan in scans:
+        lookups.append(Lookup(scan.occurrence, tuple(keyed.get(scan.occurrence, ())[:1])))
+
+
+def _read_twice(relation: Relation) -> frozenset[int]:
+    """Return the scans that a common table expression brings in more than once."""
+    readers = Counter(id(source) for part in relation.walk() for source in part.inputs)
+    return frozenset(
+        scan.occurrence
+        for part in relation.walk()
+        if readers[id(part)] > 1
+        for scan in part.walk()
+        if isinstance(scan, Scan)
+    )
+
+
+def _outputs(branches: list[_Branch], query: Query) -> tuple[Output, ...] | None:
+    if all(branch.gate is None for branch in branches):
+        return None
+    if any(branch.gate is None for branch in branches):
+        raise _NotSigned
+    roles = [_roles(branch) for branch in branches]
+    first = roles[0]
+    for other in roles[1:]:
+        if [(output.name, output.role) for output in other] != [
+            (output.name, output.role) for output in first
+        ]:
+            raise _NotSigned
+    if len(branches) > 1 and not query.top.unique_keys():
+        # Two branches might hold the same group.
+        raise _NotSigned
+    if not any(output.role == "count_rows" for output in first):
+        raise _NotSigned
+    merged = tuple(
+        Output(
+            output.name,
+            output.role,
+            output.argument_query,
+            all(role[place].is_never_null for role in roles),
+        )
+        for place, output in enumerate(first)
+    )
+    return merged
+
+
+def _roles(branch: _Branch) -> list[Output]:
+    assert branch.gate is not None
+    gate = branch.gate
+    found = [_output(name, expr, gate) for name, expr in branch.outputs.items()]
+    keys = [bare(branch.outputs[output.name]) for output in found if output.role == "key"]
+    for key in gate.keys:
+        # A group whose key is not in the output cannot be found again.
+        if sql_of(key) not in {sql_of(expr) for expr in keys} and list(key.find_all(exp.Column)):
+            raise _NotSigned
+    return found
+
+
+def _output(name: str, expr: Expr, gate: Aggregate) -> Output:
+    if gate.passes(expr):
+        return Output(name, "key")
+    call, is_never_null = _stripped(expr)
+    if isinstance(call, exp.Count) and not isinstance(call.this, exp.Distinct):
+        if call.expressions:
+            raise _NotSigned
+        counted = call.this
+        is_rows = counted is None or isinstance(counted, exp.Star | exp.Literal)
+        return Output(name, "count_rows" if is_rows else "count", None, True)
+    if function_name(call) == "count_if":
+        return Output(name, "count", None, True)
+    if isinstance(call, exp.Sum) and not isinstance(call.this, exp.Distinct):
+        return Output(name, "sum", gate.source.rows([call.this])[0], is_never_null)
+    raise _NotSigned
+
+
+def _stripped(expr: Expr) -> tuple[Expr, bool]:
+    """Return the aggregate call below casts, parentheses and coalesce(..., 0)."""
+    is_never_null = False
+    while True:
+        expr = bare(expr)
+        # Without ANSI mode the parser reads CAST as TRY_CAST, a subclass of Cast.
+        if isinstance(expr, exp.Cast):
+            if expr.to.this not in _EXACT_TYPES:
+                raise _NotSigned
+            expr = expr.this
+        elif isinstance(expr, exp.Coalesce) and len(expr.expressions) == 1:
+            default = bare(expr.expressions[0])
+            if not (default.is_number and float(default.name) == 0):
+                raise _NotSigned
+            is_never_null = True
+            expr = expr.this
+        else:
+            return expr, is_never_null

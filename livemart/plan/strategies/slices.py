@@ -1,0 +1,105 @@
+"""Stored rows and windows against the clock: which enter or leave, and which lie in one at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from livemart.plan.build.scopes import Query
+from livemart.plan.relations.clock import ClockBound
+from livemart.plan.relations.monotone import base_time
+from livemart.plan.relations.project import Filter
+from livemart.plan.relations.relation import Expr, Relation, Renaming, Scan, sql_of
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Rows of one occurrence that enter or leave a window when the clock moves.
+
+    `column` is a stored time; a row may matter if it lies within `margin` microseconds of the
+    interval between the old and the new value of `threshold` (SQL over the column `__clock__`). Of
+    its ends, the lower one belongs to the interval (`has_lower_end`), or the higher one. The window
+    lies above the threshold (`is_lower`), or below it.
+    """
+
+    occurrence: int
+    column: str
+    margin: int
+    clock_occurrence: int
+    clock_column: str
+    threshold: str
+    has_lower_end: bool
+    is_lower: bool
+
+
+# Any of these, each of which asks for all of its bounds.
+Windows = tuple[tuple[Slice, ...], ...]
+
+
+def slices_of(query: Query) -> tuple[tuple[Slice, ...], set[int]]:
+    """Return the slices of all clock bounds, and the clocks with a bound that has none."""
+    slices: dict[Slice, None] = {}
+    unsliced: set[int] = set()
+    for relation in query.top.walk():
+        if not isinstance(relation, Filter):
+            continue
+        for bound in relation.bounds:
+            sites = relation.source.trace(bound.time)
+            located = [_slice(bound, scan, expr) for scan, expr in sites or ()]
+            if sites is None or None in located:
+                unsliced.add(bound.occurrence)
+                continue
+            slices.update((found, None) for found in located if found is not None)
+    return tuple(slices), unsliced
+
+
+def windows_of(top: Relation) -> Mapping[int, Windows]:
+    """Return, by occurrence, the windows in one of which a row lies that a result can depend on.
+
+    Only filters that a stored row meets before any other row are asked: one that lies outside,
+    before the change and after it, changes nothing. An occurrence that is also read without such a
+    filter is left out.
+    """
+    found: dict[int, dict[tuple[Slice, ...], None]] = {}
+    seen: set[tuple[int, tuple[tuple[int, str], ...]]] = set()
+
+    def descend(relation: Relation, bounds: tuple[tuple[ClockBound, Expr], ...]) -> None:
+        place = (id(relation), tuple((id(bound), sql_of(time)) for bound, time in bounds))
+        if place in seen:
+            return
+        seen.add(place)
+        if isinstance(relation, Scan):
+            located = [_slice(bound, relation, time) for bound, time in bounds]
+            window = tuple(each for each in located if each is not None)
+            found.setdefault(relation.occurrence, {})[window] = None
+        elif isinstance(relation, Filter):
+            own = tuple((bound, bound.time) for bound in relation.bounds)
+            descend(relation.source, bounds + own)
+        elif isinstance(relation, Renaming):
+            over = tuple((bound, relation.over_source(time)) for bound, time in bounds)
+            descend(relation.source, over)
+        else:
+            for source in relation.inputs:
+                descend(source, ())
+
+    descend(top, ())
+    return {
+        occurrence: tuple(windows) for occurrence, windows in found.items() if () not in windows
+    }
+
+
+def _slice(bound: ClockBound, scan: Scan, time: Expr) -> Slice | None:
+    base = base_time(time)
+    if base is None:
+        return None
+    name, margin = base
+    return Slice(
+        scan.occurrence,
+        name,
+        margin,
+        bound.occurrence,
+        bound.clock_column,
+        sql_of(bound.threshold),
+        bound.has_lower_end,
+        bound.is_lower,
+    )

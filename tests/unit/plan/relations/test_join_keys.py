@@ -1,0 +1,84 @@
+"""What a join makes equal need not look alike, and long chains of joins are asked once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from livemart.plan.planner import Inputs, Plan, plan_query
+from livemart.plan.relations.equi_keys import EquiKey
+from livemart.plan.relations.join import Join
+
+_COLUMNS = {"s.a": ("id", "x"), "s.b": ("code", "v"), "s.c": ("id", "v")}
+
+
+def _plan(query: str) -> Plan:
+    return plan_query(query, Inputs(columns=_COLUMNS))
+
+
+def _affected(plan: Plan, occurrence: int) -> list[str]:
+    assert plan.region is not None
+    found = [str(each.query) for each in plan.region.affected]
+    return [query for query in found if f"__touched_{occurrence}__" in query]
+
+
+def test_an_expression_over_a_key_is_read_from_its_own_side() -> None:
+    # 7 = '07' holds, and the group of both is '7'.
+    plan = _plan(
+        "select concat(a.id, '') as k, max(b.v) as m from s.a as a"
+        " inner join s.b as b on a.id = b.code group by 1"
+    )
+
+    assert all("__present_0__" in query for query in _affected(plan, 1))
+
+
+def test_a_key_itself_is_read_from_the_side_that_changed() -> None:
+    plan = _plan(
+        "select a.id as k, max(b.v) as m from s.a as a"
+        " inner join s.b as b on a.id = b.code group by 1"
+    )
+
+    assert _affected(plan, 1) == ["select distinct code as w0 from __touched_1__"]
+
+
+def test_a_coalesce_that_is_written_is_not_one_of_its_arguments() -> None:
+    written = _plan(
+        "select coalesce(a.id, b.code) as k, max(b.v) as m from s.a as a"
+        " inner join s.b as b on a.id = b.code group by 1"
+    )
+    merged = _plan(
+        "select id, max(b.v) as m from s.a as a inner join s.c as b using (id) group by id"
+    )
+
+    assert [reason.code for reason in written.reasons] == ["KEY_NOT_IN_OUTPUT"]
+    assert _affected(merged, 1) == ["select distinct id as w0 from __touched_1__"]
+
+
+@pytest.mark.parametrize("keys", [1, 2])
+def test_each_join_of_a_long_chain_is_asked_a_few_times(
+    monkeypatch: pytest.MonkeyPatch, keys: int
+) -> None:
+    joins = 12
+    columns = {f"s.d{number}": ("a", "b", "c", "e") for number in range(joins)}
+    asked = 0
+    real: Callable[..., list[str]] = Join._rekeyed_by
+
+    def counted(self: Join, by: Sequence[EquiKey], *arguments: Any) -> list[str]:
+        nonlocal asked
+        asked += 1
+        return real(self, by, *arguments)
+
+    monkeypatch.setattr(Join, "_rekeyed_by", counted)
+    query = f"select d{joins - 1}.b, count(*) as n from"
+    query += " (select k, max(x) as b, max(h) as e from s.t group by k) as t"
+    for number in range(joins):
+        before = f"d{number - 1}" if number else "t"
+        query += f" inner join s.d{number} as d{number} on {before}.b = d{number}.a"
+        if keys == 2:
+            query += f" and {before}.e = d{number}.c"
+    plan = plan_query(f"{query} group by 1", Inputs(columns={**columns, "s.t": ("k", "x", "h")}))
+
+    assert plan.strategy == "full"
+    assert asked <= 10 * joins
