@@ -19,8 +19,10 @@ import pyarrow.dataset as pds
 
 from bench.history import END, History
 from bench.live import Batch
+from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.check.checks import run_checks
-from livemart.delta.warehouse import NEW_COUNT, OLD_COUNT, Commit, Tag, Warehouse
+from livemart.delta.small_lane import Tag
+from livemart.delta.warehouse import Commit, Warehouse
 from livemart.inspect.comparison import compare
 from livemart.land.records.schema import RESCUED_TYPE, RecordSchema
 from livemart.land.tables import create_tables

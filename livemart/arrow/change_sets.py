@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.delta.warehouse import NEW_COUNT, OLD_COUNT
+from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 
 
 def as_added(rows: pa.Table) -> pa.Table:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from livemart.errors import RefreshError
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import DataType, StructType
+    pass
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
@@ -74,35 +74,6 @@ def align(table: pa.Table, schema: pa.Schema, relation: str) -> pa.Table:
             raise _mismatch(relation, f"column {field.name} is NOT NULL, found NULL")
         columns.append(column)
     return pa.table(columns, schema=schema).combine_chunks()
-
-
-def spark_schema(schema: pa.Schema) -> StructType:
-    """Return the Spark schema; timestamps with a zone are TIMESTAMP, without one TIMESTAMP_NTZ."""
-    from pyspark.sql.types import StructField, StructType
-
-    return StructType(
-        [StructField(field.name, _spark_type(field.type), field.nullable) for field in schema]
-    )
-
-
-def _spark_type(kind: pa.DataType) -> DataType:
-    from pyspark.sql import types as spark
-    from pyspark.sql.pandas.types import from_arrow_type
-
-    if pa.types.is_struct(kind):
-        fields = [
-            spark.StructField(field.name, _spark_type(field.type), field.nullable) for field in kind
-        ]
-        return spark.StructType(fields)
-    if pa.types.is_map(kind):
-        return spark.MapType(
-            _spark_type(kind.key_type), _spark_type(kind.item_type), kind.item_field.nullable
-        )
-    if pa.types.is_list(kind):
-        return spark.ArrayType(_spark_type(kind.value_type), kind.value_field.nullable)
-    if pa.types.is_timestamp(kind):
-        return spark.TimestampType() if kind.tz is not None else spark.TimestampNTZType()
-    return from_arrow_type(kind)
 
 
 def _plain_field(field: pa.Field) -> pa.Field:

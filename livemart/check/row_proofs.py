@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from livemart.arrow.bags import WEIGHT
 from livemart.delta.row_filter import equal_in
-from livemart.delta.warehouse import WEIGHT, Warehouse
+from livemart.delta.warehouse import Warehouse
 from livemart.project.graph import DataTest
 
 # Above this a test in full is cheaper than a look-up of the changed keys.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.arrow.bags import repeated
-from livemart.delta.warehouse import WEIGHT, Warehouse
+from livemart.arrow.bags import WEIGHT, repeated
+from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
 
 

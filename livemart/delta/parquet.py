@@ -6,23 +6,20 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from livemart.arrow.bags import row_codes
 from livemart.delta.log import Action
+from livemart.delta.partitions import PartitionValues, partition_value
 
-PartitionValues = Mapping[str, str | None]
 _Part = tuple[PartitionValues, pa.Table]
 
 _STATISTICS_COLUMNS = 32
@@ -32,70 +29,6 @@ _SAFE_FOLDER = re.compile(r"[A-Za-z0-9_.+-]+")
 _POOL = ThreadPoolExecutor(max_workers=4, thread_name_prefix="data-files")
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-
-
-def split_partitions(
-    table: pa.Table, partition_columns: Sequence[str]
-) -> Iterator[tuple[PartitionValues, pa.Table]]:
-    """Yield the rows of each partition, without the partition columns, in their order."""
-    if not partition_columns:
-        if table.num_rows:
-            yield {}, table
-        return
-    codes = row_codes([table.column(name) for name in partition_columns], table.num_rows)
-    order = np.argsort(codes, kind="stable")
-    bounds = np.flatnonzero(np.diff(codes[order])) + 1
-    data = table.drop_columns(list(partition_columns))
-    for rows in np.split(order, bounds):
-        if len(rows):
-            first = table.slice(int(rows[0]), 1)
-            values = {
-                name: partition_text(first.column(name)[0].as_py()) for name in partition_columns
-            }
-            yield values, data.take(pa.array(rows))
-
-
-def without_blank_partitions(table: pa.Table, partition_columns: Sequence[str]) -> pa.Table:
-    """Return the rows as Delta stores them: an empty string in a partition column is NULL."""
-    for name in partition_columns:
-        column = table.column(name)
-        if pa.types.is_string(column.type):
-            stored = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
-            table = table.set_column(table.schema.get_field_index(name), name, stored)
-    return table
-
-
-def partition_text(value: Any) -> str | None:
-    """Return a partition value as the Delta log spells it; an empty string is NULL there."""
-    match value:
-        case None | "":
-            return None
-        case bool():
-            return "true" if value else "false"
-        case datetime():
-            moment = value.astimezone(UTC) if value.tzinfo else value
-            return moment.strftime("%Y-%m-%d %H:%M:%S.%f").removesuffix(".000000")
-        case date():
-            return value.isoformat()
-        case Decimal():
-            return format(value, "f")
-        case bytes():
-            return value.decode("utf-8")
-        case float():
-            names = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
-            return names.get(str(value), str(value))
-        case _:
-            return str(value)
-
-
-def partition_value(text: str, kind: pa.DataType) -> pa.Scalar:
-    """Return the value that the Delta log spells as `text`."""
-    if pa.types.is_binary(kind):
-        return pa.scalar(text.encode("utf-8"), kind)
-    if pa.types.is_timestamp(kind):
-        moment = datetime.fromisoformat(text.removesuffix("Z"))
-        return pa.scalar(moment.replace(tzinfo=UTC) if kind.tz else moment, kind)
-    return pa.scalar(text, pa.string()).cast(kind)
 
 
 def write_files(root: Path, parts: Sequence[_Part]) -> list[Action]:

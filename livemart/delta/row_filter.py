@@ -7,21 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pds
 
+from livemart.arrow.times import instant
 from livemart.spark_sql import literal, quoted
 
 # More values than this cost more to compare than the rows they would leave out.
 _MOST_VALUES = 20_000
 _MOST_LITERALS = 500
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# In microseconds. No stored time lies farther from 1970 than EVER.
-DAY = 86_400_000_000
-EVER = 4_000_000_000_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +154,6 @@ def narrows(kind: pa.DataType) -> bool:
     return not (pa.types.is_nested(kind) or pa.types.is_floating(kind))
 
 
-def is_time(kind: pa.DataType) -> bool:
-    """Return True for timestamps and dates."""
-    return bool(pa.types.is_timestamp(kind) or pa.types.is_date32(kind))
-
-
 def time_condition(
     name: str, kind: pa.DataType, low: int, high: int, *, has_null: bool
 ) -> Condition | None:
@@ -171,22 +162,6 @@ def time_condition(
     if low_scalar is None or high_scalar is None:
         return None
     return Between(name, low_scalar, high_scalar, has_null)
-
-
-def micros(value: object) -> int | None:
-    """Return microseconds since 1970 of a timestamp or date, None for anything else."""
-    if isinstance(value, datetime):
-        aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        return (aware - _EPOCH) // timedelta(microseconds=1)
-    if isinstance(value, date):
-        return (value - _EPOCH.date()).days * DAY
-    return None
-
-
-def instant(value: int) -> datetime:
-    """Return the instant of microseconds since 1970, kept within the years 1 to 9999."""
-    bounded = max(-62_135_596_800_000_000, min(value, 253_402_300_799_999_999))
-    return _EPOCH + timedelta(microseconds=bounded)
 
 
 def _instant(value: int, kind: pa.DataType) -> pa.Scalar | None:

@@ -20,6 +20,7 @@ from deltalake.schema import Schema as DeltaSchema
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, WEIGHT
 from livemart.arrow.types import align, plain_schema
 from livemart.delta.changes import NetChanges
+from livemart.delta.conflicts import TableChangedError
 from livemart.delta.log import (
     LogEntry,
     VersionTakenError,
@@ -27,7 +28,8 @@ from livemart.delta.log import (
     read_entry,
 )
 from livemart.delta.open_tables import OpenTables, version_gone
-from livemart.delta.parquet import without_blank_partitions
+from livemart.delta.partitions import without_blank_partitions
+from livemart.delta.properties import TABLE_PROPERTIES
 from livemart.delta.small_lane import (
     StoredRowsError,
     Tag,
@@ -37,10 +39,7 @@ from livemart.delta.small_lane import (
 )
 from livemart.delta.version import FileIndex
 from livemart.errors import RefreshError
-from livemart.spark.session import TABLE_PROPERTIES
 from livemart.spark_sql import quoted
-
-__all__ = ["NEW_COUNT", "OLD_COUNT", "WEIGHT", "Commit", "Tag", "Warehouse"]
 
 # Entries past the log retention go with a checkpoint, but listing them costs, so not with each.
 _CLEAN_LOG_EVERY = 100
@@ -54,12 +53,6 @@ class Commit:
     skipped: bool
     rows_changed: int
     took_ms: int
-
-
-class TableChangedError(RefreshError):
-    """Somebody else wrote to a table in the middle of a batch; `is_retriable`: replay the batch."""
-
-    is_retriable = True
 
 
 class Warehouse:

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from livemart.arrow.change_sets import added_count
-from livemart.delta.warehouse import Tag, Warehouse
+from livemart.delta.small_lane import Tag
+from livemart.delta.warehouse import Warehouse
 from livemart.failpoints import failpoint
 from livemart.land.bulk.landing import BulkLanding, Taken
 from livemart.land.bulk.staging import stage

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from livemart.arrow.types import plain_schema
-from livemart.delta.warehouse import Tag, Warehouse
+from livemart.delta.small_lane import Tag
+from livemart.delta.warehouse import Warehouse
 from livemart.errors import StateError
 from livemart.land.letters import dead_letters
 from livemart.land.records.schema import LANDING_NAMES, RecordSchema

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from livemart.delta.warehouse import Tag, Warehouse
+from livemart.delta.small_lane import Tag
+from livemart.delta.warehouse import Warehouse
 from livemart.errors import ConfigError
 
 CLOCK = "livemart.clock"

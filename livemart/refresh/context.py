@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from livemart.delta.warehouse import Tag, Warehouse
+from livemart.delta.small_lane import Tag
+from livemart.delta.warehouse import Warehouse
 from livemart.settings import Settings
 from livemart.state.snapshots import ModelState
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from livemart.arrow.types import spark_schema
-from livemart.delta.warehouse import Commit, Tag
+from livemart.delta.small_lane import Tag
+from livemart.delta.warehouse import Commit
 from livemart.plan.planner import Plan
 from livemart.plan.sql.flatten import Occurrence
 from livemart.project.graph import Model
@@ -16,6 +16,7 @@ from livemart.refresh.views import SMALL_ROWS
 from livemart.spark.differences import counted_difference, typed_columns
 from livemart.spark.large_lane import LargeLane
 from livemart.spark.quick_session import session_for
+from livemart.spark.types import spark_schema
 from livemart.spark_sql import quoted
 
 if TYPE_CHECKING:

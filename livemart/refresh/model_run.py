@@ -10,16 +10,16 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from livemart.arrow.bags import WEIGHT
+from livemart.arrow.times import DAY, micros
 from livemart.delta.row_filter import (
-    DAY,
     EVERY_ROW,
     Condition,
     RowFilter,
-    micros,
     time_condition,
     values_condition,
 )
-from livemart.delta.warehouse import WEIGHT, Warehouse
+from livemart.delta.warehouse import Warehouse
 from livemart.plan.planner import Plan
 from livemart.plan.reasons import Reason
 from livemart.plan.relations.clock import evaluate

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import pyarrow as pa
 
 from livemart.arrow.bags import difference
-from livemart.delta.row_filter import EVER, RowFilter, instant, micros
+from livemart.arrow.times import EVER, instant, micros
+from livemart.delta.row_filter import RowFilter
 from livemart.plan.reasons import Reason
 from livemart.plan.relations.relation import Restriction, column
 from livemart.plan.strategies.region import Region

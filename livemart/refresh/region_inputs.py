@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.arrow.bags import is_member, one_array
-from livemart.delta.row_filter import DAY, is_time, narrows
+from livemart.arrow.times import DAY, is_time, micros_of
+from livemart.delta.row_filter import narrows
 from livemart.plan.relations.monotone import base_time
 from livemart.plan.relations.relation import Restriction
-from livemart.refresh.region_rows import micros_of
 
 
 def needed_rows(

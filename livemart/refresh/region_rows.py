@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from livemart.arrow.bags import as_numpy, one_array, row_codes
-from livemart.delta.row_filter import DAY, is_time
+from livemart.arrow.times import is_time, micros_of
 from livemart.plan.strategies.region import Region
 from livemart.refresh.model_run import stored_field
 
@@ -60,14 +58,3 @@ def lies_in(region: Region, affected: pa.Table, rows: pa.Table) -> pa.Array:
         is_inside = (low[place] <= times) & (times <= high[place])
         found |= (start + step < end) & np.where(is_null, has_null[place], is_inside)
     return pa.array(found)
-
-
-def micros_of(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return microseconds since 1970 (0 for NULL), and where the time is NULL."""
-    array = one_array(column)
-    is_null = as_numpy(array.is_null())
-    if pa.types.is_date32(array.type):
-        days = as_numpy(pc.fill_null(array.cast(pa.int32()).cast(pa.int64()), 0))
-        return days * DAY, is_null
-    moments = array.cast(pa.timestamp("us", tz=array.type.tz)).cast(pa.int64())
-    return as_numpy(pc.fill_null(moments, 0)), is_null

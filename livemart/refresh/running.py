@@ -10,12 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.arrow.bags import as_numpy, difference, matching_rows, one_array, row_codes
+from livemart.arrow.bags import WEIGHT, as_numpy, difference, matching_rows, one_array, row_codes
+from livemart.arrow.times import micros_of
 from livemart.delta.row_filter import Condition, RowFilter, time_condition, values_condition
-from livemart.delta.warehouse import WEIGHT
 from livemart.plan.strategies.running import Plain, Running
 from livemart.refresh.model_run import ModelRun, stored_field
-from livemart.refresh.region_rows import micros_of
 from livemart.refresh.running_totals import DoubtfulTotal, Starts, UnfitTotal, running_rows
 from livemart.spark.differences import typed_columns
 from livemart.spark_sql import quoted

@@ -10,7 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_type
 
-from livemart.arrow.bags import copies_of, repeated, row_codes, without
+from livemart.arrow.bags import (
+    NEW_COUNT,
+    OLD_COUNT,
+    WEIGHT,
+    copies_of,
+    repeated,
+    row_codes,
+    without,
+)
 from livemart.delta.row_filter import (
     EVERY_ROW,
     NO_ROW,
@@ -18,7 +26,6 @@ from livemart.delta.row_filter import (
     equal_in,
     values_condition,
 )
-from livemart.delta.warehouse import NEW_COUNT, OLD_COUNT, WEIGHT
 from livemart.plan.strategies.signed import Lookup, Output, Signed
 from livemart.refresh.model_run import ModelRun, Side, stored_field
 from livemart.refresh.signed_groups import (

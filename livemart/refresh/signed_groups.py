@@ -10,9 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.arrow.bags import as_numpy, one_array, places_of, row_codes
+from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, as_numpy, one_array, places_of, row_codes
 from livemart.arrow.exact_numbers import add_by_group, from_whole, to_whole
-from livemart.delta.warehouse import NEW_COUNT, OLD_COUNT
 from livemart.plan.strategies.signed import Output
 from livemart.spark.differences import typed_columns
 from livemart.spark_sql import quoted

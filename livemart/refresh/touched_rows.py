@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from livemart.delta.row_filter import (
-    EVER,
-    EVERY_ROW,
-    NO_ROW,
-    Condition,
-    RowFilter,
-    micros,
-    time_condition,
-)
-from livemart.delta.warehouse import WEIGHT
+from livemart.arrow.bags import WEIGHT
+from livemart.arrow.times import EVER, micros
+from livemart.delta.row_filter import EVERY_ROW, NO_ROW, Condition, RowFilter, time_condition
 from livemart.plan.strategies.slices import Slice, Windows
 from livemart.refresh.model_run import ModelRun, stored_field
 

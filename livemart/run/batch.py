@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Literal
 
 from livemart.check.checks import TestResult, Versions, run_checks
-from livemart.delta.warehouse import TableChangedError
+from livemart.delta.conflicts import TableChangedError
 from livemart.failpoints import failpoint
 from livemart.land.landed_counts import count_landed
 from livemart.land.landing import LandedBatch

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from livemart.delta.warehouse import Tag
+from livemart.delta.small_lane import Tag
 from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch, Landing
 from livemart.land.uncounted import UncountedBatches

@@ -7,17 +7,9 @@ from threading import Event
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, sleep_using_event
 
-from livemart.delta.warehouse import TableChangedError
-from livemart.errors import ConfigError, LivemartError, StateError, causes
+from livemart.delta.conflicts import CONFLICTS, is_another_writers, speaks_of
+from livemart.errors import ConfigError, StateError, causes
 
-# Words in the messages of Delta and deltalake for "somebody else committed first".
-CONFLICTS = (
-    "ConcurrentModification",
-    "DELTA_CONCURRENT",
-    "DELTA_METADATA_CHANGED",
-    "DELTA_PROTOCOL_CHANGED",
-    "VersionTakenError",
-)
 # A table that is being replaced may be missed for a moment; one that is gone stays so.
 _PASSING = ("CommitFailedError", "DELTA_TABLE_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST")
 _FIRST_REST_S = 0.2
@@ -87,20 +79,6 @@ def is_retriable(error: BaseException) -> bool:
             return False
         if getattr(seen, "is_retriable", False):
             return True
-        if _speaks_of(seen, CONFLICTS + _PASSING):
+        if speaks_of(seen, CONFLICTS + _PASSING):
             return True
     return False
-
-
-def is_another_writers(error: BaseException) -> bool:
-    """Return True if a fault means that somebody else has committed to a table meanwhile."""
-    return any(
-        isinstance(seen, TableChangedError) or _speaks_of(seen, CONFLICTS) for seen in causes(error)
-    )
-
-
-def _speaks_of(error: BaseException, words: tuple[str, ...]) -> bool:
-    if isinstance(error, LivemartError):
-        return False
-    text = f"{type(error).__name__} {error}"
-    return any(word in text for word in words)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from livemart.arrow.types import plain_schema, spark_schema
+from livemart.arrow.types import plain_schema
+from livemart.spark.types import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

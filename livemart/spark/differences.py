@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from livemart.arrow.types import spark_schema
-from livemart.delta.warehouse import NEW_COUNT, OLD_COUNT
+from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.spark.comparable import comparable
+from livemart.spark.types import spark_schema
 from livemart.spark_sql import quoted
 
 

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
+from livemart.delta.conflicts import CONFLICTS, TableChangedError
 from livemart.delta.small_lane import Tag
-from livemart.delta.warehouse import Commit, TableChangedError, Warehouse
+from livemart.delta.warehouse import Commit, Warehouse
 from livemart.errors import RefreshError
-from livemart.run.replays import CONFLICTS
 from livemart.spark.comparable import comparable
 from livemart.spark.differences import grouped_columns
 from livemart.spark_sql import literal, quoted
@@ -253,7 +253,7 @@ class LargeLane:
         return reader.load(str(self._warehouse.path(relation)))
 
     def _schema(self, relation: str, version: int | None) -> StructType:
-        from livemart.arrow.types import spark_schema
+        from livemart.spark.types import spark_schema
 
         return spark_schema(self._warehouse.arrow_schema(relation, version))
 

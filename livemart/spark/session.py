@@ -9,20 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from livemart.delta.properties import TABLE_PROPERTIES
 from livemart.errors import ConfigError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-# Deletion vectors and clustering are off because the small-change committer refuses such tables.
-# Time travel ends at the retention of deleted files even without VACUUM: so both are set.
-TABLE_PROPERTIES: Mapping[str, str] = {
-    "delta.enableChangeDataFeed": "true",
-    "delta.enableDeletionVectors": "false",
-    "delta.deletedFileRetentionDuration": "interval 7 days",
-    "delta.logRetentionDuration": "interval 7 days",
-    "delta.checkpointInterval": "10",
-}
 
 
 def session_settings(

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from livemart.arrow.bags import NEW_COUNT, WEIGHT
 from livemart.delta.row_filter import NO_ROW
-from livemart.delta.warehouse import NEW_COUNT, WEIGHT, Warehouse
+from livemart.delta.warehouse import Warehouse
 from livemart.plan.relations.join import Join
 from livemart.refresh import model_run
 from livemart.refresh import region as region_refresh

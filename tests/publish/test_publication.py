@@ -16,7 +16,9 @@ import pytest
 from deltalake import DeltaTable
 from structlog.testing import capture_logs
 
-from livemart.delta.warehouse import NEW_COUNT, OLD_COUNT, Tag, Warehouse
+from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
+from livemart.delta.small_lane import Tag
+from livemart.delta.warehouse import Warehouse
 from livemart.project.graph import Exposure, Materialized, Model, Policy, Project
 from livemart.publish.publications import Publications
 from livemart.run.runtime import Runtime

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.arrow.types import plain_table
-from livemart.delta.warehouse import NEW_COUNT, OLD_COUNT, Tag
+from livemart.delta.small_lane import Tag
 from livemart.land.bulk.contest import ARRIVED, IS_DELETE, KIND, Contest
 from livemart.land.commit_note import Stamp
 from livemart.land.records.judge import RECORD, SIZE, verdict

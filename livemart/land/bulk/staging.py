@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from livemart.arrow.types import spark_schema
 from livemart.land.files.folder import Span, split_file
 from livemart.land.records.judge import Group
 from livemart.land.records.worker import SPANS, ParseSpans
+from livemart.spark.types import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.arrow.change_sets import as_removed
-from livemart.delta.warehouse import Tag, Warehouse
+from livemart.delta.small_lane import Tag
+from livemart.delta.warehouse import Warehouse
 from livemart.errors import SourceError
 from livemart.land.letters import dead_letters
 from livemart.land.letters.letter_box import LetterBox

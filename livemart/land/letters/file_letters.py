@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.arrow.change_sets import as_added
-from livemart.delta.warehouse import Tag, Warehouse
+from livemart.delta.small_lane import Tag
+from livemart.delta.warehouse import Warehouse
 from livemart.land.commit_note import Stamp
 from livemart.land.files.problems import FileProblem
 from livemart.land.letters import dead_letters

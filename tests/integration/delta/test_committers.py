@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from livemart.arrow.bags import net_rows
+from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, net_rows
 from livemart.arrow.types import plain_schema
-from livemart.delta.warehouse import NEW_COUNT, OLD_COUNT, Commit, Tag, Warehouse
+from livemart.delta.small_lane import Tag
+from livemart.delta.warehouse import Commit, Warehouse
 from livemart.errors import RefreshError
 from livemart.spark.arrow_views import to_view
 from livemart.spark.large_lane import LargeLane

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from livemart.delta.warehouse import TableChangedError
+from livemart.delta.conflicts import TableChangedError
 from livemart.errors import StateError
 from livemart.refresh.models import refresh_models as real_refresh
 from livemart.run import batch as batch_module

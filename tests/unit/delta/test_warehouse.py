@@ -18,8 +18,11 @@ import pyarrow.dataset as pds
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
+from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
+from livemart.delta.conflicts import TableChangedError
 from livemart.delta.log import VersionTakenError, log_path, write_entry
-from livemart.delta.warehouse import NEW_COUNT, OLD_COUNT, TableChangedError, Tag, Warehouse
+from livemart.delta.small_lane import Tag
+from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
 from tests.bag_histories import (
     SCHEMA,

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from livemart.delta.warehouse import Tag, Warehouse
+from livemart.delta.small_lane import Tag
+from livemart.delta.warehouse import Warehouse
 from livemart.errors import ConfigError
 from livemart.refresh.clock import as_of_for, read_clock, set_clock
 

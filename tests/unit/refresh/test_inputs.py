@@ -7,7 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from livemart.delta.warehouse import Tag, Warehouse
+from livemart.delta.small_lane import Tag
+from livemart.delta.warehouse import Warehouse
 from livemart.plan.sql.flatten import flatten
 from livemart.refresh.inputs import InputSchemas, reads_every_column
 from livemart.refresh.model_run import BatchInputs

@@ -9,7 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from livemart.delta.warehouse import Commit, Tag, Warehouse
+from livemart.delta.small_lane import Tag
+from livemart.delta.warehouse import Commit, Warehouse
 from livemart.errors import PlanError
 from livemart.plan.planner import Inputs, plan_query
 from livemart.plan.reasons import Reason

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from livemart.arrow.bags import WEIGHT
 from livemart.delta.row_filter import RowFilter
-from livemart.delta.warehouse import WEIGHT
 from livemart.plan.planner import Inputs, Plan, plan_query
 from livemart.refresh.running import NotRunning, refresh_running
 from livemart.spark.quick_session import ArrowViews

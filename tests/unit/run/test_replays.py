@@ -7,11 +7,11 @@ from threading import Event
 
 import pytest
 
+from livemart.delta.conflicts import TableChangedError, is_another_writers
 from livemart.delta.log import VersionTakenError
-from livemart.delta.warehouse import TableChangedError
 from livemart.errors import StateError
 from livemart.run import replays
-from livemart.run.replays import Replays, is_another_writers, is_retriable
+from livemart.run.replays import Replays, is_retriable
 
 CHANGED = TableChangedError("TABLE_CHANGED", "written meanwhile", hint="")
 GONE = RuntimeError("[DELTA_TABLE_NOT_FOUND] gone")

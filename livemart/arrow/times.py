@@ -1,0 +1,49 @@
+"""Times as numbers: microseconds since 1970 and back, in columns and in single values."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from livemart.arrow.bags import as_numpy, one_array
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# In microseconds. No stored time lies farther from 1970 than EVER.
+DAY = 86_400_000_000
+EVER = 4_000_000_000_000_000_000
+
+
+def is_time(kind: pa.DataType) -> bool:
+    """Return True for timestamps and dates."""
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date32(kind))
+
+
+def micros(value: object) -> int | None:
+    """Return microseconds since 1970 of a timestamp or date, None for anything else."""
+    if isinstance(value, datetime):
+        aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        return (aware - _EPOCH) // timedelta(microseconds=1)
+    if isinstance(value, date):
+        return (value - _EPOCH.date()).days * DAY
+    return None
+
+
+def instant(value: int) -> datetime:
+    """Return the instant of microseconds since 1970, kept within the years 1 to 9999."""
+    bounded = max(-62_135_596_800_000_000, min(value, 253_402_300_799_999_999))
+    return _EPOCH + timedelta(microseconds=bounded)
+
+
+def micros_of(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return microseconds since 1970 (0 for NULL), and where the time is NULL."""
+    array = one_array(column)
+    is_null = as_numpy(array.is_null())
+    if pa.types.is_date32(array.type):
+        days = as_numpy(pc.fill_null(array.cast(pa.int32()).cast(pa.int64()), 0))
+        return days * DAY, is_null
+    moments = array.cast(pa.timestamp("us", tz=array.type.tz)).cast(pa.int64())
+    return as_numpy(pc.fill_null(moments, 0)), is_null

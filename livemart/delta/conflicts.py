@@ -1,0 +1,35 @@
+"""Tells whether an error means that another writer committed first."""
+
+from __future__ import annotations
+
+from livemart.errors import LivemartError, RefreshError, causes
+
+# Words in the messages of Delta and deltalake for "somebody else committed first".
+CONFLICTS = (
+    "ConcurrentModification",
+    "DELTA_CONCURRENT",
+    "DELTA_METADATA_CHANGED",
+    "DELTA_PROTOCOL_CHANGED",
+    "VersionTakenError",
+)
+
+
+class TableChangedError(RefreshError):
+    """Somebody else wrote to a table in the middle of a batch; `is_retriable`: replay the batch."""
+
+    is_retriable = True
+
+
+def is_another_writers(error: BaseException) -> bool:
+    """Return True if a fault means that somebody else has committed to a table meanwhile."""
+    return any(
+        isinstance(seen, TableChangedError) or speaks_of(seen, CONFLICTS) for seen in causes(error)
+    )
+
+
+def speaks_of(error: BaseException, words: tuple[str, ...]) -> bool:
+    """Return True if the name or the message of a foreign error holds one of the words."""
+    if isinstance(error, LivemartError):
+        return False
+    text = f"{type(error).__name__} {error}"
+    return any(word in text for word in words)

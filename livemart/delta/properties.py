@@ -1,0 +1,15 @@
+"""The table properties that every table of the warehouse has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+# Deletion vectors and clustering are off because the small-change committer refuses such tables.
+# Time travel ends at the retention of deleted files even without VACUUM: so both are set.
+TABLE_PROPERTIES: Mapping[str, str] = {
+    "delta.enableChangeDataFeed": "true",
+    "delta.enableDeletionVectors": "false",
+    "delta.deletedFileRetentionDuration": "interval 7 days",
+    "delta.logRetentionDuration": "interval 7 days",
+    "delta.checkpointInterval": "10",
+}
