@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from livemart.delta.small_lane import Tag
 from livemart.delta.warehouse import Warehouse
+from livemart.state.counts import Counts
 
 UNKNOWN = -1
 _GENERATION = 0
@@ -19,20 +20,6 @@ class Stamp:
 
     batch_id: int
     landed_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Records of one source in one batch: produced = landed + superseded + dead_letters."""
-
-    produced: int = 0
-    landed: int = 0
-    superseded: int = 0
-    dead_letters: int = 0
-
-    def with_dead_letters(self, more: int) -> Counts:
-        """Return the counts with records that were refused besides."""
-        return replace(self, produced=self.produced + more, dead_letters=self.dead_letters + more)
 
 
 @dataclass(frozen=True, slots=True)

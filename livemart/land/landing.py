@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Literal
 from livemart.delta.warehouse import Warehouse
 from livemart.failpoints import failpoint
 from livemart.land.already_landed import note_landed_files
-from livemart.land.commit_note import Counts
 from livemart.land.files.folder import FileIdentity, LandingFolder
 from livemart.land.files.manifest import Changed, Manifest, ManifestStore
 from livemart.land.files.refusals import changed, gone, unreadable
@@ -34,14 +33,13 @@ from livemart.land.tables import create_tables
 from livemart.land.upsert.deletes import deletes_relation
 from livemart.project.graph import SourceTable
 from livemart.state.checkpoint import open_checkpoint, read_epoch
+from livemart.state.counts import Counts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from livemart.settings import Settings
-
-__all__ = ["Counts", "LandedBatch", "Landing"]
 
 
 @dataclass(frozen=True, slots=True)

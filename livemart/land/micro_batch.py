@@ -18,15 +18,7 @@ from livemart.delta.warehouse import Warehouse
 from livemart.failpoints import failpoint
 from livemart.land.bulk.landing import BulkLanding, Taken
 from livemart.land.bulk.staging import stage
-from livemart.land.commit_note import (
-    UNKNOWN,
-    Counts,
-    Landed,
-    Stamp,
-    batch_tag,
-    noted,
-    read_note,
-)
+from livemart.land.commit_note import UNKNOWN, Landed, Stamp, batch_tag, noted, read_note
 from livemart.land.files.folder import LandingFolder
 from livemart.land.files.manifest import Manifest
 from livemart.land.files.problems import FileProblem, changed_since, find_readable
@@ -43,6 +35,7 @@ from livemart.land.upsert.delete_condition import holds
 from livemart.land.upsert.deletes import deletes_relation
 from livemart.project.graph import SourceTable
 from livemart.spark.tables_before import TablesBefore
+from livemart.state.counts import Counts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from livemart.errors import StateError
-from livemart.land.landed_counts import merge_batches
-from livemart.land.landing import Counts, LandedBatch
+from livemart.land.landing import LandedBatch
 from livemart.state.atomic_files import numbers_of, replace_file
+from livemart.state.counts import Counts
 from livemart.state.snapshots import Snapshot
 
 
@@ -60,7 +60,7 @@ class UncountedBatches:
         by_id = {each: self._read(each) for each in numbers_of(self._folder) if each > counted}
         # A batch that was run again is counted once.
         by_id |= {batch.batch_id: batch for batch in batches}
-        return merge_batches([by_id[batch_id] for batch_id in sorted(by_id)])
+        return _merged([by_id[batch_id] for batch_id in sorted(by_id)])
 
     def forget(self, batch_id: int) -> None:
         """Drop what a snapshot has counted: this batch and all before it."""
@@ -93,4 +93,19 @@ def _batch_of(batch_id: int, content: Mapping[str, Any]) -> LandedBatch:
         counts={relation: Counts(**found) for relation, found in content["counts"].items()},
         newest_event_time=None if newest is None else datetime.fromisoformat(newest),
         has_records=True,
+    )
+
+
+def _merged(batches: Sequence[LandedBatch]) -> LandedBatch:
+    """Return the landed batches of one pass as one: the last id and versions, all counts."""
+    counts: dict[str, Counts] = {}
+    for batch in batches:
+        for relation, of_batch in batch.counts.items():
+            counts[relation] = counts.get(relation, Counts()) + of_batch
+    times = [batch.newest_event_time for batch in batches if batch.newest_event_time is not None]
+    return replace(
+        batches[-1],
+        counts=counts,
+        newest_event_time=max(times, default=None),
+        has_records=any(batch.has_records for batch in batches),
     )

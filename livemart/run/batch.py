@@ -8,7 +8,7 @@ process dies of in between, the batch is run again from the same frontier.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from time import monotonic
 from typing import Literal
@@ -16,7 +16,6 @@ from typing import Literal
 from livemart.check.checks import TestResult, Versions, run_checks
 from livemart.delta.conflicts import TableChangedError
 from livemart.failpoints import failpoint
-from livemart.land.landed_counts import count_landed
 from livemart.land.landing import LandedBatch
 from livemart.project.dbt_failures import refuse_failures
 from livemart.project.graph import Model
@@ -27,6 +26,7 @@ from livemart.refresh.models import refresh_models
 from livemart.refresh.views import SharedViews
 from livemart.run.runtime import Runtime
 from livemart.spark.catalog import register
+from livemart.state.counts import Counts, TableCounts
 from livemart.state.snapshots import ModelState, Snapshot
 
 
@@ -291,7 +291,7 @@ class BatchRunner:
             status="published",
             started_at=started_at,
             finished_at=started_at,
-            landed=count_landed(runtime.warehouse, runtime.landed_relations, batch.counts),
+            landed=_count_landed(runtime, batch.counts),
         )
 
 
@@ -308,3 +308,14 @@ def _versions(
         if model := runtime.project.models.get(unique_id):
             versions[model.relation] = state.version
     return versions
+
+
+def _count_landed(runtime: Runtime, counts: Mapping[str, Counts]) -> dict[str, TableCounts]:
+    """Return what the log keeps of each landed table, those without records as well."""
+    return {
+        relation: TableCounts(
+            **asdict(counts.get(relation, Counts())),
+            table_id=runtime.warehouse.table_id(relation),
+        )
+        for relation in runtime.landed_relations
+    }

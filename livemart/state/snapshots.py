@@ -7,7 +7,7 @@ replayed from the row before.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -22,6 +22,7 @@ from deltalake.exceptions import DeltaError
 from deltalake.schema import Schema as DeltaSchema
 
 from livemart.errors import PublishError
+from livemart.state.counts import TableCounts
 
 _PROPERTIES = {
     "delta.checkpointInterval": "10",
@@ -55,20 +56,6 @@ class ModelState:
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
-    """Records of one source in one batch; produced = landed + superseded + dead_letters.
-
-    `table_id` is the landed table's: one dropped and made anew has another.
-    """
-
-    produced: int
-    landed: int
-    superseded: int
-    dead_letters: int
-    table_id: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Snapshot:
     """One row of the log.
 
@@ -88,7 +75,7 @@ class Snapshot:
     status: Status
     started_at: datetime
     finished_at: datetime
-    landed: Mapping[str, Landed] = field(default_factory=dict)
+    landed: Mapping[str, TableCounts] = field(default_factory=dict)
     test_fingerprints: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -238,8 +225,8 @@ def _read(table: DeltaTable, condition: pds.Expression | None, limit: int) -> li
 
 
 def _to_row(snapshot: Snapshot) -> dict[str, Any]:
-    def fields(state: ModelState | Landed) -> dict[str, Any]:
-        return {name: getattr(state, name) for name in type(state).__slots__}
+    def columns_of(state: ModelState | TableCounts) -> dict[str, Any]:
+        return {each.name: getattr(state, each.name) for each in fields(state)}
 
     return {
         "snapshot_id": snapshot.snapshot_id,
@@ -248,12 +235,12 @@ def _to_row(snapshot: Snapshot) -> dict[str, Any]:
         "kind": snapshot.kind,
         "as_of": snapshot.as_of,
         "sources": list(snapshot.sources.items()),
-        "models": [(name, fields(state)) for name, state in snapshot.models.items()],
+        "models": [(name, columns_of(state)) for name, state in snapshot.models.items()],
         "tests": list(snapshot.tests.items()),
         "status": snapshot.status,
         "started_at": snapshot.started_at,
         "finished_at": snapshot.finished_at,
-        "landed": [(name, fields(counts)) for name, counts in snapshot.landed.items()],
+        "landed": [(name, columns_of(counts)) for name, counts in snapshot.landed.items()],
         "test_fingerprints": list(snapshot.test_fingerprints.items()),
     }
 
@@ -271,7 +258,7 @@ def _from_row(row: Mapping[str, Any]) -> Snapshot:
         status=cast(Status, row["status"]),
         started_at=cast(datetime, _utc(row["started_at"])),
         finished_at=cast(datetime, _utc(row["finished_at"])),
-        landed={name: Landed(**counts) for name, counts in row["landed"]},
+        landed={name: TableCounts(**counts) for name, counts in row["landed"]},
         test_fingerprints=dict(row.get("test_fingerprints") or ()),
     )
 

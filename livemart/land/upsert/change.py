@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from livemart.arrow.change_sets import as_added, as_removed
 from livemart.delta.lookup import find_stored
 from livemart.delta.warehouse import Warehouse
-from livemart.land.commit_note import Counts, Stamp
+from livemart.land.commit_note import Stamp
 from livemart.land.letters import dead_letters
 from livemart.land.records.judge import verdict
 from livemart.land.records.schema import BATCH_ID, LANDED_AT, LANDING_FIELDS, RESCUED, TIMESTAMP
@@ -21,6 +21,7 @@ from livemart.land.upsert.deletes import deletes_relation, remember
 from livemart.land.upsert.event_time import MOVED, find_moved, moved_detail
 from livemart.land.upsert.winners import Versions, decide
 from livemart.project.graph import SourceTable
+from livemart.state.counts import Counts
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from livemart.inspect.status import read_status, render
 from livemart.state.checkpoint import checkpoint_folder
-from livemart.state.snapshots import Kind, Landed, ModelState, Snapshot, SnapshotLog
+from livemart.state.counts import TableCounts
+from livemart.state.snapshots import Kind, ModelState, Snapshot, SnapshotLog
 from tests.deliveries import Shop, lines, order
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -41,9 +42,9 @@ def test_counts_are_those_of_the_listed_snapshots_and_of_each(tmp_path: Path) ->
     log = SnapshotLog(tmp_path)
     for number, landed in enumerate(
         [
-            {"bronze.orders": Landed(9, 9, 0, 0)},
-            {"bronze.orders": Landed(5, 3, 1, 1)},
-            {"bronze.orders": Landed(4, 2, 0, 2), "bronze.visits": Landed(1, 1, 0, 0)},
+            {"bronze.orders": TableCounts(9, 9, 0, 0)},
+            {"bronze.orders": TableCounts(5, 3, 1, 1)},
+            {"bronze.orders": TableCounts(4, 2, 0, 2), "bronze.visits": TableCounts(1, 1, 0, 0)},
         ],
         1,
     ):
@@ -76,7 +77,7 @@ def test_freshness_is_the_age_of_the_newest_landing(tmp_path: Path) -> None:
     shop.land(0, shop.deliver("orders/1.jsonl", lines([order("a"), order("b")])))
     shop.now += timedelta(minutes=2)
     batch = shop.land(1, shop.deliver("orders/2.jsonl", lines([order("c")])))
-    landed = {"bronze.orders": Landed(3, 3, 0, 0)}
+    landed = {"bronze.orders": TableCounts(3, 3, 0, 0)}
     SnapshotLog(shop.warehouse.root).append(
         replace(_snapshot(1, "build", NOON), sources=batch.versions, landed=landed)
     )

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from livemart.errors import StateError
-from livemart.land.landing import Counts
 from livemart.land.uncounted import UncountedBatches
+from livemart.state.counts import Counts
 from livemart.state.snapshots import Snapshot
 from tests.deliveries import NOON, Shop, lines, order
 

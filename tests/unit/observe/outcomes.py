@@ -8,7 +8,8 @@ from typing import Literal
 from livemart.check.checks import TestResult
 from livemart.refresh.context import Rebuild
 from livemart.run.batch import Outcome
-from livemart.state.snapshots import Landed, ModelState, Snapshot
+from livemart.state.counts import TableCounts
+from livemart.state.snapshots import ModelState, Snapshot
 
 STARTED = datetime(2026, 3, 1, 12, 0, 2, tzinfo=UTC)
 
@@ -33,7 +34,7 @@ def make_snapshot(
         status=status,
         started_at=STARTED,
         finished_at=STARTED + timedelta(milliseconds=2100),
-        landed={"bronze.orders": Landed(1003, 1000, 1, 2)},
+        landed={"bronze.orders": TableCounts(1003, 1000, 1, 2)},
     )
 
 

@@ -12,7 +12,8 @@ from livemart.delta.log import LogEntry
 from livemart.errors import StateError
 from livemart.project.graph import Project
 from livemart.refresh.frontier import check_landed, find_rebuilds
-from livemart.state.snapshots import Landed, ModelState, Snapshot
+from livemart.state.counts import TableCounts
+from livemart.state.snapshots import ModelState, Snapshot
 from tests.models import make_model
 
 MODEL, RELATION, LANDED = "model.mini.totals", "mini.totals", "bronze.sales"
@@ -66,7 +67,7 @@ def snapshot(**changes: object) -> Snapshot:
         "status": "published",
         "started_at": at,
         "finished_at": at,
-        "landed": {LANDED: Landed(0, 0, 0, 0, "id")},
+        "landed": {LANDED: TableCounts(0, 0, 0, 0, "id")},
     }
     return Snapshot(**(values | changes))  # type: ignore[arg-type]
 

@@ -11,7 +11,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from livemart.errors import PublishError
-from livemart.state.snapshots import Landed, ModelState, Snapshot, SnapshotLog
+from livemart.state.counts import TableCounts
+from livemart.state.snapshots import ModelState, Snapshot, SnapshotLog
 
 NOON = datetime(2026, 1, 5, 12, 0, 0, 123_456, tzinfo=UTC)
 
@@ -170,6 +171,6 @@ def make_snapshot(
         status="held" if is_held else "published",
         started_at=NOON,
         finished_at=NOON + timedelta(seconds=2),
-        landed={"bronze.orders": Landed(produced=5, landed=3, superseded=1, dead_letters=1)},
+        landed={"bronze.orders": TableCounts(produced=5, landed=3, superseded=1, dead_letters=1)},
         test_fingerprints={"test.shop.unique": "a" * 64},
     )

@@ -1,0 +1,38 @@
+"""Counts the records of one source: of a micro-batch, and as the snapshot log keeps them.
+
+Landing makes them, the snapshot log stores them, `status` shows them. They always add up:
+produced = landed + superseded + dead_letters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Records of one source; produced = landed + superseded + dead_letters."""
+
+    produced: int = 0
+    landed: int = 0
+    superseded: int = 0
+    dead_letters: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            produced=self.produced + other.produced,
+            landed=self.landed + other.landed,
+            superseded=self.superseded + other.superseded,
+            dead_letters=self.dead_letters + other.dead_letters,
+        )
+
+    def with_dead_letters(self, more: int) -> Counts:
+        """Return the counts with records that were refused besides."""
+        return replace(self, produced=self.produced + more, dead_letters=self.dead_letters + more)
+
+
+@dataclass(frozen=True, slots=True)
+class TableCounts(Counts):
+    """Counts of a landed table in one batch; `table_id` tells a table made anew."""
+
+    table_id: str = ""
