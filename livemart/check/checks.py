@@ -19,7 +19,7 @@ from livemart.check.versions import Versions
 from livemart.delta.warehouse import Warehouse
 from livemart.plan.sql.flatten import Flat, Occurrence
 from livemart.project.graph import DataTest
-from livemart.spark.quick_session import ArrowViews
+from livemart.spark.arrow_views import ArrowViews
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

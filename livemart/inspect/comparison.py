@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from livemart.spark.comparable import comparable
+from livemart.spark.differences import comparable
 from livemart.spark_sql import quoted
 
 if TYPE_CHECKING:

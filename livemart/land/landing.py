@@ -18,7 +18,7 @@ from livemart.failpoints import failpoint
 from livemart.land.already_landed import note_landed_files
 from livemart.land.files.folder import FileIdentity, LandingFolder
 from livemart.land.files.manifest import Changed, Manifest, ManifestStore
-from livemart.land.files.refusals import changed, gone, unreadable
+from livemart.land.files.problems import changed, gone, unreadable
 from livemart.land.files.stream import (
     Limits,
     files_of_batch,

@@ -22,7 +22,7 @@ from livemart.spark_sql import quoted
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from livemart.refresh.model_run import BatchInputs
+    from livemart.refresh.inputs import BatchInputs
 
 
 def refresh_full(

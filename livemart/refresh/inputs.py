@@ -7,17 +7,19 @@ have changed them.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
 
 import pyarrow as pa
 from sqlglot import exp
 
 from livemart.delta.log import LogEntry
+from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.sql.flatten import Flat
 from livemart.plan.sql.parse import parse
-from livemart.refresh.model_run import BatchInputs
 
 
 class Tables(Protocol):
@@ -92,3 +94,65 @@ def _reason(relation: str, names: frozenset[str]) -> Reason:
 
 
 __all__ = ["InputSchemas", "reads_every_column"]
+
+
+Side = Literal["old", "new"]
+
+
+class FallBack(Exception):
+    """The planned strategy cannot be used in this batch; the model is recomputed in full."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason.code)
+        self.reason = reason
+
+
+@dataclass(slots=True)
+class BatchInputs:
+    """The versions of every table before and in this batch, by relation."""
+
+    warehouse: Warehouse
+    old: Mapping[str, int]
+    new: dict[str, int]
+    _empty: dict[str, bool] = field(default_factory=dict)
+    _values: dict[tuple[str, int, str], object] = field(default_factory=dict)
+
+    def one_value(self, relation: str, version: int, name: str) -> object:
+        """Return the value of a column of a table of one row; models share what was read.
+
+        Raises:
+            FallBack: CLOCK_NOT_ONE_ROW.
+        """
+        key = (relation, version, name)
+        if key not in self._values:
+            rows = self.warehouse.read(relation, version, columns=[name])
+            if rows.num_rows != 1:
+                raise FallBack(
+                    Reason("CLOCK_NOT_ONE_ROW", f"{relation} has {rows.num_rows} rows", None)
+                )
+            self._values[key] = rows.column(0)[0].as_py()
+        return self._values[key]
+
+    def has_changed(self, relation: str) -> bool:
+        """Return True if the table's rows differ between the frontier and this batch."""
+        if self.old.get(relation) == self.new[relation]:
+            return False
+        if relation not in self._empty:
+            self._empty[relation] = self.changes(relation).num_rows == 0
+        return not self._empty[relation]
+
+    def changes(self, relation: str) -> pa.Table:
+        """Return the net change since the frontier: columns of the table plus `_weight`.
+
+        Raises:
+            RefreshError: CDF_UNAVAILABLE.
+        """
+        return self.warehouse.changes(relation, self.old[relation], self.new[relation])
+
+
+def stored_field(schema: pa.Schema, name: str) -> pa.Field:
+    """Return a field by name, letter case aside, as Spark resolves it."""
+    for field_ in schema:
+        if field_.name.lower() == name.lower():
+            return field_
+    raise FallBack(Reason("PARSE_UNSUPPORTED", f"column {name} is not stored", None))

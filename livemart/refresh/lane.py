@@ -11,7 +11,7 @@ from livemart.delta.warehouse import Commit
 from livemart.errors import RefreshError
 from livemart.plan.planner import Plan
 from livemart.refresh.context import BatchContext
-from livemart.refresh.model_run import BatchInputs
+from livemart.refresh.inputs import BatchInputs
 from livemart.settings import Settings
 from livemart.spark.arrow_views import to_view
 from livemart.spark.large_lane import LargeLane

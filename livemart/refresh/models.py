@@ -16,9 +16,9 @@ from livemart.project.graph import Model, Project
 from livemart.refresh.context import BatchContext
 from livemart.refresh.dependency_order import in_dependency_order
 from livemart.refresh.full import refresh_full
-from livemart.refresh.inputs import InputSchemas
+from livemart.refresh.inputs import BatchInputs, FallBack, InputSchemas
 from livemart.refresh.lane import commit_change, takes_large_lane
-from livemart.refresh.model_run import BatchInputs, FallBack, ModelRun
+from livemart.refresh.model_run import ModelRun
 from livemart.refresh.strategy import changed_rows
 from livemart.refresh.views import BatchViews, SharedViews
 from livemart.spark.large_lane import LargeLane

@@ -14,9 +14,9 @@ from livemart.plan.reasons import Reason
 from livemart.plan.relations.relation import Restriction, column
 from livemart.plan.strategies.region import Region
 from livemart.plan.strategies.slices import Windows
-from livemart.refresh.model_run import FallBack, ModelRun, stored_field
-from livemart.refresh.region_inputs import needed_rows
-from livemart.refresh.region_rows import is_comparable, lies_in
+from livemart.refresh.inputs import FallBack, stored_field
+from livemart.refresh.model_run import ModelRun
+from livemart.refresh.region_rows import is_comparable, lies_in, needed_rows
 from livemart.refresh.touched_rows import rows_in_windows, touched_rows
 from livemart.spark.differences import counted_difference, typed_columns
 from livemart.spark_sql import quoted

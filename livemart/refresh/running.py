@@ -14,7 +14,8 @@ from livemart.arrow.bags import WEIGHT, as_numpy, difference, matching_rows, one
 from livemart.arrow.times import micros_of
 from livemart.delta.row_filter import Condition, RowFilter, time_condition, values_condition
 from livemart.plan.strategies.running import Plain, Running
-from livemart.refresh.model_run import ModelRun, stored_field
+from livemart.refresh.inputs import stored_field
+from livemart.refresh.model_run import ModelRun
 from livemart.refresh.running_totals import DoubtfulTotal, Starts, UnfitTotal, running_rows
 from livemart.spark.differences import typed_columns
 from livemart.spark_sql import quoted

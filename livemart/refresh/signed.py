@@ -27,7 +27,8 @@ from livemart.delta.row_filter import (
     values_condition,
 )
 from livemart.plan.strategies.signed import Lookup, Output, Signed
-from livemart.refresh.model_run import ModelRun, Side, stored_field
+from livemart.refresh.inputs import Side, stored_field
+from livemart.refresh.model_run import ModelRun
 from livemart.refresh.signed_groups import (
     DoubtfulSum,
     combine_groups,

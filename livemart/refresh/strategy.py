@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from livemart.plan.reasons import Reason
-from livemart.refresh.model_run import FallBack, ModelRun
+from livemart.refresh.inputs import FallBack
+from livemart.refresh.model_run import ModelRun
 from livemart.refresh.region import refresh_region
 from livemart.refresh.running import NotRunning, refresh_running
 from livemart.refresh.signed import NotSigned, refresh_signed

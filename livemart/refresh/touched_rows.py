@@ -8,7 +8,8 @@ from livemart.arrow.bags import WEIGHT
 from livemart.arrow.times import EVER, micros
 from livemart.delta.row_filter import EVERY_ROW, NO_ROW, Condition, RowFilter, time_condition
 from livemart.plan.strategies.slices import Slice, Windows
-from livemart.refresh.model_run import ModelRun, stored_field
+from livemart.refresh.inputs import stored_field
+from livemart.refresh.model_run import ModelRun
 
 
 def touched_rows(run: ModelRun, occurrence: int) -> pa.Table:

@@ -15,8 +15,8 @@ import pyarrow as pa
 from livemart.delta.row_filter import EVERY_ROW, RowFilter
 from livemart.delta.warehouse import Warehouse
 from livemart.plan.planner import Plan
+from livemart.spark.arrow_views import ArrowViews, to_view_of
 from livemart.spark.differences import row_of_literals
-from livemart.spark.quick_session import ArrowViews, to_view_of
 from livemart.spark.types import spark_schema
 from livemart.spark_sql import quoted
 

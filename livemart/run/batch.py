@@ -19,9 +19,9 @@ from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch
 from livemart.project.dbt_failures import refuse_failures
 from livemart.project.graph import Model
+from livemart.refresh.clock import fix_as_of
 from livemart.refresh.context import BatchContext, Rebuild
 from livemart.refresh.frontier import check_landed, find_rebuilds
-from livemart.refresh.instant import fix_as_of
 from livemart.refresh.models import refresh_models
 from livemart.refresh.views import SharedViews
 from livemart.run.runtime import Runtime

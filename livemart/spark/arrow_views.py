@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from livemart.arrow.types import plain_schema
+from livemart.spark.quick_session import is_quick, session_for
 from livemart.spark.types import spark_schema
 
 if TYPE_CHECKING:
@@ -42,3 +43,51 @@ def make_active(spark: SparkSession | None) -> None:
         type(spark)._activeSession = spark
         kind = type(spark)._get_j_spark_session_class(spark._jvm)
         kind.setActiveSession(spark._jsparkSession)
+
+
+def to_view_of(spark: SparkSession, name: str, rows: pa.Table) -> None:
+    """Give either session a view of rows, laid out as its statements are planned."""
+    to_view(spark, name, rows, in_one_part=is_quick(spark))
+
+
+class ArrowViews:
+    """Rows in memory under names; the session of a statement gets them when it is known."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._tables: dict[str, pa.Table] = {}
+        self._registered: set[tuple[SparkSession, str]] = set()
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def add(self, name: str, rows: pa.Table) -> str:
+        """Give rows a name, and return it; they take the place of what had it before."""
+        if self._tables.get(name, rows) is not rows:
+            for pair in [pair for pair in self._registered if pair[1] == name]:
+                pair[0].catalog.dropTempView(name)
+                self._registered.discard(pair)
+        self._tables[name] = rows
+        return name
+
+    def session(self, other_rows: int | None) -> SparkSession:
+        """Return the session for a statement over all that was named; it has the views.
+
+        Args:
+            other_rows: how many rows the statement reads besides; None if nobody counted.
+        """
+        spark = self._spark
+        if other_rows is not None:
+            own_rows = sum(rows.num_rows for rows in self._tables.values())
+            spark = session_for(spark, own_rows + other_rows)
+        for name, rows in self._tables.items():
+            if (spark, name) not in self._registered:
+                to_view_of(spark, name, rows)
+                self._registered.add((spark, name))
+        return spark
+
+    def close(self) -> None:
+        for spark, name in self._registered:
+            spark.catalog.dropTempView(name)
+        self._registered.clear()
+        self._tables.clear()

@@ -18,8 +18,7 @@ from livemart.delta.conflicts import CONFLICTS, TableChangedError
 from livemart.delta.small_lane import Tag
 from livemart.delta.warehouse import Commit, Warehouse
 from livemart.errors import RefreshError
-from livemart.spark.comparable import comparable
-from livemart.spark.differences import grouped_columns
+from livemart.spark.differences import comparable, grouped_columns
 from livemart.spark_sql import literal, quoted
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from livemart.arrow.types import plain_table
 from livemart.land.records.schema import LANDING_FIELDS, ORIGIN, RESCUED
 from livemart.land.upsert.deletes import deletes_relation
 from livemart.land.upsert.winners import Versions, decide
-from livemart.project.graph import SourceTable
+from livemart.project.graph import SourceTable, StreamSpec
 from livemart.spark.arrow_views import to_view
 from livemart.spark.tables_before import TablesBefore
 from livemart.spark_sql import quoted
@@ -165,3 +165,17 @@ def _sorted_by_origin(rows: pa.Table) -> pa.Table:
     places = [origin.rpartition(":") for origin in rows.column(ORIGIN).to_pylist()]
     order = sorted(range(len(places)), key=lambda row: (places[row][0], int(places[row][2])))
     return rows.take(pa.array(order, pa.int64()))
+
+
+def find_moved_by_spark(spec: StreamSpec, event_time: str, versions: DataFrame) -> DataFrame:
+    """Return the arrived of `versions` (of `Contest`) that give their key another event time."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as sql
+
+    time = sql.col(quoted(event_time))
+    sequence = [sql.col(quoted(name)) for name in spec.sequence_by]
+    order = [sql.col(KIND), *sequence, time.asc_nulls_last()]
+    window = Window.partitionBy(*map(quoted, spec.keys)).orderBy(*order)
+    rows = versions.where(f"not {IS_DELETE}")
+    first = rows.withColumn(RANK, sql.first(time).over(window))
+    return first.where(f"{KIND} = {ARRIVED} and not ({RANK} <=> {quoted(event_time)})").drop(RANK)

@@ -16,12 +16,12 @@ import pyarrow as pa
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.arrow.types import plain_table
 from livemart.delta.small_lane import Tag
-from livemart.land.bulk.contest import ARRIVED, IS_DELETE, KIND, Contest
+from livemart.land.bulk.contest import ARRIVED, IS_DELETE, KIND, Contest, find_moved_by_spark
 from livemart.land.commit_note import Stamp
 from livemart.land.records.judge import RECORD, SIZE, verdict
 from livemart.land.records.schema import BATCH_ID, LANDED_AT, ORIGIN, RESCUED
 from livemart.land.upsert.deletes import deletes_relation
-from livemart.land.upsert.event_time import MOVED, find_moved_by_spark, moved_detail
+from livemart.land.upsert.event_time import MOVED, moved_detail
 from livemart.project.graph import SourceTable
 from livemart.spark.large_lane import LargeLane
 from livemart.spark.tables_before import TablesBefore

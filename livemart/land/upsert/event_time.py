@@ -13,12 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.arrow.bags import row_codes
-from livemart.land.bulk.contest import ARRIVED, IS_DELETE, KIND, RANK
 from livemart.project.graph import SourceTable, StreamSpec
-from livemart.spark_sql import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    pass
 
 MOVED = "EVENT_TIME_MOVED"
 
@@ -59,17 +57,3 @@ def find_moved(
     reference[codes[ordered[first]]] = times[ordered[first]]
     moved: np.ndarray = (times != reference[codes])[split:] & ~is_delete
     return moved
-
-
-def find_moved_by_spark(spec: StreamSpec, event_time: str, versions: DataFrame) -> DataFrame:
-    """Return the arrived of `versions` (of `Contest`) that give their key another event time."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as sql
-
-    time = sql.col(quoted(event_time))
-    sequence = [sql.col(quoted(name)) for name in spec.sequence_by]
-    order = [sql.col(KIND), *sequence, time.asc_nulls_last()]
-    window = Window.partitionBy(*map(quoted, spec.keys)).orderBy(*order)
-    rows = versions.where(f"not {IS_DELETE}")
-    first = rows.withColumn(RANK, sql.first(time).over(window))
-    return first.where(f"{KIND} = {ARRIVED} and not ({RANK} <=> {quoted(event_time)})").drop(RANK)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from livemart.cli.exits import reported_errors
-from livemart.cli.full_disk import as_full_disk
+from livemart.cli.exits import as_full_disk, reported_errors
 from livemart.errors import RefreshError
 
 

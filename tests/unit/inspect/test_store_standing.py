@@ -21,6 +21,12 @@ LATER = NOON + timedelta(minutes=3)
 EVERY = timedelta(minutes=5)
 
 
+@pytest.fixture
+def store_url(tmp_path: Path) -> str:
+    """The URL of a store that does not exist yet."""
+    return f"sqlite:///{tmp_path}/warehouse/_livemart/serving.db"
+
+
 def newest(snapshot_id: int, epoch: str = "epoch") -> Snapshot:
     return make_snapshot(snapshot_id, (), epoch=epoch)
 

@@ -11,7 +11,7 @@ from livemart.plan.planner import Inputs, plan_query
 from livemart.project.graph import Model
 from livemart.refresh.context import BatchContext
 from livemart.refresh.full import full_query
-from livemart.refresh.model_run import BatchInputs
+from livemart.refresh.inputs import BatchInputs
 
 SQL = (
     "select o.order_id, l.name from raw.orders as o"

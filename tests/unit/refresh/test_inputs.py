@@ -10,8 +10,7 @@ import pytest
 from livemart.delta.small_lane import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.plan.sql.flatten import flatten
-from livemart.refresh.inputs import InputSchemas, reads_every_column
-from livemart.refresh.model_run import BatchInputs
+from livemart.refresh.inputs import BatchInputs, InputSchemas, reads_every_column
 
 RELATION = "mart.totals"
 SMALL = pa.schema([("id", pa.int64()), ("name", pa.string())])

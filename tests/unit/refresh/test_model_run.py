@@ -9,7 +9,7 @@ import pytest
 
 from livemart.delta.small_lane import Tag
 from livemart.delta.warehouse import Warehouse
-from livemart.refresh.model_run import BatchInputs, FallBack
+from livemart.refresh.inputs import BatchInputs, FallBack
 
 RELATION = "bronze.my_clock"
 SCHEMA = pa.schema([("clock_id", pa.string()), ("as_of", pa.int64())])

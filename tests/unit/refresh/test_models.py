@@ -16,7 +16,7 @@ from livemart.plan.planner import Inputs, plan_query
 from livemart.plan.reasons import Reason
 from livemart.project.graph import Policy
 from livemart.refresh import models as refresh
-from livemart.refresh.model_run import FallBack
+from livemart.refresh.inputs import FallBack
 from livemart.refresh.views import SharedViews
 from livemart.settings import load_settings
 from livemart.state.snapshots import ModelState

@@ -10,8 +10,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlglot import parse_one
 
-from livemart.refresh.region_rows import is_comparable, lies_in
+from livemart.plan.relations.relation import Restriction
+from livemart.refresh.region_rows import is_comparable, lies_in, needed_rows
 
 _START = datetime(2026, 3, 1, tzinfo=UTC)
 _TIME = pa.timestamp("us", tz="UTC")
@@ -100,3 +102,95 @@ def test_keys_of_different_types_are_left_to_sql(
     affected = pa.table({"w0": pa.array([], asked)})
 
     assert is_comparable(_region(("k",), None), affected, pa.schema([("k", stored)])) is expected
+
+
+_INPUT_KEYS = st.sampled_from(["a", "b", "c", None])
+
+
+_MINUTES = st.integers(-300, 300)
+
+
+def _restriction(*keys: str) -> Restriction:
+    return Restriction(tuple((i, parse_one(key, dialect="spark")) for i, key in enumerate(keys)))
+
+
+def _rows(rows: list[tuple[str | None, int | None]]) -> pa.Table:
+    moments = [None if at is None else _START + timedelta(minutes=at) for _, at in rows]
+    return pa.table(
+        {
+            "n": pa.array(range(len(rows)), pa.int64()),
+            "Shop": pa.array([shop for shop, _ in rows], pa.string()),
+            "at": pa.array(moments, _TIME),
+        }
+    )
+
+
+def _hours(affected: list[tuple[str | None, int | None]]) -> pa.Table:
+    hours = [None if hour is None else _START + timedelta(hours=hour) for _, hour in affected]
+    return pa.table(
+        {
+            "w0": pa.array([shop for shop, _ in affected], pa.string()),
+            "w1": pa.array(hours, _TIME),
+        }
+    )
+
+
+@given(
+    rows=st.lists(st.tuples(_INPUT_KEYS, st.none() | _MINUTES), max_size=12),
+    affected=st.lists(
+        st.tuples(_INPUT_KEYS, st.none() | st.integers(-5, 5)), min_size=1, max_size=4, unique=True
+    ),
+)
+def test_every_row_of_an_affected_key_stays(
+    rows: list[tuple[str | None, int | None]], affected: list[tuple[str | None, int | None]]
+) -> None:
+    found = needed_rows(
+        [_restriction("shop", "date_trunc('hour', at)")], _hours(affected), _rows(rows)
+    )
+
+    kept = set(found.column("n").to_pylist())
+    asked = set(affected)
+    for n, (shop, at) in enumerate(rows):
+        if (shop, None if at is None else at // 60) in asked:
+            assert n in kept
+        # A key without an hour makes hours useless, and the filter has asked for the shops.
+        if shop not in {each for each, _ in asked} and None not in {hour for _, hour in asked}:
+            assert n not in kept
+
+
+def test_rows_of_other_hours_of_the_same_shops_go() -> None:
+    rows = _rows([("a", 30), ("a", 600), ("b", 30), ("b", 610), (None, 30), ("a", None)])
+
+    found = needed_rows(
+        [_restriction("shop", "date_trunc('hour', at)")], _hours([("a", 0), ("b", 10)]), rows
+    )
+
+    assert found.column("n").to_pylist() == [0, 3]
+
+
+def test_one_of_several_restrictions_is_enough() -> None:
+    rows = _rows([("a", 30), ("a", 600), ("b", 600)])
+    restrictions = [
+        _restriction("shop", "date_trunc('hour', at)"),
+        Restriction(((0, parse_one("shop")), (1, parse_one("at")))),
+    ]
+
+    found = needed_rows(restrictions, _hours([("a", 0), ("b", 10)]), rows)
+
+    assert found.column("n").to_pylist() == [0, 2]
+
+
+@pytest.mark.parametrize(
+    "restriction",
+    [
+        _restriction("shop"),
+        _restriction("shop", "nothing"),
+        _restriction("n", "date_trunc('hour', at)"),
+        Restriction(_restriction("shop", "at").keys, time=parse_one("at"), before=1, after=1),
+    ],
+    ids=["one key", "a column that was not read", "another type", "an interval"],
+)
+def test_what_cannot_be_asked_at_once_stays_as_the_filter_left_it(restriction: Any) -> None:
+    rows = _rows([("a", 30), ("c", 600)])
+
+    assert needed_rows([restriction], _hours([("a", 0)]), rows) is rows

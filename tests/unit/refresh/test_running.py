@@ -18,7 +18,7 @@ from livemart.arrow.bags import WEIGHT
 from livemart.delta.row_filter import RowFilter
 from livemart.plan.planner import Inputs, Plan, plan_query
 from livemart.refresh.running import NotRunning, refresh_running
-from livemart.spark.quick_session import ArrowViews
+from livemart.spark.arrow_views import ArrowViews
 
 _TIME = pa.timestamp("us", tz="UTC")
 _ORDERS = pa.schema(
@@ -94,10 +94,10 @@ def _refreshed(
     handed: dict[str, pa.Table] = {}
     views = ArrowViews(_Session(handed))  # type: ignore[arg-type]
     monkeypatch.setattr(
-        "livemart.spark.quick_session.to_view_of",
+        "livemart.spark.arrow_views.to_view_of",
         lambda session, name, rows: handed.__setitem__(name, rows),
     )
-    monkeypatch.setattr("livemart.spark.quick_session.session_for", lambda session, rows: session)
+    monkeypatch.setattr("livemart.spark.arrow_views.session_for", lambda session, rows: session)
     net = Counter(new)
     net.subtract(Counter(old))
     changed = [(*row, weight) for row, weight in net.items() if weight]

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from livemart.plan.strategies.slices import Slice
-from livemart.refresh.model_run import ModelRun, Side
+from livemart.refresh.inputs import Side
+from livemart.refresh.model_run import ModelRun
 from livemart.refresh.touched_rows import rows_in_windows
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

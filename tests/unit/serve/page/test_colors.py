@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-import livemart.serve
+import livemart.serve.page
 
-_CSS = (Path(livemart.serve.__path__[0]) / "static" / "page.css").read_text(encoding="utf-8")
+_CSS = (Path(livemart.serve.page.__path__[0]) / "static" / "page.css").read_text(encoding="utf-8")
 _TEXT = [
     ("ink", "ground"),
     ("ink", "surface"),
