@@ -21,7 +21,7 @@ from bench.history import END, History
 from bench.live import Batch
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.check.checks import run_checks
-from livemart.delta.small_lane import Tag
+from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit, Warehouse
 from livemart.inspect.comparison import compare
 from livemart.land.records.schema import RESCUED_TYPE, RecordSchema

@@ -8,7 +8,7 @@ structs and floats need no special care.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from livemart.delta.layout import USUAL_FILE_ROWS, crowded, lay_out, order_colum
 from livemart.delta.log import Action, write_entry
 from livemart.delta.parquet import each, write_change_files, write_files
 from livemart.delta.partitions import PartitionValues, partition_text, split_partitions
+from livemart.delta.tags import Tag
 from livemart.delta.version import DataFile, FileIndex
 
 _FEATURES = {"appendOnly", "invariants", "changeDataFeed", "timestampNtz"}
@@ -35,19 +36,6 @@ class StoredRowsError(Exception):
 
     def __init__(self, expected: int, found: int) -> None:
         super().__init__(f"{expected} rows to remove, {found} found")
-
-
-@dataclass(frozen=True, slots=True)
-class Tag:
-    """Who commits: a version not above the last one of its application id is skipped.
-
-    `app_id` is epoch/relation/generation, `version` the batch id, `metadata` what the commit says
-    of itself.
-    """
-
-    app_id: str
-    version: int
-    metadata: Mapping[str, str]
 
 
 def unsupported_reason(table: DeltaTable) -> str | None:

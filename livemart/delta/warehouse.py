@@ -30,13 +30,8 @@ from livemart.delta.log import (
 from livemart.delta.open_tables import OpenTables, version_gone
 from livemart.delta.partitions import without_blank_partitions
 from livemart.delta.properties import TABLE_PROPERTIES
-from livemart.delta.small_lane import (
-    StoredRowsError,
-    Tag,
-    commit_diff,
-    commit_rows,
-    unsupported_reason,
-)
+from livemart.delta.small_lane import StoredRowsError, commit_diff, commit_rows, unsupported_reason
+from livemart.delta.tags import Tag
 from livemart.delta.version import FileIndex
 from livemart.errors import RefreshError
 from livemart.spark_sql import quoted

@@ -22,6 +22,7 @@ from livemart.spark.jars import delta_jars
 from livemart.spark.java import require_java
 from livemart.state.checkpoint import Recorded, open_checkpoint, read_epoch
 from livemart.state.lock import Holder, is_held, who_holds
+from livemart.state.places import StateFolder
 from livemart.state.snapshots import SnapshotLog
 
 Level = Literal["ok", "warning", "problem"]
@@ -172,7 +173,7 @@ def check_loopback(holder: Holder | None) -> Finding:
 
 def check_checkpoint(warehouse: Path) -> Finding:
     """Look whether Spark's checkpoint is the one that the snapshot log was written with."""
-    checkpoint = warehouse / "_livemart" / "checkpoint"
+    checkpoint = StateFolder(warehouse).checkpoint
     newest = SnapshotLog(warehouse).newest()
     try:
         if newest is None:

@@ -51,9 +51,7 @@ def verify_snapshot(settings: Settings) -> Iterator[Comparison]:
     Raises:
         StateError: NOTHING_PUBLISHED.
     """
-    from livemart.spark.jars import delta_jars
-    from livemart.spark.java import require_java
-    from livemart.spark.session import create_session
+    from livemart.spark.open import open_session
 
     log = SnapshotLog(settings.warehouse)
     if (snapshot := log.newest_published()) is None:
@@ -62,13 +60,7 @@ def verify_snapshot(settings: Settings) -> Iterator[Comparison]:
             f"{settings.warehouse}: no published snapshot",
             hint="run `build` first",
         )
-    require_java()
-    spark = create_session(
-        settings.warehouse,
-        delta_jars(settings.jars),
-        master=settings.master,
-        memory=settings.memory,
-    )
+    spark = open_session(settings)
     try:
         dbt = open_dbt(settings, compiling_session(spark, settings.warehouse))
         project = dbt.load()

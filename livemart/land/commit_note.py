@@ -6,12 +6,11 @@ import json
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 
-from livemart.delta.small_lane import Tag
+from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.state.counts import Counts
 
 UNKNOWN = -1
-_GENERATION = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +29,6 @@ class Landed:
     newest_event_time: datetime | None = None
 
 
-def batch_tag(epoch: str, relation: str, batch_id: int) -> Tag:
-    """Return the tag of a batch's commit to a table."""
-    metadata = {"batch_id": str(batch_id), "relation": relation}
-    return Tag(f"{epoch}/{relation}/{_GENERATION}", batch_id, metadata)
-
-
 def noted(tag: Tag, landed: Landed, deleted: int = 0) -> Tag:
     """Return the tag with a note.
 
@@ -47,7 +40,7 @@ def noted(tag: Tag, landed: Landed, deleted: int = 0) -> Tag:
     note = {"counts": json.dumps(asdict(landed.counts)), "deleted": str(deleted)}
     if landed.newest_event_time is not None:
         note["newest_event_time"] = landed.newest_event_time.isoformat()
-    return Tag(tag.app_id, tag.version, {**tag.metadata, **note})
+    return tag.with_metadata(note)
 
 
 def read_note(warehouse: Warehouse, relation: str, batch_id: int, before: int) -> Landed:

@@ -34,6 +34,7 @@ from livemart.land.upsert.deletes import deletes_relation
 from livemart.project.graph import SourceTable
 from livemart.state.checkpoint import open_checkpoint, read_epoch
 from livemart.state.counts import Counts
+from livemart.state.places import StateFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -200,7 +201,7 @@ class Landing:
         )
 
     def _manifests(self) -> ManifestStore:
-        return ManifestStore(self._warehouse.root / "_livemart" / "files", self._epoch)
+        return ManifestStore(StateFolder(self._warehouse.root).files, self._epoch)
 
     def _planned(self, checkpoint: Path) -> Mapping[str, tuple[str, ...]]:
         """Return the files of a micro-batch that was begun and will be replayed, by relation."""

@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from livemart.arrow.change_sets import added_count
-from livemart.delta.small_lane import Tag
+from livemart.delta.tags import Tag, Tags
 from livemart.delta.warehouse import Warehouse
 from livemart.failpoints import failpoint
 from livemart.land.bulk.landing import BulkLanding, Taken
 from livemart.land.bulk.staging import stage
-from livemart.land.commit_note import UNKNOWN, Landed, Stamp, batch_tag, noted, read_note
+from livemart.land.commit_note import UNKNOWN, Landed, Stamp, noted, read_note
 from livemart.land.files.folder import LandingFolder
 from livemart.land.files.manifest import Manifest
 from livemart.land.files.problems import FileProblem, changed_since, find_readable
@@ -29,13 +29,14 @@ from livemart.land.letters.letter_box import LetterBox
 from livemart.land.records.judge import Group, Rules
 from livemart.land.records.parse import parse_file
 from livemart.land.records.schema import LANDING_NAMES, RESCUED
-from livemart.land.tables import columns_tag, record_schema
+from livemart.land.tables import record_schema
 from livemart.land.upsert.change import SourceChange, change_of
 from livemart.land.upsert.delete_condition import holds
 from livemart.land.upsert.deletes import deletes_relation
 from livemart.project.graph import SourceTable
 from livemart.spark.tables_before import TablesBefore
 from livemart.state.counts import Counts
+from livemart.state.places import StateFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -84,15 +85,15 @@ class MicroBatch:
         self._warehouse = warehouse
         self._folder = folder
         self._sources = sources
-        self._epoch = epoch
+        self._tags = Tags(epoch, manifest.batch_id)
         self._manifest = manifest
         self._limit = limit
         self._is_replay = is_replay
         self._stamp = Stamp(manifest.batch_id, manifest.landed_at)
-        self._staging = warehouse.root / "_livemart" / "staging"
-        self._letters = LetterBox(spark, warehouse, self._tag)
-        self._file_letters = FileLetters(warehouse, epoch, self._stamp)
-        self._drift_stop = DriftStop(spark, warehouse, epoch, manifest.batch_id)
+        self._staging = StateFolder(warehouse.root).staging
+        self._letters = LetterBox(spark, warehouse, self._tags.rows)
+        self._file_letters = FileLetters(warehouse, self._tags, self._stamp)
+        self._drift_stop = DriftStop(spark, warehouse, self._tags)
         self._changes: dict[str, SourceChange | _BulkChange] = {}
         self._refused_files: Counter[str] = Counter()
 
@@ -214,7 +215,7 @@ class MicroBatch:
         relation = source.relation
         added = new_columns(fields, self._warehouse.arrow_schema(relation).names)
         if added:
-            tag = columns_tag(self._epoch, relation, self._stamp.batch_id)
+            tag = self._tags.columns(relation)
             columns = [pa.field(name, pa.string()) for name in added]
             self._warehouse.add_columns(relation, columns, tag)
 
@@ -234,7 +235,7 @@ class MicroBatch:
             if change.deletes is not None and change.deletes.num_rows:
                 source = self._sources[name]
                 relation = deletes_relation(source)
-                tag = self._tag(relation)
+                tag = self._tags.rows(relation)
                 self._warehouse.commit(relation, change.deletes, tag, key=source.arrival.keys)
 
     def _commit(self, name: str) -> Landed:
@@ -246,7 +247,7 @@ class MicroBatch:
                 counts = change.counts.with_dead_letters(refused)
                 landed = Landed(counts, change.newest_event_time)
                 keys = self._sources[name].arrival.keys
-                tag = noted(self._tag(name), landed)
+                tag = noted(self._tags.rows(name), landed)
                 self._warehouse.commit(name, change.landed, tag, key=keys)
                 return landed
             case _BulkChange() as change:
@@ -261,19 +262,16 @@ class MicroBatch:
             return Landed(counts.with_dead_letters(refused), taken.newest_event_time)
 
         def tag(written: int | None) -> Tag:
-            return noted(self._tag(name), landed(written), deleted)
+            return noted(self._tags.rows(name), landed(written), deleted)
 
         return landed(change.landing.land(taken.good, tag))
 
     def _is_committed(self, name: str) -> bool:
-        return self._warehouse.is_tagged(name, self._tag(name))
+        return self._warehouse.is_tagged(name, self._tags.rows(name))
 
     def _finished(self, name: str) -> Landed:
         before = self._manifest.versions.get(name, -1)
         return read_note(self._warehouse, name, self._stamp.batch_id, before)
-
-    def _tag(self, relation: str) -> Tag:
-        return batch_tag(self._epoch, relation, self._stamp.batch_id)
 
 
 def _is_new(name: str, judged: pa.Table) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from livemart.arrow.types import plain_schema
-from livemart.delta.small_lane import Tag
+from livemart.delta.tags import Tags
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import StateError
 from livemart.land.letters import dead_letters
@@ -45,11 +45,6 @@ def record_schema(warehouse: Warehouse, source: SourceTable) -> RecordSchema:
     return RecordSchema.of(source, added)
 
 
-def columns_tag(epoch: str, relation: str, batch_id: int = 0) -> Tag:
-    """Return the tag of a commit that adds columns, apart from that of the rows."""
-    return Tag(f"{epoch}/{relation}/columns", batch_id, {})
-
-
 def _widen(warehouse: Warehouse, source: SourceTable, declared: pa.Schema, epoch: str) -> None:
     stored = warehouse.arrow_schema(source.relation)
     wanted = plain_schema(declared)
@@ -64,4 +59,4 @@ def _widen(warehouse: Warehouse, source: SourceTable, declared: pa.Schema, epoch
                 "below the landing folder again, remove the table and run `build --new-epoch`",
             )
     if missing:
-        warehouse.add_columns(source.relation, missing, columns_tag(epoch, source.relation))
+        warehouse.add_columns(source.relation, missing, Tags(epoch, 0).columns(source.relation))

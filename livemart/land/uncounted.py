@@ -17,6 +17,7 @@ from livemart.errors import StateError
 from livemart.land.landing import LandedBatch
 from livemart.state.atomic_files import numbers_of, replace_file
 from livemart.state.counts import Counts
+from livemart.state.places import StateFolder
 from livemart.state.snapshots import Snapshot
 
 
@@ -30,7 +31,7 @@ class UncountedBatches:
 
     def __init__(self, root: Path, epoch: str) -> None:
         self._epoch = epoch
-        self._folder = root / "_livemart" / "files" / epoch / "uncounted"
+        self._folder = StateFolder(root).uncounted(epoch)
 
     def keep(self, batch: LandedBatch) -> None:
         """Keep a batch until a snapshot counts it; it is whole on disk when this returns."""

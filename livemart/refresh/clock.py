@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from livemart.delta.small_lane import Tag
+from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import ConfigError
 from livemart.project.graph import SourceTable
@@ -77,8 +77,9 @@ def set_clock(warehouse: Warehouse, as_of: datetime, tag: Tag, *, relation: str 
     if warehouse.exists(relation) and read_clock(warehouse, relation=relation) >= as_of:
         return warehouse.version(relation)
     row = pa.table([pa.array([as_of], _SCHEMA.field("as_of").type)], schema=_SCHEMA)
-    marked = Tag(tag.app_id, tag.version, {**tag.metadata, "as_of": as_of.isoformat()})
-    return warehouse.overwrite(relation, row, marked).version
+    return warehouse.overwrite(
+        relation, row, tag.with_metadata({"as_of": as_of.isoformat()})
+    ).version
 
 
 def fix_as_of(

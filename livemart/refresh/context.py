@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from livemart.delta.small_lane import Tag
+from livemart.delta.tags import Tag, Tags
 from livemart.delta.warehouse import Warehouse
 from livemart.settings import Settings
 from livemart.state.snapshots import ModelState
@@ -49,7 +49,5 @@ class BatchContext:
 
     def tag(self, relation: str, generation: int) -> Tag:
         """Return the transaction id under which `relation` is committed in this batch, once."""
-        metadata = {"batch_id": str(self.batch_id), "relation": relation}
-        if fingerprint := self.fingerprints.get(relation):
-            metadata["fingerprint"] = fingerprint
-        return Tag(f"{self.epoch}/{relation}/{generation}", self.batch_id, metadata)
+        tags = Tags(self.epoch, self.batch_id)
+        return tags.rows(relation, generation, self.fingerprints.get(relation))

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from livemart.delta.log import LogEntry
+from livemart.delta.tags import Tags, is_of_epoch
 from livemart.errors import StateError
 from livemart.project.graph import Project
 from livemart.refresh.context import Rebuild
@@ -85,8 +86,11 @@ def _find_rebuild(
         if not code and not is_same_table:
             code, message = _explain(relation, state, (), (), is_same_table)
         return Rebuild(code, message, generation + 1) if code else None
-    prefix = f"{epoch}/{relation}/"
-    made = [_generation_of(commit, prefix, batch_id) for commit in commits]
+    tags = Tags(epoch, batch_id)
+    made = [
+        None if commit is None else tags.generation_of(relation, commit.transactions)
+        for commit in commits
+    ]
     last = commits[-1]
     is_current = last is not None and last.metadata.get("fingerprint") == fingerprint
     if not code and is_same_table and is_current and set(made) == {generation}:
@@ -119,14 +123,6 @@ def _explain(
         return "SELECTED", f"an earlier attempt at this batch rebuilt {relation}"
     versions = ", ".join(foreign)
     return "CHANGED_OUTSIDE", f"{relation} was written by somebody else (version {versions})"
-
-
-def _generation_of(commit: LogEntry | None, prefix: str, batch_id: int) -> int | None:
-    """Return the generation that a commit of this batch was made for, None for any other commit."""
-    for app_id, version in (commit.transactions if commit else {}).items():
-        if app_id.startswith(prefix) and version == batch_id:
-            return int(app_id.removeprefix(prefix))
-    return None
 
 
 def check_landed(
@@ -162,12 +158,13 @@ def check_landed(
         counted = newest.landed.get(relation)
         if counted and counted.table_id not in ("", tables.table_id(relation)):
             raise _lost(f"{relation}: found another table, {named} of the one before")
-        prefixes = (f"{epoch}/{relation}/", f"{newest.epoch}/{relation}/")
         foreign = [
             commit.version
             for commit in tables.data_changed_between(relation, known, version)
             # A commit whose log entry is gone was made long ago; its change feed is gone with it.
-            if commit and not any(_is_ours(commit, prefix) for prefix in prefixes)
+            if commit
+            and not is_of_epoch(epoch, relation, commit.transactions)
+            and not is_of_epoch(newest.epoch, relation, commit.transactions)
         ]
         if foreign and not accept_changes:
             raise StateError(
@@ -186,7 +183,3 @@ def _lost(message: str) -> StateError:
         hint="put the table's folder back, or land what still lies below the landing folder again "
         "with `build --new-epoch`; append-only sources pass over files that their table holds",
     )
-
-
-def _is_ours(commit: LogEntry, prefix: str) -> bool:
-    return any(app_id.startswith(prefix) for app_id in commit.transactions)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from livemart.delta.small_lane import Tag
+from livemart.delta.tags import Tags
 from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch, Landing
 from livemart.land.uncounted import UncountedBatches
@@ -143,7 +143,7 @@ class Pipeline:
         """Return True if a landed table carries this batch of the log's epoch, or a later one."""
         warehouse = self._runtime.warehouse
         return any(
-            warehouse.is_tagged(relation, Tag(f"{newest.epoch}/{relation}/0", batch_id, {}))
+            warehouse.is_tagged(relation, Tags(newest.epoch, batch_id).rows(relation))
             for relation in self._runtime.landed_relations
             if warehouse.exists(relation)
         )

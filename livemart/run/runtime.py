@@ -18,7 +18,7 @@ from livemart.project.dbt import Dbt
 from livemart.project.graph import Project
 from livemart.project.node_results import NodeProgress
 from livemart.settings import Settings
-from livemart.state.checkpoint import checkpoint_folder
+from livemart.state.places import StateFolder
 from livemart.state.snapshots import SnapshotLog
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Runtime:
     @property
     def checkpoint(self) -> Path:
         """Spark's checkpoint of the landing stream."""
-        return checkpoint_folder(self.settings.warehouse)
+        return StateFolder(self.settings.warehouse).checkpoint
 
     @property
     def landed_relations(self) -> list[str]:
@@ -108,22 +108,13 @@ def open_runtime(
         ConfigError: whatever is wrong with Java, the jars or the project.
     """
     from livemart.spark.connect import connect_port, connect_settings
-    from livemart.spark.jars import delta_jars
-    from livemart.spark.java import require_java
-    from livemart.spark.session import create_session
+    from livemart.spark.open import open_session
     from livemart.state.lock import hold_warehouse
 
     with hold_warehouse(settings.warehouse) as lock:
         narrator.step("starting Spark")
-        require_java()
-        jars = delta_jars(settings.jars)
-        spark = create_session(
-            settings.warehouse,
-            jars,
-            master=settings.master,
-            memory=settings.memory,
-            extra=connect_settings(settings.warehouse) if has_guests else None,
-        )
+        guests = connect_settings(settings.warehouse) if has_guests else None
+        spark = open_session(settings, guests)
         try:
             runtime = load_runtime(settings, spark, narrator)
             if has_guests:
@@ -182,24 +173,14 @@ def load_plans(
 @contextmanager
 def _spark_if_asked(settings: Settings, say: Callable[[str], None]) -> Iterator[SessionFactory]:
     """Yield what starts Spark at its first call; it is stopped when the block ends."""
-    from livemart.spark.jars import delta_jars
-    from livemart.spark.java import require_java
-    from livemart.spark.session import create_session
+    from livemart.spark.open import open_session
 
     started: list[SparkSession] = []
 
     @cache
     def session() -> SparkSession:
         say("starting Spark: a model asks it while dbt compiles")
-        require_java()
-        started.append(
-            create_session(
-                settings.warehouse,
-                delta_jars(settings.jars),
-                master=settings.master,
-                memory=settings.memory,
-            )
-        )
+        started.append(open_session(settings))
         return compiling_session(started[0], settings.warehouse)()
 
     try:

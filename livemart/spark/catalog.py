@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from livemart.project.graph import Project
 from livemart.spark_sql import literal, quoted
+from livemart.state.places import StateFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -125,21 +126,17 @@ def _project_views(project: Project) -> dict[str, str]:
 
 def _kept_views(warehouse: Path) -> dict[str, str]:
     try:
-        return dict(json.loads(_views_file(warehouse).read_text()))
+        return dict(json.loads(StateFolder(warehouse).views.read_text()))
     except FileNotFoundError:
         return {}
 
 
 def _keep_views(warehouse: Path, views: Mapping[str, str]) -> None:
-    path = _views_file(warehouse)
+    path = StateFolder(warehouse).views
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".new")
     draft.write_text(json.dumps(views, indent=1))
     draft.replace(path)
-
-
-def _views_file(warehouse: Path) -> Path:
-    return warehouse / "_livemart" / "views.json"
 
 
 def _is_in(known: Mapping[str, set[str]], relation: str) -> bool:

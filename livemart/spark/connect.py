@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from livemart.errors import StateError
 from livemart.state.lock import Holder, who_holds
+from livemart.state.places import StateFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 def connect_settings(warehouse: Path) -> dict[str, str]:
     """Return the Spark settings of the server, with a new token; the system chooses the port."""
     token = secrets.token_urlsafe(32)
-    path = _token_file(warehouse)
+    path = StateFolder(warehouse).connect_token
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -46,7 +47,7 @@ def connect_url(warehouse: Path, holder: Holder | None) -> str | None:
     if holder is None or holder.connect_port is None:
         return None
     try:
-        token = _token_file(warehouse).read_text()
+        token = StateFolder(warehouse).connect_token.read_text()
     except OSError:
         return None
     # By this very name: with any other, the client wants TLS as soon as there is a token.
@@ -83,7 +84,3 @@ def retry_policy(warehouse: Path, holder: Holder) -> RetryPolicy:
             return bool(super().can_retry(e))
 
     return WhileTheRunnerLives()
-
-
-def _token_file(warehouse: Path) -> Path:
-    return warehouse / "_livemart" / "connect_token"

@@ -16,6 +16,7 @@ from livemart.spark.jars import delta_jars
 from livemart.spark.session import session_settings
 from livemart.spark.terminal import TERMINAL
 from livemart.state.lock import who_holds
+from livemart.state.places import StateFolder
 
 
 def environment_lines(settings: Settings) -> list[str]:
@@ -69,7 +70,7 @@ def _prepended(name: str, folder: Path) -> str:
 
 def _write_configuration(warehouse: Path, jars: tuple[Path, ...], memory: str) -> Path:
     """Write `spark-defaults.conf` and `log4j2.properties`, for `pyspark` or `spark-sql` by hand."""
-    folder = warehouse / "_livemart" / "conf"
+    folder = StateFolder(warehouse).spark_conf
     folder.mkdir(parents=True, exist_ok=True)
     options = session_settings(warehouse, jars) | {"spark.driver.memory": memory}
     lines = [f"{name} {_escaped(value)}\n" for name, value in sorted(options.items())]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.delta.conflicts import CONFLICTS, TableChangedError
-from livemart.delta.small_lane import Tag
+from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit, Warehouse
 from livemart.errors import RefreshError
 from livemart.spark.differences import comparable, grouped_columns

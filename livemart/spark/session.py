@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from livemart.delta.properties import TABLE_PROPERTIES
 from livemart.errors import ConfigError
+from livemart.state.places import StateFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -126,7 +127,7 @@ def create_session(
     # Else each failing statement is also printed, as JSON with a Java stack.
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
     if not os.environ.get("LIVEMART_SPARK_LOG"):
-        _start_quiet_jvm(warehouse / "_livemart" / "spark.log")
+        _start_quiet_jvm(StateFolder(warehouse).spark_log)
     builder = SparkSession.builder.appName("livemart")
     for name, value in settings.items():
         builder = builder.config(name, value)

@@ -6,8 +6,9 @@ import atexit
 import json
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,21 +34,33 @@ def prepare_dbt(environ: Mapping[str, str]) -> None:
         return
     prepared = json.loads(environ[TERMINAL])
     terminal = Terminal(
-        Path(prepared["warehouse"]),
-        jars=Path(prepared["jars"]),
-        master=prepared["master"],
-        memory=prepared["memory"],
+        Prepared(
+            warehouse=Path(prepared["warehouse"]),
+            jars=Path(prepared["jars"]),
+            master=prepared["master"],
+            memory=prepared["memory"],
+        )
     )
     attach(terminal.session, terminal.warehouse)
     atexit.register(terminal.close)
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The warehouse of a terminal, and how Spark is started on it."""
+
+    warehouse: Path
+    jars: Path
+    master: str
+    memory: str
+
+
 class Terminal:
     """The one session of a dbt process: its own Spark, or that of the runner that lives."""
 
-    def __init__(self, warehouse: Path, *, jars: Path, master: str, memory: str) -> None:
-        self.warehouse = warehouse
-        self._open: Callable[[], SparkSession] = lambda: self._own(jars, master, memory)
+    def __init__(self, prepared: Prepared) -> None:
+        self._prepared = prepared
+        self.warehouse = prepared.warehouse
         self._stack = ExitStack()
         self._session: SparkSession | None = None
         self._lock = threading.Lock()
@@ -60,7 +73,7 @@ class Terminal:
         """
         with self._lock:
             if self._session is None:
-                self._session = self._joined() or self._open()
+                self._session = self._joined() or self._start_spark()
             return self._session
 
     def close(self) -> None:
@@ -79,13 +92,12 @@ class Terminal:
         self._stack.callback(session.stop)
         return session
 
-    def _own(self, jars: Path, master: str, memory: str) -> SparkSession:
+    def _start_spark(self) -> SparkSession:
         from livemart.spark.catalog import register, save_views
-        from livemart.spark.jars import delta_jars
-        from livemart.spark.session import create_session
+        from livemart.spark.open import open_session
 
         self._stack.enter_context(hold_warehouse(self.warehouse))
-        session = create_session(self.warehouse, delta_jars(jars), master=master, memory=memory)
+        session = open_session(self._prepared)
         self._stack.callback(session.stop)
         register(session, self.warehouse)
         self._stack.callback(save_views, session, self.warehouse)

@@ -19,8 +19,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from livemart.errors import StateError
+from livemart.state.places import StateFolder
 
-STATE = "_livemart"
 # Whoever only looks whether the lock is held takes it for a moment.
 _PATIENCE_S = 0.5
 
@@ -52,7 +52,7 @@ class WarehouseLock:
         self._write()
 
     def _write(self) -> None:
-        path = _holder_file(self._warehouse)
+        path = StateFolder(self._warehouse).holder
         draft = path.with_suffix(".new")
         draft.write_text(json.dumps(asdict(self.holder)))
         draft.replace(path)
@@ -75,7 +75,7 @@ def hold_warehouse(warehouse: Path) -> Iterator[WarehouseLock]:
         command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])[:200]
         yield WarehouseLock(warehouse, Holder(os.getpid(), command, now))
     finally:
-        _holder_file(warehouse).unlink(missing_ok=True)
+        StateFolder(warehouse).holder.unlink(missing_ok=True)
         lock.release()
 
 
@@ -91,7 +91,7 @@ def runner_lives(warehouse: Path) -> StateError:
 
 def is_held(warehouse: Path) -> bool:
     """Return True if some process holds `warehouse`."""
-    if not (warehouse / STATE / "lock").exists():
+    if not StateFolder(warehouse).lock.exists():
         return False
     lock = _file_lock(warehouse)
     try:
@@ -108,18 +108,14 @@ def who_holds(warehouse: Path) -> Holder | None:
 
 
 def _file_lock(warehouse: Path) -> FileLock:
-    (warehouse / STATE).mkdir(parents=True, exist_ok=True)
+    StateFolder(warehouse).path.mkdir(parents=True, exist_ok=True)
     # Taken by whichever thread of dbt comes first, and given back at the end of the process.
-    return FileLock(warehouse / STATE / "lock", thread_local=False)
-
-
-def _holder_file(warehouse: Path) -> Path:
-    return warehouse / STATE / "holder.json"
+    return FileLock(StateFolder(warehouse).lock, thread_local=False)
 
 
 def _read_holder(warehouse: Path) -> Holder | None:
     try:
-        return Holder(**json.loads(_holder_file(warehouse).read_text()))
+        return Holder(**json.loads(StateFolder(warehouse).holder.read_text()))
     except (OSError, ValueError, TypeError):
         # Not written yet, or just gone.
         return None

@@ -23,6 +23,7 @@ from deltalake.schema import Schema as DeltaSchema
 
 from livemart.errors import PublishError
 from livemart.state.counts import TableCounts
+from livemart.state.places import StateFolder
 
 _PROPERTIES = {
     "delta.checkpointInterval": "10",
@@ -121,7 +122,7 @@ class SnapshotLog:
     """The log at `root/_livemart/snapshots`. One writer, any number of readers."""
 
     def __init__(self, root: Path) -> None:
-        self._path = root / "_livemart" / "snapshots"
+        self._path = StateFolder(root).snapshots
         self._table: DeltaTable | None = None
         self._tail: tuple[str, int, tuple[Snapshot, ...]] = ("", -1, ())
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from livemart.delta.small_lane import Tag
+from livemart.delta.tags import Tag
 from tests.integration.mini import Mini, reasons, sale, strategies, visit
 
 if TYPE_CHECKING:

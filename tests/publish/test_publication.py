@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 from structlog.testing import capture_logs
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
-from livemart.delta.small_lane import Tag
+from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.project.graph import Exposure, Materialized, Model, Policy, Project
 from livemart.publish.publications import Publications

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.arrow.types import plain_table
-from livemart.delta.small_lane import Tag
+from livemart.delta.tags import Tag
 from livemart.land.bulk.contest import ARRIVED, IS_DELETE, KIND, Contest, find_moved_by_spark
 from livemart.land.commit_note import Stamp
 from livemart.land.records.judge import RECORD, SIZE, verdict

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.arrow.change_sets import as_removed
-from livemart.delta.small_lane import Tag
+from livemart.delta.tags import Tags
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import SourceError
 from livemart.land.letters import dead_letters
@@ -28,13 +28,10 @@ class DriftStop:
     The letters of a stop have a commit of their own: those of the batch come when it lands.
     """
 
-    def __init__(
-        self, spark: SparkSession, warehouse: Warehouse, epoch: str, batch_id: int
-    ) -> None:
+    def __init__(self, spark: SparkSession, warehouse: Warehouse, tags: Tags) -> None:
         self._spark = spark
         self._warehouse = warehouse
-        self._epoch = epoch
-        self._batch_id = batch_id
+        self._tags = tags
 
     def check(self, source: SourceTable, letters: pa.Table) -> None:
         """Stop if some of a source's letters are for drift.
@@ -63,16 +60,16 @@ class DriftStop:
     def withdraw(self, sources: Sequence[SourceTable]) -> None:
         """Take back the letters of earlier stops: their records land now, or get other letters."""
         for source in sources:
-            table, tag = dead_letters.relation_of(source.schema), self._tag(source)
+            table, tag = dead_letters.relation_of(source.schema), self._tags.drift(source.relation)
             if not self._warehouse.is_tagged(table, tag):
                 continue
             is_of_stop = (
-                (pc.field("batch_id") == self._batch_id)
+                (pc.field("batch_id") == self._tags.batch_id)
                 & (pc.field("code") == _DRIFTED)
                 & (pc.field("source") == source.relation)
             )
             letters = self._warehouse.read(table, filter=is_of_stop)
-            withdrawn = Tag(f"{tag.app_id}/withdrawn", self._batch_id, {})
+            withdrawn = self._tags.drift_withdrawn(source.relation)
             self._warehouse.commit(table, as_removed(letters), withdrawn)
 
     def _stop(self, source: SourceTable, box: LetterBox, origin: str, detail: str) -> NoReturn:
@@ -84,7 +81,4 @@ class DriftStop:
         )
 
     def _box(self, source: SourceTable) -> LetterBox:
-        return LetterBox(self._spark, self._warehouse, lambda _: self._tag(source))
-
-    def _tag(self, source: SourceTable) -> Tag:
-        return Tag(f"{self._epoch}/{source.relation}/drift", self._batch_id, {})
+        return LetterBox(self._spark, self._warehouse, lambda _: self._tags.drift(source.relation))

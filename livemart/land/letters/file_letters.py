@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.arrow.change_sets import as_added
-from livemart.delta.small_lane import Tag
+from livemart.delta.tags import Tags
 from livemart.delta.warehouse import Warehouse
 from livemart.land.commit_note import Stamp
 from livemart.land.files.problems import FileProblem
@@ -25,13 +25,13 @@ class FileLetters:
 
     Args:
         warehouse: the tables.
-        epoch: the current one.
+        tags: of the micro-batch.
         stamp: the micro-batch.
     """
 
-    def __init__(self, warehouse: Warehouse, epoch: str, stamp: Stamp) -> None:
+    def __init__(self, warehouse: Warehouse, tags: Tags, stamp: Stamp) -> None:
         self._warehouse = warehouse
-        self._epoch = epoch
+        self._tags = tags
         self._stamp = stamp
         self._letters: dict[str, list[pa.Table]] = {}
 
@@ -49,8 +49,7 @@ class FileLetters:
             fresh = [each for each in letters if _name(each) not in known]
             if fresh:
                 # Each commit for a batch finds more letters than the one before.
-                app_id = f"{self._epoch}/{relation}/files/{len(known)}"
-                tag = Tag(app_id, self._stamp.batch_id, {})
+                tag = self._tags.file_letters(relation, len(known))
                 self._warehouse.commit(relation, as_added(pa.concat_tables(fresh)), tag)
 
     def _known(self, relation: str) -> set[tuple[str, ...]]:

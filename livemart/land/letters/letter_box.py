@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from livemart.arrow.change_sets import as_added
 from livemart.arrow.types import plain_table
-from livemart.delta.small_lane import Tag
+from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.land.letters import dead_letters
 from livemart.spark.large_lane import LargeLane

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, net_rows
 from livemart.arrow.types import plain_schema
-from livemart.delta.small_lane import Tag
+from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit, Warehouse
 from livemart.errors import RefreshError
 from livemart.spark.arrow_views import to_view

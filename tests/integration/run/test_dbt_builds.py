@@ -16,7 +16,6 @@ from livemart.project.graph import Project
 from livemart.project.node_results import NodeProgress
 from livemart.run.runtime import load_plans
 from livemart.settings import load_settings
-from livemart.spark import session
 from livemart.spark.catalog import name_of, register, save_views
 from tests.models import ASKING
 
@@ -150,7 +149,7 @@ def test_a_plan_starts_spark_for_models_that_ask_it_while_dbt_compiles(
 ) -> None:
     jaffle.dbt.build(select=["raw_customers"])
     jaffle.forget()
-    monkeypatch.setattr(session, "create_session", lambda *_, **__: jaffle.spark)
+    monkeypatch.setattr("livemart.spark.open.create_session", lambda *_, **__: jaffle.spark)
     monkeypatch.setattr(type(jaffle.spark), "stop", lambda self: None)
     settings = load_settings(
         {"project_dir": str(jaffle.project_dir), "warehouse": str(jaffle.warehouse)}, environ={}

@@ -21,7 +21,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.delta.conflicts import TableChangedError
 from livemart.delta.log import VersionTakenError, log_path, write_entry
-from livemart.delta.small_lane import Tag
+from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
 from tests.bag_histories import (

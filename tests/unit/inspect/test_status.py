@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from livemart.inspect.status import read_status, render
-from livemart.state.checkpoint import checkpoint_folder
 from livemart.state.counts import TableCounts
+from livemart.state.places import StateFolder
 from livemart.state.snapshots import Kind, ModelState, Snapshot, SnapshotLog
 from tests.deliveries import Shop, lines, order
 
@@ -157,7 +157,7 @@ def test_a_pass_that_held_its_snapshot_back_does_not_count(tmp_path: Path) -> No
 
 def _finish_pass(warehouse: Path, batch_id: int, at: datetime) -> None:
     """Leave the mark that Spark leaves at the end of a micro-batch."""
-    commits = checkpoint_folder(warehouse) / "commits"
+    commits = StateFolder(warehouse).checkpoint / "commits"
     commits.mkdir(parents=True, exist_ok=True)
     (commits / str(batch_id)).write_text("v1\n{}")
     os.utime(commits / str(batch_id), (at.timestamp(), at.timestamp()))

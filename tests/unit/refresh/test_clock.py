@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from livemart.delta.small_lane import Tag
+from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import ConfigError
 from livemart.project.graph import SourceTable

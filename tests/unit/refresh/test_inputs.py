@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from livemart.delta.small_lane import Tag
+from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.plan.sql.flatten import flatten
 from livemart.refresh.inputs import BatchInputs, InputSchemas, reads_every_column

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from livemart.delta.small_lane import Tag
+from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit, Warehouse
 from livemart.errors import PlanError
 from livemart.plan.planner import Inputs, plan_query

@@ -1,0 +1,47 @@
+"""Opens Spark for a command: checks Java and the jars, then starts the session.
+
+Used by whatever starts a process of its own on a warehouse. What is missing is an error with a next
+step before a JVM starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from livemart.spark.jars import delta_jars
+from livemart.spark.java import require_java
+from livemart.spark.session import create_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class SparkSettings(Protocol):
+    """The settings of a run that Spark is started with."""
+
+    @property
+    def warehouse(self) -> Path: ...
+    @property
+    def jars(self) -> Path | None: ...
+    @property
+    def master(self) -> str: ...
+    @property
+    def memory(self) -> str: ...
+
+
+def open_session(settings: SparkSettings, extra: Mapping[str, str] | None = None) -> SparkSession:
+    """Return this process's session on the warehouse; `extra` are further settings of Spark.
+
+    Raises:
+        ConfigError: whatever is wrong with Java or the jars; SPARK_NOT_STARTED.
+    """
+    require_java()
+    return create_session(
+        settings.warehouse,
+        delta_jars(settings.jars),
+        master=settings.master,
+        memory=settings.memory,
+        extra=extra,
+    )

@@ -1,0 +1,74 @@
+"""Gives every path below `WAREHOUSE/_livemart`, the folder of what the engine keeps for itself.
+
+Used by each room that reads or writes there. Nothing else in the package spells these names, except
+the default of the setting `store`, whose database `serving.db` lies here, too.
+
+    snapshots/                    the snapshot log, a Delta table: the one state (ADR-0005)
+    checkpoint/                   Spark's checkpoint of the landing stream, with its epoch
+    files/EPOCH/                  manifests of the files of each batch
+    files/EPOCH/uncounted/        landed batches that no snapshot counts yet
+    staging/                      files of a bulk load, gone when it has landed
+    lock, holder.json             who writes the warehouse
+    views.json                    the SQL of the project's views, for sessions to come
+    conf/, connect_token          what a dbt in another terminal needs
+    spark.log                     what the JVM prints
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class StateFolder:
+    """The paths below `_livemart` of one warehouse."""
+
+    warehouse: Path
+
+    @property
+    def path(self) -> Path:
+        return self.warehouse / "_livemart"
+
+    @property
+    def snapshots(self) -> Path:
+        return self.path / "snapshots"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / "checkpoint"
+
+    @property
+    def files(self) -> Path:
+        return self.path / "files"
+
+    def uncounted(self, epoch: str) -> Path:
+        return self.files / epoch / "uncounted"
+
+    @property
+    def staging(self) -> Path:
+        return self.path / "staging"
+
+    @property
+    def lock(self) -> Path:
+        return self.path / "lock"
+
+    @property
+    def holder(self) -> Path:
+        return self.path / "holder.json"
+
+    @property
+    def views(self) -> Path:
+        return self.path / "views.json"
+
+    @property
+    def spark_conf(self) -> Path:
+        return self.path / "conf"
+
+    @property
+    def connect_token(self) -> Path:
+        return self.path / "connect_token"
+
+    @property
+    def spark_log(self) -> Path:
+        return self.path / "spark.log"
