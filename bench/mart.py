@@ -77,11 +77,10 @@ class Stopwatch(Warehouse):
         tag: Tag,
         *,
         key: Sequence[str] = (),
-        partition_by: Sequence[str] = (),
     ) -> Commit:
         """Commit, and remember how long it took."""
         started = time.perf_counter()
-        done = super().commit(relation, diff, tag, key=key, partition_by=partition_by)
+        done = super().commit(relation, diff, tag, key=key)
         self.took_ms[relation] = (time.perf_counter() - started) * 1000
         return done
 

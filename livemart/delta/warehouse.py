@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -48,6 +48,16 @@ class Commit:
     skipped: bool
     rows_changed: int
     took_ms: int
+
+    @classmethod
+    def of(cls, version: int, rows_changed: int, started: float) -> Commit:
+        """Return a commit that was `started` at this reading of `time.perf_counter`."""
+        return cls(version, False, rows_changed, round((time.perf_counter() - started) * 1000))
+
+    @classmethod
+    def skip(cls, version: int, started: float) -> Commit:
+        """Return a commit that the table carried already."""
+        return replace(cls.of(version, 0, started), skipped=True)
 
 
 class Warehouse:
@@ -154,7 +164,6 @@ class Warehouse:
         tag: Tag,
         *,
         key: Sequence[str] = (),
-        partition_by: Sequence[str] = (),
     ) -> Commit:
         """Apply a change set in one Delta commit, at most once per tag.
 
@@ -165,7 +174,6 @@ class Warehouse:
             tag: skipped if the table carries this version of the application id, or a higher one.
             key: columns unique in the table before and after; rows to delete are found by it, NULL
                 equal to NULL. Empty: found by all columns, all copies removed, the new ones added.
-            partition_by: ignored for a table that exists.
 
         Raises:
             RefreshError: TABLE_MISSING, SCHEMA_MISMATCH, TABLE_NOT_WRITABLE, STORED_ROWS_DIFFER if
@@ -176,10 +184,10 @@ class Warehouse:
         with self._tables.lock(relation):
             index = self._tables.newest(relation)
             if self.is_tagged(relation, tag):
-                return Commit(index.version, True, 0, _ms_since(started))
+                return Commit.skip(index.version, started)
             rows = _changed_rows(diff, index, relation)
             if rows.num_rows == 0:
-                return Commit(index.version, False, 0, _ms_since(started))
+                return Commit.of(index.version, 0, started)
             self._require_writable(relation)
             try:
                 version = commit_diff(index, rows, key=key, tag=tag)
@@ -197,7 +205,7 @@ class Warehouse:
             pa.field(WEIGHT, pa.int64(), nullable=False), weights
         )
         self._changes.keep(self.path(relation), version, change)
-        return Commit(version, False, rows.num_rows, _ms_since(started))
+        return Commit.of(version, rows.num_rows, started)
 
     def overwrite(
         self,
@@ -223,7 +231,7 @@ class Warehouse:
                 self.create(relation, plain_schema(table.schema), partition_by=partition_by)
             index = self._tables.newest(relation)
             if self.is_tagged(relation, tag):
-                return Commit(index.version, True, 0, _ms_since(started))
+                return Commit.skip(index.version, started)
             self._require_writable(relation)
             rows = align(table, index.schema, relation)
             rows = without_blank_partitions(rows, index.partition_columns)
@@ -232,7 +240,7 @@ class Warehouse:
             except VersionTakenError as error:
                 raise _table_changed(relation, index.version) from error
             self._checkpoint(relation, version)
-        return Commit(version, False, rows.num_rows, _ms_since(started))
+        return Commit.of(version, rows.num_rows, started)
 
     def create(self, relation: str, schema: pa.Schema, *, partition_by: Sequence[str] = ()) -> None:
         """Create an empty table with the project's table properties; nothing if it exists."""
@@ -304,10 +312,6 @@ def _changed_rows(diff: pa.Table, index: FileIndex, relation: str) -> pa.Table:
         rows = rows.append_column(name, values)
     moved = pc.not_equal(counts[OLD_COUNT], counts[NEW_COUNT])
     return rows.filter(moved).combine_chunks()
-
-
-def _ms_since(started: float) -> int:
-    return round((time.perf_counter() - started) * 1000)
 
 
 def _table_changed(relation: str, version: int) -> TableChangedError:

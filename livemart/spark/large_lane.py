@@ -1,6 +1,8 @@
-"""The large lane: Spark reads the slices, computes, and writes one Delta commit itself.
+"""Commits change sets and whole tables by Spark: the large lane.
 
-Same contract as the small lane, for change sets that do not fit a driver or tables it cannot write.
+Used for change sets that do not fit a driver, and for tables that the small lane cannot write. The
+contract is that of `delta/warehouse.py`, and one suite tests both: one commit a batch, skipped if
+the table carries its tag.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from livemart.delta.conflicts import CONFLICTS, TableChangedError
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit, Warehouse
 from livemart.errors import RefreshError
-from livemart.spark.differences import comparable, grouped_columns
+from livemart.spark.differences import comparable
+from livemart.spark.types import spark_schema
 from livemart.spark_sql import literal, quoted
 
 if TYPE_CHECKING:
@@ -41,58 +44,6 @@ class LargeLane:
         # The tag is a setting of the session: two writes at once would take each other's.
         self._lock = threading.Lock()
 
-    def changes_view(self, name: str, relation: str, from_version: int, to_version: int) -> None:
-        """Make a temporary view of the net change between two versions.
-
-        The view has the columns of the table plus `_weight` (bigint, never 0); key: all columns;
-        one row for each row that is there more or less often.
-
-        Raises:
-            RefreshError: CDF_UNAVAILABLE, if the change feed of the range cannot be read.
-        """
-        try:
-            schema = self._schema(relation, to_version)
-        except RefreshError as error:
-            raise RefreshError(
-                "CDF_UNAVAILABLE",
-                f"{relation}: version {to_version} cannot be read: {error.message}",
-                hint=error.hint,
-            ) from error
-        if from_version == to_version:
-            empty = self._spark.createDataFrame([], schema.add("_weight", "bigint", False))
-            empty.createOrReplaceTempView(name)
-            return
-        try:
-            feed = (
-                self._spark.read.format("delta")
-                .option("readChangeFeed", "true")
-                .option("startingVersion", from_version + 1)
-                .option("endingVersion", to_version)
-                .load(str(self._warehouse.path(relation)))
-            )
-        except Exception as error:
-            raise RefreshError(
-                "CDF_UNAVAILABLE",
-                f"{relation}: the changes of versions {from_version + 1} to {to_version} cannot be "
-                f"read: {_first_line(error)}",
-                hint="the models that read the table are rebuilt; run build if they are not",
-            ) from error
-        staged = f"_feed_{uuid.uuid4().hex}"
-        feed.createOrReplaceTempView(staged)
-        shown, grouped = grouped_columns(self._warehouse.arrow_schema(relation, to_version))
-        self._spark.sql(
-            f"select {', '.join(shown)}, sum(case when _change_type in ('insert', "
-            f"'update_postimage') then 1L else -1L end) as _weight from {staged} "
-            f"group by {', '.join(grouped)} having _weight <> 0"
-        ).createOrReplaceTempView(name)
-
-    def slice_view(
-        self, name: str, relation: str, version: int, where_sql: str | None = None
-    ) -> None:
-        """Make a temporary view of a table at a version, filtered by SQL on its columns."""
-        frame = self._frame(relation, version)
-        (frame.where(where_sql) if where_sql else frame).createOrReplaceTempView(name)
-
     def commit(
         self,
         relation: str,
@@ -100,7 +51,6 @@ class LargeLane:
         tag: Tag,
         *,
         key: Sequence[str] = (),
-        partition_by: Sequence[str] = (),
     ) -> Commit:
         """Apply a change set in one Delta commit, at most once per tag.
 
@@ -110,15 +60,14 @@ class LargeLane:
                 one row for each distinct row whose multiplicity changes.
             tag: skipped if the table carries this version of the application id, or a higher one.
             key: columns unique in the table before and after; empty: a row is all its columns.
-            partition_by: ignored for a table that exists.
 
         Raises:
             RefreshError: TABLE_MISSING, SCHEMA_MISMATCH, or TABLE_CHANGED (retriable).
         """
         started = time.perf_counter()
         if self._warehouse.is_tagged(relation, tag):
-            return Commit(self._warehouse.version(relation), True, 0, _ms_since(started))
-        schema = self._schema(relation, None)
+            return Commit.skip(self._warehouse.version(relation), started)
+        schema = self._schema(relation)
         checks = self._checks(relation, schema, diff_view)
         diff = self._spark.table(diff_view).where(f"{OLD_COUNT} <> {NEW_COUNT}").persist()
         try:
@@ -129,7 +78,7 @@ class LargeLane:
                 if count:
                     raise _mismatch(relation, f"column {name}: {count} values do not fit its type")
             if rows == 0:
-                return Commit(self._warehouse.version(relation), False, 0, _ms_since(started))
+                return Commit.of(self._warehouse.version(relation), 0, started)
             staged = f"_diff_{uuid.uuid4().hex}"
             diff.createOrReplaceTempView(staged)
             statement = self._statement(relation, staged, schema, key, has_old=old_rows > 0)
@@ -137,19 +86,19 @@ class LargeLane:
                 self._spark.sql(statement)
         finally:
             diff.unpersist()
-        return Commit(self._warehouse.version(relation), False, rows, _ms_since(started))
+        return Commit.of(self._warehouse.version(relation), rows, started)
 
     def append(self, relation: str, rows: DataFrame, tag: Tag) -> Commit:
         """Add rows (columns of the table, in its types) in one commit, in the files they are in."""
         started = time.perf_counter()
         if self._warehouse.is_tagged(relation, tag):
-            return Commit(self._warehouse.version(relation), True, 0, _ms_since(started))
+            return Commit.skip(self._warehouse.version(relation), started)
         before = self._warehouse.row_count(relation)
         with self._tagged(tag), _conflicts(relation):
             rows.write.format("delta").mode("append").save(str(self._warehouse.path(relation)))
         version = self._warehouse.version(relation)
         added = self._warehouse.row_count(relation, version) - before
-        return Commit(version, False, added, _ms_since(started))
+        return Commit.of(version, added, started)
 
     def overwrite(
         self,
@@ -166,7 +115,7 @@ class LargeLane:
         started = time.perf_counter()
         exists = self._warehouse.exists(relation)
         if exists and self._warehouse.is_tagged(relation, tag):
-            return Commit(self._warehouse.version(relation), True, 0, _ms_since(started))
+            return Commit.skip(self._warehouse.version(relation), started)
         query = self._spark.sql(query_sql)
         if exists:
             partition_by = partition_by or self._warehouse.partition_columns(relation)
@@ -176,9 +125,7 @@ class LargeLane:
         with self._tagged(tag), _conflicts(relation):
             writer.save(str(self._warehouse.path(relation)))
         version = self._warehouse.version(relation)
-        return Commit(
-            version, False, self._warehouse.row_count(relation, version), _ms_since(started)
-        )
+        return Commit.of(version, self._warehouse.row_count(relation, version), started)
 
     def _statement(
         self, relation: str, staged: str, schema: StructType, key: Sequence[str], *, has_old: bool
@@ -245,29 +192,21 @@ class LargeLane:
                 )
             yield f"({' or '.join(parts)})"
 
-    def _frame(self, relation: str, version: int | None) -> DataFrame:
-        reader = self._spark.read.format("delta")
-        if version is not None:
-            reader = reader.option("versionAsOf", version)
-        return reader.load(str(self._warehouse.path(relation)))
-
-    def _schema(self, relation: str, version: int | None) -> StructType:
-        from livemart.spark.types import spark_schema
-
-        return spark_schema(self._warehouse.arrow_schema(relation, version))
+    def _schema(self, relation: str) -> StructType:
+        return spark_schema(self._warehouse.arrow_schema(relation))
 
     def _checks(self, relation: str, schema: StructType, view: str) -> list[tuple[str, str]]:
         """Return SQL that counts lost values, for each column of another type than the table's."""
-        found = {f.name: f.dataType.simpleString() for f in self._spark.table(view).schema}
-        if set(found) - {OLD_COUNT, NEW_COUNT} != set(schema.names):
-            raise _mismatch(relation, f"columns {sorted(found)}, the table has {schema.names}")
+        types = {f.name: f.dataType.simpleString() for f in self._spark.table(view).schema}
+        if set(types) - {OLD_COUNT, NEW_COUNT} != set(schema.names):
+            raise _mismatch(relation, f"columns {sorted(types)}, the table has {schema.names}")
         checks = []
         for f in schema:
             name, kind = quoted(f.name), f.dataType.simpleString()
             if not f.nullable:
                 checks.append((f.name, f"count_if({name} is null and {NEW_COUNT} > 0)"))
-            if found[f.name] not in (kind, "void"):
-                back = f"cast(cast({name} as {kind}) as {found[f.name]})"
+            if types[f.name] not in (kind, "void"):
+                back = f"cast(cast({name} as {kind}) as {types[f.name]})"
                 checks.append((f.name, f"count_if(not ({back} <=> {name}))"))
         return checks
 
@@ -305,17 +244,9 @@ def _conflicts(relation: str) -> Iterator[None]:
         raise
 
 
-def _mismatch(relation: str, found: str) -> RefreshError:
+def _mismatch(relation: str, difference: str) -> RefreshError:
     return RefreshError(
         "SCHEMA_MISMATCH",
-        f"{relation}: {found}",
+        f"{relation}: {difference}",
         hint="rebuild the model, or give its SQL the columns and types of the table",
     )
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
-
-
-def _ms_since(started: float) -> int:
-    return round((time.perf_counter() - started) * 1000)
