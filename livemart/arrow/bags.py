@@ -79,8 +79,8 @@ def difference(new: pa.Table, old: pa.Table) -> pa.Table:
     ]
     changed = np.flatnonzero(counts[0] != counts[1])
     rows = both.take(pa.array(first[changed]))
-    for name, found in zip((OLD_COUNT, NEW_COUNT), counts, strict=True):
-        rows = rows.append_column(name, pa.array(found[changed], pa.int64()))
+    for name, values in zip((OLD_COUNT, NEW_COUNT), counts, strict=True):
+        rows = rows.append_column(name, pa.array(values[changed], pa.int64()))
     return rows.combine_chunks()
 
 
@@ -100,8 +100,8 @@ def is_member(
     # One hash look-up a column leaves few rows, so that exact codes are computed for those only.
     for column, values in zip(rows, others, strict=True):
         if _is_plain(column.type) and mask.any():
-            found = pc.is_in(_canonical(one_array(column)), _canonical(one_array(values)))
-            mask &= as_numpy(found)
+            is_among = pc.is_in(_canonical(one_array(column)), _canonical(one_array(values)))
+            mask &= as_numpy(is_among)
     if len(rows) == 1 and _is_plain(rows[0].type):
         return mask
     likely = np.flatnonzero(mask)
@@ -133,11 +133,13 @@ def without(rows: pa.Table, gone: pa.Table) -> pa.Table:
         return rows
     both = pa.concat_tables([rows.take(pa.array(likely)), gone]).combine_chunks()
     codes = row_codes(both.columns, both.num_rows)
-    own, others = codes[: len(likely)], codes[len(likely) :]
-    order = np.argsort(own, kind="stable")
-    place = np.arange(len(own)) - np.searchsorted(own[order], own[order], "left")
+    codes_there, others = codes[: len(likely)], codes[len(likely) :]
+    order = np.argsort(codes_there, kind="stable")
+    place = np.arange(len(codes_there)) - np.searchsorted(
+        codes_there[order], codes_there[order], "left"
+    )
     kept = np.ones(rows.num_rows, dtype=bool)
-    kept[likely[order[place < copies_of(own[order], others)]]] = False
+    kept[likely[order[place < copies_of(codes_there[order], others)]]] = False
     return rows.filter(pa.array(kept)).combine_chunks()
 
 
@@ -155,8 +157,8 @@ def matching_rows(
     """
     size = len(distinct[0])
     stacked = [
-        pa.concat_arrays([one_array(asked), one_array(own)])
-        for asked, own in zip(distinct, rows, strict=True)
+        pa.concat_arrays([one_array(one), one_array(other)])
+        for one, other in zip(distinct, rows, strict=True)
     ]
     codes = row_codes(stacked, len(stacked[0]))
     return places_of(codes[size:], codes[:size])
@@ -170,9 +172,9 @@ def places_of(
     if not len(distinct):
         return place, np.zeros(len(codes), dtype=bool)
     order = np.argsort(distinct, kind="stable")
-    found = order[np.minimum(np.searchsorted(distinct[order], codes), len(distinct) - 1)]
-    has_place = distinct[found] == codes
-    place[has_place] = found[has_place]
+    nearest = order[np.minimum(np.searchsorted(distinct[order], codes), len(distinct) - 1)]
+    has_place = distinct[nearest] == codes
+    place[has_place] = nearest[has_place]
     return place, has_place
 
 

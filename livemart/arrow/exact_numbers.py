@@ -126,8 +126,8 @@ def _is_moderate(values: Whole) -> bool:
 
 def _by_digits(array: pa.Array) -> Whole:
     scale = array.type.scale
-    found = np.zeros(len(array), dtype=object)
-    found[:] = [
+    integers = np.zeros(len(array), dtype=object)
+    integers[:] = [
         0 if value is None else int(value.scaleb(scale, _DIGITS)) for value in array.to_pylist()
     ]
-    return found
+    return integers

@@ -80,9 +80,9 @@ def _plain_field(field: pa.Field) -> pa.Field:
     return pa.field(field.name, plain_type(field.type), field.nullable)
 
 
-def _mismatch(relation: str, found: str) -> RefreshError:
+def _mismatch(relation: str, difference: str) -> RefreshError:
     return RefreshError(
         "SCHEMA_MISMATCH",
-        f"{relation}: {found}",
+        f"{relation}: {difference}",
         hint="rebuild the model, or give its SQL the columns and types of the table",
     )

@@ -41,10 +41,10 @@ class FileCache:
     def rows(self, path: Path) -> pa.Table | None:
         """Return the rows of a file, without partition columns; None if they are not kept."""
         with self._lock:
-            found = self._rows.get(path)
-            if found is not None:
+            rows = self._rows.get(path)
+            if rows is not None:
                 self._rows.move_to_end(path)
-            return found
+            return rows
 
     def keep(self, path: Path, rows: pa.Table) -> None:
         """Keep the rows of a file; the files used least recently make room."""

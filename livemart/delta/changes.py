@@ -110,9 +110,9 @@ def _nothing(schema: pa.Schema) -> pa.Table:
     return net_rows(schema.empty_table(), pa.array([], pa.int64()))
 
 
-def _unavailable(relation: str, version: int, found: str) -> RefreshError:
+def _unavailable(relation: str, version: int, reason: str) -> RefreshError:
     return RefreshError(
         "CDF_UNAVAILABLE",
-        f"{relation}: the changes of version {version} cannot be read: {found}",
+        f"{relation}: the changes of version {version} cannot be read: {reason}",
         hint="the models that read the table are rebuilt; run build if they are not",
     )

@@ -108,9 +108,9 @@ def _homes(
     lows, highs, positions = (
         np.array([getattr(one, name) for one in ranges]) for name in ("low", "high", "position")
     )
-    found = np.searchsorted(lows, values, side="right") - 1
-    inside = (found >= 0) & (values <= highs[found]) & ~as_numpy(column.is_null())
-    homes[inside] = positions[found[inside]]
+    nearest = np.searchsorted(lows, values, side="right") - 1
+    inside = (nearest >= 0) & (values <= highs[nearest]) & ~as_numpy(column.is_null())
+    homes[inside] = positions[nearest[inside]]
     return homes
 
 

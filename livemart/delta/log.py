@@ -54,10 +54,10 @@ def log_file(table: Path, version: int) -> LogFile | None:
     """Return what tells a commit from one of a table made anew in its place; None if it is gone."""
     path = str(log_path(table, version))
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return None
-    return path, found.st_ino, found.st_mtime_ns
+    return path, status.st_ino, status.st_mtime_ns
 
 
 def read_entry(table: Path, version: int) -> LogEntry | None:

@@ -12,7 +12,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from livemart.delta.cache import FileCache
 from livemart.delta.log import LogFile, log_file
-from livemart.delta.version import FileIndex, Known
+from livemart.delta.version import SharedFiles, TableVersion
 from livemart.errors import RefreshError
 
 _CACHED_INDEXES = 64
@@ -21,9 +21,9 @@ _CACHED_INDEXES = 64
 @dataclass(slots=True)
 class _Handle:
     lock: threading.RLock
-    known: Known
+    known: SharedFiles
     table: DeltaTable | None = None
-    index: FileIndex | None = None
+    index: TableVersion | None = None
     log_file: LogFile | None = None
 
 
@@ -35,7 +35,7 @@ class OpenTables:
         self._lock = threading.Lock()
         self._handles: dict[str, _Handle] = {}
         self._files = FileCache()
-        self._indexes: OrderedDict[LogFile, FileIndex] = OrderedDict()
+        self._indexes: OrderedDict[LogFile, TableVersion] = OrderedDict()
 
     def path(self, relation: str) -> Path:
         """Return the folder of `schema.identifier`."""
@@ -56,10 +56,10 @@ class OpenTables:
     def _handle(self, relation: str) -> _Handle:
         with self._lock:
             return self._handles.setdefault(
-                relation, _Handle(threading.RLock(), Known(files=self._files))
+                relation, _Handle(threading.RLock(), SharedFiles(files=self._files))
             )
 
-    def newest(self, relation: str) -> FileIndex:
+    def newest(self, relation: str) -> TableVersion:
         """Return the newest version's files, from the open handle if that is still newest."""
         root = self.path(relation)
         handle = self._handle(relation)
@@ -77,7 +77,7 @@ class OpenTables:
                         handle.table = None
             if handle.table is None:
                 handle.table = self.open(relation)
-            handle.index = FileIndex(handle.table, root, handle.known)
+            handle.index = TableVersion(handle.table, root, handle.known)
             handle.log_file = log_file(root, handle.index.version)
             return handle.index
 
@@ -94,7 +94,7 @@ class OpenTables:
         except DeltaError as error:
             raise version_gone(relation, version) from error
 
-    def at(self, relation: str, version: int | None) -> FileIndex:
+    def at(self, relation: str, version: int | None) -> TableVersion:
         """Return the files of a version; newest if None. Raises RefreshError VERSION_GONE."""
         if version is None:
             return self.newest(relation)
@@ -108,7 +108,7 @@ class OpenTables:
             index = newest
         else:
             known = self._handle(relation).known
-            index = FileIndex(self.open(relation, version), self.path(relation), known)
+            index = TableVersion(self.open(relation, version), self.path(relation), known)
         with self._lock:
             if file is not None:
                 self._indexes[file] = index

@@ -33,12 +33,12 @@ _Result = TypeVar("_Result")
 
 def write_files(root: Path, parts: Sequence[_Part]) -> list[Action]:
     """Write one Parquet file for each part and return their `add` actions, in order."""
-    return each(lambda part: _write_data(root, *part), parts)
+    return in_parallel(lambda part: _write_data(root, *part), parts)
 
 
 def write_change_files(root: Path, parts: Sequence[_Part]) -> list[Action]:
     """Write one change-feed file for each part (with `_change_type`), return `cdc` actions."""
-    return each(lambda part: _write_change(root, *part), parts)
+    return in_parallel(lambda part: _write_change(root, *part), parts)
 
 
 def read_change_file(root: Path, action: Action, schema: pa.Schema) -> pa.Table:
@@ -66,7 +66,7 @@ def read_change_file(root: Path, action: Action, schema: pa.Schema) -> pa.Table:
     return pa.table(arrays, schema=schema)
 
 
-def each(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+def in_parallel(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
     """Return `work` of each item, in order, several at a time."""
     if len(items) <= 1:
         return [work(item) for item in items]

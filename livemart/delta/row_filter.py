@@ -21,7 +21,7 @@ _MOST_LITERALS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class IsIn:
     """The column holds one of these values (or NULL, if `has_null`)."""
 
     column: str
@@ -30,7 +30,7 @@ class Values:
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
+class IsBetween:
     """The column lies in a closed interval (or is NULL, if `has_null`); bounds as Arrow scalars."""
 
     column: str
@@ -39,7 +39,7 @@ class Between:
     has_null: bool
 
 
-Condition = Values | Between
+Condition = IsIn | IsBetween
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +105,16 @@ EVERY_ROW = RowFilter(((),))
 
 
 def values_condition(
-    name: str, kind: pa.DataType, found: pa.ChunkedArray | pa.Array
+    name: str, kind: pa.DataType, values: pa.ChunkedArray | pa.Array
 ) -> Condition | None:
-    """Return the condition that a column holds one of the values found; None if it cannot be said.
+    """Return the condition that a column holds one of these values; None if it cannot be said.
 
     Args:
         name: stored column.
         kind: its Arrow type.
-        found: values looked for, of the same or a comparable type.
+        values: values looked for, of the same or a comparable type.
     """
-    array = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], kind)
     if not narrows(kind):
@@ -129,17 +129,17 @@ def values_condition(
     has_null = array.null_count > 0
     unique = pc.drop_null(pc.unique(array))
     if len(unique) <= _MOST_VALUES:
-        return Values(name, unique, has_null)
+        return IsIn(name, unique, has_null)
     bounds = pc.min_max(unique)
-    return Between(name, bounds["min"], bounds["max"], has_null)
+    return IsBetween(name, bounds["min"], bounds["max"], has_null)
 
 
 def equal_in(schema: pa.Schema, rows: pa.Table) -> RowFilter:
     """Return a filter that stored rows pass which are equal to one of `rows` in its columns."""
     conditions = []
-    for found in schema:
-        if found.name in rows.column_names and not pa.types.is_nested(found.type):
-            condition = values_condition(found.name, found.type, rows.column(found.name))
+    for field in schema:
+        if field.name in rows.column_names and not pa.types.is_nested(field.type):
+            condition = values_condition(field.name, field.type, rows.column(field.name))
             if condition is not None:
                 conditions.append(condition)
     return RowFilter((tuple(conditions),))
@@ -161,7 +161,7 @@ def time_condition(
     low_scalar, high_scalar = _instant(low, kind), _instant(high, kind)
     if low_scalar is None or high_scalar is None:
         return None
-    return Between(name, low_scalar, high_scalar, has_null)
+    return IsBetween(name, low_scalar, high_scalar, has_null)
 
 
 def _instant(value: int, kind: pa.DataType) -> pa.Scalar | None:
@@ -176,36 +176,36 @@ def _instant(value: int, kind: pa.DataType) -> pa.Scalar | None:
 
 
 def _as_range(condition: Condition) -> Condition:
-    if isinstance(condition, Between) or len(condition.values) <= _MOST_LITERALS:
+    if isinstance(condition, IsBetween) or len(condition.values) <= _MOST_LITERALS:
         return condition
     bounds = pc.min_max(condition.values)
-    return Between(condition.column, bounds["min"], bounds["max"], condition.has_null)
+    return IsBetween(condition.column, bounds["min"], bounds["max"], condition.has_null)
 
 
 def _expression(condition: Condition) -> pds.Expression:
     field = pc.field(condition.column)
-    if isinstance(condition, Values):
+    if isinstance(condition, IsIn):
         if len(condition.values) == 1:
-            found = field == condition.values[0]
+            is_met = field == condition.values[0]
         else:
-            found = field.isin(condition.values)
+            is_met = field.isin(condition.values)
         if len(condition.values) > 1:
             # Statistics of files are compared with ranges, not with sets of values.
             bounds = pc.min_max(condition.values)
-            found = found & (field >= bounds["min"]) & (field <= bounds["max"])
+            is_met = is_met & (field >= bounds["min"]) & (field <= bounds["max"])
         if len(condition.values) == 0:
-            found = pc.scalar(False)
+            is_met = pc.scalar(False)
     else:
-        found = (field >= condition.low) & (field <= condition.high)
-    return found | field.is_null() if condition.has_null else found
+        is_met = (field >= condition.low) & (field <= condition.high)
+    return is_met | field.is_null() if condition.has_null else is_met
 
 
 def _sql(condition: Condition) -> str:
     name = quoted(condition.column)
-    if isinstance(condition, Values):
+    if isinstance(condition, IsIn):
         values: Sequence[object] = condition.values.to_pylist()
-        found = f"{name} in ({', '.join(map(literal, values))})" if values else "false"
+        test = f"{name} in ({', '.join(map(literal, values))})" if values else "false"
     else:
         low, high = literal(condition.low.as_py()), literal(condition.high.as_py())
-        found = f"{name} between {low} and {high}"
-    return f"({found} or {name} is null)" if condition.has_null else found
+        test = f"{name} between {low} and {high}"
+    return f"({test} or {name} is null)" if condition.has_null else test

@@ -20,10 +20,10 @@ from deltalake import DeltaTable
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, is_member, repeated
 from livemart.delta.layout import USUAL_FILE_ROWS, crowded, lay_out, order_column
 from livemart.delta.log import Action, write_entry
-from livemart.delta.parquet import each, write_change_files, write_files
+from livemart.delta.parquet import in_parallel, write_change_files, write_files
 from livemart.delta.partitions import PartitionValues, partition_text, split_partitions
 from livemart.delta.tags import Tag
-from livemart.delta.version import DataFile, FileIndex
+from livemart.delta.version import DataFile, TableVersion
 
 _FEATURES = {"appendOnly", "invariants", "changeDataFeed", "timestampNtz"}
 _MAX_WRITER_VERSION = 4
@@ -34,8 +34,8 @@ _ROWS_TOGETHER = 1_000_000
 class StoredRowsError(Exception):
     """The table does not hold the rows that a change set takes away; nothing was written."""
 
-    def __init__(self, expected: int, found: int) -> None:
-        super().__init__(f"{expected} rows to remove, {found} found")
+    def __init__(self, expected: int, present: int) -> None:
+        super().__init__(f"{expected} rows to remove, {present} found")
 
 
 def unsupported_reason(table: DeltaTable) -> str | None:
@@ -57,7 +57,7 @@ def unsupported_reason(table: DeltaTable) -> str | None:
     return None
 
 
-def commit_diff(files: FileIndex, diff: pa.Table, *, key: Sequence[str], tag: Tag) -> int:
+def commit_diff(files: TableVersion, diff: pa.Table, *, key: Sequence[str], tag: Tag) -> int:
     """Apply a change set to the newest version of a table in one commit.
 
     Args:
@@ -80,9 +80,12 @@ def commit_diff(files: FileIndex, diff: pa.Table, *, key: Sequence[str], tag: Ta
     added = repeated(rows, diff.column(NEW_COUNT))
 
     touched = _find(files, gone.select(list(key) or files.schema.names)) if gone.num_rows else []
-    expected, found = int(np.maximum(old_counts, 0).sum()), sum(int(t.gone.sum()) for t in touched)
-    if found != expected:
-        raise StoredRowsError(expected, found)
+    expected, present = (
+        int(np.maximum(old_counts, 0).sum()),
+        sum(int(t.gone.sum()) for t in touched),
+    )
+    if present != expected:
+        raise StoredRowsError(expected, present)
     touched += _misplaced_files(files, added, {piece.file.path for piece in touched})
     order_by = order_column(files.schema, key)
     actions, removed = _rewrite(files, touched, added, order_by)
@@ -100,7 +103,7 @@ def commit_diff(files: FileIndex, diff: pa.Table, *, key: Sequence[str], tag: Ta
     return files.version + 1
 
 
-def commit_rows(files: FileIndex, rows: pa.Table, *, tag: Tag) -> int:
+def commit_rows(files: TableVersion, rows: pa.Table, *, tag: Tag) -> int:
     """Replace all rows of a table in one commit; its schema stays. Return the new version."""
     removes = [_remove(file) for file in files.files()]
     order_by = order_column(files.schema, ())
@@ -134,36 +137,36 @@ class _Touched:
     gone: npt.NDArray[Any]
 
 
-def _find(files: FileIndex, wanted: pa.Table) -> list[_Touched]:
-    """Find the files that hold a wanted row; read whole only those."""
-    found: list[_Touched] = []
-    for together in _in_portions(files.files(files.bounds.may_hold(wanted))):
-        found += _find_among(files, together, wanted)
-    return found
+def _find(files: TableVersion, gone: pa.Table) -> list[_Touched]:
+    """Find the files that hold one of these rows; read whole only those."""
+    touched: list[_Touched] = []
+    for together in _in_portions(files.files(files.bounds.may_hold(gone))):
+        touched += _find_among(files, together, gone)
+    return touched
 
 
 def _find_among(
-    files: FileIndex, candidates: Sequence[DataFile], wanted: pa.Table
+    files: TableVersion, candidates: Sequence[DataFile], gone: pa.Table
 ) -> list[_Touched]:
-    """Look for the wanted rows in several files at once: each look-up has a price of its own."""
+    """Look for rows in several files at once: each look-up has a price of its own."""
 
     def read(file: DataFile) -> pa.Table:
         # A usual file is read whole at once: opening it twice costs more than its other columns.
         is_usual = file.rows is not None and file.rows <= USUAL_FILE_ROWS
-        return files.read_file(file, files.schema.names if is_usual else wanted.column_names)
+        return files.read_file(file, files.schema.names if is_usual else gone.column_names)
 
-    tables = each(read, candidates)
-    keys = pa.concat_tables([table.select(wanted.column_names) for table in tables])
-    is_gone = is_member(keys.columns, wanted.columns)
+    tables = in_parallel(read, candidates)
+    keys = pa.concat_tables([table.select(gone.column_names) for table in tables])
+    is_gone = is_member(keys.columns, gone.columns)
     touched = []
     start = 0
     for file, table in zip(candidates, tables, strict=True):
-        gone = is_gone[start : start + table.num_rows]
+        of_file = is_gone[start : start + table.num_rows]
         start += table.num_rows
-        if gone.any():
+        if of_file.any():
             is_whole = len(table.column_names) == len(files.schema.names)
             rows = table if is_whole else files.read_file(file, files.schema.names)
-            touched.append(_Touched(file, rows, gone))
+            touched.append(_Touched(file, rows, of_file))
     return touched
 
 
@@ -180,7 +183,7 @@ def _in_portions(candidates: Sequence[DataFile]) -> list[list[DataFile]]:
     return portions
 
 
-def _misplaced_files(files: FileIndex, added: pa.Table, taken: Set[str]) -> list[_Touched]:
+def _misplaced_files(files: TableVersion, added: pa.Table, taken: Set[str]) -> list[_Touched]:
     """Return files to lay out anew.
 
     Small ones beside which new rows land, where they have become too many; and a large one, such as
@@ -189,9 +192,9 @@ def _misplaced_files(files: FileIndex, added: pa.Table, taken: Set[str]) -> list
     mask = crowded(files.rows_by_file, files.partition_codes)
     if mask.any() and files.partition_columns and added.num_rows:
         mask &= files.bounds.may_hold(added.select(files.partition_columns))
-    found = (files.files(mask) if mask.any() else []) + files.wide_files(_WIDE_FILES_A_COMMIT)
-    chosen = [file for file in found if file.path not in taken]
-    whole = each(lambda file: files.read_file(file, files.schema.names), chosen)
+    misplaced = (files.files(mask) if mask.any() else []) + files.wide_files(_WIDE_FILES_A_COMMIT)
+    chosen = [file for file in misplaced if file.path not in taken]
+    whole = in_parallel(lambda file: files.read_file(file, files.schema.names), chosen)
     return [
         _Touched(file, table, np.zeros(table.num_rows, dtype=bool))
         for file, table in zip(chosen, whole, strict=True)
@@ -199,7 +202,7 @@ def _misplaced_files(files: FileIndex, added: pa.Table, taken: Set[str]) -> list
 
 
 def _rewrite(
-    files: FileIndex, touched: Sequence[_Touched], added: pa.Table, order_by: str | None
+    files: TableVersion, touched: Sequence[_Touched], added: pa.Table, order_by: str | None
 ) -> tuple[list[Action], int]:
     """Write what stays and what is new; return the commit's file actions and the rows removed."""
     partitions = files.partition_columns
@@ -226,15 +229,15 @@ def _parts(
     partition_columns: Sequence[str],
 ) -> list[tuple[PartitionValues, list[pa.Table], pa.Table]]:
     """Bring together, by partition, what stays of each file and what is new."""
-    found: dict[tuple[str | None, ...], tuple[PartitionValues, list[pa.Table], pa.Table]] = {}
+    parts: dict[tuple[str | None, ...], tuple[PartitionValues, list[pa.Table], pa.Table]] = {}
     for values, rows in split_partitions(added, partition_columns):
-        found[tuple(values.values())] = (values, [], rows)
+        parts[tuple(values.values())] = (values, [], rows)
     nothing = added.slice(0, 0).drop_columns(list(partition_columns))
     for file, rows in kept:
         values = _partition_texts(file)
-        part = found.setdefault(tuple(values.values()), (values, [], nothing))
+        part = parts.setdefault(tuple(values.values()), (values, [], nothing))
         part[1].append(rows.drop_columns(list(partition_columns)))
-    return list(found.values())
+    return list(parts.values())
 
 
 def _partition_texts(file: DataFile) -> PartitionValues:

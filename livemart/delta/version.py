@@ -21,7 +21,7 @@ from livemart.arrow.bags import as_numpy, row_codes
 from livemart.arrow.types import plain_schema
 from livemart.delta.cache import FileCache
 from livemart.delta.layout import ROWS_PER_FILE, USUAL_FILE_ROWS
-from livemart.delta.parquet import each
+from livemart.delta.parquet import in_parallel
 from livemart.delta.statistics import FileBounds
 
 _FORMAT = pds.ParquetFileFormat(
@@ -39,7 +39,7 @@ Fragments = dict[tuple[str, tuple[str, ...]], pds.Fragment]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class SharedFiles:
     """What the versions of one table share: files never change.
 
     `wide`: paths of large files of which a reader wanted a small part; `files` may be of many
@@ -61,10 +61,10 @@ class DataFile:
     partition: Mapping[str, pa.Scalar]
 
 
-class FileIndex:
+class TableVersion:
     """The files of one pinned version. Immutable."""
 
-    def __init__(self, table: DeltaTable, root: Path, known: Known | None = None) -> None:
+    def __init__(self, table: DeltaTable, root: Path, known: SharedFiles | None = None) -> None:
         """Read the file list of an open table.
 
         Args:
@@ -73,7 +73,7 @@ class FileIndex:
             known: of earlier versions.
         """
         self.root = root
-        known = known or Known()
+        known = known or SharedFiles()
         self._known: Fragments = known.fragments
         self._wide: set[str] = known.wide
         self._files = known.files
@@ -151,16 +151,16 @@ class FileIndex:
         kept = {fragment.path for fragment in passing if self._is_kept(fragment.path)}
         near = self._files_at(kept)
         far = [fragment for fragment in passing if fragment.path not in kept]
-        found = self._dataset(far).to_table(columns=names, filter=filter)
+        result = self._dataset(far).to_table(columns=names, filter=filter)
         read = {fragment.path for fragment in far} & self._large.keys()
-        if found.num_rows * _WIDE_PART < sum(self._large[path] for path in read):
+        if result.num_rows * _WIDE_PART < sum(self._large[path] for path in read):
             self._wide.update(read)
         if near:
             rows = pa.concat_tables(
-                each(lambda file: self.read_file(file, self.schema.names), near)
+                in_parallel(lambda file: self.read_file(file, self.schema.names), near)
             )
-            found = pa.concat_tables([found, rows.filter(filter).select(names)])
-        return found.combine_chunks()
+            result = pa.concat_tables([result, rows.filter(filter).select(names)])
+        return result.combine_chunks()
 
     def _dataset(self, fragments: Sequence[pds.Fragment]) -> pds.FileSystemDataset:
         return pds.FileSystemDataset(list(fragments), self.schema, _FORMAT, self._filesystem)
@@ -190,8 +190,8 @@ class FileIndex:
             source = pq.ParquetFile(path, coerce_int96_timestamp_unit="us", pre_buffer=True)
             present = [name for name in source.schema_arrow.names if name not in file.partition]
             is_whole = set(present) <= set(columns)
-            wanted = [name for name in columns if name in present]
-            data = source.read(wanted, use_threads=False)
+            read_names = [name for name in columns if name in present]
+            data = source.read(read_names, use_threads=False)
             if is_whole and data.num_rows <= USUAL_FILE_ROWS:
                 self._files.keep(path, data)
             count = source.metadata.num_rows

@@ -32,7 +32,7 @@ from livemart.delta.partitions import without_blank_partitions
 from livemart.delta.properties import TABLE_PROPERTIES
 from livemart.delta.small_lane import StoredRowsError, commit_diff, commit_rows, unsupported_reason
 from livemart.delta.tags import Tag
-from livemart.delta.version import FileIndex
+from livemart.delta.version import TableVersion
 from livemart.errors import RefreshError
 from livemart.spark_sql import quoted
 
@@ -133,7 +133,7 @@ class Warehouse:
         except FileNotFoundError as error:
             raise version_gone(relation, index.version) from error
 
-    def files(self, relation: str, version: int | None = None) -> FileIndex:
+    def files(self, relation: str, version: int | None = None) -> TableVersion:
         """Return the files of one version and what their statistics say."""
         return self._tables.at(relation, version)
 
@@ -303,7 +303,7 @@ class Warehouse:
                 table.cleanup_metadata()
 
 
-def _changed_rows(diff: pa.Table, index: FileIndex, relation: str) -> pa.Table:
+def _changed_rows(diff: pa.Table, index: TableVersion, relation: str) -> pa.Table:
     """Return the diff in the table's types, without rows whose multiplicity stays."""
     counts = {name: diff.column(name).cast(pa.int64()) for name in (OLD_COUNT, NEW_COUNT)}
     rows = align(diff.drop_columns([OLD_COUNT, NEW_COUNT]), index.schema, relation)

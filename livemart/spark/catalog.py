@@ -146,8 +146,8 @@ def _is_in(known: Mapping[str, set[str]], relation: str) -> bool:
 
 def _known(spark: SparkSession) -> dict[str, set[str]]:
     """Return the tables and views of each database."""
-    found: dict[str, set[str]] = {}
+    identifiers: dict[str, set[str]] = {}
     for (schema,) in spark.sql("show databases").collect():
         rows = spark.sql(f"show tables in {quoted(schema)}").collect()
-        found[schema] = {row.tableName for row in rows if not row.isTemporary}
-    return found
+        identifiers[schema] = {row.tableName for row in rows if not row.isTemporary}
+    return identifiers

@@ -30,7 +30,7 @@ def environment_lines(settings: Settings) -> list[str]:
     """
     jars = delta_jars(settings.jars)
     profiles = find_profiles(settings.project_dir, settings.profiles_dir)
-    wanted = {
+    variables = {
         "DBT_PROJECT_DIR": str(settings.project_dir),
         TERMINAL: json.dumps(
             {
@@ -45,13 +45,13 @@ def environment_lines(settings: Settings) -> list[str]:
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     if profiles is not None:
-        wanted["DBT_PROFILES_DIR"] = str(profiles)
+        variables["DBT_PROFILES_DIR"] = str(profiles)
     if settings.target is not None:
-        wanted["DBT_TARGET"] = settings.target
+        variables["DBT_TARGET"] = settings.target
     if url := connect_url(settings.warehouse, who_holds(settings.warehouse)):
-        wanted["SPARK_REMOTE"] = url
-    lines = [f"export {name}={shlex.quote(value)}" for name, value in wanted.items()]
-    if "SPARK_REMOTE" not in wanted:
+        variables["SPARK_REMOTE"] = url
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+    if "SPARK_REMOTE" not in variables:
         lines.append("unset SPARK_REMOTE")
     # dbt finds its plugins, ours among them, on the module path.
     lines.append(_prepended("PYTHONPATH", Path(__file__).resolve().parents[2]))

@@ -86,14 +86,14 @@ def resolve_jars(cache: Path | None = None, *, jars: tuple[Jar, ...] = DELTA_JAR
     """
     folder = (cache or jar_cache()).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = [jar for jar in jars if not _is_good(jar, folder / jar.file_name)]
-    if not wanted:
+    missing = [jar for jar in jars if not _is_good(jar, folder / jar.file_name)]
+    if not missing:
         return
     with tempfile.TemporaryDirectory(prefix="resolve-", dir=folder) as scratch:
-        for jar, found in _resolve(wanted, Path(scratch)):
-            _check(jar, found)
+        for jar, file in _resolve(missing, Path(scratch)):
+            _check(jar, file)
             # Same file system: another process sees the whole jar or none.
-            arrived = shutil.copy(found, Path(scratch) / f"{jar.file_name}.part")
+            arrived = shutil.copy(file, Path(scratch) / f"{jar.file_name}.part")
             os.replace(arrived, folder / jar.file_name)
 
 
@@ -103,7 +103,7 @@ def _resolve(jars: list[Jar], scratch: Path) -> list[tuple[Jar, Path]]:
     from pyspark.java_gateway import launch_gateway
 
     log = scratch / "resolver.log"
-    found: list[tuple[Jar, Path]] = []
+    files_by_jar: list[tuple[Jar, Path]] = []
     with log.open("wb") as output:
         # The resolver reports to its own streams; its report matters only where it fails.
         gateway = launch_gateway(  # type: ignore[no-untyped-call]
@@ -120,12 +120,12 @@ def _resolve(jars: list[Jar], scratch: Path) -> list[tuple[Jar, Path]]:
             for jar in jars:
                 uri = jvm.java.net.URI.create(f"ivy://{jar.coordinate}?transitive=false")
                 files = resolver.resolveMavenDependencies(uri).iterator()
-                found.append((jar, Path(str(files.next()))))
+                files_by_jar.append((jar, Path(str(files.next()))))
         except Py4JJavaError as error:
             reason = str(error.java_exception).splitlines()[0]
             raise ConfigError(
                 "JARS_UNREACHABLE",
-                f"{jars[len(found)].coordinate}: {reason}",
+                f"{jars[len(files_by_jar)].coordinate}: {reason}",
                 hint="check the network and the proxy (JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=...) "
                 "or name a mirror's settings in LIVEMART_IVY_SETTINGS; then run `make env` again",
             ) from error
@@ -133,7 +133,7 @@ def _resolve(jars: list[Jar], scratch: Path) -> list[tuple[Jar, Path]]:
             gateway.shutdown()
             gateway.proc.stdin.close()
             gateway.proc.wait()
-    return found
+    return files_by_jar
 
 
 def _check(jar: Jar, path: Path) -> None:

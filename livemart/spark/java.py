@@ -30,8 +30,8 @@ def find_java() -> Path:
         if java.is_file():
             return java
         raise ConfigError("JAVA_MISSING", f"JAVA_HOME={home}: found no bin/java there", hint=_HINT)
-    if found := shutil.which("java"):
-        return Path(found)
+    if path := shutil.which("java"):
+        return Path(path)
     raise ConfigError("JAVA_MISSING", "found no java on PATH and no JAVA_HOME", hint=_HINT)
 
 
@@ -43,8 +43,8 @@ def parse_java_version(text: str) -> int | None:
     >>> parse_java_version('java version "1.8.0_412"')
     8
     """
-    found = _VERSION.search(text)
-    return int(found.group(1)) if found else None
+    version = _VERSION.search(text)
+    return int(version.group(1)) if version else None
 
 
 def require_java() -> Path:
@@ -60,8 +60,10 @@ def require_java() -> Path:
         raise ConfigError("JAVA_MISSING", f"{java}: does not run ({error})", hint=_HINT) from error
     version = parse_java_version(answer.stderr + answer.stdout)
     if version != REQUIRED_JAVA:
-        found = f"Java {version}" if version else "a Java that does not tell its version"
+        version_found = f"Java {version}" if version else "a Java that does not tell its version"
         raise ConfigError(
-            "JAVA_WRONG_VERSION", f"{java}: found {found}, need Java {REQUIRED_JAVA}", hint=_HINT
+            "JAVA_WRONG_VERSION",
+            f"{java}: found {version_found}, need Java {REQUIRED_JAVA}",
+            hint=_HINT,
         )
     return java

@@ -43,17 +43,17 @@ _LOCK = Lock()
 def few_rows_session(spark: SparkSession) -> SparkSession:
     """Return the session for few rows that belongs to `spark`, made at first use."""
     with _LOCK:
-        found = _CLONES.get(spark)
-        if found is None:
+        session = _CLONES.get(spark)
+        if session is None:
             # Not newSession: what dbt's hooks and profiles have set holds here, too.
             inner = spark._jsparkSession.cloneSession()
-            found = type(spark)(spark.sparkContext, inner)
+            session = type(spark)(spark.sparkContext, inner)
             for name, value in _SETTINGS.items():
-                found.conf.set(name, value)
-            excluded = [found.conf.get(_EXCLUDED, ""), *_RULES_FOR_FILES]
-            found.conf.set(_EXCLUDED, ",".join(filter(None, excluded)))
-            _CLONES[spark] = found
-        return found
+                session.conf.set(name, value)
+            excluded = [session.conf.get(_EXCLUDED, ""), *_RULES_FOR_FILES]
+            session.conf.set(_EXCLUDED, ",".join(filter(None, excluded)))
+            _CLONES[spark] = session
+        return session
 
 
 def is_quick(spark: SparkSession) -> bool:

@@ -217,17 +217,17 @@ def _read(table: DeltaTable, condition: pds.Expression | None, limit: int) -> li
             filesystem=root, file_pruning_predicate=f"snapshot_id > {highest - span}"
         )
         recent = pds.field("snapshot_id") > highest - span
-        found = dataset.to_table(filter=recent if condition is None else recent & condition)
-        if found.num_rows >= limit or span > highest:
+        rows = dataset.to_table(filter=recent if condition is None else recent & condition)
+        if rows.num_rows >= limit or span > highest:
             break
         span *= 8
-    order = pc.sort_indices(found, [("snapshot_id", "descending")])
-    return [_from_row(row) for row in found.take(order.slice(0, limit)).to_pylist()]
+    order = pc.sort_indices(rows, [("snapshot_id", "descending")])
+    return [_from_row(row) for row in rows.take(order.slice(0, limit)).to_pylist()]
 
 
 def _to_row(snapshot: Snapshot) -> dict[str, Any]:
     def columns_of(state: ModelState | TableCounts) -> dict[str, Any]:
-        return {each.name: getattr(state, each.name) for each in fields(state)}
+        return {column.name: getattr(state, column.name) for column in fields(state)}
 
     return {
         "snapshot_id": snapshot.snapshot_id,
