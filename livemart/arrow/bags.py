@@ -1,7 +1,8 @@
-"""Bags of rows in Arrow: equality as Spark groups it, for every type, without Spark.
+"""Compares and counts rows in Arrow as Spark's GROUP BY does, for values of every type.
 
-Arrow's own grouping knows no lists, structs or maps and tells -0.0 from 0.0. Here each column
-becomes small integer codes, equal exactly when Spark's GROUP BY puts two values into one group.
+Used wherever rows in memory are looked up, netted or subtracted. This is the one definition of
+equality: Arrow's own grouping knows no lists, structs or maps and tells -0.0 from 0.0, so each
+column becomes small integer codes, equal exactly when Spark puts two values into one group.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Rows as a change set: what one commit adds to a table and takes from it."""
+"""Makes change sets of rows: what one commit adds to a table and takes from it.
+
+Used by landing for rows, remembered deletes and dead letters. The columns that count copies are
+those of `bags`.
+"""
 
 from __future__ import annotations
 

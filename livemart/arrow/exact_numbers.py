@@ -1,4 +1,8 @@
-"""Exact sums of integers and decimals in numpy: 64 bits where they suffice, else Python's own."""
+"""Adds up integers and decimals exactly in numpy.
+
+Used by signed changes and running totals in memory. Sums take 64 bits where they suffice, else
+Python's own integers; nothing is rounded or wraps.
+"""
 
 from __future__ import annotations
 

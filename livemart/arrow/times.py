@@ -1,4 +1,8 @@
-"""Times as numbers: microseconds since 1970 and back, in columns and in single values."""
+"""Turns times into microseconds since 1970 and back, in columns and in single values.
+
+Used by row filters, regions and panes. Times without a zone count as UTC; a date is its first
+microsecond.
+"""
 
 from __future__ import annotations
 

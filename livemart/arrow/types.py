@@ -1,4 +1,8 @@
-"""Arrow types as tables, Spark and the Delta log understand them: one form for each Spark type."""
+"""Gives each Spark type one Arrow form, and brings rows into a table's types.
+
+Used by whoever reads, hands over or commits rows in memory. A value that a type cannot hold is an
+error, never NULL.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The rows of data files that are read again and again: files never change, so neither do these.
+"""Keeps the rows of data files that are read again and again in memory.
 
-A batch reads what the last one wrote, and the same few files at the edges of its windows.
+Used by table versions of the small lane: a batch reads what the last one wrote, and the same few
+files at the edges of its windows. Data files never change, so neither do these rows.
 """
 
 from __future__ import annotations

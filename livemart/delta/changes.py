@@ -1,4 +1,8 @@
-"""Net changes of tables: what the small lane just wrote, else what the log says of each commit."""
+"""Gives the net change of a table between two versions.
+
+Used by refresh, checks and publication. It is what the small lane just wrote, else what the log and
+the change feed say of each commit, with copies that came and went netted out.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Tells whether an error means that another writer committed first."""
+"""Tells whether an error means that another writer committed first.
+
+Used by both committers, and by the runner, which replays a batch that met such an error.
+"""
 
 from __future__ import annotations
 

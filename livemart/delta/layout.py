@@ -1,8 +1,8 @@
-"""How rows are laid out in the files of a partition: small, and close in time.
+"""Decides how rows are laid out in the files of a partition: small, and close in time.
 
-A commit rewrites whole files, about 0.4 ms per 1,000 rows of each. Changes fall on recent rows and
-on few late ones, so files are kept to some 32,000 rows and, where a file is cut, cut by time: a
-change meets few files, and readers skip the others.
+Used by the small lane's commits. A commit rewrites whole files, about 0.4 ms per 1,000 rows of
+each. Changes fall on recent rows and on few late ones, so files are kept to some 32,000 rows and,
+where a file is cut, cut by time: a change meets few files, and readers skip the others.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Delta's log on a local disk: what each commit did, and one commit written by hand.
+"""Reads the commits of Delta's log on a local disk, and writes one by hand.
 
-deltalake writes a change of few rows by a MERGE that costs 100 to 600 ms and cannot compare maps;
-the small lane knows the files it rewrites, so it writes the commit itself (delta-io/delta,
-PROTOCOL.md). A commit file appears by link(2), which fails if another writer took the version.
+Used by the small lane and by all who ask what a commit did. deltalake writes a change of few rows
+by a MERGE that costs 100 to 600 ms and cannot compare maps; the small lane knows the files it
+rewrites, so it writes the commit itself (delta-io/delta, PROTOCOL.md; ADR-0006). A commit file
+appears by link(2), which fails if another writer took the version.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""What a landed table already holds of some keys, found without reading the table."""
+"""Finds the stored rows of given keys without reading the table.
+
+Used by landing, which compares new versions of keys with stored ones. Files whose statistics rule
+the keys out are not opened; of the others only the key columns are read first.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Tables kept open, so that asking for a version costs two stat(2) and not a replay of the log."""
+"""Keeps tables open, so that asking for a version costs two stat(2) and no replay of the log.
+
+Used by the warehouse alone. A table that was dropped, made anew or written by others is noticed at
+the next question.
+"""
 
 from __future__ import annotations
 

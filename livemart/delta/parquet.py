@@ -1,4 +1,8 @@
-"""Data files of a Delta table: Parquet, and the statistics and partition values the log needs."""
+"""Reads and writes data files of a Delta table, with the statistics that the log needs.
+
+Used by the small lane and by net changes. Several files at once are read and written by one pool of
+threads.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Partition values of a Delta table: as columns, as folders and as the log spells them."""
+"""Converts partition values: as columns, as folders, and as the log spells them.
+
+Used by readers and writers of data files. Delta stores an empty string as NULL, so does this.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The table properties that every table of the warehouse has."""
+"""Gives the table properties that every table of the warehouse has.
+
+Used by whoever creates a table: the small lane, and Spark through its session.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Row filters: which rows of a stored table a refresh reads, in one form for both lanes.
+"""Says which rows of a stored table a refresh reads, in one form for both lanes.
 
-A filter may always let more rows through than asked for; what is exact is decided in SQL.
+Used by every strategy that restricts its inputs. A filter may always let more rows through than
+were asked for; what is exact is decided in SQL.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The small lane's committer: a change set in Arrow becomes one Delta commit, Spark not involved.
+"""Commits a change set in Arrow as one Delta commit, without Spark.
 
-Only files that hold a changed row are rewritten. Removed and added rows are written to the change
-feed, so the feed is the net change. Rows are compared as Spark groups them (`bags`), so maps,
-structs and floats need no special care.
+Used by the warehouse. Only files that hold a changed row are rewritten; removed and added rows go
+to the change feed, so the feed is the net change. Rows are compared as Spark groups them (`bags`),
+so maps, structs and floats need no special care.
 """
 
 from __future__ import annotations

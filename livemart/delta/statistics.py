@@ -1,9 +1,8 @@
-"""What the log's statistics say of each file of a version: bounds of columns, and so which files
-can hold given rows.
+"""Gives bounds of columns by file, from the log's statistics, and rules out files by them.
 
-deltalake's own dataset trusts the maximum of a timestamp column to the microsecond, but Spark
-writes it cut to milliseconds: a row of 23:59:59.999999 would be lost. Here such bounds are
-widened first.
+Used by table versions and look-ups. deltalake's own dataset trusts the maximum of a timestamp
+column to the microsecond, but Spark writes it cut to milliseconds: a row of 23:59:59.999999 would
+be lost. Here such bounds are widened first.
 """
 
 from __future__ import annotations

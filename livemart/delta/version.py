@@ -1,4 +1,8 @@
-"""The files of one version of a Delta table, and reading their rows."""
+"""Gives the files of one pinned version of a Delta table, and reads their rows.
+
+Used through the warehouse. A version never changes, so what is known of its files is kept and
+shared with the versions that follow.
+"""
 
 from __future__ import annotations
 

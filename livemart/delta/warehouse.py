@@ -1,7 +1,7 @@
-"""The warehouse's Delta tables: read at a version, net changes, one commit a batch.
+"""Reads and commits the warehouse's tables: rows at a version, net changes, one commit a batch.
 
 The only door to Delta files outside Spark. Small change sets are read and committed here in a few
-milliseconds (`small_lane`); `large_lane` does the same by Spark.
+milliseconds (`small_lane`); `spark/large_lane.py` does the same by Spark.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Rows in memory handed to Spark: the one place that calls `createDataFrame` with Arrow."""
+"""Hands rows in memory to Spark as temporary views.
+
+Used by refresh and landing. This is the one place that calls `createDataFrame` with Arrow, since
+PySpark loses rows of a table in several batches.
+"""
 
 from __future__ import annotations
 

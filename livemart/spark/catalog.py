@@ -1,4 +1,7 @@
-"""The catalog in memory: every table of the warehouse is known again after a start."""
+"""Registers every table of the warehouse in Spark's catalog, which is in memory.
+
+Used after each start of a session. dbt and ad-hoc SQL then find tables and views by name.
+"""
 
 from __future__ import annotations
 

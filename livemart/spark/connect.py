@@ -1,6 +1,7 @@
-"""The runner's Spark Connect server: how a plain dbt joins a warehouse that a runner holds.
+"""Gives the runner a Spark Connect server, and joins one: how a plain dbt works beside a runner.
 
-It listens on loopback only and wants a token, which only the user who owns the warehouse can read.
+Used by `stream`, `up` and a dbt in a prepared terminal. The server listens on loopback only and
+wants a token, which only the user who owns the warehouse can read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What a terminal needs for plain dbt on the project: `eval "$(python runner.py env)"`."""
+"""Prints what a terminal needs for plain dbt on the project: `eval "$(python runner.py env)"`.
+
+Used by the command `env`.
+"""
 
 from __future__ import annotations
 

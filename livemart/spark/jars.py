@@ -1,4 +1,8 @@
-"""The two Delta jars: resolved once by setup, checked by hash, never looked for at start-up."""
+"""Finds and fetches the two Delta jars, checked by hash.
+
+Used by setup, which fetches them once, and by each start of Spark, which looks in their folder and
+never at a network.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The Java that Spark starts: found the way Spark finds it, and of the one tested version."""
+"""Finds the Java that Spark will start, and requires the one tested version.
+
+Used before Spark is started and by `doctor`. It is found the way Spark finds it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The one Spark session: identical settings for build, refresh and dbt, quiet, offline."""
+"""Starts the one Spark session of a process: quiet, offline, with the project's settings.
+
+Used through `open`. Build, refresh and dbt must have identical settings, or their rows differ.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A plain dbt in a prepared terminal: its session, lock and catalog, when it first needs them."""
+"""Gives a plain dbt in a prepared terminal its session, lock and catalog, when it first needs them.
+
+Used by the dbt plugin `dbt_livemart`. A command that sends no statement takes no lock and starts no
+Spark; where a runner lives, dbt joins it.
+"""
 
 from __future__ import annotations
 

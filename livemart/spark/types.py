@@ -1,4 +1,7 @@
-"""The Spark schema of a table in memory."""
+"""Gives the Spark schema of a table in memory.
+
+Used wherever Arrow rows meet Spark's SQL. Its inverse is `arrow/types.py`.
+"""
 
 from __future__ import annotations
 

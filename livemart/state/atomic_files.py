@@ -1,4 +1,8 @@
-"""Small files of the engine's own that are whole whatever happens, and folders that number them."""
+"""Writes small state files atomically, and lists folders that number them.
+
+Used for manifests, the epoch and views. A reader sees the old content or the new one, whatever
+happens in between, also after a loss of power.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The checkpoint beside the snapshot log: is it the log's own, whole, and not an older copy?
+"""Opens the checkpoint of the landing stream, and refuses one that does not fit the snapshot log.
 
-Delta skips a write whose batch id it has seen under the same epoch. A lost, torn or older
-checkpoint would hand out such ids again, and records would vanish in silence: so it is refused.
+Used before anything lands. Delta skips a write whose batch id it has seen under the same epoch: a
+lost, torn or older checkpoint would hand out such ids again, and records would vanish in silence.
 """
 
 from __future__ import annotations

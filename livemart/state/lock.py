@@ -1,7 +1,7 @@
-"""One writer per warehouse: a file lock that the kernel frees when its holder dies.
+"""Lets one process write a warehouse: a file lock that the kernel frees when its holder dies.
 
-The checkpoint lies in the warehouse, so one lock covers both. What the holder says of itself stands
-beside the lock, for messages and for a dbt in another terminal.
+Used by the runner and by a dbt of its own; looks only ask who holds it. The checkpoint lies in the
+warehouse, so one lock covers both. What the holder says of itself stands beside the lock.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The snapshot log: one row names every table's version, the moment all models change together.
+"""Reads and appends the snapshot log: one row names the version of every table.
 
-It is a Delta table that any reader can open; a crash between models leaves no row, so the batch is
-replayed from the row before.
+Used by the runner, which appends, and by all who need to know what is published. The row is the
+moment at which all models change together (ADR-0005); a crash between models leaves no row, so the
+batch is replayed from the row before.
 """
 
 from __future__ import annotations
