@@ -37,7 +37,8 @@ def find_stored(
         warehouse: the tables.
         relation: a table unique by `keys`.
         version: the version to look at.
-        key_rows: key columns, and any others that a key's row must equal.
+        key_rows: key columns, none of them NULL (landing refuses such records), and any others
+            that a key's row must equal.
         keys: names of the key columns.
         columns: of the rows returned; all of the table if None.
     """

@@ -1,7 +1,7 @@
 """Writes small state files atomically, and lists folders that number them.
 
 Used for manifests, the epoch and views. A reader sees the old content or the new one, whatever
-happens in between, also after a loss of power.
+happens in between.
 """
 
 from __future__ import annotations

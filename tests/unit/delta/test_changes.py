@@ -1,0 +1,34 @@
+"""Net changes between versions, and the change feeds that others read."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from livemart.delta.warehouse import Warehouse
+from livemart.errors import RefreshError
+from tests.unit.delta.small_tables import RELATION, SMALL, diff, tag
+
+
+def test_the_change_feed_of_deltalake_is_the_net_change(warehouse: Warehouse) -> None:
+    warehouse.create(RELATION, SMALL)
+    warehouse.commit(RELATION, diff((1, "a", 0, 1), (2, "b", 0, 1)), tag(1))
+    warehouse.commit(RELATION, diff((1, "a", 1, 0), (1, "z", 0, 1)), tag(2), key=["id"])
+
+    feed = pa.table(DeltaTable(str(warehouse.path(RELATION))).load_cdf(2, 2)).to_pylist()
+
+    rows = {(row["id"], row["name"], row["_change_type"]) for row in feed}
+    assert rows == {(1, "a", "delete"), (1, "z", "insert")}
+
+
+def test_changes_across_a_changed_column_are_unavailable(warehouse: Warehouse) -> None:
+    warehouse.overwrite(RELATION, pa.table({"id": [1], "name": ["a"]}, schema=SMALL), tag(1))
+    other = pa.table({"id": [1], "name": pa.array([date(2026, 1, 1)])})
+    path = str(warehouse.path(RELATION))
+    write_deltalake(path, other, mode="overwrite", schema_mode="overwrite")
+
+    with pytest.raises(RefreshError, match="CDF_UNAVAILABLE"):
+        warehouse.changes(RELATION, 1, 2)

@@ -1,0 +1,116 @@
+"""Commits of the log: read as they are, written once."""
+
+from __future__ import annotations
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from livemart.delta.log import VersionTakenError, log_file, log_path, read_entry, write_entry
+from livemart.delta.warehouse import Warehouse
+from tests.unit.delta.small_tables import RELATION, SMALL
+
+
+def test_a_version_is_written_once(warehouse: Warehouse) -> None:
+    warehouse.create(RELATION, SMALL)
+    path = warehouse.path(RELATION)
+    before = log_path(path, 0).read_text()
+
+    with pytest.raises(VersionTakenError):
+        write_entry(
+            path, 0, [], operation="WRITE", app_id="a", app_version=1, metadata={}, metrics={}
+        )
+
+    assert log_path(path, 0).read_text() == before
+    assert [name.name for name in (path / "_delta_log").iterdir()] == [log_path(path, 0).name]
+
+
+def test_of_two_writers_of_one_version_one_wins(warehouse: Warehouse) -> None:
+    warehouse.create(RELATION, SMALL)
+    path = warehouse.path(RELATION)
+    start = threading.Barrier(8)
+
+    def write(number: int) -> bool:
+        start.wait()
+        try:
+            write_entry(
+                path,
+                1,
+                [],
+                operation="WRITE",
+                app_id=f"writer {number}",
+                app_version=1,
+                metadata={},
+                metrics={},
+            )
+        except VersionTakenError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        has_won = list(pool.map(write, range(8)))
+
+    entry = read_entry(path, 1)
+    assert has_won.count(True) == 1
+    assert entry is not None
+    assert dict(entry.transactions) == {f"writer {has_won.index(True)}": 1}
+    assert not list((path / "_delta_log").glob(".*.tmp"))
+
+
+def test_an_entry_says_what_its_commit_did(warehouse: Warehouse) -> None:
+    warehouse.create(RELATION, SMALL)
+    path = warehouse.path(RELATION)
+    removed = {"remove": {"path": "a.parquet", "dataChange": False}}
+    metadata = {"batch_id": "3", "relation": RELATION}
+    write_entry(
+        path,
+        1,
+        [removed],
+        operation="OPTIMIZE",
+        app_id="e1",
+        app_version=3,
+        metadata=metadata,
+        metrics={"numRemovedFiles": 1},
+    )
+
+    created, optimized, missing = (read_entry(path, version) for version in (0, 1, 2))
+
+    assert missing is None
+    assert created is not None and created.table_id == warehouse.table_id(RELATION)
+    assert optimized is not None and optimized.table_id is None
+    assert (optimized.operation, optimized.changes_data) == ("OPTIMIZE", False)
+    assert (dict(optimized.metadata), dict(optimized.transactions)) == (metadata, {"e1": 3})
+
+
+@pytest.mark.parametrize(
+    ("text", "metadata"),
+    [
+        ('{"batch_id": "3"}', {"batch_id": "3"}),
+        ("a note of somebody", {"userMetadata": "a note of somebody"}),
+        ("[1]", {"userMetadata": "[1]"}),
+        ("", {}),
+    ],
+)
+def test_metadata_of_others_is_kept_as_they_wrote_it(
+    tmp_path: Path, text: str, metadata: dict[str, str]
+) -> None:
+    log_path(tmp_path, 4).parent.mkdir()
+    log_path(tmp_path, 4).write_text(json.dumps({"commitInfo": {"userMetadata": text}}))
+
+    entry = read_entry(tmp_path, 4)
+
+    assert entry is not None and entry.metadata == metadata
+
+
+def test_a_log_file_made_anew_in_its_place_is_another(tmp_path: Path) -> None:
+    log_path(tmp_path, 0).parent.mkdir()
+    log_path(tmp_path, 0).write_text("{}")
+    first = log_file(tmp_path, 0)
+    log_path(tmp_path, 0).rename(tmp_path / "kept")
+    log_path(tmp_path, 0).write_text("{}")
+
+    assert log_file(tmp_path, 0) != first
+    assert log_file(tmp_path, 1) is None

@@ -1,0 +1,93 @@
+"""Data files: what is written is read back, and the log's statistics never exclude a row."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from livemart.delta.parquet import (
+    in_parallel,
+    read_change_file,
+    write_change_files,
+    write_files,
+)
+
+SCHEMA = pa.schema(
+    [
+        ("name", pa.string()),
+        ("at", pa.timestamp("us", tz="UTC")),
+        ("day", pa.date32()),
+        ("number", pa.int64()),
+        ("amount", pa.decimal128(10, 2)),
+        ("tags", pa.list_(pa.string())),
+    ]
+)
+ROW: dict[str, Any] = {
+    "name": "x" * 40,
+    "at": datetime(2026, 3, 1, 12, 0, 0, 999_999, tzinfo=UTC),
+    "day": date(2026, 3, 1),
+    "number": -(2**62),
+    "amount": Decimal("1.25"),
+    "tags": ["a", None],
+}
+
+
+def statistics_of(tmp_path: Path, *rows: dict[str, Any]) -> dict[str, Any]:
+    (action,) = write_files(tmp_path, [({}, pa.Table.from_pylist(list(rows), SCHEMA))])
+    statistics: dict[str, Any] = json.loads(action["add"]["stats"])
+    return statistics
+
+
+def test_rows_are_read_back_with_their_partition(tmp_path: Path) -> None:
+    rows = pa.Table.from_pylist([ROW, dict.fromkeys(SCHEMA.names)], SCHEMA)
+    region = pa.field("region", pa.string())
+
+    (action,) = write_files(tmp_path, [({"region": "é/1 %"}, rows)])
+
+    read = read_change_file(tmp_path, action["add"], SCHEMA.append(region))
+    assert read.drop_columns(["region"]).to_pylist() == rows.to_pylist()
+    assert read.column("region").to_pylist() == ["é/1 %"] * 2
+
+
+def test_a_change_file_keeps_its_kinds_and_lacks_later_columns(tmp_path: Path) -> None:
+    rows = pa.table({"number": [1], "_change_type": ["insert"]})
+    (action,) = write_change_files(tmp_path, [({}, rows)])
+    later = pa.schema(
+        [("number", pa.int64()), ("later", pa.string()), ("_change_type", pa.string())]
+    )
+
+    read = read_change_file(tmp_path, action["cdc"], later)
+
+    assert read.to_pylist() == [{"number": 1, "later": None, "_change_type": "insert"}]
+
+
+def test_bounds_of_texts_and_times_are_widened_never_cut(tmp_path: Path) -> None:
+    statistics = statistics_of(tmp_path, ROW)
+
+    low, high = statistics["minValues"], statistics["maxValues"]
+    assert low["name"] <= ROW["name"] <= high["name"]
+    assert low["at"] == "2026-03-01T12:00:00.999Z"
+    assert high["at"] == "2026-03-01T12:00:01.000Z"
+    assert (low["number"], high["number"]) == (ROW["number"], ROW["number"])
+    assert (low["day"], high["day"]) == ("2026-03-01", "2026-03-01")
+    assert not {"amount", "tags"} & low.keys()
+
+
+def test_nulls_are_counted_and_bound_nothing(tmp_path: Path) -> None:
+    statistics = statistics_of(tmp_path, dict.fromkeys(SCHEMA.names), dict.fromkeys(SCHEMA.names))
+
+    assert statistics["numRecords"] == 2
+    assert statistics["nullCount"]["name"] == 2
+    assert not statistics.get("minValues")
+
+
+def test_work_in_parallel_keeps_the_order_and_its_error() -> None:
+    assert in_parallel(lambda number: number * 2, range(20)) == list(range(0, 40, 2))
+    with pytest.raises(ZeroDivisionError):
+        in_parallel(lambda number: 1 // number, [1, 0, 2])

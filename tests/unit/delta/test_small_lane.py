@@ -1,0 +1,186 @@
+"""Change sets that become one commit without Spark, on tables of deltalake."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pds
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
+from livemart.delta.conflicts import TableChangedError
+from livemart.delta.log import write_entry
+from livemart.delta.warehouse import Warehouse
+from livemart.errors import RefreshError
+from tests.bag_histories import (
+    SCHEMA,
+    Row,
+    bag_of,
+    difference,
+    keyed_history,
+    keyless_history,
+    weights_of,
+)
+from tests.conftest import IS_NIGHTLY
+from tests.unit.delta.small_tables import RELATION, SMALL, diff, tag
+
+
+@pytest.mark.parametrize("partition_by", [(), ("day",), ("region", "at"), ("big", "amount")])
+@pytest.mark.parametrize("seed", range(12 if IS_NIGHTLY else 2))
+def test_a_history_without_key_leaves_the_bag_it_describes(
+    warehouse: Warehouse, seed: int, partition_by: tuple[str, ...]
+) -> None:
+    warehouse.create(RELATION, SCHEMA, partition_by=partition_by)
+    bags: list[Counter[Row]] = [Counter()]
+
+    for batch, step in enumerate(keyless_history(seed, 6)):
+        warehouse.commit(RELATION, step.diff, tag(batch))
+        bags.append(step.bag)
+
+    assert_reads_alike(warehouse, bags)
+
+
+@pytest.mark.parametrize("key", [("big",), ("name", "day"), ("ratio",), ("at", "extra")])
+@pytest.mark.parametrize("seed", range(12 if IS_NIGHTLY else 2))
+def test_a_history_with_a_key_leaves_the_bag_it_describes(
+    warehouse: Warehouse, seed: int, key: tuple[str, ...]
+) -> None:
+    warehouse.create(RELATION, SCHEMA, partition_by=("day",))
+    bags: list[Counter[Row]] = [Counter()]
+
+    for batch, step in enumerate(keyed_history(seed, 6, key)):
+        warehouse.commit(RELATION, step.diff, tag(batch), key=key)
+        bags.append(step.bag)
+
+    assert_reads_alike(warehouse, bags)
+
+
+def assert_reads_alike(warehouse: Warehouse, bags: list[Counter[Row]]) -> None:
+    """Every version, and every change between two, read warm, cold and by deltalake itself."""
+    cold = Warehouse(warehouse.root)
+    assert warehouse.version(RELATION) == len(bags) - 1
+    for version, bag in enumerate(bags):
+        assert bag_of(warehouse.read(RELATION, version)) == bag
+        assert cold.row_count(RELATION, version) == sum(bag.values())
+    library = DeltaTable(str(warehouse.path(RELATION)))
+    names = SCHEMA.names
+    assert bag_of(pa.table(library.scan(columns=names)).cast(SCHEMA)) == bags[-1]
+    last = len(bags) - 1
+    for start, end in [*pairwise(range(len(bags))), (0, last), (1, last - 1), (last, last)]:
+        expected = difference(bags[start], bags[end])
+        assert weights_of(warehouse.changes(RELATION, start, end)) == expected
+        assert weights_of(cold.changes(RELATION, start, end)) == expected
+
+
+def test_another_writer_in_between_is_an_error_that_asks_for_a_replay(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse.create(RELATION, SMALL)
+    path = warehouse.path(RELATION)
+
+    def commit_late(*args: Any, **options: Any) -> None:
+        write_deltalake(str(path), pa.table({"id": [9], "name": ["x"]}), mode="append")
+        write_entry(*args, **options)
+
+    monkeypatch.setattr("livemart.delta.small_lane.write_entry", commit_late)
+    with pytest.raises(TableChangedError, match="TABLE_CHANGED") as caught:
+        warehouse.commit(RELATION, diff((1, "a", 0, 1)), tag(1))
+    monkeypatch.undo()
+
+    assert caught.value.is_retriable
+    assert not warehouse.commit(RELATION, diff((1, "a", 0, 1)), tag(1)).skipped
+    assert warehouse.row_count(RELATION) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [((3, "c", 1, 0), ()), ((3, "c", 1, 0), ("id",)), ((1, "a", 1, 0), ("id",))],
+)
+def test_rows_that_are_not_as_the_change_set_has_them_are_not_touched(
+    warehouse: Warehouse, change: tuple[int, str, int, int], key: tuple[str, ...]
+) -> None:
+    """A key that is not unique would lose its other row, a row not found would be doubled."""
+    warehouse.create(RELATION, SMALL)
+    warehouse.commit(RELATION, diff((1, "a", 0, 1), (1, "b", 0, 1)), tag(1))
+
+    with pytest.raises(RefreshError, match="STORED_ROWS_DIFFER"):
+        warehouse.commit(RELATION, diff(change), tag(2), key=key)
+
+    assert warehouse.version(RELATION) == 1
+
+
+def test_a_table_with_features_beyond_the_small_lane_is_refused(warehouse: Warehouse) -> None:
+    warehouse.create(RELATION, SMALL)
+    DeltaTable(str(warehouse.path(RELATION))).alter.add_constraint({"positive": "id > 0"})
+
+    with pytest.raises(RefreshError, match="TABLE_NOT_WRITABLE"):
+        warehouse.commit(RELATION, diff((1, "a", 0, 1)), tag(1))
+
+
+def test_a_change_rewrites_only_files_that_hold_a_changed_row(warehouse: Warehouse) -> None:
+    warehouse.create(RELATION, SMALL)
+    for batch in range(4):
+        warehouse.commit(RELATION, diff((batch, "a", 0, 1), (100 - batch, "a", 0, 1)), tag(batch))
+    before = set(DeltaTable(str(warehouse.path(RELATION))).file_uris())
+
+    warehouse.commit(RELATION, diff((2, "a", 1, 0)), tag(9), key=["id"])
+
+    after = set(DeltaTable(str(warehouse.path(RELATION))).file_uris())
+    assert (len(before - after), len(after - before)) == (1, 1)
+
+
+def test_appends_do_not_pile_up_small_files(warehouse: Warehouse) -> None:
+    warehouse.create(RELATION, SMALL)
+    for batch in range(120):
+        warehouse.commit(RELATION, diff((batch, "a", 0, 1)), tag(batch))
+    files = len(DeltaTable(str(warehouse.path(RELATION))).file_uris())
+    cold = Warehouse(warehouse.root)
+
+    changes = cold.changes(RELATION, 15, 120)
+
+    assert files <= 32
+    assert cold.row_count(RELATION) == 120
+    assert sorted(changes.column("id").to_pylist()) == list(range(15, 120))
+    assert pc.all(pc.equal(changes.column("_weight"), 1)).as_py()
+
+
+def test_a_large_file_of_which_little_is_read_is_cut_by_time_with_the_next_change(
+    warehouse: Warehouse,
+) -> None:
+    numbers = np.random.default_rng(5).permutation(150_000)
+    rows = pa.table([pa.array(numbers, pa.int64()), pa.repeat("a", len(numbers))], schema=SMALL)
+    warehouse.create(RELATION, SMALL)
+    write_deltalake(str(warehouse.path(RELATION)), rows, mode="append")
+    narrow = {"filter": pds.field("id") < 100, "columns": ["id"]}
+
+    found = warehouse.read(RELATION, **narrow)
+    warehouse.commit(RELATION, diff((-1, "b", 0, 1)), tag(1), key=["id"])
+
+    files = DeltaTable(str(warehouse.path(RELATION))).file_uris(
+        file_pruning_predicate="id >= 0 and id < 100"
+    )
+    assert (found.num_rows, warehouse.read(RELATION, **narrow).num_rows) == (100, 101)
+    assert len(files) == 1
+    assert warehouse.row_count(RELATION) == 150_001
+    assert Warehouse(warehouse.root).changes(RELATION, 1, 2).to_pylist() == [
+        {"id": -1, "name": "b", "_weight": 1}
+    ]
+
+
+def test_floats_are_told_apart_as_spark_groups_them(warehouse: Warehouse) -> None:
+    schema = pa.schema([("ratio", pa.float64())])
+    warehouse.overwrite(
+        RELATION, pa.table({"ratio": [0.0, -0.0, math.nan, None]}, schema=schema), tag(1)
+    )
+    change = pa.table({"ratio": [0.0, math.nan], OLD_COUNT: [2, 1], NEW_COUNT: [1, 0]})
+
+    warehouse.commit(RELATION, change, tag(2))
+
+    assert bag_of(warehouse.read(RELATION)) == Counter({(0.0,): 1, (None,): 1})

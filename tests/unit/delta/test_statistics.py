@@ -1,0 +1,32 @@
+"""Bounds of files: never narrower than their rows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.dataset as pds
+
+from livemart.delta.log import log_path
+from livemart.delta.warehouse import Warehouse
+from tests.unit.delta.small_tables import RELATION, tag
+
+
+def test_a_filter_keeps_the_last_microsecond_of_a_file_that_spark_wrote(
+    warehouse: Warehouse,
+) -> None:
+    """Spark cuts a timestamp's maximum to milliseconds; deltalake's dataset then loses rows."""
+    last = datetime(2026, 1, 1, 23, 59, 59, 999_999, tzinfo=UTC)
+    schema = pa.schema([("at", pa.timestamp("us", tz="UTC"))])
+    warehouse.overwrite(RELATION, pa.table({"at": [last]}, schema=schema), tag(1))
+    entry = log_path(warehouse.path(RELATION), 1)
+    written = entry.read_text()
+    entry.write_text(written.replace("2026-01-02T00:00:00.000Z", "2026-01-01T23:59:59.999Z"))
+    assert entry.read_text() != written
+    cold = Warehouse(warehouse.root)
+
+    found = cold.read(
+        RELATION, filter=pds.field("at") > pa.scalar(last.replace(microsecond=999_500))
+    )
+
+    assert found.num_rows == 1

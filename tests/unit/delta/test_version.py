@@ -1,0 +1,57 @@
+"""The files of a version, and what is read of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.dataset as pds
+from deltalake import DeltaTable
+
+from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
+from livemart.delta.warehouse import Warehouse
+from tests.unit.delta.small_tables import RELATION, SMALL, diff, tag
+
+
+def test_a_filter_reads_only_files_that_can_hold_its_rows(warehouse: Warehouse) -> None:
+    warehouse.create(RELATION, SMALL)
+    for batch in range(4):
+        warehouse.commit(RELATION, diff((batch, "a", 0, 1)), tag(batch))
+    (wanted,) = DeltaTable(str(warehouse.path(RELATION))).file_uris(file_pruning_predicate="id = 3")
+    for file in warehouse.path(RELATION).glob("*.parquet"):
+        if not wanted.endswith(file.name):
+            file.unlink()
+
+    found = warehouse.read(RELATION, filter=pds.field("id") == 3, columns=["name", "id"])
+
+    assert found.to_pylist() == [{"name": "a", "id": 3}]
+
+
+def test_what_is_read_again_is_what_is_stored(warehouse: Warehouse) -> None:
+    kinds = pa.schema(
+        [("at", pa.timestamp("us", tz="UTC")), ("day", pa.string()), ("n", pa.int64())]
+    )
+    warehouse.create(RELATION, kinds, partition_by=["day"])
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+    def rows(batch: int, old: int, new: int) -> pa.Table:
+        days = ["a", "b", None]
+        values = [(noon.replace(minute=batch), day, batch) for day in days]
+        table = pa.Table.from_pylist(
+            [dict(zip(kinds.names, value, strict=True)) for value in values], kinds
+        )
+        for name, count in ((OLD_COUNT, old), (NEW_COUNT, new)):
+            table = table.append_column(name, pa.repeat(pa.scalar(count, pa.int64()), 3))
+        return table
+
+    for batch in range(6):
+        warehouse.commit(RELATION, rows(batch, 0, 1), tag(2 * batch))
+        if batch > 1:
+            warehouse.commit(RELATION, rows(batch - 1, 1, 0), tag(2 * batch + 1))
+        for _ in range(3):
+            passing = (pds.field("n") <= 3) & (pds.field("day") == "a")
+            warm = warehouse.read(RELATION, filter=passing, columns=["n", "day", "at"])
+            cold = Warehouse(warehouse.root).read(
+                RELATION, filter=passing, columns=["n", "day", "at"]
+            )
+            assert warm.sort_by("n").equals(cold.sort_by("n"))
