@@ -71,6 +71,7 @@ lint: env-unit ## Every check that needs no test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/names.py
 	$(BIN)/sqlfluff lint models tests/dbt examples
 	$(BIN)/yamllint --strict .
 	git ls-files -z | xargs -0 $(BIN)/codespell
