@@ -6,14 +6,9 @@ error, never NULL.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 
 from livemart.errors import RefreshError
-
-if TYPE_CHECKING:
-    pass
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from livemart.project.graph import Project
 from livemart.spark_sql import literal, quoted
+from livemart.state.atomic_files import replace_file
 from livemart.state.places import StateFolder
 
 if TYPE_CHECKING:
@@ -137,9 +138,7 @@ def _kept_views(warehouse: Path) -> dict[str, str]:
 def _keep_views(warehouse: Path, views: Mapping[str, str]) -> None:
     path = StateFolder(warehouse).views
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".new")
-    draft.write_text(json.dumps(views, indent=1))
-    draft.replace(path)
+    replace_file(path, json.dumps(views, indent=1))
 
 
 def _is_in(known: Mapping[str, set[str]], relation: str) -> bool:

@@ -18,6 +18,7 @@ from livemart.spark.connect import connect_url
 from livemart.spark.jars import delta_jars
 from livemart.spark.session import session_settings
 from livemart.spark.terminal import TERMINAL
+from livemart.state.atomic_files import replace_file
 from livemart.state.lock import who_holds
 from livemart.state.places import StateFolder
 
@@ -77,18 +78,12 @@ def _write_configuration(warehouse: Path, jars: tuple[Path, ...], memory: str) -
     folder.mkdir(parents=True, exist_ok=True)
     options = session_settings(warehouse, jars) | {"spark.driver.memory": memory}
     lines = [f"{name} {_escaped(value)}\n" for name, value in sorted(options.items())]
-    _replace(folder / "spark-defaults.conf", "".join(lines))
+    replace_file(folder / "spark-defaults.conf", "".join(lines))
     log4j = Path(__file__).with_name("log4j2.properties")
-    _replace(folder / "log4j2.properties", log4j.read_text())
+    replace_file(folder / "log4j2.properties", log4j.read_text())
     return folder
 
 
 def _escaped(value: str) -> str:
     """Escape a value as java.util.Properties reads it."""
     return value.replace("\\", "\\\\")
-
-
-def _replace(path: Path, text: str) -> None:
-    draft = path.with_suffix(".new")
-    draft.write_text(text)
-    draft.replace(path)

@@ -19,6 +19,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from livemart.errors import StateError
+from livemart.state.atomic_files import replace_file
 from livemart.state.places import StateFolder
 
 # Whoever only looks whether the lock is held takes it for a moment.
@@ -52,10 +53,7 @@ class WarehouseLock:
         self._write()
 
     def _write(self) -> None:
-        path = StateFolder(self._warehouse).holder
-        draft = path.with_suffix(".new")
-        draft.write_text(json.dumps(asdict(self.holder)))
-        draft.replace(path)
+        replace_file(StateFolder(self._warehouse).holder, json.dumps(asdict(self.holder)))
 
 
 @contextmanager

@@ -1,0 +1,72 @@
+"""One Arrow form for each Spark type; rows that do not fit a table are refused, never NULL."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+from livemart.arrow.types import align, plain_schema, plain_table, plain_type
+from livemart.errors import RefreshError
+
+UTC_TIME = pa.timestamp("us", tz="UTC")
+
+
+@pytest.mark.parametrize(
+    ("kind", "plain"),
+    [
+        (pa.large_string(), pa.string()),
+        (pa.string_view(), pa.string()),
+        (pa.dictionary(pa.int32(), pa.large_string()), pa.string()),
+        (pa.binary(3), pa.binary()),
+        (pa.timestamp("ns", tz="Europe/Lisbon"), UTC_TIME),
+        (pa.timestamp("s"), pa.timestamp("us")),
+        (pa.struct([("a", pa.large_binary())]), pa.struct([("a", pa.binary())])),
+        (pa.large_list(pa.large_string()), pa.list_(pa.field("element", pa.string()))),
+        (pa.map_(pa.large_string(), pa.timestamp("ms")), pa.map_(pa.string(), pa.timestamp("us"))),
+        (pa.decimal128(38, 2), pa.decimal128(38, 2)),
+    ],
+)
+def test_variants_of_a_type_are_one(kind: pa.DataType, plain: pa.DataType) -> None:
+    assert plain_type(kind) == plain
+    assert plain_type(plain) == plain
+
+
+def test_rows_keep_their_values_in_plain_types() -> None:
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    rows = pa.table({"at": pa.array([noon, None], pa.timestamp("ms", tz="Asia/Tokyo"))})
+
+    plain = plain_table(pa.concat_tables([rows, rows]))
+
+    assert plain.schema == plain_schema(rows.schema) == pa.schema([("at", UTC_TIME)])
+    assert plain.column("at").to_pylist() == [noon, None] * 2
+    assert plain.column("at").num_chunks == 1
+
+
+def test_columns_take_order_and_types_of_the_table() -> None:
+    schema = pa.schema([("id", pa.int32()), ("name", pa.string())])
+
+    aligned = align(pa.table({"name": ["a"], "id": [1]}), schema, "mart.totals")
+
+    assert aligned.schema == schema
+    assert aligned.to_pylist() == [{"id": 1, "name": "a"}]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"id": [2**40]}, "column id"),
+        ({"id": [None]}, "NOT NULL"),
+        ({"id": [1], "more": [1]}, "columns"),
+        ({"other": [1]}, "columns"),
+    ],
+)
+def test_what_does_not_fit_is_refused(columns: dict[str, list[int]], message: str) -> None:
+    schema = pa.schema([pa.field("id", pa.int32(), nullable=False)])
+
+    with pytest.raises(RefreshError, match="SCHEMA_MISMATCH") as caught:
+        align(pa.table(columns), schema, "mart.totals")
+
+    assert message in caught.value.message
+    assert caught.value.message.startswith("mart.totals: ")
