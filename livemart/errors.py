@@ -72,11 +72,21 @@ def causes(error: BaseException) -> Iterator[BaseException]:
         seen = seen.__cause__
 
 
+def first_lines(error: BaseException, count: int = 1) -> str:
+    """Return the first `count` lines of an error's text, or its type's name if it has no text.
+
+    >>> first_lines(KeyError()), first_lines(ValueError("not a number\\nat line 3"))
+    ('KeyError', 'not a number')
+    """
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return "\n".join(lines[:count])
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return `, did you mean ...?`, or an empty string.
 
     >>> nearest("sequence", ("keys", "sequence_by"))
     ', did you mean sequence_by?'
     """
-    found = difflib.get_close_matches(word, list(known), n=1)
-    return f", did you mean {found[0]}?" if found else ""
+    matches = difflib.get_close_matches(word, list(known), n=1)
+    return f", did you mean {matches[0]}?" if matches else ""

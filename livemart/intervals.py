@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from datetime import timedelta
 
 _UNITS = {
@@ -59,3 +60,8 @@ def format_interval(interval: timedelta) -> str:
         if count:
             parts.append(f"{count}{unit}")
     return sign + (" ".join(parts) or "0s")
+
+
+def ms_since(started: float) -> int:
+    """Return the whole milliseconds since `started`, a reading of `time.perf_counter()`."""
+    return round((time.perf_counter() - started) * 1000)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from livemart.check.proofs import MovedTest, Prover, RowTest
 from livemart.check.versions import Versions
 from livemart.delta.warehouse import Warehouse
+from livemart.errors import first_lines
 from livemart.plan.sql.flatten import Flat, Occurrence
 from livemart.project.graph import DataTest
 from livemart.spark.arrow_views import ArrowViews
@@ -147,8 +148,7 @@ def _ask(spark: SparkSession, statements: Sequence[tuple[DataTest, str]]) -> dic
         if len(statements) > 1:
             middle = len(statements) // 2
             return _ask(spark, statements[:middle]) | _ask(spark, statements[middle:])
-        message = str(error).strip().splitlines()[0]
-        return {statements[0][0].unique_id: TestResult("error", None, "full", message)}
+        return {statements[0][0].unique_id: TestResult("error", None, "full", first_lines(error))}
     by_id = {test.unique_id: test for test, _ in statements}
     return {
         row["test_id"]: _judge(by_id[row["test_id"]], row["failures"], row["warns"], row["fails"])

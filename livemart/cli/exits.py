@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from livemart.errors import LivemartError, StateError, causes
+from livemart.errors import LivemartError, StateError, causes, first_lines
 from livemart.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -64,8 +64,7 @@ def reported_errors(flags: dict[str, Any]) -> Iterator[Settings]:
     except Exception as error:
         if full := as_full_disk(error, place):
             _fail(str(full), full.exit_code, is_debugging)
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        message = f"UNEXPECTED: {type(error).__name__}: {lines[0]}"
+        message = f"UNEXPECTED: {type(error).__name__}: {first_lines(error)}"
         hint = "run again with --debug for the traceback; if it is ours, please report it"
         _fail(f"{message}\n  next: {hint}", 1, is_debugging)
 

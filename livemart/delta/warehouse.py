@@ -34,6 +34,7 @@ from livemart.delta.small_lane import StoredRowsError, commit_diff, commit_rows,
 from livemart.delta.tags import Tag
 from livemart.delta.version import TableVersion
 from livemart.errors import RefreshError
+from livemart.intervals import ms_since
 from livemart.spark_sql import quoted
 
 # Entries past the log retention go with a checkpoint, but listing them costs, so not with each.
@@ -52,7 +53,7 @@ class Commit:
     @classmethod
     def of(cls, version: int, rows_changed: int, started: float) -> Commit:
         """Return a commit that was `started` at this reading of `time.perf_counter`."""
-        return cls(version, False, rows_changed, round((time.perf_counter() - started) * 1000))
+        return cls(version, False, rows_changed, ms_since(started))
 
     @classmethod
     def skip(cls, version: int, started: float) -> Commit:

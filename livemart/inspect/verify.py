@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from livemart.delta.warehouse import Warehouse
-from livemart.errors import LivemartError, StateError
+from livemart.errors import LivemartError, StateError, first_lines
 from livemart.inspect.comparison import ESTIMATE_TOLERANCE, Differences, compare
 from livemart.plan.approximate import approximate_columns
 from livemart.plan.planner import Plan
@@ -161,7 +161,9 @@ class _Recomputation:
             stored = self._read(model.relation, state.version)
             stored_rows = self._warehouse.row_count(model.relation, state.version)
         except (LivemartError, PySparkException) as error:
-            note = f"version {state.version} of {model.relation} cannot be read: {_line(error)}"
+            note = (
+                f"version {state.version} of {model.relation} cannot be read: {first_lines(error)}"
+            )
             return Comparison(model.name, False, note=note)
         if model.compiled_code is None or model.materialized in ("seed", "snapshot"):
             return self._uncompared(model, stored, stored_rows, "an input, not recomputed")
@@ -226,7 +228,3 @@ def _tolerance(found: Differences) -> str:
         shown = f"{tolerance:.0%}" if tolerance == ESTIMATE_TOLERANCE else f"{tolerance:g}"
         parts.append(f"{', '.join(names)} within {shown}")
     return "; ".join(parts)
-
-
-def _line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -20,6 +20,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from livemart.errors import first_lines
 from livemart.observe.logs import LogFormat, LogWatcher
 
 if TYPE_CHECKING:
@@ -140,9 +141,8 @@ class TerminalWatcher:
 
     def retrying(self, error: BaseException, failures: int, attempts: int) -> None:
         """Say that a micro-batch failed, or was in another writer's way, and is run again."""
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         failed = f" ({failures} of {attempts} attempts failed)" if failures else ""
-        text = f"  run again{failed}: {reason}"
+        text = f"  run again{failed}: {first_lines(error)}"
         self._console.print(Text(text, style="yellow"))
 
     def _render(self) -> Group:

@@ -11,6 +11,7 @@ from typing import Literal
 from sqlglot import exp
 from sqlglot.optimizer.qualify import qualify
 
+from livemart.errors import first_lines
 from livemart.plan.build.guards import check_functions, check_names
 from livemart.plan.build.scopes import Query, build_query
 from livemart.plan.build.using import mark_written
@@ -95,7 +96,7 @@ def plan_query(text: str, inputs: Inputs) -> Plan:
 
 def _unknown(error: Exception) -> Reason:
     """Return the reason for what the parser or the analysis stumbled over."""
-    return Reason("PARSE_UNSUPPORTED", f"{type(error).__name__}: {_first_line(error)}", None)
+    return Reason("PARSE_UNSUPPORTED", f"{type(error).__name__}: {first_lines(error)[:200]}", None)
 
 
 def _noted(plan: Plan, notes: tuple[Reason, ...], inputs: Inputs) -> Plan:
@@ -224,7 +225,3 @@ def _unique_key(query: Query) -> tuple[str, ...]:
         if key and all(text in names for text in key):
             return tuple(name for text, name in names.items() if text in key)
     return ()
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [""])[0][:200]

@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import PurePosixPath
 from typing import Any
 
-from livemart.errors import ConfigError, nearest
+from livemart.errors import ConfigError, first_lines, nearest
 from livemart.intervals import parse_interval
 from livemart.project.declared_columns import DeclaredColumns, outer_type
 from livemart.project.graph import Column, StreamSpec
@@ -156,11 +156,10 @@ class _Reader:
         try:
             tree = sqlglot.parse_one(value, dialect="spark")
         except sqlglot.errors.SqlglotError as error:
-            reason = str(error).splitlines()[0]
             self._refuse(
                 "SOURCE_VALUE_INVALID",
                 ("meta", "apply_as_deletes"),
-                f"found {value!r}: {reason}",
+                f"found {value!r}: {first_lines(error)}",
                 "write a SQL condition on the row: \"op = 'd'\"",
             )
             return None

@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from livemart.errors import PublishError
+from livemart.intervals import ms_since
 from livemart.publish.retention import prune
 from livemart.publish.rows import (
     WEIGHT,
@@ -122,7 +123,7 @@ def publish(
             transaction.finish()
             how.step("publish.in_transaction")
         how.step("publish.after")
-        took_ms = round((time.perf_counter() - started) * 1000)
+        took_ms = ms_since(started)
         rebuilt = tuple(transaction.rebuilt)
         return Publication(snapshot.snapshot_id, rows_changed, rebuilt, took_ms)
     raise PublishError(

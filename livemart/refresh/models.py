@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from livemart.delta.warehouse import Commit
-from livemart.errors import PlanError, RefreshError
+from livemart.errors import PlanError, RefreshError, first_lines
 from livemart.failpoints import failpoint
+from livemart.intervals import ms_since
 from livemart.plan.planner import Plan
 from livemart.plan.project_plans import plan_project
 from livemart.plan.reasons import Reason
@@ -175,7 +176,7 @@ class _Refresher:
         except (RefreshError, PlanError):
             raise
         except Exception as error:
-            message = _first_lines(error)
+            message = first_lines(error, 5)
             raise RefreshError(
                 "MODEL_FAILED",
                 f"{model.file}: {message}",
@@ -216,7 +217,7 @@ class _Refresher:
         why = reason.code if reason is not None else None
         if commit.rows_changed == 0 and not commit.skipped:
             return (
-                _carried(before, took_ms=_ms_since(started))
+                _carried(before, took_ms=ms_since(started))
                 if before
                 else self._recorded(model, commit, strategy, why, generation, started)
             )
@@ -314,7 +315,7 @@ class _Refresher:
             strategy=strategy,
             reason=code,
             rows_changed=commit.rows_changed,
-            took_ms=_ms_since(started),
+            took_ms=ms_since(started),
             generation=generation,
             table_id=self._context.warehouse.table_id(model.relation),
         )
@@ -332,12 +333,3 @@ def _carried(before: ModelState, took_ms: int = 0) -> ModelState:
         generation=before.generation,
         table_id=before.table_id,
     )
-
-
-def _ms_since(started: float) -> int:
-    return round((time.perf_counter() - started) * 1000)
-
-
-def _first_lines(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return "\n".join(lines[:5]) if lines else type(error).__name__

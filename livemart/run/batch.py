@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from time import monotonic
+from time import perf_counter
 from typing import Literal
 
 from livemart.check.checks import TestResult, Versions, run_checks
 from livemart.delta.conflicts import TableChangedError
 from livemart.failpoints import failpoint
+from livemart.intervals import ms_since
 from livemart.land.landing import LandedBatch
 from livemart.project.dbt_failures import refuse_failures
 from livemart.project.graph import Model
@@ -240,12 +241,12 @@ class BatchRunner:
         }
         if not seeds:
             return {}
-        started = monotonic()
+        started = perf_counter()
         results = runtime.dbt.build(
             select=[model.name for model in seeds.values()], data_tests=False
         )
         refuse_failures(runtime.project, results)
-        took_ms = round((monotonic() - started) * 1000)
+        took_ms = ms_since(started)
         return {
             unique_id: self._built(
                 model, rebuilds[unique_id].code, rebuilds[unique_id].generation, took_ms

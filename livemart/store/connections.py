@@ -14,7 +14,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
-from livemart.errors import PublishError
+from livemart.errors import PublishError, first_lines
 from livemart.store.column_types import compare_decimals
 
 _SQLITE = "sqlite:///"
@@ -147,12 +147,11 @@ def reached(engine: Engine) -> Iterator[None]:
         if isinstance(error, sa.exc.DBAPIError) and not _is_of_the_store(error):
             raise
         cause = getattr(error, "orig", None) or error
-        lines = str(cause).strip().splitlines() or [type(cause).__name__]
         is_refused = getattr(cause, "sqlstate", None) == _NOT_ALLOWED
         hint = _HINTS.get(engine.dialect.name, _HINTS["postgresql"])
         raise PublishError(
             "STORE_UNREACHABLE",
-            f"{shown_url(engine)}: {lines[0]}",
+            f"{shown_url(engine)}: {first_lines(cause)}",
             hint=_GRANT if is_refused else hint,
         ) from error
 

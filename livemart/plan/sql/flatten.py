@@ -14,6 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import traverse_scope
 
+from livemart.errors import first_lines
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.sql.parse import parse, statement
 from livemart.spark_sql import quoted
@@ -107,7 +108,7 @@ def _stored_tables(text: str) -> list[exp.Table]:
     try:
         scopes = traverse_scope(tree)
     except (SqlglotError, RecursionError) as error:
-        message = str(error).splitlines()[0]
+        message = first_lines(error)
         raise Unplannable(Reason("PARSE_UNSUPPORTED", message, None)) from error
     if not isinstance(tree, exp.Query):
         raise Unplannable(Reason("PARSE_UNSUPPORTED", "not a SELECT", None))

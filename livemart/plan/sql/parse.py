@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import Dialect, Token, TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError
 
+from livemart.errors import first_lines
 from livemart.plan.reasons import Reason, Unplannable
 
 # Words that hold a query modifier or, before a bracket, name a function.
@@ -24,7 +25,7 @@ def parse(text: str) -> exp.Expr:
         if len(trees) != 1 or trees[0] is None:
             raise ParseError("not one statement")
     except (SqlglotError, RecursionError) as error:
-        message = (str(error).splitlines() or ["too deep"])[0]
+        message = first_lines(error)
         raise Unplannable(Reason("PARSE_UNSUPPORTED", message, None)) from error
     tree = trees[0]
     for hint in list(tree.find_all(exp.Hint)):

@@ -6,7 +6,7 @@ from typing import Literal
 
 import structlog
 
-from livemart.errors import PublishError
+from livemart.errors import PublishError, first_lines
 
 Part = Literal["tokens", "snapshots"]
 
@@ -50,9 +50,8 @@ class Faults:
 
 
 def _unexpected(part: Part, error: Exception) -> PublishError:
-    lines = str(error).strip().splitlines() or [""]
     return PublishError(
         "STORE_UNREACHABLE",
-        f"{part}: found {type(error).__name__}: {lines[0]}",
+        f"{part}: found {type(error).__name__}: {first_lines(error)}",
         hint="the traceback is beside this; if it is ours, please report it",
     )
