@@ -28,7 +28,7 @@ from livemart.land.records.schema import RESCUED_TYPE, RecordSchema
 from livemart.land.tables import create_tables
 from livemart.plan.project_plans import views_of
 from livemart.plan.sql.flatten import flatten
-from livemart.run.batch import Outcome
+from livemart.run.batch import BatchOutcome
 from livemart.run.pipeline import Pipeline
 from livemart.run.runtime import Runtime, open_runtime
 from livemart.settings import load_settings
@@ -211,7 +211,7 @@ class Mart:
     def model_changed(self, unique_id: str, word: str) -> None:
         """Say what dbt or the refresh does; only the build takes long enough."""
 
-    def batch_ended(self, outcome: Outcome) -> None:
+    def batch_ended(self, outcome: BatchOutcome) -> None:
         """Note the figures of a batch, and deliver the next one."""
         ended, snapshot = time.perf_counter(), outcome.snapshot
         if snapshot is None or snapshot.kind == "build":

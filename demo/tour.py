@@ -18,7 +18,7 @@ from livemart.settings import Settings
 if TYPE_CHECKING:
     from livemart.observe.logs import LogWatcher
     from livemart.observe.progress import TerminalWatcher
-    from livemart.run.batch import Outcome
+    from livemart.run.batch import BatchOutcome
 
 _PANE = timedelta(minutes=5)
 _BREATH = timedelta(seconds=5)
@@ -80,7 +80,7 @@ class Tour:
         """Pass on."""
         self._inner.retrying(error, failures, attempts)
 
-    def batch_ended(self, outcome: Outcome) -> None:
+    def batch_ended(self, outcome: BatchOutcome) -> None:
         """Show the answers of a new snapshot; have the next records delivered."""
         self._inner.batch_ended(outcome)
         if outcome.snapshot is not None:
@@ -109,7 +109,7 @@ class Tour:
         self._delivery = self._market.live_step(self._landing, self._at, until)
         self._at = until
 
-    def _show(self, outcome: Outcome) -> None:
+    def _show(self, outcome: BatchOutcome) -> None:
         snapshot = outcome.snapshot
         assert snapshot is not None
         name = read_name(self._warehouse, snapshot, self._restaurant_id)

@@ -22,8 +22,8 @@ from livemart.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from livemart.cli.interrupts import Interrupts
-    from livemart.run.batch import Outcome
-    from livemart.run.pipeline import Pass
+    from livemart.run.batch import BatchOutcome
+    from livemart.run.pipeline import RunOutcome
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 # Of the system, as Spark's JVM and the table library pass it on; of SQLite; of a quota.
@@ -76,9 +76,9 @@ def _fail(message: str, code: int, is_debugging: bool) -> NoReturn:
     sys.exit(code)
 
 
-def finish(done: Pass) -> NoReturn:
+def finish(done: RunOutcome) -> NoReturn:
     """Exit with 1 if the newest snapshot is held, naming the tests that hold it."""
-    outcome: Outcome | None = next(
+    outcome: BatchOutcome | None = next(
         (each for each in reversed(done.outcomes) if each.snapshot is not None), None
     )
     if outcome is None:

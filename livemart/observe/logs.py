@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import structlog
 
 if TYPE_CHECKING:
-    from livemart.run.batch import Outcome
+    from livemart.run.batch import BatchOutcome
 
 LogFormat = Literal["text", "json"]
 
@@ -92,7 +92,7 @@ class LogWatcher:
         """The refresh of a model began or ended; of interest only when one looks closely."""
         self._log.debug("model_changed", batch_id=self._batch_id, model=unique_id, word=word)
 
-    def batch_ended(self, outcome: Outcome) -> None:
+    def batch_ended(self, outcome: BatchOutcome) -> None:
         """Every model of a micro-batch is done, and its snapshot row is written."""
         snapshot = outcome.snapshot
         if snapshot is None:

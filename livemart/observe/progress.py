@@ -24,7 +24,7 @@ from livemart.errors import first_lines
 from livemart.observe.logs import LogFormat, LogWatcher
 
 if TYPE_CHECKING:
-    from livemart.run.batch import Outcome
+    from livemart.run.batch import BatchOutcome
     from livemart.state.snapshots import Snapshot
 
 # What a model's line says while it is worked on; any other word is how it ended.
@@ -120,7 +120,7 @@ class TerminalWatcher:
         line.word = word
         line.ended_at = None if word in RUNNING else now
 
-    def batch_ended(self, outcome: Outcome) -> None:
+    def batch_ended(self, outcome: BatchOutcome) -> None:
         """Replace the table by one line about the snapshot, and one for each test that failed."""
         self._lines = {}
         self._title = "waiting for records"

@@ -14,7 +14,7 @@ from livemart.land.landing import LandedBatch, Landing
 from livemart.land.uncounted import UncountedBatches
 from livemart.publish.publications import Publications
 from livemart.refresh.frontier import check_landed
-from livemart.run.batch import BatchRunner, Outcome
+from livemart.run.batch import BatchOutcome, BatchRunner
 from livemart.run.replays import Replays, Stopped
 from livemart.run.runtime import Runtime
 from livemart.state.checkpoint import Epoch, Recorded, open_checkpoint
@@ -32,15 +32,15 @@ class Watcher(Protocol):
 
     def batch_began(self, batch_id: int) -> None: ...
     def model_changed(self, unique_id: str, word: str) -> None: ...
-    def batch_ended(self, outcome: Outcome) -> None: ...
+    def batch_ended(self, outcome: BatchOutcome) -> None: ...
     def retrying(self, error: BaseException, failures: int, attempts: int) -> None: ...
 
 
 @dataclass(slots=True)
-class Pass:
+class RunOutcome:
     """What one command did: the outcome of each micro-batch, in order."""
 
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[BatchOutcome] = field(default_factory=list)
 
     @property
     def exit_code(self) -> int:
@@ -77,7 +77,7 @@ class Pipeline:
         self._publications = Publications(runtime, self._abandon)
         self._replays = Replays(runtime.settings.attempts, self._stop, watcher.retrying)
 
-    def build(self, *, new_epoch: bool = False) -> Pass:
+    def build(self, *, new_epoch: bool = False) -> RunOutcome:
         """Land all that waits, build the whole project with dbt, append one snapshot row.
 
         Args:
@@ -90,7 +90,7 @@ class Pipeline:
         with self._publications:
             return self._build(new_epoch)
 
-    def _build(self, new_epoch: bool) -> Pass:
+    def _build(self, new_epoch: bool) -> RunOutcome:
         runner = self._runner(self._open_epoch(new_epoch), accept_changes=True, new_epoch=new_epoch)
         batch = self._land_all(runner)
         outcome = runner.build(batch)
@@ -98,9 +98,9 @@ class Pipeline:
         self._publications.offer(outcome.snapshot)
         failpoint("batch.end")
         self._watcher.batch_ended(outcome)
-        return Pass([outcome])
+        return RunOutcome([outcome])
 
-    def refresh(self, *, selected: frozenset[str] = frozenset()) -> Pass:
+    def refresh(self, *, selected: frozenset[str] = frozenset()) -> RunOutcome:
         """Land what waits and refresh every model, micro-batch by micro-batch; then return.
 
         Args:
@@ -108,20 +108,20 @@ class Pipeline:
         """
         if self._runtime.log.newest() is None:
             return self.build()
-        done = Pass()
+        done = RunOutcome()
         with self._publications:
             runner = self._runner(self._open_epoch(False), accept_changes=False)
             runner.selected = selected
             self._run(runner, "available_now", done)
         return done
 
-    def stream(self, every: timedelta) -> Pass:
+    def stream(self, every: timedelta) -> RunOutcome:
         """Refresh at every interval until told to stop; a late micro-batch is never queued.
 
         A micro-batch that takes longer than the interval is followed by the next one at once, with
         the newest `as_of`: what came in between is landed together.
         """
-        done = Pass()
+        done = RunOutcome()
         with self._publications:
             if self._runtime.log.newest() is None:
                 done.outcomes += self.build().outcomes
@@ -193,7 +193,7 @@ class Pipeline:
         return UncountedBatches(self._runtime.warehouse.root, runner.epoch)
 
     def _run(
-        self, runner: BatchRunner, trigger: Literal["available_now"] | timedelta, done: Pass
+        self, runner: BatchRunner, trigger: Literal["available_now"] | timedelta, done: RunOutcome
     ) -> None:
         uncounted = self._uncounted(runner)
 

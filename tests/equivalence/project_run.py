@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from livemart.delta.warehouse import Warehouse
 from livemart.inspect.verify import Comparison, verify_models
-from livemart.run.pipeline import Pass, Pipeline
+from livemart.run.pipeline import Pipeline, RunOutcome
 from livemart.run.runtime import Runtime, load_runtime
 from livemart.settings import load_settings
 from livemart.spark.jars import delta_jars
@@ -67,13 +67,13 @@ class ProjectRun:
                 draft.write_text("".join(json.dumps(row) + "\n" for row in rows))
                 draft.rename(folder / f"{self._files:04}.jsonl")
 
-    def build(self, now: datetime) -> Pass:
+    def build(self, now: datetime) -> RunOutcome:
         return Pipeline(self.runtime, self._watcher, now=lambda: now).build()
 
-    def refresh(self, now: datetime) -> Pass:
+    def refresh(self, now: datetime) -> RunOutcome:
         return Pipeline(self.runtime, self._watcher, now=lambda: now).refresh()
 
-    def replay(self, now: datetime) -> Pass:
+    def replay(self, now: datetime) -> RunOutcome:
         """Run the last micro-batch again, as after a crash before the checkpoint knew of it."""
         commits = self.runtime.checkpoint / "commits"
         newest = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())

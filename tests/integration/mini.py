@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from livemart.delta.warehouse import Warehouse
 from livemart.inspect.verify import Comparison, verify_models
-from livemart.run.batch import Outcome
-from livemart.run.pipeline import Pass, Pipeline
+from livemart.run.batch import BatchOutcome
+from livemart.run.pipeline import Pipeline, RunOutcome
 from livemart.run.runtime import Runtime, load_runtime
 from livemart.settings import load_settings
 from livemart.state.snapshots import Snapshot, SnapshotLog
@@ -40,7 +40,7 @@ class Silent:
     def node_changed(self, unique_id: str, status: str | None) -> None: ...
     def batch_began(self, batch_id: int) -> None: ...
     def model_changed(self, unique_id: str, word: str) -> None: ...
-    def batch_ended(self, outcome: Outcome) -> None: ...
+    def batch_ended(self, outcome: BatchOutcome) -> None: ...
     def retrying(self, error: BaseException, failures: int, attempts: int) -> None:
         self.retries.append(str(error))
 
@@ -122,10 +122,10 @@ class Mini:
                 _parsed.append((self.project / _PARTIAL_PARSE).read_bytes())
         return Pipeline(self._runtime, self.watcher, now=lambda: self.now)
 
-    def build(self, **options: Any) -> Pass:
+    def build(self, **options: Any) -> RunOutcome:
         return self.pipeline().build(**options)
 
-    def refresh(self, **options: Any) -> Pass:
+    def refresh(self, **options: Any) -> RunOutcome:
         return self.pipeline().refresh(**options)
 
     def rows(self, relation: str) -> list[dict[str, Any]]:

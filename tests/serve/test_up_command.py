@@ -29,7 +29,7 @@ class Stream:
         print("streams", flush=True)
         self.stop.wait(60)
         print("stream ended", flush=True)
-        return pipeline.Pass()
+        return pipeline.RunOutcome()
 
 @contextmanager
 def open_runtime(settings, watcher, has_guests):

@@ -7,7 +7,7 @@ from typing import Literal
 
 from livemart.check.checks import TestResult
 from livemart.refresh.context import Rebuild
-from livemart.run.batch import Outcome
+from livemart.run.batch import BatchOutcome
 from livemart.state.counts import TableCounts
 from livemart.state.snapshots import ModelState, Snapshot
 
@@ -51,12 +51,12 @@ def make_state(*, rows_changed: int) -> ModelState:
     )
 
 
-def make_outcome(*, status: Literal["published", "held"] = "published") -> Outcome:
-    return Outcome(42, make_snapshot(status=status))
+def make_outcome(*, status: Literal["published", "held"] = "published") -> BatchOutcome:
+    return BatchOutcome(42, make_snapshot(status=status))
 
 
-def make_held_outcome() -> Outcome:
-    return Outcome(
+def make_held_outcome() -> BatchOutcome:
+    return BatchOutcome(
         42,
         make_snapshot(status="held"),
         checks={

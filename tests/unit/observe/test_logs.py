@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from livemart.observe.logs import LogWatcher, configure_logs
-from livemart.run.batch import Outcome
+from livemart.run.batch import BatchOutcome
 from tests.unit.observe.outcomes import make_held_outcome, make_outcome
 
 
@@ -97,7 +97,7 @@ def test_words_of_single_models_are_for_debugging(capsys: pytest.CaptureFixture[
 def test_a_batch_without_change_is_told_as_such(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logs("json")
 
-    LogWatcher().batch_ended(Outcome(43, None))
+    LogWatcher().batch_ended(BatchOutcome(43, None))
 
     [event] = events_of(capsys)
     assert (event["event"], event["batch_id"], event["status"]) == ("batch_ended", 43, "unchanged")

@@ -16,7 +16,7 @@ from livemart.observe.progress import (
     make_console,
     open_watcher,
 )
-from livemart.run.batch import Outcome
+from livemart.run.batch import BatchOutcome
 from tests.unit.observe.outcomes import make_held_outcome, make_snapshot
 
 PACKAGE = Path(__file__).resolve().parents[3] / "livemart"
@@ -27,7 +27,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def show(outcome: Outcome) -> str:
+def show(outcome: BatchOutcome) -> str:
     console = Console(file=io.StringIO(), record=True, width=200)
 
     TerminalWatcher(console).batch_ended(outcome)
@@ -65,7 +65,7 @@ def test_a_held_snapshot_names_the_test_that_holds_it_and_what_was_rebuilt() -> 
 
 
 def test_a_batch_without_change_leaves_no_line() -> None:
-    actual = show(Outcome(43, None))
+    actual = show(BatchOutcome(43, None))
 
     assert actual == ""
 

@@ -1,0 +1,84 @@
+"""Builds models or seeds through dbt and returns their states for the snapshot row.
+
+Used by `BatchRunner`: a build makes every model this way, a refresh only the seeds that changed,
+because their rows are files of the project, not SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import perf_counter
+
+from livemart.failpoints import failpoint
+from livemart.intervals import ms_since
+from livemart.project.dbt_failures import refuse_failures
+from livemart.project.graph import Model
+from livemart.refresh.context import Rebuild
+from livemart.run.runtime import Runtime
+from livemart.spark.catalog import register
+from livemart.state.snapshots import ModelState, Snapshot
+
+
+def build_models(runtime: Runtime, newest: Snapshot | None) -> dict[str, ModelState]:
+    """Build the whole project, and return the state of every stored model by unique id.
+
+    Raises:
+        RefreshError: MODEL_FAILED, with dbt's own message.
+    """
+    # dbt finds tables in the catalog only, and some of these were made a moment ago.
+    register(runtime.spark, runtime.settings.warehouse, runtime.project)
+    failpoint("build.before_dbt")
+    results = runtime.dbt.build(data_tests=False)
+    failpoint("build.after_dbt")
+    refuse_failures(runtime.project, results)
+    states: dict[str, ModelState] = {}
+    for unique_id, model in runtime.project.models.items():
+        if not model.is_stored or unique_id not in results:
+            continue
+        before = newest.models.get(unique_id) if newest else None
+        generation = before.generation + 1 if before else 0
+        states[unique_id] = _state_of(
+            runtime, model, "BUILD", generation, results[unique_id].took_ms
+        )
+    return states
+
+
+def build_seeds(runtime: Runtime, rebuilds: Mapping[str, Rebuild]) -> dict[str, ModelState]:
+    """Load the seeds among `rebuilds`, and return their states by unique id.
+
+    Raises:
+        RefreshError: MODEL_FAILED, with dbt's own message.
+    """
+    seeds = {
+        unique_id: runtime.project.models[unique_id]
+        for unique_id in rebuilds
+        if runtime.project.models[unique_id].materialized == "seed"
+    }
+    if not seeds:
+        return {}
+    started = perf_counter()
+    results = runtime.dbt.build(select=[model.name for model in seeds.values()], data_tests=False)
+    refuse_failures(runtime.project, results)
+    took_ms = ms_since(started)
+    return {
+        unique_id: _state_of(
+            runtime, model, rebuilds[unique_id].code, rebuilds[unique_id].generation, took_ms
+        )
+        for unique_id, model in seeds.items()
+    }
+
+
+def _state_of(
+    runtime: Runtime, model: Model, reason: str, generation: int, took_ms: int
+) -> ModelState:
+    """Return the state of a model that dbt just made."""
+    return ModelState(
+        version=runtime.warehouse.version(model.relation),
+        fingerprint=runtime.plans[model.unique_id].fingerprint,
+        strategy="full",
+        reason=reason,
+        rows_changed=0,
+        took_ms=took_ms,
+        generation=generation,
+        table_id=runtime.warehouse.table_id(model.relation),
+    )
