@@ -1,7 +1,7 @@
-"""The plugin that dbt finds by its name (`dbt_*`): plain dbt on a livemart warehouse.
+"""Lets plain dbt work on a livemart warehouse.
 
-It does nothing unless the terminal was prepared by `eval "$(python runner.py env)"`, and nothing in
-a runner's own process.
+Used by dbt, which finds plugins by their name (`dbt_*`). It does nothing unless the terminal was
+prepared by `eval "$(python runner.py env)"`, and nothing in a runner's own process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The entry point from a clone: `python runner.py build`; `livemart` is the same, installed."""
+"""Runs the command line from a clone: `python runner.py build`; installed, it is `livemart`."""
 
 from livemart.cli.commands import main
 

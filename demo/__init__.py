@@ -1,1 +1,1 @@
-"""A market that orders through the landing folder like anyone else, and a tour of the answers."""
+"""A market that orders through the landing folder as every writer does, and a tour of it."""

@@ -1,4 +1,7 @@
-"""`python -m demo`: 15 days of a market, its answers from a batch build, live, then verified."""
+"""Runs the demo: 15 days of a market, its answers from a batch build, then live, then verified.
+
+Used as `python -m demo`. Everything is made anew below one folder; no other data is touched.
+"""
 
 from __future__ import annotations
 
@@ -126,13 +129,15 @@ def _verify(runtime: Runtime) -> int:
 def _empty(settings: Settings) -> None:
     """Remove what an earlier demo left, unless it still runs."""
     from livemart.state.lock import hold_warehouse
+    from livemart.state.places import StateFolder
 
     with hold_warehouse(settings.warehouse):
         shutil.rmtree(settings.landing, ignore_errors=True)
+        state = StateFolder(settings.warehouse).path
         for path in settings.warehouse.iterdir():
-            if path.name != "_livemart":
+            if path != state:
                 shutil.rmtree(path)
-        for path in (settings.warehouse / "_livemart").iterdir():
+        for path in state.iterdir():
             if path.is_dir():
                 shutil.rmtree(path)
             elif path.name.startswith("serving.db"):

@@ -1,4 +1,7 @@
-"""The owner's three answers, read from a published snapshot as any reader would."""
+"""Reads the owner's three answers from a published snapshot, and writes them as a table.
+
+Used by the tour. It reads the versions that the snapshot names, as any reader would.
+"""
 
 from __future__ import annotations
 

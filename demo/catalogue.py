@@ -1,4 +1,7 @@
-"""What the market sells: restaurants in several time zones and currencies, and their dishes."""
+"""Makes up restaurants in several time zones and currencies, and their dishes.
+
+Used by the market. Names and prices follow from the random numbers given.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Files that are handed over as the landing contract has it."""
+"""Hands files over as the landing contract has it: written under a hidden name, then renamed.
+
+Used by the market, for history and for live steps.
+"""
 
 from __future__ import annotations
 

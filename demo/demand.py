@@ -1,4 +1,8 @@
-"""When and where is ordered: hours, weekdays and the popularity of restaurants decide."""
+"""Decides when and where customers order.
+
+Used by the market. The hour of the local day, the weekday and the popularity of the restaurant
+decide.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +45,7 @@ def demand(
     hour = start
     while hour < end:
         following = min(hour.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1), end)
-        pulls = list(itertools.accumulate(_pull(each, hour) for each in restaurants))
+        pulls = list(itertools.accumulate(_pull(place, hour) for place in restaurants))
         share = (following - hour) / timedelta(days=1)
         if exactly is None:
             expected = orders_per_day * share * pulls[-1]

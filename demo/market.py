@@ -1,6 +1,7 @@
-"""A market with habits: its orders come late, twice, corrected, cancelled and broken, as in life.
+"""Simulates a market: its orders come late, twice, corrected, cancelled and broken, as in life.
 
-Everything follows from the seed and from the calls made, so that a run can be repeated exactly.
+Used by the demo and the benches. Everything follows from the seed and from the calls made, so that
+a run can be repeated exactly.
 """
 
 from __future__ import annotations

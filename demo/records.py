@@ -1,4 +1,7 @@
-"""What restaurants and phones send: versions of orders, of restaurants and of dishes."""
+"""Writes the records that restaurants and phones send: orders, restaurants and dishes.
+
+Used by the market. A correction is a new version of the same order, never a change of a record.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Watches the pipeline: after each snapshot it shows the answers and lets the market go on."""
+"""Shows the answers after each snapshot, and lets the market go on.
+
+Used by the demo in the place of a watcher, so that it sees what the terminal tells.
+"""
 
 from __future__ import annotations
 

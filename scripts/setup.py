@@ -1,7 +1,7 @@
-"""Make the environment: .venv from the lock, the Delta jars, and the command itself.
+"""Makes the environment: .venv from the lock, the Delta jars, and the command itself.
 
-Runs on a bare Python (`make` calls it before every target that needs the environment) and does only
-what is not done yet: a second call compares one stamp and ends.
+Used by `make` before every target that needs it. It runs on a bare Python and does only what is not
+done yet: a second call compares one stamp and ends.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def _go_on_with_newer_python() -> int:
         newer = shutil.which(f"python3.{minor}")
         if newer:
             return subprocess.call([newer, *sys.argv])
-    found = ".".join(map(str, sys.version_info[:3]))
+    version = ".".join(map(str, sys.version_info[:3]))
     return _stop(
-        f"PYTHON_TOO_OLD: {sys.executable} is Python {found}, need 3.11 or newer; install one, "
+        f"PYTHON_TOO_OLD: {sys.executable} is Python {version}, need 3.11 or newer; install one, "
         "or name it: make PYTHON=/path/to/python3.11 demo",
         2,
     )

@@ -1,4 +1,4 @@
-"""What sqlfluff sees in place of dbt's own functions, which need no database this way."""
+"""Stands in for dbt's own functions while sqlfluff lints, so that linting needs no database."""
 
 from __future__ import annotations
 
