@@ -1,4 +1,7 @@
-"""Every message a user can meet: a stable code, what was found and where, and the next step."""
+"""Gives every error a stable code, what was found and where, and the next step.
+
+Used by all rooms, one class per step; the command line prints the three. A code is never reused.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Failpoints: named places at which a test kills the process, as a power cut would.
+"""Kills the process at a named place, as a power cut would.
 
-`LIVEMART_FAILPOINT=refresh.after_model.2` kills at the first pass of that name,
-`LIVEMART_FAILPOINT=batch.end:3` at the third. Unset, a call is one comparison with None.
+Used by the tests of faults. `LIVEMART_FAILPOINT=refresh.after_model.2` kills at the first pass of
+that name, `LIVEMART_FAILPOINT=batch.end:3` at the third. Unset, a call is one comparison with None.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Intervals as people write them: `5m`, `90 seconds`, `1h 30m`, `2 days`."""
+"""Reads, writes and measures intervals: `5m`, `90 seconds`, `1h 30m`, `2 days`.
+
+Used by settings, sources and reports. The largest unit is the day, because months differ in length.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What an operator sets: flags, then `LIVEMART_*`, then `livemart.yml`, then the defaults.
+"""Reads what an operator sets: flags, then `LIVEMART_*`, then `livemart.yml`, then the defaults.
 
-Everything is validated once, before anything runs, and all mistakes are reported together.
+Used by every command. Everything is validated once, before anything runs, and all mistakes are
+reported together.
 """
 
 from __future__ import annotations

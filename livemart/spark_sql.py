@@ -1,4 +1,7 @@
-"""How Spark SQL spells names and values."""
+"""Spells names and values as Spark SQL reads them.
+
+Used wherever SQL is written. Every name is quoted and every text escaped.
+"""
 
 from __future__ import annotations
 

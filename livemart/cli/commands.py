@@ -1,4 +1,8 @@
-"""The commands: they read flags, call one function, and turn what comes back into text."""
+"""Defines the commands: each reads flags, calls one function and prints what it returns.
+
+Used by `livemart` and `runner.py`. A command imports what it needs when it runs, so that `--help`
+stays light.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +19,13 @@ from livemart import __version__
 from livemart.cli.exits import finish, interruptible, reported_errors
 from livemart.cli.flags import (
     ADDRESS,
+    AS_OF,
     OUTPUT,
     PLACES,
     PROJECT,
-    RUNNING,
     SELECTION,
+    SERVING_STORE,
     SPARK,
-    STORE,
     json_or_text,
     with_flags,
 )
@@ -40,7 +44,7 @@ def cli() -> None:
 
 
 @cli.command()
-@with_flags(PROJECT, PLACES, STORE, SPARK, RUNNING, SELECTION, OUTPUT)
+@with_flags(PROJECT, PLACES, SERVING_STORE, SPARK, AS_OF, SELECTION, OUTPUT)
 @click.option(
     "--new-epoch",
     is_flag=True,
@@ -64,7 +68,7 @@ def build(new_epoch: bool, **flags: Any) -> None:
 
 
 @cli.command()
-@with_flags(PROJECT, PLACES, STORE, SPARK, RUNNING, OUTPUT)
+@with_flags(PROJECT, PLACES, SERVING_STORE, SPARK, AS_OF, OUTPUT)
 def refresh(**flags: Any) -> None:
     """Land what waits, refresh every model, publish, and exit (for cron and schedulers)."""
     with _run(flags) as (_, pipeline, _interrupts):
@@ -72,7 +76,7 @@ def refresh(**flags: Any) -> None:
 
 
 @cli.command()
-@with_flags(PROJECT, PLACES, STORE, SPARK, RUNNING, OUTPUT)
+@with_flags(PROJECT, PLACES, SERVING_STORE, SPARK, AS_OF, OUTPUT)
 @click.option("--every", metavar="INTERVAL", help="Time between two refreshes. [default: 5m]")
 def stream(**flags: Any) -> None:
     """Refresh continuously, until Ctrl-C."""
@@ -81,7 +85,7 @@ def stream(**flags: Any) -> None:
 
 
 @cli.command()
-@with_flags(PROJECT, PLACES, STORE, SPARK, RUNNING, ADDRESS, OUTPUT)
+@with_flags(PROJECT, PLACES, SERVING_STORE, SPARK, AS_OF, ADDRESS, OUTPUT)
 @click.option("--every", metavar="INTERVAL", help="Time between two refreshes. [default: 5m]")
 def up(**flags: Any) -> None:
     """Refresh continuously and serve the API and the page, in one process, until Ctrl-C."""
@@ -90,7 +94,7 @@ def up(**flags: Any) -> None:
 
 
 @cli.command()
-@with_flags(PROJECT, PLACES, STORE, ADDRESS, OUTPUT)
+@with_flags(PROJECT, PLACES, SERVING_STORE, ADDRESS, OUTPUT)
 @click.option("--every", metavar="INTERVAL", help="The interval that staleness is judged by.")
 def serve(**flags: Any) -> None:
     """Serve the API and the page from a store that another process fills, until Ctrl-C."""
@@ -117,7 +121,7 @@ def token() -> None:
 
 
 @token.command("create")
-@with_flags(PROJECT, PLACES, STORE, OUTPUT)
+@with_flags(PROJECT, PLACES, SERVING_STORE, OUTPUT)
 @click.option("--name", required=True, metavar="TEXT", help="Whom it is for.")
 @click.option("--restaurant", multiple=True, metavar="ID", help="What it may read; repeatable.")
 @click.option("--admin", is_flag=True, help="It may read everything.")
@@ -145,7 +149,7 @@ def create_token(
 
 
 @token.command("list")
-@with_flags(PROJECT, PLACES, STORE, OUTPUT)
+@with_flags(PROJECT, PLACES, SERVING_STORE, OUTPUT)
 @json_or_text
 def list_tokens(output: str, **flags: Any) -> None:
     """List all tokens: for whom, for what, until when; never the tokens themselves."""
@@ -158,7 +162,7 @@ def list_tokens(output: str, **flags: Any) -> None:
 
 
 @token.command("revoke")
-@with_flags(PROJECT, PLACES, STORE, OUTPUT)
+@with_flags(PROJECT, PLACES, SERVING_STORE, OUTPUT)
 @click.argument("token_id")
 def revoke_token(token_id: str, **flags: Any) -> None:
     """Revoke a token, at once and for good; open streams end."""
@@ -200,19 +204,20 @@ def verify(output: str, **flags: Any) -> None:
         from livemart.inspect.verify import render_comparison, verify_snapshot
 
         with Interrupts(settings.stop_timeout) as interrupts, interruptible(interrupts):
-            found = []
+            comparisons = []
             for comparison in verify_snapshot(settings):
-                found.append(comparison)
+                comparisons.append(comparison)
                 if output == "text":
                     click.echo(render_comparison(comparison))
         if output == "json":
-            click.echo(json.dumps({"models": [each.to_json() for each in found]}, indent=2))
-        if any(not comparison.is_equal for comparison in found):
+            models = [comparison.to_json() for comparison in comparisons]
+            click.echo(json.dumps({"models": models}, indent=2))
+        if not all(comparison.is_equal for comparison in comparisons):
             sys.exit(1)
 
 
 @cli.command()
-@with_flags(PLACES, STORE, OUTPUT)
+@with_flags(PLACES, SERVING_STORE, OUTPUT)
 @json_or_text
 @click.option("--every", metavar="INTERVAL", help="The interval that staleness is judged by.")
 @click.option("--limit", type=click.IntRange(1), default=10, help="How many snapshots to list.")
@@ -221,16 +226,18 @@ def verify(output: str, **flags: Any) -> None:
 def status(output: str, limit: int, **flags: Any) -> None:
     """Show freshness, lag, snapshots, landed and rejected records, failing tests, the store."""
     with reported_errors(flags) as settings:
-        from livemart.inspect.status import read_status, render
+        from livemart.inspect.status import read_status, render_status
 
-        found = read_status(
+        report = read_status(
             settings.warehouse,
             every=settings.every,
             pane=settings.pane,
             store_url=settings.store_url,
             limit=limit,
         )
-        click.echo(json.dumps(found.to_json(), indent=2) if output == "json" else render(found))
+        click.echo(
+            json.dumps(report.to_json(), indent=2) if output == "json" else render_status(report)
+        )
 
 
 @cli.command()
@@ -244,7 +251,7 @@ def env(**flags: Any) -> None:
 
 
 @cli.command()
-@with_flags(PROJECT, PLACES, STORE, OUTPUT)
+@with_flags(PROJECT, PLACES, SERVING_STORE, OUTPUT)
 @json_or_text
 def doctor(output: str, **flags: Any) -> None:
     """Check Java, versions, jars, locks, disk and the serving store, and say what to do."""

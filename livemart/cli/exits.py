@@ -1,7 +1,7 @@
-"""How a command ends: what it says of an error, and its exit code.
+"""Ends a command: says what went wrong, and exits with the code that stands for it.
 
-Exit codes: 0 ok; 1 a check or a model failed, or the snapshot is held; 2 a wrong use, configuration
-or state; 130 and 143 after SIGINT and SIGTERM.
+Used by every command. Exit codes: 0 ok; 1 a check or a model failed, or the snapshot is held; 2 a
+wrong use, configuration or state; 130 and 143 after SIGINT and SIGTERM.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from livemart.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from livemart.cli.interrupts import Interrupts
-    from livemart.run.batch import BatchOutcome
     from livemart.run.pipeline import RunOutcome
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -78,14 +77,12 @@ def _fail(message: str, code: int, is_debugging: bool) -> NoReturn:
 
 def finish(done: RunOutcome) -> NoReturn:
     """Exit with 1 if the newest snapshot is held, naming the tests that hold it."""
-    outcome: BatchOutcome | None = next(
-        (each for each in reversed(done.outcomes) if each.snapshot is not None), None
-    )
-    if outcome is None:
+    snapshots = [outcome for outcome in done.outcomes if outcome.snapshot is not None]
+    if not snapshots:
         click.echo("nothing to do: no record waits and as_of has not moved", err=True)
         sys.exit(0)
-    if outcome.is_held:
-        for unique_id, result in outcome.checks.items():
+    if snapshots[-1].is_held:
+        for unique_id, result in snapshots[-1].checks.items():
             if result.holds:
                 details = result.message or f"{result.failures} rows"
                 click.echo(f"held by {unique_id}: {details}", err=True)
@@ -110,10 +107,10 @@ def _disk_full(error: BaseException, warehouse: Path) -> StateError:
     place = Path(named) if isinstance(named, str) else warehouse
     lines = [line.strip() for line in str(error).splitlines()]
     words = next((line for line in lines if any(word in line for word in _WORDS)), "")
-    found = words or getattr(error, "strerror", None) or str(error)
+    reason = words or getattr(error, "strerror", None) or str(error)
     return StateError(
         "DISK_FULL",
-        f"{place}: {_free(place)}: {found}",
+        f"{place}: {_free(place)}: {reason}",
         hint="free space there (Spark's temporary files lie in /tmp or SPARK_LOCAL_DIRS), then run "
         "the command again; readers keep the last snapshot, nothing is half published",
     )

@@ -1,4 +1,7 @@
-"""The flags that commands share, in groups."""
+"""Defines the flags that commands share, in groups.
+
+Used by the commands. A flag's default stands in the settings, not here: None means not given.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +40,11 @@ OUTPUT = (
     click.option("--log-format", type=click.Choice(["text", "json"]), help="Form of log events."),
     click.option("--debug", is_flag=True, default=None, help="Show tracebacks and details."),
 )
-RUNNING = (
+AS_OF = (
     click.option("--as-of", metavar="TIME", help="The snapshot's now, instead of the clock (UTC)."),
     click.option("--clock", metavar="wall|event_time", help="What moves as_of. [default: wall]"),
 )
-STORE = (
+SERVING_STORE = (
     click.option(
         "--store",
         metavar="URL",

@@ -1,6 +1,7 @@
-"""SIGINT and SIGTERM: the first lets the micro-batch under way finish, the second gives it up.
+"""Holds SIGINT and SIGTERM: the first lets the micro-batch under way finish, the second ends it.
 
-Giving up is safe at any instant: whatever was not recorded in the snapshot log is run again.
+Used by every command that runs for long. Giving up is safe at any instant: what was not recorded in
+the snapshot log is run again.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ class Interrupts:
         """
         self._is_patient = patient
         for number in _SIGNALS:
-            found = signal.signal(number, self._handle)
-            self._before.setdefault(number, found)
+            handler = signal.signal(number, self._handle)
+            self._before.setdefault(number, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self._signal is not None:

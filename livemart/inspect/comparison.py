@@ -1,4 +1,7 @@
-"""Two bags of rows compared both ways; columns of class approximate within a stated tolerance."""
+"""Compares two bags of rows both ways, exactly or within a stated tolerance.
+
+Used by `verify`. Only sums of doubles and columns of class approximate have a tolerance.
+"""
 
 from __future__ import annotations
 
@@ -80,8 +83,8 @@ def compare(
         if loose
         else _differing_rows(stored, recomputed, exact)
     )
-    found = different.limit(EXAMPLES + 1).collect()
-    count = len(found) if len(found) <= EXAMPLES else different.count()
+    rows = different.limit(EXAMPLES + 1).collect()
+    count = len(rows) if len(rows) <= EXAMPLES else different.count()
     examples = tuple(
         Difference(
             "stored" if row["_side"] > 0 else "recomputed",
@@ -92,7 +95,7 @@ def compare(
                 if name != "_side"
             },
         )
-        for row in found[:EXAMPLES]
+        for row in rows[:EXAMPLES]
     )
     return Differences((), count, examples, tolerances)
 

@@ -1,6 +1,7 @@
-"""Doctor: looks at the machine and at a warehouse, changes nothing, and says what to do.
+"""Looks at the machine and at a warehouse, and says what to do.
 
-No check starts the JVM's Spark or waits for anything; a live runner is not disturbed.
+Used by the command `doctor`. It changes nothing, does not start Spark, waits for nothing and does
+not disturb a live runner.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Finding:
 
 
 class Places(Protocol):
-    """What is asked of the settings."""
+    """The settings that the doctor looks at."""
 
     @property
     def warehouse(self) -> Path: ...
@@ -71,7 +72,7 @@ def diagnose(places: Places) -> list[Finding]:
     checks: Sequence[Callable[[], Finding]] = (
         _check_python,
         lambda: _guarded("java", lambda: f"Java 17 at {require_java()}"),
-        lambda: check_versions(_wanted_versions(), _installed_version),
+        lambda: check_versions(_required_versions(), _installed_version),
         lambda: _guarded("jars", lambda: f"two jars in {delta_jars(places.jars)[0].parent}"),
         lambda: check_disk(warehouse),
         lambda: check_landing(places.landing),
@@ -94,28 +95,28 @@ def render_findings(findings: Sequence[Finding]) -> str:
     return "\n".join(lines)
 
 
-def check_versions(wanted: Mapping[str, str], installed: Callable[[str], str | None]) -> Finding:
+def check_versions(required: Mapping[str, str], installed: Callable[[str], str | None]) -> Finding:
     """Compare what is installed with what the package asks for.
 
     Args:
-        wanted: version specifier by distribution name.
+        required: version specifier by distribution name.
         installed: gives the installed version of a distribution, None if it is not there.
     """
     from packaging.specifiers import SpecifierSet
 
-    wrong, found = [], []
-    for name, specifier in wanted.items():
+    wrong, right = [], []
+    for name, specifier in required.items():
         version = installed(name)
         if version is None:
             wrong.append(f"{name} is missing")
         elif version not in SpecifierSet(specifier):
             wrong.append(f"{name} is {version}, not {specifier}")
         else:
-            found.append(f"{name} {version}")
+            right.append(f"{name} {version}")
     if wrong:
         hint = "run `make env`, or install the lock: requirements/dev.lock"
         return Finding("versions", "problem", ", ".join(wrong), hint)
-    return Finding("versions", "ok", ", ".join(found))
+    return Finding("versions", "ok", ", ".join(right))
 
 
 def check_disk(
@@ -195,14 +196,14 @@ def check_store(url: str | None, warehouse: Path) -> Finding:
     """Look whether readers see what the log says they should. No run fails if they do not."""
     if url is None:
         return Finding("store", "ok", "none: nothing is served")
-    found = look_at_store(url, SnapshotLog(warehouse).newest_published(), datetime.now(UTC))
-    level: Level = "ok" if found.hint is None else "warning"
-    return Finding("store", level, f"{found.place}: {found.message}", found.hint)
+    standing = look_at_store(url, SnapshotLog(warehouse).newest_published(), datetime.now(UTC))
+    level: Level = "ok" if standing.hint is None else "warning"
+    return Finding("store", level, f"{standing.place}: {standing.message}", standing.hint)
 
 
 def _check_python() -> Finding:
-    found = ".".join(map(str, sys.version_info[:3]))
-    return Finding("python", "ok", f"{found} at {sys.executable}")
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Finding("python", "ok", f"{version} at {sys.executable}")
 
 
 def _guarded(name: str, look: Callable[[], str]) -> Finding:
@@ -212,16 +213,16 @@ def _guarded(name: str, look: Callable[[], str]) -> Finding:
         return Finding(name, "problem", f"{error.code}: {error.message}", error.hint)
 
 
-def _wanted_versions() -> dict[str, str]:
-    """What the installed package asks for, of the packages that are pinned by each other."""
+def _required_versions() -> dict[str, str]:
+    """Return what the installed package asks for, of the packages that are pinned by each other."""
     from packaging.requirements import Requirement
 
     try:
         lines = metadata.requires("livemart") or []
     except metadata.PackageNotFoundError:
         return {}
-    wanted = [Requirement(line) for line in lines]
-    return {each.name: str(each.specifier) for each in wanted if each.name in _PINNED}
+    required = map(Requirement, lines)
+    return {package.name: str(package.specifier) for package in required if package.name in _PINNED}
 
 
 def _installed_version(name: str) -> str | None:

@@ -1,4 +1,7 @@
-"""What `plan` says of each model: strategy, keys, margins, reasons with line and suggestion."""
+"""Describes how each model can be refreshed: strategy, keys, margins, reasons with a suggestion.
+
+Used by the command `plan`. A reason names the line of the model that it comes from.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How things stand, read from the log, the checkpoint and the landed tables; no Spark, no lock."""
+"""Reads how a warehouse stands from the log, the checkpoint and the landed tables.
+
+Used by the command `status`. Reading starts no Spark and takes no lock.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,7 @@ class SnapshotStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class WarehouseStatus:
     """How a warehouse stands at `at`.
 
     `staleness_s` is the age of the newest published snapshot, `checked_s` that of the last pass
@@ -92,7 +95,7 @@ def read_status(
     store_url: str | None = None,
     now: datetime | None = None,
     limit: int = 10,
-) -> Status:
+) -> WarehouseStatus:
     """Return the status of a warehouse.
 
     Args:
@@ -115,7 +118,7 @@ def read_status(
     staleness = now - published.finished_at if published else None
     checked = _checked(published, newest, warehouse_root, now)
     tests = newest.tests if newest else {}
-    return Status(
+    return WarehouseStatus(
         at=now,
         is_stale=checked is None or checked > 2 * every,
         staleness_s=staleness.total_seconds() if staleness is not None else None,
@@ -130,7 +133,7 @@ def read_status(
     )
 
 
-def render(status: Status) -> str:
+def render_status(status: WarehouseStatus) -> str:
     """Return the status as lines for a terminal."""
     if not status.snapshots:
         return "\n".join(["no snapshot yet", *_store_lines(status), "  next: run `build`"])
@@ -198,7 +201,7 @@ def _checked(
     return now - max(times)
 
 
-def _age_line(status: Status) -> str:
+def _age_line(status: WarehouseStatus) -> str:
     if status.staleness_s is None or status.checked_s is None:
         return "nothing published yet"
     line = f"published {format_interval(timedelta(seconds=status.staleness_s))} ago"
@@ -207,7 +210,7 @@ def _age_line(status: Status) -> str:
     return f"{line}, stale" if status.is_stale else line
 
 
-def _store_lines(status: Status) -> list[str]:
+def _store_lines(status: WarehouseStatus) -> list[str]:
     if status.store is None:
         return []
     lines = [f"store {status.store.place}: {status.store.message}"]
@@ -234,7 +237,7 @@ def _source(
         count = warehouse.row_count(relation, version)
         landed_at = _landed_at(warehouse, relation, version)
     except (LivemartError, KeyError, ValueError):
-        # A table that is gone is the doctor's and the next refresh's matter.
+        # The doctor and the next refresh speak of a table that is gone.
         pass
     sums = {
         word: sum(getattr(row.landed[relation], word) for row in rows if relation in row.landed)
@@ -271,8 +274,8 @@ def _brief(row: Snapshot, before: Snapshot | None, pane: timedelta) -> SnapshotS
         ),
         skipped_panes=skipped_panes(pane, known, row.as_of),
         landed={
-            relation: Counts(*(getattr(found, word) for word in _COUNTS))
-            for relation, found in sorted(row.landed.items())
+            relation: Counts(*(getattr(counts, word) for word in _COUNTS))
+            for relation, counts in sorted(row.landed.items())
         },
     )
 

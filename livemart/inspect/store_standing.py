@@ -1,6 +1,7 @@
-"""How the serving store stands against the snapshot log: what its readers see, and what they lack.
+"""Compares the serving store with the snapshot log: what its readers see, and what they lack.
 
-Looking takes no lock and makes nothing; a store that is away is a finding, not an error.
+Used by `status` and `doctor`. Looking takes no lock and makes nothing; a store that is away is a
+finding, not an error.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from livemart.store.connections import open_engine, shown_url
 from livemart.store.reader import StoreReader
 from livemart.store.served import Published
 
-State = Literal["current", "behind", "empty", "foreign", "unreachable", "other_version"]
+Standing = Literal["current", "behind", "empty", "foreign", "unreachable", "other_version"]
 
 _PUBLISH = (
     "a running build, refresh or stream publishes it; if one does run, its log says "
     "`store_unreachable` or `publication_failed`"
 )
-_STATES: dict[str, State] = {
+_STATES: dict[str, Standing] = {
     "STORE_EMPTY": "empty",
     "STORE_UNREACHABLE": "unreachable",
     "STORE_OF_ANOTHER_VERSION": "other_version",
@@ -40,7 +41,7 @@ class StoreStanding:
     """
 
     place: str
-    state: State
+    state: Standing
     snapshot_id: int | None
     behind_s: float | None
     message: str
@@ -84,7 +85,7 @@ def _is_reached(published: Published, newest: Snapshot) -> bool:
 
 
 def _behind(
-    place: str, state: State, seen: int | None, newest: Snapshot, now: datetime
+    place: str, state: Standing, seen: int | None, newest: Snapshot, now: datetime
 ) -> StoreStanding:
     waits = max(now - newest.finished_at, timedelta())
     shown = "empty" if seen is None else f"at snapshot {seen}"

@@ -1,7 +1,8 @@
-"""Verify: recompute every model from the landed tables and compare with what is published.
+"""Recomputes every model from the landed tables and compares it with what is published.
 
-Nothing stored is trusted but the landed tables and seeds, at the versions and the `as_of` of the
-newest published snapshot: a recomputed model reads the recomputed models below it.
+Used by the command `verify` and by the demo. Nothing stored is trusted but the landed tables and
+seeds, at the versions and the `as_of` of the newest published snapshot: a recomputed model reads
+the recomputed models below it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What verify found of one model. `differences` is None if it could not be compared: `note`."""
+    """One model compared. `differences` is None if it could not be: `note` says why."""
 
     model: str
     is_equal: bool
@@ -183,7 +184,7 @@ class _Recomputation:
             return self._uncompared(model, stored, stored_rows, note)
         missing = [name for name in flat.relations if name not in self._names]
         if foreign := [name for name in missing if name not in self._declared]:
-            # Of a table that the log does not know, nobody can tell which version was read.
+            # The log does not tell which version of such a table was read.
             verb = "is" if len(foreign) == 1 else "are"
             note = f"cannot be recomputed: {', '.join(foreign)} {verb} not declared as a source"
             return self._uncompared(model, stored, stored_rows, note)
@@ -192,8 +193,9 @@ class _Recomputation:
             return Comparison(model.name, False, stored_rows, note)
         approximate = approximate_columns(flat, self._columns, self._approximate)
         recomputed = self._recompute(model, flat, approximate)
-        found = compare(stored, recomputed, approximate)
-        return Comparison(model.name, found.is_equal, stored_rows, _tolerance(found), found)
+        differences = compare(stored, recomputed, approximate)
+        note = _tolerance(differences)
+        return Comparison(model.name, differences.is_equal, stored_rows, note, differences)
 
     def _uncompared(self, model: Model, stored: DataFrame, rows: int, note: str) -> Comparison:
         """Let models above read what is stored of this one, as nothing else can be had."""
@@ -221,10 +223,10 @@ class _Recomputation:
         self._columns[relation] = tuple(rows.columns)
 
 
-def _tolerance(found: Differences) -> str:
+def _tolerance(differences: Differences) -> str:
     parts = []
-    for tolerance in sorted(set(found.tolerances.values())):
-        names = [name for name, value in found.tolerances.items() if value == tolerance]
+    for tolerance in sorted(set(differences.tolerances.values())):
+        names = [name for name, value in differences.tolerances.items() if value == tolerance]
         shown = f"{tolerance:.0%}" if tolerance == ESTIMATE_TOLERANCE else f"{tolerance:g}"
         parts.append(f"{', '.join(names)} within {shown}")
     return "; ".join(parts)

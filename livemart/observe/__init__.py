@@ -1,1 +1,1 @@
-"""Progress and logs."""
+"""Progress and log events."""

@@ -1,6 +1,7 @@
-"""Log events: a name and keys, as text or JSON lines on standard error.
+"""Writes log events, a name and keys, as text or JSON lines on standard error.
 
-The keys are those of the measurements at `/metrics`, so that a number is found in both.
+Used by commands away from a terminal, and by every room that logs. The keys are those of the
+measurements at `/metrics`, so that a number is found in both.
 """
 
 from __future__ import annotations

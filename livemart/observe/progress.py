@@ -1,7 +1,7 @@
-"""The course of a run on a terminal: one live line per model, one lasting line per snapshot.
+"""Shows the course of a run on a terminal: a live line per model, a lasting one per snapshot.
 
-Away from a terminal the same course is told as log events. Nothing else in the package prints while
-a run goes on.
+Used by the commands that run a pipeline; away from a terminal they get log events instead. Nothing
+else in the package prints while a run goes on.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from livemart.state.snapshots import Snapshot
 
 # What a model's line says while it is worked on; any other word is how it ended.
-RUNNING = frozenset({"running", "refreshing", "rebuilding", "started"})
+_UNDER_WAY = frozenset({"running", "refreshing", "rebuilding", "started"})
 _STYLES = {
     "failed": "red",
     "error": "red",
@@ -115,10 +115,10 @@ class TerminalWatcher:
         """Show the word beside the model, with the time since its refresh began."""
         name, now = _name_of(unique_id), self._clock()
         line = self._lines.get(name)
-        if line is None or word in RUNNING:
+        if line is None or word in _UNDER_WAY:
             line = self._lines[name] = _Line(word, now)
         line.word = word
-        line.ended_at = None if word in RUNNING else now
+        line.ended_at = None if word in _UNDER_WAY else now
 
     def batch_ended(self, outcome: BatchOutcome) -> None:
         """Replace the table by one line about the snapshot, and one for each test that failed."""
@@ -135,9 +135,9 @@ class TerminalWatcher:
             )
         for unique_id, result in outcome.checks.items():
             if result.status != "pass":
-                found = "" if result.failures is None else f", {result.failures} rows"
+                rows = "" if result.failures is None else f", {result.failures} rows"
                 style = "red" if result.holds else "yellow"
-                self._console.print(Text(f"  {unique_id}: {result.status}{found}", style=style))
+                self._console.print(Text(f"  {unique_id}: {result.status}{rows}", style=style))
 
     def retrying(self, error: BaseException, failures: int, attempts: int) -> None:
         """Say that a micro-batch failed, or was in another writer's way, and is run again."""

@@ -1,9 +1,10 @@
-"""The cursor that dbt-spark's `session` method runs on: one given Spark session, or none at all.
+"""Gives dbt-spark's `session` method cursors on one given Spark session, or on none at all.
 
-dbt-spark asks `SparkSession.builder.enableHiveSupport()` for a session at every statement. Here the
-session is given, so that nothing decides twice which Spark is used; and while a project is only
-compiled there may be none: questions about the catalog are then answered with "nothing there",
-which is what a full refresh means, and any other statement asks the caller for a session.
+Used by `Dbt`, and by plain dbt in another terminal. dbt-spark asks
+`SparkSession.builder.enableHiveSupport()` for a session at every statement. Here the session is
+given, so that nothing decides twice which Spark is used; and while a project is only compiled there
+may be none: questions about the catalog are then answered with "nothing there", which is what a
+full refresh means, and any other statement asks the caller for a session.
 """
 
 from __future__ import annotations
@@ -113,26 +114,26 @@ class CompilingCursor:
 
     def __init__(self, session: SessionFactory | None, parameters: Mapping[str, str]) -> None:
         self._spark = SparkCursor(session, parameters) if session else None
-        self._asked: SparkCursor | None = None
+        self._answering: SparkCursor | None = None
 
     @property
     def description(self) -> Sequence[tuple[Any, ...]]:
-        return self._asked.description if self._asked else []
+        return self._answering.description if self._answering else []
 
     def execute(self, sql: str, *parameters: Any) -> None:
-        self._asked = None
+        self._answering = None
         if _LISTS_CATALOG.match(sql):
             return
         if self._spark is None:
             raise SparkNeeded(sql)
-        self._asked = self._spark
+        self._answering = self._spark
         self._spark.execute(sql, *parameters)
 
     def fetchall(self) -> Sequence[Sequence[Any]] | None:
-        return self._asked.fetchall() if self._asked else []
+        return self._answering.fetchall() if self._answering else []
 
     def fetchone(self) -> Sequence[Any] | None:
-        return self._asked.fetchone() if self._asked else None
+        return self._answering.fetchone() if self._answering else None
 
     def close(self) -> None:
         if self._spark:

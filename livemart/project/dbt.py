@@ -1,6 +1,7 @@
-"""Parse, compile and run a project with dbt, in this process.
+"""Parses, compiles and runs a project with dbt, in this process.
 
-dbt's runner keeps its state in globals of the process: one invocation at a time, whoever asks.
+Used by every command that reads the project. dbt's runner keeps its state in globals of the
+process, so there is one invocation at a time.
 """
 
 from __future__ import annotations
@@ -122,9 +123,8 @@ class Dbt:
             ConfigError: DBT_FAILED, if dbt could not begin.
         """
         arguments = ["build", *_listed("--select", select), *_listed("--exclude", exclude)]
-        left_out = [("unit_test", unit_tests), ("test", data_tests)]
-        for kind, wanted in left_out:
-            if not wanted:
+        for kind, is_included in (("unit_test", unit_tests), ("test", data_tests)):
+            if not is_included:
                 arguments += ["--exclude-resource-type", kind]
         if full_refresh:
             arguments.append("--full-refresh")
@@ -237,13 +237,13 @@ def _once(session: SessionFactory) -> SessionFactory:
     made: list[SparkSession] = []
     lock = threading.Lock()
 
-    def own() -> SparkSession:
+    def dbts_session() -> SparkSession:
         with lock:
             if not made:
                 made.append(session().newSession())
             return made[0]
 
-    return own
+    return dbts_session
 
 
 def _close_logs() -> None:

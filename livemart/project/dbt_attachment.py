@@ -1,4 +1,7 @@
-"""How dbt-spark of this process gets our connections, our macros and every compile error."""
+"""Gives the dbt-spark of this process our connections, our macros and every compile error.
+
+Used by `Dbt` for one invocation at a time, and for good by plain dbt in another terminal.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What dbt could not build, as one error."""
+"""Turns the models that dbt could not build into one error.
+
+Used after each build. The message is the database's own, without the query plan below it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The columns that a source declares: they are its schema, so names and types must hold."""
+"""Checks the names and types of the columns that a source declares.
+
+Used by the reader of sources. The columns are the schema of the landed table, so they must hold.
+"""
 
 from __future__ import annotations
 

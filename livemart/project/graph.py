@@ -1,4 +1,7 @@
-"""The project as the analyst wrote it: an immutable view of dbt's manifest."""
+"""Describes the project as the analyst wrote it: an immutable view of dbt's manifest.
+
+Used by every room that asks what a source, a model or a test is; none of them sees dbt.
+"""
 
 from __future__ import annotations
 

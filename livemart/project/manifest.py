@@ -1,4 +1,8 @@
-"""From dbt's manifest to the project graph: keys, policies, sources, tests, in dependency order."""
+"""Builds the project graph from dbt's manifest: keys, policies, sources, tests.
+
+Used by `Dbt` alone, so that no other module depends on the shape of the manifest. Models come in
+dependency order; mistakes are collected, not raised.
+"""
 
 from __future__ import annotations
 
@@ -251,8 +255,8 @@ def _in_order(nodes: Mapping[str, Any]) -> list[str]:
 def _materialized(node: Any) -> Materialized:
     if _kind(node) != "model":
         return cast(Materialized, _kind(node))
-    found = str(node.config.materialized)
-    return cast(Materialized, found) if found in get_args(Materialized) else "other"
+    word = str(node.config.materialized)
+    return cast(Materialized, word) if word in get_args(Materialized) else "other"
 
 
 def _columns(node: Any) -> tuple[Column, ...]:
@@ -291,9 +295,9 @@ def _with_types(columns: tuple[Column, ...], types: Mapping[str, str]) -> tuple[
 
 def _combination(test: DataTest) -> Sequence[object]:
     for name in _COMBINATION_ARGUMENTS:
-        found = test.arguments.get(name)
-        if isinstance(found, list | tuple):
-            return found
+        columns = test.arguments.get(name)
+        if isinstance(columns, list | tuple):
+            return columns
     return ()
 
 

@@ -1,4 +1,7 @@
-"""What becomes of dbt's nodes while it builds: progress, then a result each."""
+"""Translates what dbt says of its nodes: progress while it builds, then one result each.
+
+Used by `Dbt` and by what watches it. A word of dbt's that is not known counts as an error.
+"""
 
 from __future__ import annotations
 

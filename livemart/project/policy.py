@@ -1,4 +1,7 @@
-"""`config.meta.livemart` of a model: how it may be refreshed."""
+"""Reads `config.meta.livemart` of a model: how it may be refreshed.
+
+Used when the manifest is read. Every mistake is reported, with its place and the nearest word.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Where `profiles.yml` of a dbt project is."""
+"""Finds `profiles.yml` of a dbt project.
+
+Used by `Dbt` before dbt starts, because dbt's own message does not show what to write.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""`config.meta.livemart` of a source: how its records arrive.
+"""Reads `config.meta.livemart` of a source: how its records arrive.
 
-Every mistake is found and reported at once, with its file, line and the nearest valid word.
+Used when the manifest is read. Every mistake is reported at once, with its file, line and the
+nearest valid word.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from livemart.project.yaml_places import Mistakes, Where, place_of
 
 FORMATS = ("json", "csv")
 DRIFTS = ("rescue", "evolve", "fail")
-_KEYS = tuple(each.name for each in fields(StreamSpec))
+_KEYS = tuple(field.name for field in fields(StreamSpec))
 
 
 def parse_source_spec(
@@ -53,7 +54,7 @@ def parse_source_spec(
         return None, [mistake]
     mistakes = Mistakes(place)
     spec = _Reader(meta, columns, mistakes).read(event_time)
-    return (None if mistakes.found else spec), mistakes.found
+    return (None if mistakes.errors else spec), mistakes.errors
 
 
 class _Reader:

@@ -1,4 +1,7 @@
-"""Where a configuration stands: the file, and the line of each key in it."""
+"""Finds where a configuration stands: the file, and the line of each key in it.
+
+Used by everything that refuses what the analyst wrote, so that each mistake names its place.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +43,11 @@ class Mistakes:
 
     def __init__(self, where: Where) -> None:
         self._where = where
-        self.found: list[ConfigError] = []
+        self.errors: list[ConfigError] = []
 
-    def refuse(self, code: str, path: tuple[str, ...], found: str, hint: str) -> None:
+    def refuse(self, code: str, path: tuple[str, ...], finding: str, hint: str) -> None:
         """Note what was found at `path`, and what to write instead."""
-        self.found.append(ConfigError(code, f"{self._where.at(*path)}: {found}", hint=hint))
+        self.errors.append(ConfigError(code, f"{self._where.at(*path)}: {finding}", hint=hint))
 
 
 def place_of(where: Where | str) -> Where:
@@ -58,7 +61,7 @@ def place_of(where: Where | str) -> Where:
 def livemart_misspelled(
     code: str, meta: Mapping[Any, Any], config: Mapping[str, Any], place: Where
 ) -> list[ConfigError]:
-    """Return a mistake for each key that must mean `livemart`, and that nobody would read.
+    """Return a mistake for each key that must mean `livemart`; it would not be read.
 
     Args:
         code: of the mistakes.
@@ -69,14 +72,16 @@ def livemart_misspelled(
     mistakes = Mistakes(place)
     for key in map(str, meta):
         if key != "livemart" and _is_near(key):
-            found = f"found key {key}, did you mean livemart?"
-            mistakes.refuse(code, ("config.meta", key), found, "write `livemart`, or another word")
+            finding = f"found key {key}, did you mean livemart?"
+            mistakes.refuse(
+                code, ("config.meta", key), finding, "write `livemart`, or another word"
+            )
     beside = {*config, *(path[0] for path in place.lines if len(path) == 1)}
     for key in sorted(beside):
         if _is_near(key):
-            found = f"found key {key} beside meta"
-            mistakes.refuse(code, (key,), found, "write it below `config: meta:`, as `livemart`")
-    return mistakes.found
+            finding = f"found key {key} beside meta"
+            mistakes.refuse(code, (key,), finding, "write it below `config: meta:`, as `livemart`")
+    return mistakes.errors
 
 
 def _is_near(key: str) -> bool:
@@ -137,7 +142,7 @@ def _child(node: yaml.Node | None, name: str) -> yaml.Node | None:
 
 def _named(node: yaml.Node | None, name: str) -> yaml.Node | None:
     for item in node.value if isinstance(node, yaml.SequenceNode) else []:
-        found = _child(item, "name")
-        if found is not None and found.value == name:
+        name_node = _child(item, "name")
+        if name_node is not None and name_node.value == name:
             return item  # type: ignore[no-any-return]
     return None

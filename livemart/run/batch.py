@@ -78,8 +78,7 @@ class BatchRunner:
         previous = runtime.prover.unedited(newest.tests, newest.test_fingerprints)
         stored = {key for key, model in runtime.project.models.items() if model.is_stored}
         has_same_nodes = (
-            newest.models.keys() == stored
-            and previous.keys() == runtime.project.tests.keys()
+            newest.models.keys() == stored and previous.keys() == runtime.project.tests.keys()
         )
         if has_same_nodes and not rebuilds and not draft.has_news:
             return BatchOutcome(batch.batch_id, None)

@@ -84,7 +84,7 @@ def draft_snapshot(
         now: the wall clock, UTC.
     """
     sources = dict(batch.versions)
-    # Tables that somebody else fills are pinned like landed ones.
+    # Tables that another program fills are pinned like landed ones.
     for source in runtime.project.sources.values():
         is_foreign = source.stream is None and not source.is_clock
         if is_foreign and runtime.warehouse.exists(source.relation):

@@ -1,4 +1,8 @@
-"""The three ways to run: build, one refresh pass, and the stream that goes on until stopped."""
+"""Runs a project in one of three ways: build, one refresh, and the stream that runs until stopped.
+
+Used by the commands and the demo. All three land through the same checkpoint, and hand each
+snapshot to the publisher.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +32,7 @@ _KEPT_OUTCOMES = 100
 
 
 class Watcher(Protocol):
-    """What is told about the course of a run."""
+    """Is told about the course of a run."""
 
     def batch_began(self, batch_id: int) -> None: ...
     def model_changed(self, unique_id: str, word: str) -> None: ...
@@ -38,13 +42,13 @@ class Watcher(Protocol):
 
 @dataclass(slots=True)
 class RunOutcome:
-    """What one command did: the outcome of each micro-batch, in order."""
+    """The result of a run: the outcome of each micro-batch, in order."""
 
     outcomes: list[BatchOutcome] = field(default_factory=list)
 
     @property
     def exit_code(self) -> int:
-        """1 if the newest snapshot of this pass is held, else 0."""
+        """1 if the newest snapshot of this run is held, else 0."""
         done = [outcome for outcome in self.outcomes if outcome.snapshot]
         return 1 if done and done[-1].is_held else 0
 

@@ -1,4 +1,8 @@
-"""Which faults a replay of the micro-batch may overcome, and how often it is replayed."""
+"""Replays a micro-batch as long as its faults may pass.
+
+Used by the pipeline round the landing stream. A fault of the project or of the state is raised at
+once: no replay overcomes it.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +47,7 @@ class Replays:
         self._in_a_row = 0
 
     def succeeded(self) -> None:
-        """Begin counting anew: a micro-batch came to its end."""
+        """Begin counting anew: a micro-batch has ended."""
         self._failures = self._in_a_row = 0
 
     def run(self, body: Callable[[], None]) -> None:

@@ -1,4 +1,8 @@
-"""The warm process: lock, Java and jars, session, project, catalog, opened in this order."""
+"""Opens the warm process: lock, Java and jars, session, project, catalog, in this order.
+
+Used by every command that reads or writes the tables of a project. What is opened stays open
+between micro-batches, and is closed in reverse order.
+"""
 
 from __future__ import annotations
 

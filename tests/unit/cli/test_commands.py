@@ -31,7 +31,7 @@ CALLS = [
     *([name] for name in COMMANDS if name != "token"),
     *(["token", name] for name in TOKEN_COMMANDS),
 ]
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from livemart.inspect.status import read_status, render
+from livemart.inspect.status import read_status, render_status
 from livemart.state.counts import TableCounts
 from livemart.state.places import StateFolder
 from livemart.state.snapshots import Kind, ModelState, Snapshot, SnapshotLog
@@ -35,7 +35,7 @@ def test_panes_without_a_snapshot_are_counted(tmp_path: Path) -> None:
     assert [row.snapshot_id for row in found.snapshots] == [5, 4, 3, 2]
     assert [row.skipped_panes for row in found.snapshots] == [0, 2, 0, 0]
     assert found.to_json()["snapshots"][1]["skipped_panes"] == 2
-    assert "skipped panes" in render(found)
+    assert "skipped panes" in render_status(found)
 
 
 def test_counts_are_those_of_the_listed_snapshots_and_of_each(tmp_path: Path) -> None:
@@ -65,10 +65,10 @@ def test_counts_are_those_of_the_listed_snapshots_and_of_each(tmp_path: Path) ->
         },
         {"bronze.orders": {"produced": 5, "landed": 3, "superseded": 1, "dead_letters": 1}},
     ]
-    text = render(found).splitlines()
+    text = render_status(found).splitlines()
     title = text.index("landed tables, with the records of the last 2 snapshots")
     assert text[title + 2].split() == ["bronze.orders", "-", "-", "9", "5", "1", "3"]
-    only = render(read_status(tmp_path, every=PANE, pane=PANE, now=NOON, limit=1))
+    only = render_status(read_status(tmp_path, every=PANE, pane=PANE, now=NOON, limit=1))
     assert "with the records of the last snapshot\n" in only
 
 
@@ -87,7 +87,8 @@ def test_freshness_is_the_age_of_the_newest_landing(tmp_path: Path) -> None:
 
     (orders,) = found.sources
     assert (orders.landed_at, orders.freshness_s, orders.rows) == (shop.now, 180.0, 3)
-    assert ["bronze.orders", "3m", "3"] in [line.split()[:3] for line in render(found).splitlines()]
+    shown = render_status(found).splitlines()
+    assert ["bronze.orders", "3m", "3"] in [line.split()[:3] for line in shown]
 
 
 def test_lag_is_that_of_a_refresh_and_a_held_snapshot_leaves_readers_behind(tmp_path: Path) -> None:
@@ -120,7 +121,7 @@ def test_lag_is_that_of_a_refresh_and_a_held_snapshot_leaves_readers_behind(tmp_
     assert (found.staleness_s, found.is_stale) == (900.0, True)
     assert [row.lag_s for row in found.snapshots] == [2.5, None]
     assert [row.status for row in found.snapshots] == ["held", "published"]
-    text = render(found)
+    text = render_status(found)
     assert text.startswith("published 15m ago, stale\nheld by test.m.sums\nwarned by test.m.late\n")
     assert "2.5 s" in text
     assert "7 (rebuilt totals: NEW_MODEL)" in text
@@ -137,7 +138,7 @@ def test_a_pass_without_news_keeps_what_is_published_from_being_stale(tmp_path: 
     found = read_status(tmp_path, every=PANE, pane=PANE, now=later)
 
     assert (found.staleness_s, found.checked_s, found.is_stale) == (900.0, 20.0, False)
-    assert render(found).startswith("published 15m ago, nothing new 20s ago\n")
+    assert render_status(found).startswith("published 15m ago, nothing new 20s ago\n")
     much_later = later + 3 * PANE
     stopped = read_status(tmp_path, every=PANE, pane=PANE, now=much_later)
     assert (stopped.checked_s, stopped.is_stale) == (920.0, True)

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from livemart.inspect.doctor import check_store
-from livemart.inspect.status import read_status, render
+from livemart.inspect.status import read_status, render_status
 from livemart.inspect.store_standing import look_at_store
 from livemart.state.snapshots import Snapshot, SnapshotLog
 from livemart.store.schema import STORE
@@ -122,7 +122,8 @@ def test_doctor_and_status_tell_of_the_store(tmp_path: Path) -> None:
     assert (well.level, behind.level) == ("ok", "warning")
     assert well.message.endswith("serving.db: at snapshot 1, the newest")
     assert "at snapshot 1; snapshot 2 has waited for " in behind.message
-    assert "serving.db: at snapshot 1; snapshot 2 has waited for 3m\n  next: " in render(status)
+    waiting = "serving.db: at snapshot 1; snapshot 2 has waited for 3m\n  next: "
+    assert waiting in render_status(status)
     store = status.to_json()["store"]
     assert (store["state"], store["snapshot_id"], store["behind_s"]) == ("behind", 1, 180.0)
     assert check_store(None, tmp_path).level == "ok"
