@@ -52,9 +52,9 @@ def test_everything_is_looked_at_even_when_something_is_wrong(tmp_path: Path) ->
 
 def test_a_version_beside_its_pin_is_named() -> None:
     installed = {"pyspark": "4.3.0", "deltalake": "1.6.6"}
-    wanted = {"pyspark": "==4.2.0", "deltalake": ">=1.6,<1.7", "sqlglot": "==30.30.0"}
+    required = {"pyspark": "==4.2.0", "deltalake": ">=1.6,<1.7", "sqlglot": "==30.30.0"}
 
-    actual = doctor.check_versions(wanted, installed.get)
+    actual = doctor.check_versions(required, installed.get)
 
     assert actual.level == "problem"
     assert actual.message == "pyspark is 4.3.0, not ==4.2.0, sqlglot is missing"
@@ -73,7 +73,7 @@ def test_little_space_is_said_before_a_commit_fails(
 
 def test_the_holder_of_the_lock_is_named(tmp_path: Path) -> None:
     with hold_warehouse(tmp_path):
-        findings = {each.name: each for each in diagnose(Places(tmp_path, tmp_path))}
+        findings = {finding.name: finding for finding in diagnose(Places(tmp_path, tmp_path))}
 
     assert findings["lock"].level == "warning"
     assert f"held by process {os.getpid()} (" in findings["lock"].message
@@ -83,7 +83,7 @@ def test_a_lock_file_that_nobody_holds_is_free(tmp_path: Path) -> None:
     with hold_warehouse(tmp_path):
         pass
 
-    findings = {each.name: each for each in diagnose(Places(tmp_path, tmp_path))}
+    findings = {finding.name: finding for finding in diagnose(Places(tmp_path, tmp_path))}
 
     assert findings["lock"].level == "ok"
 

@@ -17,7 +17,7 @@ def model(name: str, policy: Policy = "auto") -> Model:
 
 
 def project(*models: Model) -> Project:
-    return Project("m", ".", "m", {}, {each.unique_id: each for each in models}, {}, {})
+    return Project("m", ".", "m", {}, {node.unique_id: node for node in models}, {}, {})
 
 
 REASON = Reason("GLOBAL_AGG", "one row over all", 7, "put an hourly model below it")
@@ -25,9 +25,9 @@ REGION = Region(("shop_id",), "sold_at", 3_600_000_000, 0, (), {}, {})
 
 
 def test_a_report_names_strategy_and_reasons_as_scripts_rely_on() -> None:
-    found = describe_plans(project(model("a")), {"model.m.a": Plan("full", (REASON,))})
+    report = describe_plans(project(model("a")), {"model.m.a": Plan("full", (REASON,))})
 
-    described = found["models"][0]
+    described = report["models"][0]
     assert (described["name"], described["strategy"]) == ("a", "full")
     assert described["reasons"] == [
         {
@@ -57,9 +57,9 @@ def test_margins_of_a_frame_are_shown() -> None:
 def test_only_selected_models_are_listed() -> None:
     plans = {"model.m.a": Plan("signed"), "model.m.b": Plan("view")}
 
-    found = describe_plans(project(model("a"), model("b")), plans, frozenset({"model.m.b"}))
+    report = describe_plans(project(model("a"), model("b")), plans, frozenset({"model.m.b"}))
 
-    assert [each["name"] for each in found["models"]] == ["b"]
+    assert [entry["name"] for entry in report["models"]] == ["b"]
 
 
 def test_what_dbt_alone_builds_is_not_listed() -> None:
@@ -73,6 +73,6 @@ def test_what_dbt_alone_builds_is_not_listed() -> None:
 def test_a_model_that_wants_to_be_full_is_no_fallback() -> None:
     plans = {"model.m.a": Plan("full", (REASON,)), "model.m.b": Plan("full")}
 
-    found = describe_plans(project(model("a"), model("b", "full")), plans)
+    report = describe_plans(project(model("a"), model("b", "full")), plans)
 
-    assert full_models(found) == ["a"]
+    assert full_models(report) == ["a"]

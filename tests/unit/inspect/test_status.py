@@ -30,12 +30,12 @@ def test_panes_without_a_snapshot_are_counted(tmp_path: Path) -> None:
     ):
         log.append(_snapshot(number, kind, as_of))  # type: ignore[arg-type]
 
-    found = read_status(tmp_path, every=PANE, pane=PANE, now=NOON, limit=4)
+    status = read_status(tmp_path, every=PANE, pane=PANE, now=NOON, limit=4)
 
-    assert [row.snapshot_id for row in found.snapshots] == [5, 4, 3, 2]
-    assert [row.skipped_panes for row in found.snapshots] == [0, 2, 0, 0]
-    assert found.to_json()["snapshots"][1]["skipped_panes"] == 2
-    assert "skipped panes" in render_status(found)
+    assert [row.snapshot_id for row in status.snapshots] == [5, 4, 3, 2]
+    assert [row.skipped_panes for row in status.snapshots] == [0, 2, 0, 0]
+    assert status.to_json()["snapshots"][1]["skipped_panes"] == 2
+    assert "skipped panes" in render_status(status)
 
 
 def test_counts_are_those_of_the_listed_snapshots_and_of_each(tmp_path: Path) -> None:
@@ -50,14 +50,14 @@ def test_counts_are_those_of_the_listed_snapshots_and_of_each(tmp_path: Path) ->
     ):
         log.append(replace(_snapshot(number, "refresh", None), landed=landed))
 
-    found = read_status(tmp_path, every=PANE, pane=PANE, now=NOON, limit=2)
+    status = read_status(tmp_path, every=PANE, pane=PANE, now=NOON, limit=2)
 
     sums = [
-        (each.relation, each.produced, each.landed, each.superseded, each.dead_letters)
-        for each in found.sources
+        (source.relation, source.produced, source.landed, source.superseded, source.dead_letters)
+        for source in status.sources
     ]
     assert sums == [("bronze.orders", 9, 5, 1, 3), ("bronze.visits", 1, 1, 0, 0)]
-    content = json.loads(json.dumps(found.to_json()))
+    content = json.loads(json.dumps(status.to_json()))
     assert [row["landed"] for row in content["snapshots"]] == [
         {
             "bronze.orders": {"produced": 4, "landed": 2, "superseded": 0, "dead_letters": 2},
@@ -65,7 +65,7 @@ def test_counts_are_those_of_the_listed_snapshots_and_of_each(tmp_path: Path) ->
         },
         {"bronze.orders": {"produced": 5, "landed": 3, "superseded": 1, "dead_letters": 1}},
     ]
-    text = render_status(found).splitlines()
+    text = render_status(status).splitlines()
     title = text.index("landed tables, with the records of the last 2 snapshots")
     assert text[title + 2].split() == ["bronze.orders", "-", "-", "9", "5", "1", "3"]
     only = render_status(read_status(tmp_path, every=PANE, pane=PANE, now=NOON, limit=1))
@@ -83,11 +83,11 @@ def test_freshness_is_the_age_of_the_newest_landing(tmp_path: Path) -> None:
     )
 
     later = NOON + timedelta(minutes=5)
-    found = read_status(shop.warehouse.root, every=PANE, pane=PANE, now=later)
+    status = read_status(shop.warehouse.root, every=PANE, pane=PANE, now=later)
 
-    (orders,) = found.sources
+    (orders,) = status.sources
     assert (orders.landed_at, orders.freshness_s, orders.rows) == (shop.now, 180.0, 3)
-    shown = render_status(found).splitlines()
+    shown = render_status(status).splitlines()
     assert ["bronze.orders", "3m", "3"] in [line.split()[:3] for line in shown]
 
 
@@ -114,14 +114,14 @@ def test_lag_is_that_of_a_refresh_and_a_held_snapshot_leaves_readers_behind(tmp_
     )
     log.append(refused)
 
-    found = read_status(tmp_path, every=PANE, pane=PANE, now=NOON + 3 * PANE)
+    status = read_status(tmp_path, every=PANE, pane=PANE, now=NOON + 3 * PANE)
 
-    assert (found.held_by, found.warned_by) == (("test.m.sums",), ("test.m.late",))
+    assert (status.held_by, status.warned_by) == (("test.m.sums",), ("test.m.late",))
     # Age of what readers see, not of what is held back.
-    assert (found.staleness_s, found.is_stale) == (900.0, True)
-    assert [row.lag_s for row in found.snapshots] == [2.5, None]
-    assert [row.status for row in found.snapshots] == ["held", "published"]
-    text = render_status(found)
+    assert (status.staleness_s, status.is_stale) == (900.0, True)
+    assert [row.lag_s for row in status.snapshots] == [2.5, None]
+    assert [row.status for row in status.snapshots] == ["held", "published"]
+    text = render_status(status)
     assert text.startswith("published 15m ago, stale\nheld by test.m.sums\nwarned by test.m.late\n")
     assert "2.5 s" in text
     assert "7 (rebuilt totals: NEW_MODEL)" in text
@@ -135,10 +135,10 @@ def test_a_pass_without_news_keeps_what_is_published_from_being_stale(tmp_path: 
     _finish_pass(tmp_path, 9, NOON + PANE)
     _finish_pass(tmp_path, 10, later - timedelta(seconds=20))
 
-    found = read_status(tmp_path, every=PANE, pane=PANE, now=later)
+    status = read_status(tmp_path, every=PANE, pane=PANE, now=later)
 
-    assert (found.staleness_s, found.checked_s, found.is_stale) == (900.0, 20.0, False)
-    assert render_status(found).startswith("published 15m ago, nothing new 20s ago\n")
+    assert (status.staleness_s, status.checked_s, status.is_stale) == (900.0, 20.0, False)
+    assert render_status(status).startswith("published 15m ago, nothing new 20s ago\n")
     much_later = later + 3 * PANE
     stopped = read_status(tmp_path, every=PANE, pane=PANE, now=much_later)
     assert (stopped.checked_s, stopped.is_stale) == (920.0, True)
@@ -151,9 +151,9 @@ def test_a_pass_that_held_its_snapshot_back_does_not_count(tmp_path: Path) -> No
     later = NOON + 3 * PANE
     _finish_pass(tmp_path, 10, later)
 
-    found = read_status(tmp_path, every=PANE, pane=PANE, now=later)
+    status = read_status(tmp_path, every=PANE, pane=PANE, now=later)
 
-    assert (found.checked_s, found.is_stale) == (900.0, True)
+    assert (status.checked_s, status.is_stale) == (900.0, True)
 
 
 def _finish_pass(warehouse: Path, batch_id: int, at: datetime) -> None:

@@ -34,21 +34,21 @@ def newest(snapshot_id: int, epoch: str = "epoch") -> Snapshot:
 def test_a_store_at_the_newest_snapshot_is_current(store_url: str) -> None:
     fill_store(store_url, reference_tables([]), snapshot_id=4)
 
-    found = look_at_store(store_url, newest(4), LATER)
+    standing = look_at_store(store_url, newest(4), LATER)
 
-    assert (found.state, found.snapshot_id, found.behind_s) == ("current", 4, None)
-    assert (found.message, found.hint) == ("at snapshot 4, the newest", None)
+    assert (standing.state, standing.snapshot_id, standing.behind_s) == ("current", 4, None)
+    assert (standing.message, standing.hint) == ("at snapshot 4, the newest", None)
 
 
 @pytest.mark.parametrize("epoch", ["epoch", "a new checkpoint"])
 def test_a_store_that_lacks_a_snapshot_says_for_how_long(store_url: str, epoch: str) -> None:
     fill_store(store_url, reference_tables([]), snapshot_id=4)
 
-    found = look_at_store(store_url, newest(6, epoch), LATER)
+    standing = look_at_store(store_url, newest(6, epoch), LATER)
 
-    assert (found.state, found.snapshot_id, found.behind_s) == ("behind", 4, 180)
-    assert found.message == "at snapshot 4; snapshot 6 has waited for 3m"
-    assert found.hint is not None
+    assert (standing.state, standing.snapshot_id, standing.behind_s) == ("behind", 4, 180)
+    assert standing.message == "at snapshot 4; snapshot 6 has waited for 3m"
+    assert standing.hint is not None
 
 
 def test_an_empty_store_is_well_as_long_as_the_log_is_empty(store_url: str) -> None:
@@ -66,10 +66,10 @@ def test_an_empty_store_is_well_as_long_as_the_log_is_empty(store_url: str) -> N
 def test_a_store_of_another_warehouse_is_named(store_url: str, known: Snapshot | None) -> None:
     fill_store(store_url, reference_tables([]), snapshot_id=4)
 
-    found = look_at_store(store_url, known, LATER)
+    standing = look_at_store(store_url, known, LATER)
 
-    assert (found.state, found.snapshot_id) == ("foreign", 4)
-    assert "filled from another warehouse" in found.message
+    assert (standing.state, standing.snapshot_id) == ("foreign", 4)
+    assert "filled from another warehouse" in standing.message
 
 
 def test_a_store_of_another_version_is_named(store_url: str) -> None:
@@ -79,18 +79,18 @@ def test_a_store_of_another_version_is_named(store_url: str) -> None:
         connection.execute(sa.update(STORE).values(schema_version=99))
     engine.dispose()
 
-    found = look_at_store(store_url, newest(1), LATER)
+    standing = look_at_store(store_url, newest(1), LATER)
 
-    assert (found.state, found.snapshot_id) == ("other_version", None)
-    assert found.message.startswith("STORE_OF_ANOTHER_VERSION: ")
+    assert (standing.state, standing.snapshot_id) == ("other_version", None)
+    assert standing.message.startswith("STORE_OF_ANOTHER_VERSION: ")
 
 
 def test_a_store_that_is_away_is_named_without_its_password() -> None:
-    found = look_at_store("postgresql+psycopg://me:secret@127.0.0.1:1/db", newest(1), LATER)
+    standing = look_at_store("postgresql+psycopg://me:secret@127.0.0.1:1/db", newest(1), LATER)
 
-    assert found.state == "unreachable"
-    assert found.message.startswith("STORE_UNREACHABLE: ")
-    assert "secret" not in found.place + found.message
+    assert standing.state == "unreachable"
+    assert standing.message.startswith("STORE_UNREACHABLE: ")
+    assert "secret" not in standing.place + standing.message
 
 
 def test_a_broken_file_is_named(tmp_path: Path) -> None:

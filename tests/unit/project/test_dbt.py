@@ -118,11 +118,11 @@ def test_policies_partitions_and_contracts_are_read(project: Project) -> None:
 
 
 def test_a_test_says_what_it_is_attached_to_and_when_it_fails(project: Project) -> None:
-    def found(start: str) -> DataTest:
+    def data_test(start: str) -> DataTest:
         return next(test for test in project.tests.values() if test.name.startswith(start))
 
-    accepted = found("accepted_values")
-    singular = found("no_negative_amount")
+    accepted = data_test("accepted_values")
+    singular = data_test("no_negative_amount")
 
     assert (accepted.kind, accepted.column_name, accepted.severity, accepted.warn_if) == (
         "accepted_values",
@@ -251,14 +251,14 @@ def test_a_misspelled_or_misplaced_livemart_is_reported_with_its_line(jaffle: Pa
     with pytest.raises(ConfigErrors) as caught:
         Dbt(jaffle).load()
 
-    found = sorted(error.message for error in caught.value.errors)
-    assert found[1:] == [
+    messages = sorted(error.message for error in caught.value.errors)
+    assert messages[1:] == [
         "models/sources.yml:12: source raw.visits: livemart: found key livemart beside meta",
         "models/sources.yml:9: source raw.events: config.meta.livemrt: found key livemrt, "
         "did you mean livemart?",
     ]
-    assert found[0].endswith("found key Livemart, did you mean livemart?")
-    assert "customers" in found[0]
+    assert messages[0].endswith("found key Livemart, did you mean livemart?")
+    assert "customers" in messages[0]
 
 
 def test_a_source_that_says_how_it_arrives_is_a_stream_and_the_clock_is_none(jaffle: Path) -> None:
@@ -307,25 +307,6 @@ def test_another_connection_method_is_refused(jaffle: Path) -> None:
     assert caught.value.code in ("PROFILE_NOT_SESSION", "DBT_FAILED")
 
 
-def test_profiles_are_looked_for_in_order(
-    jaffle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = (jaffle / "profiles.yml").read_text()
-    given = tmp_path / "given"
-    given.mkdir()
-    (given / "profiles.yml").write_text(text)
-
-    assert find_profiles(jaffle, given) == given
-    assert find_profiles(jaffle, None) == jaffle
-    (jaffle / "profiles").mkdir()
-    (jaffle / "profiles" / "profiles.yml").write_text(text)
-    assert find_profiles(jaffle, None) == jaffle / "profiles"
-    for file in jaffle.rglob("profiles.yml"):
-        file.unlink()
-    monkeypatch.setenv("DBT_PROFILES_DIR", str(given))
-    assert find_profiles(jaffle, None) is None
-
-
 def test_without_any_profiles_the_message_is_one_to_copy(
     jaffle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -342,13 +323,3 @@ def test_without_any_profiles_the_message_is_one_to_copy(
     name = yaml.safe_load((jaffle / "dbt_project.yml").read_text())["profile"]
     (jaffle / "profiles.yml").write_text(textwrap.dedent(example).replace("NAME", name))
     assert Dbt(jaffle).load().models
-
-
-def test_a_folder_without_profiles_or_project_is_refused(jaffle: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError) as without_profiles:
-        find_profiles(jaffle, tmp_path)
-    with pytest.raises(ConfigError) as without_project:
-        Dbt(tmp_path)
-
-    assert without_profiles.value.code == "PROFILES_NOT_FOUND"
-    assert without_project.value.code == "DBT_PROJECT_NOT_FOUND"

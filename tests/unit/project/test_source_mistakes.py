@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import pytest
 
 from livemart.project.graph import Column
-from livemart.project.policy import parse_model_policy
 from livemart.project.sources import parse_source_spec
 from livemart.project.yaml_places import Where, source_lines
 
@@ -54,22 +53,6 @@ def test_each_mistake_has_its_code_and_all_are_found(meta: object, expected: lis
     assert all(mistake.message.startswith("a.yml: orders: ") for mistake in mistakes)
 
 
-@pytest.mark.parametrize(
-    ("column", "expected"),
-    [
-        (Column("_landed_at", "timestamp"), "SOURCE_COLUMN_RESERVED"),
-        (Column("no type", "string"), "SOURCE_COLUMN_INVALID"),
-        (Column("untyped", None), "SOURCE_COLUMN_INVALID"),
-        (Column("mistyped", "strng"), "SOURCE_COLUMN_INVALID"),
-        (Column("ORDER_ID", "string"), "SOURCE_COLUMN_INVALID"),
-    ],
-)
-def test_a_column_that_cannot_be_landed_is_refused(column: Column, expected: str) -> None:
-    _, mistakes = parse_source_spec(KEYED, (*COLUMNS, column), "a.yml: orders")
-
-    assert [mistake.code for mistake in mistakes] == [expected]
-
-
 def test_a_misspelled_key_is_shown_with_its_line_and_the_nearest_word() -> None:
     text = """
 sources:
@@ -98,19 +81,3 @@ def test_what_is_right_comes_back_whole() -> None:
     assert mistakes == []
     assert spec is not None
     assert (spec.format, spec.keys, spec.sequence_by) == ("json", ("order_id",), ("updated_at",))
-
-
-@pytest.mark.parametrize(
-    ("meta", "expected"),
-    [
-        (None, []),
-        ({"refresh": "strict"}, []),
-        ("strict", ["MODEL_NOT_A_MAPPING"]),
-        ({"refrsh": "strict"}, ["MODEL_KEY_UNKNOWN"]),
-        ({"refresh": "incremntal"}, ["MODEL_POLICY_UNKNOWN"]),
-    ],
-)
-def test_a_models_policy_is_one_word(meta: object, expected: list[str]) -> None:
-    _, mistakes = parse_model_policy(meta, "a.yml: top_dishes")
-
-    assert [mistake.code for mistake in mistakes] == expected

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from livemart.project.graph import Column, StreamSpec
-from livemart.project.policy import parse_model_policy
 from livemart.project.sources import parse_source_spec
-from livemart.project.yaml_places import Where, model_lines, source_lines
+from livemart.project.yaml_places import Where, source_lines
 
 COLUMNS = (
     Column("order_id", "string"),
@@ -134,25 +133,6 @@ def test_a_mistake_names_the_word_and_the_nearest_valid_one(
     assert words in "\n".join(map(str, mistakes))
 
 
-@pytest.mark.parametrize(
-    ("column", "code"),
-    [
-        (Column("_Landed_At", "timestamp"), "SOURCE_COLUMN_RESERVED"),
-        (Column("_record", "string"), "SOURCE_COLUMN_RESERVED"),
-        (Column("_code_12", "string"), "SOURCE_COLUMN_RESERVED"),
-        (Column("order id", "string"), "SOURCE_COLUMN_INVALID"),
-        (Column("Order_ID", "string"), "SOURCE_COLUMN_INVALID"),
-        (Column("note", None), "SOURCE_COLUMN_INVALID"),
-        (Column("note", "strng"), "SOURCE_COLUMN_INVALID"),
-    ],
-)
-def test_columns_are_checked(column: Column, code: str) -> None:
-    _, mistakes = parse_source_spec({"path": "x"}, (*COLUMNS, column), "m.yml: orders")
-    actual = [mistake.code for mistake in mistakes]
-
-    assert actual == [code]
-
-
 def test_all_mistakes_are_reported_at_once_each_with_its_line() -> None:
     columns = (Column("order_id", "string"), Column("_origin", "string"))
     where = Where(
@@ -169,17 +149,3 @@ def test_all_mistakes_are_reported_at_once_each_with_its_line() -> None:
     actual = [(mistake.code, mistake.message.rpartition(": found")[0]) for mistake in mistakes]
 
     assert actual == expected
-
-
-def test_a_model_takes_only_a_refresh_policy() -> None:
-    where = Where("m.yml", "model totals", model_lines("models:\n  - name: totals\n", "totals"))
-
-    policy, mistakes = parse_model_policy({"refresh": "increment", "refesh": 1}, where)
-    actual = [str(mistake) for mistake in mistakes]
-
-    assert policy == "auto"
-    assert "MODEL_KEY_UNKNOWN" in actual[0] and "did you mean refresh?" in actual[0]
-    assert "MODEL_POLICY_UNKNOWN" in actual[1] and "did you mean incremental?" in actual[1]
-    assert parse_model_policy(None, where) == ("auto", [])
-    assert parse_model_policy({"refresh": "strict"}, where) == ("strict", [])
-    assert parse_model_policy("strict", where)[1][0].code == "MODEL_NOT_A_MAPPING"

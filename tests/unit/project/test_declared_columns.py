@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import pytest
+
+from livemart.project.declared_columns import DeclaredColumns, outer_type
+from livemart.project.graph import Column
+from livemart.project.yaml_places import Mistakes, Where
+
+COLUMNS = (
+    Column("order_id", "string"),
+    Column("ordered_at", "timestamp"),
+    Column("items", "array<struct<dish_id:bigint>>"),
+)
+
+
+def _codes(*columns: Column) -> list[str]:
+    mistakes = Mistakes(Where("a.yml", "orders"))
+    DeclaredColumns(columns, mistakes).check()
+    return [error.code for error in mistakes.errors]
+
+
+def test_names_and_types_that_spark_reads_are_taken() -> None:
+    assert _codes(*COLUMNS) == []
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (Column("_Landed_At", "timestamp"), "SOURCE_COLUMN_RESERVED"),
+        (Column("_record", "string"), "SOURCE_COLUMN_RESERVED"),
+        (Column("_code_12", "string"), "SOURCE_COLUMN_RESERVED"),
+        (Column("order id", "string"), "SOURCE_COLUMN_INVALID"),
+        (Column("Order_ID", "string"), "SOURCE_COLUMN_INVALID"),
+        (Column("untyped", None), "SOURCE_COLUMN_INVALID"),
+        (Column("mistyped", "strng"), "SOURCE_COLUMN_INVALID"),
+    ],
+)
+def test_a_column_that_cannot_be_landed_is_refused(column: Column, expected: str) -> None:
+    assert _codes(*COLUMNS, column) == [expected]
+
+
+def test_a_source_without_columns_is_refused() -> None:
+    assert _codes() == ["SOURCE_COLUMN_INVALID"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("ordered_at", []),
+        ("order", ["SOURCE_COLUMN_UNKNOWN"]),
+        ("items", ["SOURCE_COLUMN_INVALID"]),
+    ],
+)
+def test_a_key_must_be_declared_and_ordered(name: str, expected: list[str]) -> None:
+    mistakes = Mistakes(Where("a.yml", "orders"))
+
+    DeclaredColumns(COLUMNS, mistakes).require_ordered(name, ("meta", "keys"))
+
+    assert [error.code for error in mistakes.errors] == expected
+
+
+@pytest.mark.parametrize(
+    ("data_type", "expected"),
+    [("Array<string>", "array"), ("decimal(10,2)", "decimal"), (" date ", "date")],
+)
+def test_the_outer_type_is_the_first_word(data_type: str, expected: str) -> None:
+    assert outer_type(data_type) == expected

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import pytest
+
+from livemart.project.graph import Project, SourceTable
+from tests.models import make_model
+
+
+def _source(schema: str, name: str, *, is_clock: bool = False) -> SourceTable:
+    unique_id = f"source.m.{schema}.{name}"
+    return SourceTable(
+        unique_id, schema, name, schema, name, (), None, None, None, "", is_clock=is_clock
+    )
+
+
+def test_a_relation_is_schema_and_identifier_in_lower_case() -> None:
+    model = make_model("model.m.totals", schema="Mart", identifier="Daily_Totals")
+
+    assert model.relation == "mart.daily_totals"
+    assert _source("Bronze", "Orders").relation == "bronze.orders"
+
+
+@pytest.mark.parametrize(
+    ("materialized", "expected"),
+    [("table", True), ("incremental", True), ("seed", True), ("view", False), ("ephemeral", False)],
+)
+def test_a_model_is_stored_if_its_rows_are_a_table(materialized: str, expected: bool) -> None:
+    assert make_model("model.m.totals", materialized=materialized).is_stored is expected
+
+
+def test_the_clock_of_a_project_is_the_source_that_says_so() -> None:
+    orders, clock = _source("bronze", "orders"), _source("livemart", "clock", is_clock=True)
+    project = Project("m", ".", "m", {"o": orders, "c": clock}, {}, {}, {})
+
+    assert project.clock is clock
+    assert Project("m", ".", "m", {"o": orders}, {}, {}, {}).clock is None

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+
+from livemart.project.yaml_places import (
+    Where,
+    livemart_misspelled,
+    model_lines,
+    place_of,
+    source_lines,
+)
+
+YAML = """\
+sources:
+  - name: ordering
+    tables:
+      - name: dishes
+      - name: orders
+        config:
+          event_time: ordered_at
+          meta:
+            livemart:
+              path: orders/*.jsonl
+        columns:
+          - {name: order_id, data_type: string}
+models:
+  - name: totals
+    config: {meta: {livemart: {refresh: strict}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        (("meta", "path"), "s.yml:10: orders: meta.livemart.path"),
+        (("meta", "keys"), "s.yml:9: orders: meta.livemart.keys"),
+        (("event_time",), "s.yml:7: orders: event_time"),
+        (("columns", "order_id"), "s.yml:12: orders: columns.order_id"),
+        (("freshness",), "s.yml:5: orders: freshness"),
+    ],
+)
+def test_a_key_is_shown_with_its_line_or_that_of_its_parent(
+    path: tuple[str, ...], expected: str
+) -> None:
+    where = Where("s.yml", "orders", source_lines(YAML, "ordering", "orders"))
+
+    assert where.at(*path) == expected
+
+
+def test_a_model_has_lines_as_a_source_has() -> None:
+    where = Where("s.yml", "totals", model_lines(YAML, "totals"))
+
+    assert where.at("meta", "refresh") == "s.yml:15: totals: meta.livemart.refresh"
+
+
+@pytest.mark.parametrize("text", ["", "sources: [", "sources: {}", "models: [{name: other}]"])
+def test_a_text_without_the_node_has_no_lines(text: str) -> None:
+    assert source_lines(text, "ordering", "orders") == {}
+    assert model_lines(text, "totals") == {}
+
+
+def test_a_string_is_file_and_node_in_one() -> None:
+    assert place_of("s.yml: orders") == Where("s.yml", "orders")
+
+
+def test_a_key_that_must_mean_livemart_is_a_mistake_inside_meta_and_beside_it() -> None:
+    place = Where("s.yml", "orders", {("config.meta", "livmart"): 3})
+
+    mistakes = livemart_misspelled("CODE", {"livmart": {}, "owner": 1}, {"livemart": {}}, place)
+
+    assert [mistake.message for mistake in mistakes] == [
+        "s.yml:3: orders: config.meta.livmart: found key livmart, did you mean livemart?",
+        "s.yml: orders: livemart: found key livemart beside meta",
+    ]

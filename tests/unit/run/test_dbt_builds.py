@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from livemart.errors import RefreshError
+from livemart.project.graph import Project
+from livemart.project.node_results import NodeResult, NodeStatus
+from livemart.refresh.context import Rebuild
+from livemart.run import dbt_builds
+from livemart.run.dbt_builds import build_models, build_seeds
+from tests.models import make_model
+
+MODELS = {
+    model.unique_id: model
+    for model in (
+        make_model("seed.m.currencies", materialized="seed"),
+        make_model("model.m.totals"),
+        make_model("model.m.names", materialized="view"),
+    )
+}
+
+
+class _Dbt:
+    """Answers that every node ended with `status`, and notes what was selected."""
+
+    def __init__(self, status: NodeStatus) -> None:
+        self.status = status
+        self.selections: list[list[str]] = []
+
+    def build(self, select: list[str] | None = None, *, data_tests: bool) -> dict[str, NodeResult]:
+        assert not data_tests
+        self.selections.append(select or [])
+        return {
+            unique_id: NodeResult(unique_id, model.name, "model", self.status, "no", 30, None)
+            for unique_id, model in MODELS.items()
+        }
+
+
+def _runtime(status: NodeStatus = "success") -> Any:
+    return SimpleNamespace(
+        spark=None,
+        settings=SimpleNamespace(warehouse=None),
+        warehouse=SimpleNamespace(version=lambda relation: 5, table_id=lambda relation: "id"),
+        dbt=_Dbt(status),
+        project=Project("m", ".", "m", {}, MODELS, {}, {}),
+        plans={unique_id: SimpleNamespace(fingerprint=f"f {unique_id}") for unique_id in MODELS},
+    )
+
+
+@pytest.fixture(autouse=True)
+def _without_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dbt_builds, "register", lambda *_: None)
+
+
+def test_a_build_gives_every_stored_model_its_next_generation() -> None:
+    before: Any = SimpleNamespace(models={"model.m.totals": SimpleNamespace(generation=2)})
+
+    states = build_models(_runtime(), before)
+
+    assert {unique_id: state.generation for unique_id, state in states.items()} == {
+        "seed.m.currencies": 0,
+        "model.m.totals": 3,
+    }
+    totals = states["model.m.totals"]
+    assert (totals.reason, totals.took_ms, totals.fingerprint) == ("BUILD", 30, "f model.m.totals")
+
+
+def test_a_model_that_dbt_cannot_build_stops_the_build() -> None:
+    with pytest.raises(RefreshError) as caught:
+        build_models(_runtime("error"), None)
+
+    assert caught.value.code == "MODEL_FAILED"
+
+
+def test_a_refresh_lets_dbt_load_only_the_seeds_among_its_rebuilds() -> None:
+    runtime = _runtime()
+    rebuild = Rebuild("FINGERPRINT_CHANGED", "the file is another", 4)
+
+    states = build_seeds(runtime, dict.fromkeys(("model.m.totals", "seed.m.currencies"), rebuild))
+
+    assert runtime.dbt.selections == [["currencies"]]
+    assert [(state.reason, state.generation) for state in states.values()] == [
+        ("FINGERPRINT_CHANGED", 4)
+    ]
+
+
+def test_without_seeds_dbt_is_not_asked() -> None:
+    runtime = _runtime()
+
+    assert build_seeds(runtime, {"model.m.totals": Rebuild("SELECTED", "named", 1)}) == {}
+    assert runtime.dbt.selections == []

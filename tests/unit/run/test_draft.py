@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from livemart.land.landing import LandedBatch
+from livemart.project.graph import Project, SourceTable
+from livemart.run.draft import SnapshotDraft, draft_snapshot, table_versions
+from livemart.state.counts import Counts, TableCounts
+from livemart.state.snapshots import ModelState, Snapshot
+from tests.models import make_model
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+BATCH = LandedBatch(
+    3, NOON, {"bronze.orders": 9}, {"bronze.orders": Counts(2, 1, 0, 1)}, None, has_records=False
+)
+STATE = ModelState(4, "f", "signed", None, 1, 2, 0, "t")
+NEWEST = Snapshot(
+    snapshot_id=7,
+    epoch="e",
+    batch_id=2,
+    kind="refresh",
+    as_of=None,
+    sources={"bronze.orders": 9, "crm.customers": 5},
+    models={"model.m.totals": STATE, "model.m.gone": STATE},
+    tests={},
+    status="published",
+    started_at=NOON,
+    finished_at=NOON,
+)
+
+
+class _Tables:
+    """A warehouse whose tables are all there, at version 5."""
+
+    def exists(self, relation: str) -> bool:
+        return True
+
+    def version(self, relation: str) -> int:
+        return 5
+
+    def table_id(self, relation: str) -> str:
+        return f"id of {relation}"
+
+
+def _runtime() -> Any:
+    customers = SourceTable(
+        "source.m.crm.customers", "crm", "customers", "crm", "customers", (), None, None, None, ""
+    )
+    totals = make_model("model.m.totals", schema="mart")
+    project = Project(
+        "m", ".", "m", {customers.unique_id: customers}, {totals.unique_id: totals}, {}, {}
+    )
+    relations = ["bronze.orders", "bronze.dishes"]
+    return SimpleNamespace(project=project, warehouse=_Tables(), landed_relations=relations)
+
+
+def _draft(newest: Snapshot | None = NEWEST, batch: LandedBatch = BATCH) -> SnapshotDraft:
+    context: Any = SimpleNamespace(epoch="e")
+    return draft_snapshot(
+        _runtime(), context, batch, newest, started_at=NOON, now=lambda: datetime.now(UTC)
+    )
+
+
+def test_tables_that_livemart_does_not_land_are_pinned_as_well() -> None:
+    assert _draft().sources == {"bronze.orders": 9, "crm.customers": 5}
+
+
+@pytest.mark.parametrize(
+    ("newest", "batch", "expected"),
+    [
+        (NEWEST, BATCH, False),
+        (None, BATCH, True),
+        (NEWEST, replace(BATCH, has_records=True), True),
+        (NEWEST, replace(BATCH, versions={"bronze.orders": 10}), True),
+        (replace(NEWEST, as_of=NOON), BATCH, True),
+    ],
+)
+def test_records_versions_and_the_clock_are_news(
+    newest: Snapshot | None, batch: LandedBatch, expected: bool
+) -> None:
+    assert _draft(newest, batch).has_news is expected
+
+
+def test_a_snapshot_follows_the_newest_and_counts_every_landed_table() -> None:
+    snapshot = _draft().snapshot("refresh", {"model.m.totals": STATE})
+
+    assert (snapshot.snapshot_id, snapshot.epoch, snapshot.batch_id) == (8, "e", 3)
+    assert snapshot.landed == {
+        "bronze.orders": TableCounts(2, 1, 0, 1, "id of bronze.orders"),
+        "bronze.dishes": TableCounts(0, 0, 0, 0, "id of bronze.dishes"),
+    }
+    assert _draft(None).snapshot("build", {}).snapshot_id == 1
+
+
+def test_versions_are_those_of_sources_and_of_models_that_the_project_still_has() -> None:
+    versions = table_versions(_runtime().project, NEWEST)
+
+    assert versions == {"bronze.orders": 9, "crm.customers": 5, "mart.totals": 4}
