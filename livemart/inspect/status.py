@@ -65,7 +65,7 @@ class SnapshotStatus:
 
 @dataclass(frozen=True, slots=True)
 class WarehouseStatus:
-    """How a warehouse stands at `at`.
+    """The state of a warehouse at `at`.
 
     `staleness_s` is the age of the newest published snapshot, `checked_s` that of the last pass
     that found it to be the newest. `held_by` names the failing tests of the newest snapshot;

@@ -33,7 +33,7 @@ _STATES: dict[str, Standing] = {
 
 @dataclass(frozen=True, slots=True)
 class StoreStanding:
-    """What the store shows its readers.
+    """The snapshot that the store shows its readers, and how far behind it is.
 
     `place`: its URL without the password; `snapshot_id`: what readers see, None if that is nothing
     or not known; `behind_s`: how long the newest published snapshot of the log has waited for the

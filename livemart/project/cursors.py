@@ -47,7 +47,7 @@ def _told_to_dbt() -> Iterator[None]:
 
 
 class Cursor(Protocol):
-    """What dbt-spark expects of a cursor."""
+    """A cursor as dbt-spark expects it."""
 
     @property
     def description(self) -> Sequence[tuple[Any, ...]]: ...
@@ -141,7 +141,7 @@ class CompilingCursor:
 
 
 class Connection:
-    """What dbt-spark's `session` method opens: it only makes cursors."""
+    """A connection as dbt-spark's `session` method opens it: it only makes cursors."""
 
     def __init__(self, make_cursor: Callable[[Mapping[str, str]], Cursor]) -> None:
         self._make_cursor = make_cursor

@@ -21,7 +21,7 @@ _STATUS: Mapping[str, NodeStatus] = {
 
 @dataclass(frozen=True, slots=True)
 class NodeResult:
-    """What became of one node. `failures` counts the rows a data test found, else None."""
+    """The end of one node. `failures` counts the rows a data test found, else None."""
 
     unique_id: str
     name: str

@@ -20,7 +20,7 @@ _NEAR = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Where a configuration stands: `file`, what it configures, and the line of each of its keys.
+    """The place of a configuration: `file`, what it configures, and the line of each of its keys.
 
     `lines`: path below the node (("columns", "order_id"), ("meta", "keys")) to its line, from 1.
     """
@@ -39,7 +39,7 @@ class Where:
 
 
 class Mistakes:
-    """What is wrong with one configuration, each mistake with its place."""
+    """Collects the mistakes of one configuration, each with its place."""
 
     def __init__(self, where: Where) -> None:
         self._where = where

@@ -67,7 +67,7 @@ class Runtime:
 
 
 class Narrator(Protocol):
-    """What is told about the start of a run."""
+    """Is told about the start of a run."""
 
     def step(self, text: str) -> None: ...
     def node_changed(self, unique_id: str, status: str | None) -> None: ...
