@@ -36,7 +36,7 @@ test-unit: env-unit ## Tests without a JVM
 	$(PYTEST) tests/unit -n 2 --dist loadgroup -q
 
 test-serve: env-unit ## Serving store, API and push, without a JVM, on SQLite and PostgreSQL
-	$(PYTEST) tests/serve -n 2 -q
+	$(PYTEST) tests/serve tests/store tests/publish -n 2 -q
 
 test-e2e: env-unit ## The owner's page in Chromium; pictures of every state in artifacts/e2e
 	$(PYTEST) tests/e2e -n 2 -q

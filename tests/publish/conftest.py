@@ -1,0 +1,11 @@
+"""Stores for the tests of publication."""
+
+from __future__ import annotations
+
+from tests.store.fixtures import (  # noqa: F401
+    new_store,
+    postgres,
+    postgres_binaries,
+    reader,
+    store_url,
+)
