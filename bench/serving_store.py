@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from livemart.publish.publisher import Publishing, publish
+from livemart.publish.exposures import ServedSpec
+from livemart.publish.publisher import publish
+from livemart.publish.transaction import Publishing
 from livemart.state.snapshots import ModelState, Snapshot
-from livemart.store.served import ServedSpec
 from livemart.store.store import Store
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)

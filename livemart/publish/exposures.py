@@ -1,9 +1,13 @@
-"""Which models are served: those that an exposure names, if their rows are stored."""
+"""Finds the models to serve: those that an exposure names, if their rows are stored.
+
+Used when publication begins. A view has no table to read changes from, so it is not served.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from livemart.project.graph import Project
-from livemart.store.served import ServedSpec
 
 
 def served_models(project: Project) -> tuple[tuple[ServedSpec, ...], tuple[str, ...]]:
@@ -11,7 +15,9 @@ def served_models(project: Project) -> tuple[tuple[ServedSpec, ...], tuple[str, 
 
     A model goes by its name; if another package has one of that name, by its identifier.
     """
-    named = sorted({node for each in project.exposures.values() for node in each.depends_on})
+    named = sorted(
+        {node for exposure in project.exposures.values() for node in exposure.depends_on}
+    )
     models = [project.models[node] for node in named if node in project.models]
     stored = [model for model in models if model.is_stored]
     names = [model.name for model in stored]
@@ -26,3 +32,18 @@ def served_models(project: Project) -> tuple[tuple[ServedSpec, ...], tuple[str, 
         for model in stored
     )
     return specs, tuple(model.unique_id for model in models if not model.is_stored)
+
+
+@dataclass(frozen=True, slots=True)
+class ServedSpec:
+    """A model to be served, as the project declares it.
+
+    `unique_id` finds its state in a snapshot, `relation` its table; `row_key` is the declared key,
+    empty if there is none; `event_time` the declared column, if any.
+    """
+
+    name: str
+    unique_id: str
+    relation: str
+    row_key: tuple[str, ...] = ()
+    event_time: str | None = None

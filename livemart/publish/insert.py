@@ -1,6 +1,7 @@
-"""Filling a served table with many rows: column by column from Arrow, past SQLAlchemy's own path.
+"""Fills a served table with many rows: column by column from Arrow, past SQLAlchemy's own path.
 
-A first publication may copy millions of rows; converted one value at a time it takes minutes.
+Used where a model is copied whole. A first publication may copy millions of rows; to convert them
+value by value takes minutes.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def _quoted(connection: Connection, name: str) -> str:
 
 
 def _for_sqlite(kind: str, column: pa.ChunkedArray) -> list[Any]:
-    """Return the values as `store_types` writes them there."""
+    """Return the values as `store.column_types` writes them there."""
     if kind == "timestamp":
         zone = column.type.tz
         micros: list[Any] = column.cast(pa.timestamp("us", tz=zone)).cast(pa.int64()).to_pylist()

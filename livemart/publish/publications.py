@@ -1,4 +1,8 @@
-"""The runner's end of publication: what is served, read from the warehouse, beside the run."""
+"""Hands each snapshot of a run over to the publisher's thread.
+
+Used by the pipeline. It finds the served models, reads their net changes from the warehouse, and
+opens nothing if there is no model to serve.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +17,14 @@ import structlog
 from livemart.arrow.bags import WEIGHT
 from livemart.delta.warehouse import Warehouse
 from livemart.failpoints import failpoint
+from livemart.project.graph import Project
 from livemart.publish.exposures import served_models
-from livemart.state.snapshots import Snapshot
+from livemart.settings import Settings
+from livemart.state.snapshots import Snapshot, SnapshotLog
 
 if TYPE_CHECKING:
+    from livemart.publish.publisher import Publication
     from livemart.publish.thread import PublisherThread
-    from livemart.run.runtime import Runtime
-    from livemart.store.served import Publication
     from livemart.store.store import Store
 
 
@@ -30,12 +35,25 @@ class Publications:
     entered again inside itself.
 
     Args:
-        runtime: the warm process.
+        project: its exposures name the models to serve.
+        warehouse: the models' tables.
+        log: the snapshots.
+        settings: store, tenants, retention, and how long its end may take.
         abandon: set when the end is no longer to be waited for.
     """
 
-    def __init__(self, runtime: Runtime, abandon: Event) -> None:
-        self._runtime = runtime
+    def __init__(
+        self,
+        project: Project,
+        warehouse: Warehouse,
+        log: SnapshotLog,
+        settings: Settings,
+        abandon: Event,
+    ) -> None:
+        self._project = project
+        self._warehouse = warehouse
+        self._log = log
+        self._settings = settings
         self._abandon = abandon
         self._depth = 0
         self._store: Store | None = None
@@ -51,7 +69,7 @@ class Publications:
         self._depth -= 1
         if self._depth or self._thread is None or self._store is None:
             return
-        self._thread.close(self._runtime.settings.stop_timeout, self._abandon)
+        self._thread.close(self._settings.stop_timeout, self._abandon)
         self._thread = None
         self._store.close()
 
@@ -64,21 +82,21 @@ class Publications:
         if self._thread is None:
             return
         if snapshot is None:
-            newest = self._runtime.log.newest()
+            newest = self._log.newest()
             if newest is not None and newest.status == "published":
                 self._thread.confirm(newest, datetime.now(UTC))
         elif snapshot.status == "published":
             self._thread.offer(snapshot)
 
     def _open(self) -> None:
-        settings, url = self._runtime.settings, self._runtime.settings.store_url
-        served, unstored = served_models(self._runtime.project)
+        settings, url = self._settings, self._settings.store_url
+        served, unstored = served_models(self._project)
         if url is None or not served:
             return
         # Not before it is needed: SQLAlchemy takes a while to load.
-        from livemart.publish.confirmation import confirm
-        from livemart.publish.publisher import Publishing, publish
+        from livemart.publish.publisher import confirm, publish
         from livemart.publish.thread import PublisherThread
+        from livemart.publish.transaction import Publishing
         from livemart.store.store import Store
 
         for unique_id in unstored:
@@ -91,7 +109,7 @@ class Publications:
             failpoint(name)
 
         def read_change(relation: str, from_version: int | None, to_version: int) -> pa.Table:
-            return read_net_change(self._runtime.warehouse, relation, from_version, to_version)
+            return read_net_change(self._warehouse, relation, from_version, to_version)
 
         def bring(snapshot: Snapshot, is_start: bool) -> Publication | None:
             return publish(store, snapshot, served, read_change, how, is_start=is_start)
@@ -102,7 +120,7 @@ class Publications:
             step=step,
         )
         thread = self._thread = PublisherThread(bring, partial(confirm, store))
-        thread.start(self._runtime.log.newest_published())
+        thread.start(self._log.newest_published())
 
 
 def read_net_change(

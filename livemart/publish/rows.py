@@ -1,4 +1,8 @@
-"""Writing the rows of a served model: a net change onto what is there, or all rows anew."""
+"""Writes the rows of a served model: a net change onto the rows there, or all rows anew.
+
+Used by the publishing transaction. A net change that does not fit the stored rows is refused, and
+the model is copied whole instead.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +17,16 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
+from livemart.arrow.bags import WEIGHT
 from livemart.publish.insert import RefusedRowsError, insert_all, is_refusal
 from livemart.store.column_types import write_json
 from livemart.store.schema import ROW_COUNT, ROW_HASH, Layout, bag_column, served_table
 from livemart.store.served import Op, ServedModel
 from livemart.store.values import json_value, python_values
 
-WEIGHT = "_weight"
 _SLICE = 5_000
 
-Row = tuple[Any, ...]
+_Values = tuple[Any, ...]
 
 
 class RowsDifferError(Exception):
@@ -42,7 +46,7 @@ class RowChange:
     row: dict[str, Any]
 
 
-def weighted_rows(model: ServedModel, table: pa.Table) -> Iterator[tuple[Row, int]]:
+def weighted_rows(model: ServedModel, table: pa.Table) -> Iterator[tuple[_Values, int]]:
     """Yield each row, its values in the order of the model's columns, with its weight."""
     for start in range(0, table.num_rows, _SLICE):
         part = table.slice(start, _SLICE)
@@ -94,25 +98,25 @@ def fill(
     return int(rows.num_rows)
 
 
-def row_hash(model: ServedModel, row: Row) -> str:
+def row_hash(model: ServedModel, row: _Values) -> str:
     """Return what tells a row of a model without key from all others."""
     text = write_json([json_value(value) for value in row])
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:32]
 
 
-def json_row(model: ServedModel, row: Row) -> dict[str, Any]:
+def _json_row(model: ServedModel, row: _Values) -> dict[str, Any]:
     """Return a row as JSON values by column name."""
     names = (name for name, _ in model.columns)
     return {name: json_value(value) for name, value in zip(names, row, strict=True)}
 
 
 def _apply_to_keyed(
-    connection: Connection, layout: Layout, rows: Sequence[tuple[Row, int]]
+    connection: Connection, layout: Layout, rows: Sequence[tuple[_Values, int]]
 ) -> list[RowChange]:
     model, table = layout.model, served_table(layout)
     at = _positions(model, model.row_key)
-    old: dict[Row, Row] = {}
-    new: dict[Row, Row] = {}
+    old: dict[_Values, _Values] = {}
+    new: dict[_Values, _Values] = {}
     for row, weight in rows:
         side = old if weight < 0 else new
         key = tuple(row[position] for position in at)
@@ -133,27 +137,27 @@ def _apply_to_keyed(
     except KeyNotUniqueError as error:
         raise RowsDifferError(model.name) from error
     tenant_of = _tenant_reader(model)
-    found: list[RowChange] = []
+    changes: list[RowChange] = []
     for key, row in old.items():
         after = new.get(key)
         # A row that goes over to another tenant is gone for the one who had it.
         if after is None or tenant_of(after) != tenant_of(row):
-            found.append(RowChange("delete", tenant_of(row), json_row(model, row)))
+            changes.append(RowChange("delete", tenant_of(row), _json_row(model, row)))
     for key, row in new.items():
         before = old.get(key)
         is_update = before is not None and tenant_of(before) == tenant_of(row)
         op: Op = "update" if is_update else "insert"
-        found.append(RowChange(op, tenant_of(row), json_row(model, row)))
-    return found
+        changes.append(RowChange(op, tenant_of(row), _json_row(model, row)))
+    return changes
 
 
 def _apply_to_bag(
-    connection: Connection, layout: Layout, rows: Sequence[tuple[Row, int]]
+    connection: Connection, layout: Layout, rows: Sequence[tuple[_Values, int]]
 ) -> list[RowChange]:
     model, table = layout.model, served_table(layout)
     hashes, counts = bag_column(model, ROW_HASH), bag_column(model, ROW_COUNT)
     tenant_of = _tenant_reader(model)
-    found: list[RowChange] = []
+    changes: list[RowChange] = []
     gone, added = [], []
     for row, weight in rows:
         digest = row_hash(model, row)
@@ -162,7 +166,7 @@ def _apply_to_bag(
         else:
             added.append((*row, digest, weight))
         op: Op = "delete" if weight < 0 else "insert"
-        found += [RowChange(op, tenant_of(row), json_row(model, row))] * abs(weight)
+        changes += [RowChange(op, tenant_of(row), _json_row(model, row))] * abs(weight)
     if gone:
         less = sa.bindparam("weight", type_=sa.BigInteger)
         is_row = table.c[hashes] == sa.bindparam("digest", type_=table.c[hashes].type)
@@ -174,10 +178,10 @@ def _apply_to_bag(
         if connection.execute(fewer, gone).rowcount != len(gone):
             raise RowsDifferError(model.name)
         emptied = sa.delete(table).where(is_row, table.c[counts] == 0)
-        connection.execute(emptied, [{"digest": each["digest"]} for each in gone])
+        connection.execute(emptied, [{"digest": row["digest"]} for row in gone])
     _add_to_bag(connection, layout, added)
     # What goes comes first, so that a row never stands in two versions side by side.
-    return sorted(found, key=lambda change: change.op != "delete")
+    return sorted(changes, key=lambda change: change.op != "delete")
 
 
 def _fill_bag(
@@ -185,7 +189,7 @@ def _fill_bag(
 ) -> int:
     count = 0
     for start in range(0, rows.num_rows, _SLICE):
-        totals: dict[str, tuple[Row, int]] = {}
+        totals: dict[str, tuple[_Values, int]] = {}
         for row, weight in weighted_rows(layout.model, rows.slice(start, _SLICE)):
             digest = row_hash(layout.model, row)
             totals[digest] = (row, weight + (totals[digest][1] if digest in totals else 0))
@@ -196,7 +200,7 @@ def _fill_bag(
     return count
 
 
-def _add_to_bag(connection: Connection, layout: Layout, rows: Sequence[Row]) -> None:
+def _add_to_bag(connection: Connection, layout: Layout, rows: Sequence[_Values]) -> None:
     """Add rows, each with its hash and number behind its values, to those that are there."""
     table = served_table(layout)
     hashes, counts = (bag_column(layout.model, name) for name in (ROW_HASH, ROW_COUNT))
@@ -213,7 +217,7 @@ def _upsert(connection: Connection) -> Callable[[sa.Table], Any]:
 
 
 def _insert_keyed(
-    connection: Connection, table: sa.Table, model: ServedModel, rows: Sequence[Row]
+    connection: Connection, table: sa.Table, model: ServedModel, rows: Sequence[_Values]
 ) -> None:
     at = _positions(model, model.row_key)
     if any(row[position] is None for row in rows for position in at):
@@ -227,7 +231,7 @@ def _insert_keyed(
 
 
 def _execute_many(
-    connection: Connection, statement: Any, table: sa.Table, rows: Sequence[Row]
+    connection: Connection, statement: Any, table: sa.Table, rows: Sequence[_Values]
 ) -> None:
     names = [str(column.key) for column in table.columns]
     if rows:
@@ -239,7 +243,7 @@ def _positions(model: ServedModel, names: Sequence[str]) -> list[int]:
     return [order.index(name) for name in names]
 
 
-def _tenant_reader(model: ServedModel) -> Callable[[Row], str | None]:
+def _tenant_reader(model: ServedModel) -> Callable[[_Values], str | None]:
     if model.tenant_column is None:
         return lambda row: None
     (position,) = _positions(model, [model.tenant_column])

@@ -1,4 +1,8 @@
-"""Publication beside the run: a store that is slow or down never holds up landing or refreshing."""
+"""Publishes in a thread of its own, again and again until the store has the newest snapshot.
+
+Used by the pipeline through `Publications`. A store that is slow or down never holds up landing or
+refreshing.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,8 @@ from tenacity import RetryError, Retrying, retry_if_exception_type
 from tenacity.wait import wait_base, wait_exponential_jitter
 
 from livemart.errors import LivemartError
+from livemart.publish.publisher import Publication
 from livemart.state.snapshots import Snapshot
-from livemart.store.served import Publication
 
 _POLL_SECONDS = 0.1
 _WAIT = wait_exponential_jitter(multiplier=0.5, max=30, jitter=1)

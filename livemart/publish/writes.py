@@ -1,4 +1,7 @@
-"""What a publication has to do, worked out before the store is locked."""
+"""Plans a publication: which models are written, and their rows, before the store is locked.
+
+Used by the publisher. A model is copied whole unless its net change is known to fit.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,11 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from livemart.arrow.bags import WEIGHT
 from livemart.errors import LivemartError
-from livemart.publish.rows import WEIGHT
+from livemart.publish.exposures import ServedSpec
 from livemart.state.snapshots import ModelState, Snapshot
-from livemart.store.served import ServedModel, ServedSpec
+from livemart.store.served import ServedModel
 from livemart.store.store import StoredModel, StoreState
 from livemart.store.values import kind_of
 
@@ -100,7 +104,7 @@ def form_of(spec: ServedSpec, rows: pa.Table, tenant_column: str) -> ServedModel
     Args:
         spec: as the project declares the model.
         rows: the model's columns plus `_weight`.
-        tenant_column: name of the column that holds a restaurant's id.
+        tenant_column: name of the column that holds a tenant's id.
     """
     columns = _columns(rows.schema)
     kinds = dict(columns)
@@ -151,9 +155,9 @@ def _columns(schema: pa.Schema) -> tuple[tuple[str, str], ...]:
 
 
 def _tenant(columns: Sequence[tuple[str, str]], name: str) -> str | None:
-    found = [
+    columns_of_name = [
         column
         for column, kind in columns
         if column.lower() == name.lower() and kind in _TENANT_KINDS
     ]
-    return found[0] if found else None
+    return columns_of_name[0] if columns_of_name else None

@@ -78,7 +78,9 @@ class Pipeline:
         self._now = now
         self._stop = stop or Event()
         self._abandon = abandon or Event()
-        self._publications = Publications(runtime, self._abandon)
+        self._publications = Publications(
+            runtime.project, runtime.warehouse, runtime.log, runtime.settings, self._abandon
+        )
         self._replays = Replays(runtime.settings.attempts, self._stop, watcher.retrying)
 
     def build(self, *, new_epoch: bool = False) -> RunOutcome:

@@ -27,21 +27,6 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class ServedSpec:
-    """A model to be served, as the project declares it.
-
-    `unique_id` finds its state in a snapshot, `relation` its table; `row_key` is the declared key,
-    empty if there is none; `event_time` the declared column, if any.
-    """
-
-    name: str
-    unique_id: str
-    relation: str
-    row_key: tuple[str, ...] = ()
-    event_time: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ServedModel:
     """A model as it is stored.
 
@@ -87,13 +72,3 @@ class ChangePage:
     epoch: str
     mark_before: str
     mark: str
-
-
-@dataclass(frozen=True, slots=True)
-class Publication:
-    """What a publication did: rows changed by model, and which models were copied whole."""
-
-    snapshot_id: int
-    rows_changed: Mapping[str, int] = field(default_factory=dict)
-    rebuilt: tuple[str, ...] = ()
-    took_ms: int = 0

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Route
 
-from livemart.publish.confirmation import confirm
+from livemart.publish.publisher import confirm
 from livemart.serve.auth.tokens import TokenStore
 from livemart.store.store import Store
 from tests.e2e.raw_orders import AZUL, RawOrders

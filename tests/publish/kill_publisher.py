@@ -9,7 +9,7 @@ import sys
 from datetime import datetime, timedelta
 
 from livemart.failpoints import arm, failpoint
-from livemart.store.served import Publication
+from livemart.publish.publisher import Publication
 from tests.store.stores import NOON, fill_store, make_orders, reference_tables
 
 ORDERS = make_orders(days=3, a_day=60)

@@ -1,15 +1,14 @@
-"""The runner's end of publication, on Delta tables of the small lane and a fake runtime."""
+"""The runner's end of publication, on Delta tables of the small lane."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
-from typing import cast
 
 import pyarrow as pa
 import pytest
@@ -21,8 +20,7 @@ from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.project.graph import Exposure, Materialized, Model, Policy, Project
 from livemart.publish.publications import Publications
-from livemart.run.runtime import Runtime
-from livemart.settings import Settings, load_settings
+from livemart.settings import load_settings
 from livemart.state.snapshots import ModelState, Snapshot, SnapshotLog
 from livemart.store.reader import StoreReader
 from livemart.store.served import Published
@@ -37,35 +35,25 @@ SCHEMA = pa.schema(
 MOMENT = datetime(2026, 3, 2, tzinfo=UTC)
 
 
-@dataclass
-class FakeRuntime:
-    """What publication looks at of the warm process."""
-
-    settings: Settings
-    project: Project
-    warehouse: Warehouse
-    log: SnapshotLog
-
-
 class Shop:
     """A warehouse with one served model."""
 
     def __init__(self, root: Path, *, store: str | None = None) -> None:
         flags = {"warehouse": str(root / "warehouse"), "store": store, "stop_timeout": "10m"}
-        settings = load_settings(flags, environ={}, directory=root)
-        self.warehouse = Warehouse(settings.warehouse)
-        log = SnapshotLog(settings.warehouse)
-        self.runtime = FakeRuntime(settings, make_project(), self.warehouse, log)
+        self.settings = load_settings(flags, environ={}, directory=root)
+        self.project = make_project()
+        self.warehouse = Warehouse(self.settings.warehouse)
+        self.log = SnapshotLog(self.settings.warehouse)
         self.warehouse.create("gold.sales", SCHEMA)
         self.snapshots = 0
         self._commits = 0
 
     @property
     def store_file(self) -> Path:
-        return self.runtime.settings.warehouse / "_livemart" / "serving.db"
+        return self.settings.warehouse / "_livemart" / "serving.db"
 
     def publications(self) -> Publications:
-        return Publications(cast(Runtime, self.runtime), Event())
+        return Publications(self.project, self.warehouse, self.log, self.settings, Event())
 
     def change(self, *rows: tuple[str, int, str, int, int]) -> None:
         """Commit rows of restaurant, day of March, amount, old and new count."""
@@ -114,7 +102,7 @@ class Shop:
             started_at=MOMENT,
             finished_at=MOMENT,
         )
-        self.runtime.log.append(snapshot)
+        self.log.append(snapshot)
         return snapshot
 
     def served(self) -> tuple[int, list[tuple[str, int, str]]]:
@@ -258,7 +246,7 @@ def test_a_change_that_cannot_be_read_any_more_copies_the_model_whole(shop: Shop
     shop.change(("r1", 3, "3.00", 0, 1))
     shop.append_snapshot()
     # Another process, which kept nothing in memory; the log entry in between is cleaned up.
-    shop.runtime.warehouse = Warehouse(shop.runtime.settings.warehouse)
+    shop.warehouse = Warehouse(shop.settings.warehouse)
     clean_up(shop.warehouse.path("gold.sales"), lost)
 
     with shop.publications():
@@ -275,7 +263,7 @@ def clean_up(table: Path, version: int) -> None:
 
 
 def test_a_project_without_exposures_opens_no_store(shop: Shop) -> None:
-    shop.runtime.project = make_project(named=())
+    shop.project = make_project(named=())
     shop.change(("r1", 1, "10.00", 0, 1))
 
     with shop.publications() as publications:
@@ -326,12 +314,12 @@ def test_a_new_exposure_is_served_without_a_new_snapshot(shop: Shop) -> None:
     other = replace(gold_model("takings", "table", ()), identifier="sales")
     project = make_project((SALES, other.unique_id))
     models = {**project.models, other.unique_id: other}
-    shop.runtime.project = replace(project, models=models)
-    newest = shop.runtime.log.newest()
+    shop.project = replace(project, models=models)
+    newest = shop.log.newest()
     assert newest is not None
     state = newest.models[SALES]
     shop.snapshots += 1
-    shop.runtime.log.append(
+    shop.log.append(
         replace(newest, snapshot_id=2, batch_id=2, models={SALES: state, other.unique_id: state})
     )
 

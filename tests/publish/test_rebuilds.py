@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from livemart.errors import PublishError
-from livemart.publish import publisher, retention
+from livemart.publish import transaction
 from livemart.store.reader import StoreReader
 from livemart.store.store import open_engine
 from tests.serve.owner.order_versions import (
@@ -202,7 +202,7 @@ def test_tables_of_a_store_of_another_version_are_dropped(
 def test_changes_are_kept_for_the_stated_time_and_at_least_so_many_snapshots(
     store_url: str, reader: StoreReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retention, "KEPT_SNAPSHOTS", 4)
+    monkeypatch.setattr(transaction, "KEPT_SNAPSHOTS", 4)
     for number in range(1, 4):
         fill(store_url, orders(number), number, now=START)
     for number in range(4, 9):
@@ -226,7 +226,7 @@ def test_changes_are_kept_for_the_stated_time_and_at_least_so_many_snapshots(
 def test_a_snapshot_that_changes_too_many_rows_is_read_anew_by_followers(
     store_url: str, reader: StoreReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publisher, "_LOGGED_ROWS", 2)
+    monkeypatch.setattr(transaction, "_LOGGED_ROWS", 2)
     fill(store_url, orders(1, 2, 3), 1)
     fill(store_url, orders(4, 5, 3), 2)
 

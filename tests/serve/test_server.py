@@ -25,7 +25,7 @@ from click.testing import CliRunner
 
 from livemart.cli.commands import cli
 from livemart.errors import ConfigError, StateError
-from livemart.publish.confirmation import confirm
+from livemart.publish.publisher import confirm
 from livemart.serve import server as server_module
 from livemart.serve.server import open_server
 from livemart.store.reader import StoreReader

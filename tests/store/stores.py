@@ -19,10 +19,11 @@ import pyarrow as pa
 
 from livemart.arrow.bags import WEIGHT, net_rows
 from livemart.errors import RefreshError
-from livemart.publish.publisher import Publishing, publish
+from livemart.publish.exposures import ServedSpec
+from livemart.publish.publisher import Publication, publish
+from livemart.publish.transaction import Publishing
 from livemart.state.snapshots import ModelState, Snapshot
 from livemart.store.reader import StoreReader
-from livemart.store.served import Publication, ServedSpec
 from livemart.store.store import Store
 
 PANE = timedelta(minutes=5)

@@ -20,12 +20,12 @@ from structlog.testing import capture_logs
 from tenacity.wait import wait_fixed
 
 from livemart.errors import PublishError
-from livemart.publish import publisher
-from livemart.publish.publisher import publish
+from livemart.publish.exposures import ServedSpec
+from livemart.publish.publisher import Publication, publish
 from livemart.publish.thread import PublisherThread
+from livemart.publish.transaction import Publishing
 from livemart.state.snapshots import Snapshot
 from livemart.store.reader import StoreReader
-from livemart.store.served import Publication, ServedSpec
 from livemart.store.store import Store
 from tests.publish.kill_publisher import ORDERS, as_of, publish_number
 from tests.store.postgres import Postgres, running_postgres
@@ -136,7 +136,7 @@ def test_a_publisher_that_is_always_too_late_gives_up_and_says_so(
         if name == "publish.before":
             publish_to(other, next(turns))
 
-    how = publisher.Publishing(step=overtaken)
+    how = Publishing(step=overtaken)
     with pytest.raises(PublishError, match="STORE_CONTENDED"):
         publish(
             mine,

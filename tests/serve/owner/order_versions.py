@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import sqlalchemy as sa
 
-from livemart.publish.publisher import publish
+from livemart.publish.exposures import ServedSpec
+from livemart.publish.publisher import Publication, publish
 from livemart.store.reader import StoreReader
 from livemart.store.schema import METADATA
-from livemart.store.served import Publication, ServedSpec
 from livemart.store.store import Store, open_engine
 from tests.store.stores import fill_store, make_snapshot, net_change
 

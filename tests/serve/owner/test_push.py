@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from livemart.publish.confirmation import confirm
+from livemart.publish.publisher import confirm
 from livemart.serve.http import schemas
 from livemart.serve.models import changes
 from livemart.serve.owner.bodies import state_body, to_text

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from livemart.project.graph import Exposure, Materialized, Model, Project
-from livemart.publish.exposures import served_models
-from livemart.store.served import ServedSpec
+from livemart.publish.exposures import ServedSpec, served_models
 from tests.models import make_model
 
 

@@ -11,9 +11,9 @@ from structlog.testing import capture_logs
 from tenacity.wait import wait_fixed
 
 from livemart.errors import PublishError
+from livemart.publish.publisher import Publication
 from livemart.publish.thread import PublisherThread
 from livemart.state.snapshots import Snapshot
-from livemart.store.served import Publication
 from tests.store.stores import make_snapshot
 
 SOON = wait_fixed(0.01)

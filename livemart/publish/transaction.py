@@ -1,0 +1,254 @@
+"""Writes a snapshot into the serving store, inside one transaction.
+
+Used by the publisher. A rebuilt model goes into a new table, the old one stays for readers of the
+snapshot before; changes are kept for push queries for as long as `change_retention` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from livemart.arrow.bags import WEIGHT
+from livemart.publish.rows import (
+    KeyNotUniqueError,
+    RowChange,
+    RowsDifferError,
+    apply_change,
+    fill,
+)
+from livemart.publish.writes import (
+    ModelWrite,
+    ReadChange,
+    form_of,
+)
+from livemart.state.snapshots import Snapshot
+from livemart.store.schema import (
+    CHANGES,
+    MODELS,
+    PUBLISHED,
+    RETIRED,
+    Layout,
+    table_name,
+)
+from livemart.store.served import ServedModel
+from livemart.store.store import (
+    StoredModel,
+    StoreState,
+    make_tables,
+)
+
+# Above it readers take all rows anew: a log as long as the table saves them nothing.
+_LOGGED_ROWS = 100_000
+_SLICE = 5_000
+KEPT_SNAPSHOTS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Publishing:
+    """How to publish.
+
+    `step` is told the name of each place that the publication reaches: `publish.before`,
+    `publish.in_transaction`, `publish.after`, and `publish.progress` in between.
+    """
+
+    tenant_column: str = "restaurant_id"
+    change_retention: timedelta = timedelta(hours=24)
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    step: Callable[[str], None] = lambda _: None
+
+
+class Transaction:
+    """The writes of one publication."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        state: StoreState,
+        snapshot: Snapshot,
+        read_change: ReadChange,
+        how: Publishing,
+    ) -> None:
+        self._connection = connection
+        self._state = state
+        self._snapshot = snapshot
+        self._read_change = read_change
+        self._how = how
+        self.rebuilt: list[str] = []
+
+    def begin(self, *, is_wiped: bool) -> None:
+        """Make the tables ready; drop what the publication before this one retired."""
+        if self._state.store_id is None:
+            make_tables(self._connection)
+            return
+        _drop_retired(self._connection)
+        if is_wiped:
+            self.drop(self._state.models)
+            for table in (PUBLISHED, CHANGES, MODELS):
+                self._connection.execute(sa.delete(table))
+
+    def write(self, write: ModelWrite) -> int:
+        """Write a model's rows and changes; return how many rows changed."""
+        if write.change is not None and write.stored is not None:
+            try:
+                with self._connection.begin_nested():
+                    changes = apply_change(self._connection, write.stored.layout, write.change)
+            except (RowsDifferError, KeyNotUniqueError):
+                pass
+            else:
+                weights = pc.sum(write.change.column(WEIGHT)).as_py() or 0
+                row_count = write.stored.row_count + weights
+                is_logged = self._log(write.spec.name, changes)
+                copied_at = write.stored.copied_at if is_logged else self._snapshot.snapshot_id
+                self._keep(write, write.stored.layout, row_count, copied_at)
+                return len(changes)
+        return self._rebuild(write)
+
+    def drop(self, names: Iterable[str]) -> None:
+        """Stop serving models."""
+        for name in names:
+            self._retire(name)
+            self._connection.execute(sa.delete(MODELS).where(MODELS.c.model == name))
+            self._forget_changes(name)
+
+    def finish(self) -> None:
+        """Point readers to the snapshot, and forget what is too old."""
+        snapshot, now = self._snapshot, self._how.now()
+        same = PUBLISHED.c.snapshot_id == snapshot.snapshot_id
+        self._connection.execute(sa.delete(PUBLISHED).where(same))
+        self._connection.execute(
+            sa.insert(PUBLISHED).values(
+                snapshot_id=snapshot.snapshot_id,
+                as_of=snapshot.as_of,
+                published_at=now,
+                epoch=snapshot.epoch,
+                checked_at=now,
+            )
+        )
+        prune(self._connection, now, self._how.change_retention)
+
+    def _rebuild(self, write: ModelWrite) -> int:
+        """Copy a model whole, into a table of its own; those who follow its changes start anew."""
+        name = write.spec.name
+        rows = write.rows
+        if rows is None:
+            rows = self._read_change(write.spec.relation, None, write.state.version)
+        model = form_of(write.spec, rows, self._how.tenant_column)
+        # Before a name is chosen: the old one may be free because somebody dropped the table.
+        self._retire(name)
+        layout = Layout(self._new_table_name(name), model)
+        try:
+            with self._connection.begin_nested():
+                count = self._fill(layout, rows)
+        except KeyNotUniqueError:
+            layout = Layout(layout.table_name, replace(model, row_key=()))
+            count = self._fill(layout, rows)
+        self._keep(write, layout, count, self._snapshot.snapshot_id)
+        self._forget_changes(name)
+        self.rebuilt.append(name)
+        return count
+
+    def _fill(self, layout: Layout, rows: pa.Table) -> int:
+        return fill(self._connection, layout, rows, lambda: self._how.step("publish.progress"))
+
+    def _new_table_name(self, model: str) -> str:
+        taken = set(sa.inspect(self._connection).get_table_names())
+        query = sa.select(RETIRED.c.table_name)
+        retired: Sequence[str] = self._connection.execute(query).scalars().all()
+        return table_name(model, taken.union(retired))
+
+    def _retire(self, model: str) -> None:
+        """Leave a model's table to readers of the snapshot before, until the next publication."""
+        stored = self._state.models.get(model)
+        if stored is None:
+            return
+        name = stored.layout.table_name
+        known = sa.select(RETIRED).where(RETIRED.c.table_name == name)
+        if self._connection.execute(known).first() is None:
+            self._connection.execute(sa.insert(RETIRED).values(table_name=name))
+
+    def _keep(self, write: ModelWrite, layout: Layout, row_count: int, copied_at: int) -> None:
+        model: ServedModel = layout.model
+        row = StoredModel(
+            layout=layout,
+            relation=write.spec.relation,
+            table_version=write.state.version,
+            table_id=write.state.table_id,
+            fingerprint=write.state.fingerprint,
+            declared_key=write.spec.row_key,
+            event_time=write.spec.event_time,
+            row_count=row_count,
+            copied_at=copied_at,
+        )
+        self._connection.execute(sa.delete(MODELS).where(MODELS.c.model == model.name))
+        self._connection.execute(sa.insert(MODELS).values(row.to_row()))
+
+    def _log(self, model: str, changes: Sequence[RowChange]) -> bool:
+        """Keep changes for those who follow the model; return False if they are too many."""
+        if len(changes) > _LOGGED_ROWS:
+            self._forget_changes(model)
+            return False
+        at = {"model": model, "snapshot_id": self._snapshot.snapshot_id}
+        rows = [
+            {**at, "position": index, "tenant": change.tenant, "op": change.op, "row": change.row}
+            for index, change in enumerate(changes)
+        ]
+        for start in range(0, len(rows), _SLICE):
+            self._connection.execute(sa.insert(CHANGES), rows[start : start + _SLICE])
+            self._how.step("publish.progress")
+        return True
+
+    def _forget_changes(self, model: str) -> None:
+        self._connection.execute(sa.delete(CHANGES).where(CHANGES.c.model == model))
+
+
+def _drop_retired(connection: Connection) -> None:
+    """Drop the tables that no snapshot points to; one that is still read waits for its turn."""
+    names: Sequence[str] = connection.execute(sa.select(RETIRED.c.table_name)).scalars().all()
+    for name in names:
+        try:
+            with connection.begin_nested():
+                if connection.dialect.name == "postgresql":
+                    connection.exec_driver_sql("set local lock_timeout = '200ms'")
+                sa.Table(name, sa.MetaData()).drop(connection, checkfirst=True)
+                connection.execute(sa.delete(RETIRED).where(RETIRED.c.table_name == name))
+        except sa.exc.OperationalError:
+            continue
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("set local lock_timeout = 0")
+
+
+def prune(connection: Connection, now: datetime, retention: timedelta) -> None:
+    """Forget snapshots, and their changes, that are neither young nor among the newest 200.
+
+    Args:
+        connection: in the publishing transaction.
+        now: UTC.
+        retention: below this age a snapshot is young.
+    """
+    ids = sa.select(PUBLISHED.c.snapshot_id)
+    newest = ids.order_by(PUBLISHED.c.snapshot_id.desc()).limit(KEPT_SNAPSHOTS).subquery()
+    among_newest = connection.execute(sa.select(sa.func.min(newest.c.snapshot_id))).scalar()
+    young = connection.execute(
+        sa.select(sa.func.min(PUBLISHED.c.snapshot_id)).where(
+            PUBLISHED.c.published_at >= now - retention
+        )
+    ).scalar()
+    kept = [snapshot_id for snapshot_id in (among_newest, young) if snapshot_id is not None]
+    oldest = min(kept, default=None)
+    if oldest is None:
+        return
+    gone = sa.delete(PUBLISHED).where(PUBLISHED.c.snapshot_id < oldest)
+    if not connection.execute(gone).rowcount:
+        return
+    # Model by model: the key of the changes begins with it, and they may be millions.
+    models: Sequence[str] = connection.execute(sa.select(MODELS.c.model)).scalars().all()
+    for model in models:
+        old = (CHANGES.c.model == model, CHANGES.c.snapshot_id < oldest)
+        connection.execute(sa.delete(CHANGES).where(*old))
