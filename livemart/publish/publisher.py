@@ -26,14 +26,9 @@ from livemart.publish.writes import (
     plan_writes,
 )
 from livemart.state.snapshots import Snapshot
+from livemart.store.connections import shown_url
 from livemart.store.schema import PUBLISHED
-from livemart.store.store import (
-    Store,
-    StoreState,
-    count_rows,
-    read_state,
-    shown_url,
-)
+from livemart.store.store import Store, StoreState, count_rows, read_state
 
 _ATTEMPTS = 5
 

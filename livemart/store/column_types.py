@@ -1,4 +1,8 @@
-"""Column types that mean the same on SQLite and PostgreSQL: equal, ordered and exact."""
+"""Gives column types that mean the same on SQLite and PostgreSQL: equal, ordered and exact.
+
+Used by the tables of the store. SQLite lacks decimals, times and NaN: each gets a form there that
+compares as the value itself does.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +54,7 @@ class Instant(TypeDecorator[datetime]):
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
         if value is None or dialect.name == _POSTGRESQL:
             return value
-        return (value - _EPOCH) // _MICROSECOND
+        return epoch_micros(value)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
         if value is None:
@@ -58,6 +62,11 @@ class Instant(TypeDecorator[datetime]):
         if isinstance(value, datetime):
             return value.astimezone(UTC)
         return _EPOCH + timedelta(microseconds=value)
+
+
+def epoch_micros(moment: datetime) -> int:
+    """Return a moment in microseconds since 1970, UTC."""
+    return (moment - _EPOCH) // _MICROSECOND
 
 
 class ExactDecimal(TypeDecorator[Decimal]):
@@ -141,8 +150,8 @@ def sql_type(kind: str) -> TypeEngine[Any]:
     """Return the type of a served column of this kind."""
     if size := decimal_size(kind):
         return ExactDecimal(*size)
-    found: TypeEngine[Any] = _TYPES.get(kind, PlainText)()
-    return found
+    column_type: TypeEngine[Any] = _TYPES.get(kind, PlainText)()
+    return column_type
 
 
 _TYPES: dict[str, type[TypeEngine[Any]]] = {

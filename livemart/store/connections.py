@@ -1,4 +1,8 @@
-"""Connections to the serving store: transactions that see one state of it, in either database."""
+"""Connects to the serving store: transactions that see one state of it, in either database.
+
+Used by publisher, readers and tokens. A reader takes no lock; a writer on SQLite takes the one lock
+when its transaction begins.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +41,7 @@ def open_engine(url: str, *, writes: bool = False, busy_seconds: float = _BUSY_S
     Args:
         url: `sqlite:///path` or SQLAlchemy's URL of a PostgreSQL database.
         writes: take SQLite's write lock when a transaction begins, and make the file and its
-            folder if there is none; without it nobody is ever waited for.
+            folder if there is none; without it a transaction never waits.
         busy_seconds: how long SQLite waits for that lock.
     """
     if url.startswith(_SQLITE):
@@ -132,10 +136,10 @@ def _make_folder(path: Path) -> None:
 
 def _file_id(path: Path) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 @contextmanager
@@ -157,8 +161,8 @@ def reached(engine: Engine) -> Iterator[None]:
 
 
 def _is_of_the_store(error: sa.exc.DBAPIError) -> bool:
-    """Return whether an error is about the store and not about what was asked of it."""
-    # DatabaseError itself is what SQLite says of a file that is broken or none of its own.
+    """Return whether an error is about the store and not about the query."""
+    # DatabaseError itself is what SQLite says of a file that is broken or no database.
     if isinstance(error, sa.exc.OperationalError) or type(error) is sa.exc.DatabaseError:
         return True
     # A reader stayed so long that a table of its snapshot was dropped, or a grant was taken back.
@@ -172,7 +176,7 @@ def shown_url(engine: Engine) -> str:
 
 
 def is_locked(error: sa.exc.DBAPIError) -> bool:
-    """Return whether SQLite's write lock was another's for as long as it was waited for."""
+    """Return whether another held SQLite's write lock for as long as the caller waited."""
     return _is_busy(error.orig)
 
 

@@ -1,8 +1,8 @@
-"""Many rows in one: whole numbers for a chart, joined to a text by the database itself.
+"""Reads thousands of whole numbers as one row: the database joins them to a text.
 
-A driver hands over row by row, and between two rows its thread gives the interpreter away and waits
-to have it back. Beside a busy event loop thousands of rows so take several times as long as they
-cost, and hold up every other answer meanwhile.
+Used for the panes of a chart. A driver hands over row by row, and between two rows its thread gives
+the interpreter away and waits to have it back: beside a busy event loop thousands of rows take
+several times as long as they cost, and hold up every other answer meanwhile.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ def unpack(names: Sequence[str], texts: Sequence[str], *, is_bag: bool) -> Packe
     >>> unpack(["sales"], ["12.50,null", "2,1"], is_bag=True)
     {'sales': [1250, 1250, None]}
     """
-    found = [_numbers(text) for text in texts]
+    columns = [_numbers(text) for text in texts]
     if is_bag:
-        *found, counts = found
-        found = [
+        *columns, counts = columns
+        columns = [
             [value for value, n in zip(values, counts, strict=True) for _ in range(n or 0)]
-            for values in found
+            for values in columns
         ]
-    return dict(zip(names, found, strict=True))
+    return dict(zip(names, columns, strict=True))
 
 
 def _numbers(text: str) -> list[int | None]:

@@ -1,10 +1,33 @@
-"""Which history a position belongs to: ids of snapshots begin anew with another epoch or store."""
+"""Says how far a client of a stream is, and in which history.
+
+Used by streams and by the reader of changes. Ids of snapshots begin anew with another epoch or
+another store, so a position has a mark beside its id.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 
 from livemart.store.served import Published
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a client is: it has all of `snapshot_id`, and of `within` up to `position`.
+
+    `mark` says of which history the snapshot is; None is the one that the store holds.
+    """
+
+    snapshot_id: int
+    mark: str | None
+    within: int = 0
+    position: int = -1
+
+    @property
+    def event_id(self) -> str:
+        """The id of the event that ends the snapshot."""
+        return f"{self.mark}-{self.snapshot_id}"
 
 
 def mark_of(*parts: str) -> str:

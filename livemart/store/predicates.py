@@ -1,6 +1,8 @@
-"""Which rows a reader gets: of its tenants, with these values, in this time.
+"""Says which rows a reader gets: those of its tenants, with these values, in this time.
 
-The tenant predicate is made here, once, for rows and for changes.
+Used by every query for rows and changes of a served model. The tenant rule stands in
+`tenant_predicate` and `tenant_ids` and nowhere else. A query is executed with the values that its
+predicates name: without them it fails, so it never shows more than it should.
 """
 
 from __future__ import annotations
@@ -13,109 +15,114 @@ import sqlalchemy as sa
 
 from livemart.store.schema import CHANGES
 from livemart.store.served import ServedModel
-from livemart.store.values import parse_value
+from livemart.store.values import parse_served_value
+
+# A time or date column, and a moment.
+Bound = tuple[str, datetime]
 
 
 def row_predicates(
     table: sa.Table,
     served: ServedModel,
-    tenants: frozenset[str] | None,
-    equals: Mapping[str, Any],
-    since: tuple[str, datetime] | None,
-    until: tuple[str, datetime] | None,
+    *,
+    is_for_all: bool,
+    equals: Mapping[str, Any] | None = None,
+    since: str | None = None,
+    until: str | None = None,
 ) -> list[sa.ColumnElement[bool]]:
-    """Return what all rows of an answer fulfil; see `SnapshotView.rows`."""
-    found: list[sa.ColumnElement[bool]] = []
-    if tenants is not None:
-        name = served.tenant_column
-        found.append(
-            sa.false() if name is None else _is_one_of(table.c[name], served.kinds[name], tenants)
-        )
-    for name, value in equals.items():
-        column = table.c[name]
-        found.append(column.is_(None) if value is None else column == value)
-    if since is not None:
-        start, bound = _bound(table, since)
-        found.append(start >= bound)
-    if until is not None:
-        end, bound = _bound(table, until)
-        found.append(end < bound)
-    return found
+    """Return what all rows of an answer fulfil, on the parameters that `row_values` gives.
 
-
-def span_predicates(
-    table: sa.Table, served: ServedModel, time: str, *, has_end: bool
-) -> list[sa.ColumnElement[bool]]:
-    """Return what the rows of tenants in a span of time fulfil, for the values of `span_values`.
-
-    A statement of these is made once: to make it anew takes longer than to read a few rows.
+    Args:
+        table: of the model.
+        served: the model.
+        is_for_all: rows of all tenants.
+        equals: columns and the values they must have; None is NULL.
+        since: the column with a first moment.
+        until: the column with a moment that is not included.
     """
-    name, column = served.tenant_column, table.c[time]
-    found = [
-        sa.false() if name is None else table.c[name].in_(sa.bindparam("tenants", expanding=True)),
-        column >= sa.bindparam("since", type_=column.type),
-    ]
-    if has_end:
-        found.append(column < sa.bindparam("until", type_=column.type))
-    return found
+    predicates: list[sa.ColumnElement[bool]] = []
+    if not is_for_all:
+        name = served.tenant_column
+        predicates.append(tenant_predicate(None if name is None else table.c[name]))
+    for number, (name, value) in enumerate((equals or {}).items()):
+        column = table.c[name]
+        is_equal = column == sa.bindparam(f"equals_{number}", type_=column.type)
+        predicates.append(column.is_(None) if value is None else is_equal)
+    if since is not None:
+        column = table.c[since]
+        predicates.append(column >= sa.bindparam("since", type_=column.type))
+    if until is not None:
+        column = table.c[until]
+        predicates.append(column < sa.bindparam("until", type_=column.type))
+    return predicates
 
 
-def span_values(
+def row_values(
     table: sa.Table,
     served: ServedModel,
-    tenants: frozenset[str],
-    time: str,
-    since: datetime,
-    until: datetime | None,
+    tenants: frozenset[str] | None,
+    *,
+    equals: Mapping[str, Any] | None = None,
+    since: Bound | None = None,
+    until: Bound | None = None,
 ) -> dict[str, Any]:
-    """Return the values that a statement of `span_predicates` is executed with."""
-    name = served.tenant_column
-    values = {
-        "tenants": [] if name is None else _ids(served.kinds[name], tenants),
-        "since": _bound(table, (time, since))[1],
+    """Return the values of the parameters of `row_predicates`."""
+    values: dict[str, Any] = {
+        f"equals_{number}": value for number, value in enumerate((equals or {}).values())
     }
-    if until is not None:
-        values["until"] = _bound(table, (time, until))[1]
+    if tenants is not None:
+        kind = served.kinds.get(served.tenant_column or "", "")
+        values["tenants"] = tenant_ids(kind, tenants)
+    for name, bound in (("since", since), ("until", until)):
+        if bound is not None:
+            values[name] = _bound_value(table, bound)
     return values
 
 
-def change_predicates(
-    served: ServedModel, tenants: frozenset[str] | None
-) -> list[sa.ColumnElement[bool]]:
-    """Return what all changes of an answer fulfil."""
-    found = [CHANGES.c.model == served.name]
-    if tenants is not None:
-        is_ours = _is_one_of(CHANGES.c.tenant, "string", tenants)
-        found.append(sa.false() if served.tenant_column is None else is_ours)
-    return found
+def change_predicates(served: ServedModel, *, is_for_all: bool) -> list[sa.ColumnElement[bool]]:
+    """Return what all changes of an answer fulfil, on the parameters of `change_values`."""
+    predicates = [CHANGES.c.model == served.name]
+    if not is_for_all:
+        column = None if served.tenant_column is None else CHANGES.c.tenant
+        predicates.append(tenant_predicate(column))
+    return predicates
 
 
-def _is_one_of(
-    column: sa.ColumnElement[Any], kind: str, tenants: frozenset[str]
-) -> sa.ColumnElement[bool]:
-    return column.in_(_ids(kind, tenants))
+def change_values(tenants: frozenset[str] | None) -> dict[str, Any]:
+    """Return the values of the parameters of `change_predicates`."""
+    return {} if tenants is None else {"tenants": tenant_ids("string", tenants)}
 
 
-def _ids(kind: str, tenants: frozenset[str]) -> list[Any]:
-    """Return ids in the column's own type; a text that is not how an id is written is nobody's."""
-    values = []
+def tenant_predicate(column: sa.ColumnElement[Any] | None) -> sa.ColumnElement[bool]:
+    """Return what rows of the tenants in parameter `tenants` fulfil.
+
+    Args:
+        column: the tenant's id; None if the model has none: no row of it is a tenant's.
+    """
+    if column is None:
+        return sa.false()
+    return column.in_(sa.bindparam("tenants", expanding=True))
+
+
+def tenant_ids(kind: str, tenants: frozenset[str]) -> list[Any]:
+    """Return ids in the column's own type; a text that is not how an id is written is left out."""
+    ids = []
     for tenant in sorted(tenants):
         try:
-            value = parse_value(kind, tenant)
+            tenant_id = parse_served_value(kind, tenant)
         except ValueError:
             continue
-        if str(value) == tenant:
-            values.append(value)
-    return values
+        if str(tenant_id) == tenant:
+            ids.append(tenant_id)
+    return ids
 
 
-def _bound(table: sa.Table, given: tuple[str, datetime]) -> tuple[sa.ColumnElement[Any], object]:
-    """Return the column and what to compare it with; a date is its midnight in UTC."""
-    name, moment = given
-    column = table.c[name]
+def _bound_value(table: sa.Table, bound: Bound) -> object:
+    """Return what to compare the column with; a date with its midnight in UTC."""
+    name, moment = bound
     moment = moment.astimezone(UTC)
-    if not isinstance(column.type, sa.Date):
-        return column, moment
+    if not isinstance(table.c[name].type, sa.Date):
+        return moment
     day: date = moment.date()
     is_whole = moment.time() == datetime.min.time() or day == date.max
-    return column, day if is_whole else day + timedelta(days=1)
+    return day if is_whole else day + timedelta(days=1)

@@ -1,6 +1,6 @@
-"""Reading the serving store: every answer comes from one snapshot, and of the right tenants only.
+"""Reads the serving store: every answer comes from one snapshot, and of the right tenants only.
 
-Whose rows they are is decided in `row_filter` and nowhere else.
+Used by the server and by `status`. Whose rows they are is decided in `predicates` and nowhere else.
 """
 
 from __future__ import annotations
@@ -21,26 +21,17 @@ from livemart.store.connections import (
     shown_url,
 )
 from livemart.store.positions import changes_mark
-from livemart.store.predicates import change_predicates
+from livemart.store.predicates import change_predicates, change_values
 from livemart.store.schema import (
     CHANGES,
     MODELS,
     PUBLISHED,
     SCHEMA_VERSION,
-    STORE,
+    STORE_IDENTITY,
 )
 from livemart.store.served import Change, ChangePage, Published, ServedModel
 from livemart.store.snapshot_view import SnapshotView
 from livemart.store.store import StoredModel, newest_published, stored_model
-
-__all__ = [
-    "Change",
-    "ChangePage",
-    "Published",
-    "ServedModel",
-    "SnapshotView",
-    "StoreReader",
-]
 
 
 class StoreReader:
@@ -116,14 +107,14 @@ class StoreReader:
             if before is None or after < stored.copied_at or mark not in (None, before):
                 upto = newest.snapshot_id
                 return ChangePage("reset", (), upto, newest.epoch, mark or "", mark_now)
-            found: tuple[Change, ...] = ()
+            changes: tuple[Change, ...] = ()
             upto = after
             if after != newest.snapshot_id:
-                found, upto = _read_page(
+                changes, upto = _read_page(
                     connection, served, after, newest.snapshot_id, tenants, limit
                 )
             epoch = _epoch_of(connection, upto) or newest.epoch
-            return ChangePage("changes", found, upto, epoch, before, changes_mark(epoch, table))
+            return ChangePage("changes", changes, upto, epoch, before, changes_mark(epoch, table))
 
     @contextmanager
     def _begin(self) -> Iterator[Connection]:
@@ -140,7 +131,7 @@ class StoreReader:
                 raise
 
     def _is_unmade(self, error: sa.exc.DBAPIError) -> bool:
-        """Return whether an error says that nobody has made the store's tables yet."""
+        """Return whether an error says that the store's tables are not made yet."""
         database = self._engine.url.database
         if self._engine.dialect.name == "sqlite" and database and not Path(database).exists():
             return True
@@ -160,10 +151,10 @@ class StoreReader:
             hint="run build; what it publishes is shown at once",
         )
 
-    def _other_version(self, found: str) -> PublishError:
+    def _other_version(self, version: str) -> PublishError:
         return PublishError(
             "STORE_OF_ANOTHER_VERSION",
-            f"{shown_url(self._engine)}: found form {found}, this program reads {SCHEMA_VERSION}",
+            f"{shown_url(self._engine)}: found form {version}, this program reads {SCHEMA_VERSION}",
             hint="run the same version of livemart here and where the store is filled",
         )
 
@@ -173,7 +164,9 @@ class StoreReader:
         """Return the served models; they change with a publication only."""
         known = self._models
         if known is None or known[0] != published:
-            version: int = connection.execute(sa.select(STORE.c.schema_version)).scalar_one()
+            version: int = connection.execute(
+                sa.select(STORE_IDENTITY.c.schema_version)
+            ).scalar_one()
             if version != SCHEMA_VERSION:
                 raise self._other_version(str(version))
             rows = connection.execute(sa.select(MODELS).order_by(MODELS.c.model))
@@ -203,17 +196,18 @@ def _read_page(
     tenants: frozenset[str] | None,
     limit: int,
 ) -> tuple[tuple[Change, ...], int]:
-    query = sa.select(CHANGES).where(*change_predicates(served, tenants))
+    query = sa.select(CHANGES).where(*change_predicates(served, is_for_all=tenants is None))
+    values = change_values(tenants)
     order = (CHANGES.c.snapshot_id, CHANGES.c.position)
     later = query.where(CHANGES.c.snapshot_id > after).order_by(*order)
-    rows = connection.execute(later.limit(limit + 1)).all()
+    rows = connection.execute(later.limit(limit + 1), values).all()
     upto = newest
     if len(rows) > limit:
         # The last snapshot of the page may go on behind it: leave it out, or take it whole.
         first, last = rows[0].snapshot_id, rows[-1].snapshot_id
         if first == last:
             whole = query.where(CHANGES.c.snapshot_id == first).order_by(*order)
-            rows = connection.execute(whole).all()
+            rows = connection.execute(whole, values).all()
             upto = first
         else:
             rows = [row for row in rows if row.snapshot_id < last]

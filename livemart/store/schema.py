@@ -1,8 +1,8 @@
-"""The store's own tables, and the table of each served model.
+"""Describes the store's tables: those of the store itself, and one for each served model.
 
-A served table is never changed in its shape: a rebuilt model gets a new table under a new name, so
-that a reader of the snapshot before still finds the old one (PostgreSQL shows DDL and TRUNCATE to
-transactions that began earlier).
+Used by publisher and readers. A served table never changes its shape: a rebuilt model gets a new
+table under a new name, so that a reader of the snapshot before still finds the old one (PostgreSQL
+shows DDL and TRUNCATE to transactions that began earlier).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROW_HASH = "_row_hash"
 ROW_COUNT = "_row_count"
 
 METADATA = sa.MetaData()
-STORE = sa.Table(
+STORE_IDENTITY = sa.Table(
     "livemart_store",
     METADATA,
     sa.Column("schema_version", sa.Integer, nullable=False),
@@ -69,7 +69,7 @@ CHANGES = sa.Table(
     sa.Column("row", Json, nullable=False),
     sa.Index("livemart_changes_tenant", "model", "tenant", "snapshot_id"),
 )
-# Tables that nobody is pointed to any more; the next publication drops them.
+# Tables that no snapshot points to any more; the next publication drops them.
 RETIRED = sa.Table(
     "livemart_retired", METADATA, sa.Column("table_name", PlainText, primary_key=True)
 )

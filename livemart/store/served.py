@@ -1,4 +1,7 @@
-"""What the serving store holds, in the words that publisher, reader and API share."""
+"""Names what the serving store holds: publications, models, changes.
+
+Used by publisher, readers and the server, so that all three mean the same.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 Op = Literal["insert", "update", "delete"]
+PublicationId = tuple[str, int, datetime]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,27 @@ class Published:
     published_at: datetime
     epoch: str
     checked_at: datetime = field(compare=False)
+
+    @property
+    def identity(self) -> PublicationId:
+        """What tells two publications apart; ids begin anew with another epoch."""
+        return self.epoch, self.snapshot_id, self.published_at
+
+    def is_same_as(self, other: Published) -> bool:
+        """Return True if both are the same publication of the same snapshot."""
+        return self.identity == other.identity
+
+    def is_later_than(self, other: Published) -> bool:
+        """Return True if both are of one epoch and this snapshot came after the other.
+
+        Of two publications of one snapshot neither is: a clock that was set back could not tell
+        which.
+        """
+        return self.epoch == other.epoch and self.snapshot_id > other.snapshot_id
+
+    def is_same_or_later(self, other: Published) -> bool:
+        """Return True if both are of one epoch and this one did not come before the other."""
+        return self.is_same_as(other) or self.is_later_than(other)
 
 
 @dataclass(frozen=True, slots=True)

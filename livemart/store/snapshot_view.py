@@ -1,4 +1,7 @@
-"""One snapshot of the serving store, as those who answer questions see it."""
+"""Reads one snapshot of the serving store: rows, packed numbers, what changed since another.
+
+Used by the server for every answer.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,11 @@ from livemart.store.column_types import in_order, write_json
 from livemart.store.packed import Packed, pack, unpack
 from livemart.store.positions import changes_mark
 from livemart.store.predicates import (
+    Bound,
     change_predicates,
+    change_values,
     row_predicates,
-    span_predicates,
-    span_values,
+    row_values,
 )
 from livemart.store.schema import (
     CHANGES,
@@ -65,8 +69,8 @@ class SnapshotView:
         *,
         tenants: frozenset[str] | None,
         equals: Mapping[str, Any] | None = None,
-        since: tuple[str, datetime] | None = None,
-        until: tuple[str, datetime] | None = None,
+        since: Bound | None = None,
+        until: Bound | None = None,
         order_by: Sequence[str] = (),
         limit: int | None = None,
         descending: bool = False,
@@ -76,7 +80,7 @@ class SnapshotView:
 
         Args:
             model: name of a served model.
-            tenants: whose rows; None for all. Rows of a model without tenant column are nobody's.
+            tenants: whose rows; None for all. A model without tenant column has no tenant's rows.
             equals: columns and the values they must have; None is NULL.
             since: a time or date column, and the moment from which on.
             until: a time or date column, and the moment up to which, not included.
@@ -100,7 +104,16 @@ class SnapshotView:
         query = sa.select(*(table.c[name] for name in names))
         if not served.row_key:
             query = query.add_columns(table.c[counts])
-        query = query.where(*row_predicates(table, served, tenants, equals or {}, since, until))
+        query = query.where(
+            *row_predicates(
+                table,
+                served,
+                is_for_all=tenants is None,
+                equals=equals,
+                since=since and since[0],
+                until=until and until[0],
+            )
+        )
         last = served.row_key or (bag_column(served, ROW_HASH),)
         for name in [*order_by, *(name for name in last if name not in order_by)]:
             column = table.c[name]
@@ -111,11 +124,12 @@ class SnapshotView:
             query = query.order_by(ordered)
         if limit is not None:
             query = query.limit(limit)
-        found = self._connection.execute(query).all()
+        values = row_values(table, served, tenants, equals=equals, since=since, until=until)
+        rows = self._connection.execute(query, values).all()
         if served.row_key:
-            return [dict(zip(names, row, strict=True)) for row in found]
+            return [dict(zip(names, row, strict=True)) for row in rows]
         # One row may count for millions.
-        repeated = (row for row in found for _ in range(row[-1]))
+        repeated = (row for row in rows for _ in range(row[-1]))
         return [dict(zip(names, row[:-1], strict=True)) for row in islice(repeated, limit)]
 
     def packed(
@@ -131,7 +145,7 @@ class SnapshotView:
         """Return columns of many rows as whole numbers, by tenant; a tenant without rows is absent.
 
         Args:
-            model: name of a served model. Rows of one without tenant column are nobody's.
+            model: name of a served model. Rows of one without tenant column are no tenant's.
             columns: whole numbers, decimals or times.
             tenants: whose rows.
             time: a time or date column.
@@ -151,7 +165,8 @@ class SnapshotView:
         if served.tenant_column is None:
             return {}
         query = _packed_query(layout, columns, time, until is not None, self._dialect)
-        values = span_values(table, served, tenants, time, since, until)
+        end = None if until is None else (time, until)
+        values = row_values(table, served, tenants, since=(time, since), until=end)
         is_bag = not served.row_key
         return {
             str(row[0]): unpack(columns, row[1:], is_bag=is_bag)
@@ -177,10 +192,12 @@ class SnapshotView:
         first = sa.select(sa.func.min(table.c[column])).where(is_same).scalar_subquery()
         query = (
             sa.select(known.c[outer], first)
-            .where(*row_predicates(known, ours.model, tenants, {}, None, None))
+            .where(*row_predicates(known, ours.model, is_for_all=False))
             .group_by(known.c[outer])
         )
-        return {str(tenant): value for tenant, value in self._connection.execute(query).all()}
+        values = row_values(known, ours.model, tenants)
+        rows = self._connection.execute(query, values).all()
+        return {str(tenant): value for tenant, value in rows}
 
     def changed_since(
         self, model: str, column: str, before: Published, tenants: frozenset[str]
@@ -188,7 +205,7 @@ class SnapshotView:
         """Return, by tenant, the smallest value of a column in rows that changed since a snapshot.
 
         Args:
-            model: name of a served model. Changes of one without tenant column are nobody's.
+            model: name of a served model. Changes of one without tenant column are no tenant's.
             column: a time. Rows without it are left out.
             before: the snapshot. Of a row that changed, what it was counts as well as what it is.
             tenants: whose rows.
@@ -218,13 +235,13 @@ class SnapshotView:
         text = sa.func.min(sa.func.substr(row, place + len(label), _SECONDS_LONG))
         changes = (
             sa.select(CHANGES.c.tenant, text)
-            .where(*change_predicates(served, tenants))
+            .where(*change_predicates(served, is_for_all=False))
             .where(CHANGES.c.snapshot_id > before.snapshot_id, place > 0)
             .group_by(CHANGES.c.tenant)
         )
         return {
             str(tenant): datetime.fromisoformat(str(first)).replace(tzinfo=UTC)
-            for tenant, first in self._connection.execute(changes).all()
+            for tenant, first in self._connection.execute(changes, change_values(tenants)).all()
         }
 
 
@@ -232,11 +249,15 @@ class SnapshotView:
 def _packed_query(
     layout: Layout, columns: tuple[str, ...], time: str, has_end: bool, dialect: str
 ) -> sa.Select[Any]:
-    """Return what `SnapshotView.packed` reads: a row for each tenant."""
+    """Return what `SnapshotView.packed` reads: a row for each tenant.
+
+    The statement is made once: to make it anew takes longer than to read a few rows.
+    """
     table, served = served_table(layout), layout.model
     owner = table.c[served.tenant_column or ""]
     packed = [pack(table.c[name], served.kinds[name], dialect) for name in columns]
     if not served.row_key:
         packed.append(pack(table.c[bag_column(served, ROW_COUNT)], "bigint", dialect))
-    wanted = span_predicates(table, served, time, has_end=has_end)
-    return sa.select(owner, *packed).where(*wanted).group_by(owner)
+    until = time if has_end else None
+    predicates = row_predicates(table, served, is_for_all=False, since=time, until=until)
+    return sa.select(owner, *packed).where(*predicates).group_by(owner)

@@ -1,7 +1,8 @@
-"""The serving store: a SQL database that shows its readers one published snapshot at a time.
+"""Opens the serving store for its one publisher, and reads what the store holds.
 
-SQLite in WAL mode or PostgreSQL. Everything in it can be made anew from the warehouse, so a store
-of another form, or one that lost something, is simply filled again.
+SQLite in WAL mode or PostgreSQL, which show readers one published snapshot at a time. The publisher
+can make everything in it anew from the warehouse, so it simply fills a store again that is of
+another form or lost something.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
-from livemart.store.connections import open_engine, reached, shown_url
+from livemart.store.connections import open_engine, reached
 from livemart.store.schema import (
     METADATA,
     MODELS,
@@ -23,14 +24,12 @@ from livemart.store.schema import (
     RETIRED,
     ROW_COUNT,
     SCHEMA_VERSION,
-    STORE,
+    STORE_IDENTITY,
     Layout,
     bag_column,
     served_table,
 )
 from livemart.store.served import Published, ServedModel
-
-__all__ = ["Store", "StoreState", "StoredModel", "open_engine", "reached", "shown_url"]
 
 # Beside others' locks in the same database; the second part is the schema.
 _ADVISORY_LOCK = 0x6C697665
@@ -130,7 +129,7 @@ def read_state(connection: Connection) -> StoreState:
     names = frozenset(sa.inspect(connection).get_table_names())
     if not names.issuperset(METADATA.tables):
         return StoreState(table_names=names)
-    version = connection.execute(sa.select(STORE)).first()
+    version = connection.execute(sa.select(STORE_IDENTITY)).first()
     if version is None or version.schema_version != SCHEMA_VERSION:
         return StoreState(table_names=names)
     models = {
@@ -179,7 +178,9 @@ def make_tables(connection: Connection) -> str:
     if served:
         connection.execute(sa.insert(RETIRED), [{"table_name": name} for name in sorted(served)])
     store_id = secrets.token_hex(8)
-    connection.execute(sa.insert(STORE).values(schema_version=SCHEMA_VERSION, store_id=store_id))
+    connection.execute(
+        sa.insert(STORE_IDENTITY).values(schema_version=SCHEMA_VERSION, store_id=store_id)
+    )
     return store_id
 
 
@@ -196,10 +197,10 @@ def count_rows(connection: Connection, stored: StoredModel) -> int:
 def _find_served(connection: Connection) -> set[str]:
     """Return the served tables that a store of any version names."""
     inspector = sa.inspect(connection)
-    found: set[str] = set()
+    names: set[str] = set()
     for table in (MODELS, RETIRED):
         if inspector.has_table(table.name) and "table_name" in {
             column["name"] for column in inspector.get_columns(table.name)
         }:
-            found.update(connection.execute(sa.select(table.c.table_name)).scalars())
-    return found
+            names.update(connection.execute(sa.select(table.c.table_name)).scalars())
+    return names

@@ -1,4 +1,7 @@
-"""Values on their way from Arrow through the store to JSON: exact, in UTC, each in one form."""
+"""Converts values between Arrow, Python, JSON and text: exact, in UTC, each in one form.
+
+Used by publication to write rows, and by the server to show rows and to read what a caller asks.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +92,7 @@ def json_value(value: Any) -> Any:
     return value
 
 
-def parse_value(kind: str, text: str) -> Any:
+def parse_served_value(kind: str, text: str) -> Any:
     """Return the value of a column that `text` writes, as in JSON.
 
     Raises:

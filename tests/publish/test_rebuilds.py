@@ -11,8 +11,8 @@ import pytest
 
 from livemart.errors import PublishError
 from livemart.publish import transaction
+from livemart.store.connections import open_engine
 from livemart.store.reader import StoreReader
-from livemart.store.store import open_engine
 from tests.serve.owner.order_versions import (
     START,
     amounts,

@@ -20,7 +20,7 @@ from livemart.errors import PublishError
 from livemart.serve.auth.book import TokenBook
 from livemart.serve.live.faults import Faults
 from livemart.store.reader import StoreReader
-from livemart.store.served import Published
+from livemart.store.served import PublicationId, Published
 
 POLL = timedelta(milliseconds=150)
 _TOKENS_EVERY_S = 1.0
@@ -29,7 +29,6 @@ _TOKENS_AT_MOST_S = 0.2
 # Streams wake at least so often, to find out that their session is over.
 _WAKE_EVERY_S = 30.0
 
-State = tuple[str, int, datetime]
 Topic = tuple[str, int]
 _Key = TypeVar("_Key")
 Prepare = Callable[[frozenset[Topic]], Awaitable[None]]
@@ -62,7 +61,7 @@ class Hub:
         self._clock = clock
         self._poll_s = poll.total_seconds()
         self._faults = Faults()
-        self._taking: State | None = None
+        self._taking: PublicationId | None = None
         self._met: Published | None = None
         self._seen: Published | None = None
         self._tick = asyncio.Event()
@@ -127,7 +126,7 @@ class Hub:
         known, met, checked_at = self.published, self._met, self.checked_at
         self._seen = newest = await asyncio.to_thread(self._reader.newest)
         # Whatever the store says holds, unless somebody saw more while it was asked.
-        if self._met is met and not (newest and met and is_same_or_later(newest, met)):
+        if self._met is met and not (newest and met and newest.is_same_or_later(met)):
             self._met = None
         if newest is not None and self.published is known:
             await self._take(newest)
@@ -172,7 +171,7 @@ class Hub:
         `published` is told to those who wait, once it is prepared.
         """
         if self._met is not None and (
-            self.published is None or is_later(self._met, self.published)
+            self.published is None or self._met.is_later_than(self.published)
         ):
             return self._met
         return self.published
@@ -182,7 +181,7 @@ class Hub:
 
         That reader has its answer and does not wait for what others will want of the snapshot.
         """
-        if self.newest is not None and not is_later(published, self.newest):
+        if self.newest is not None and not published.is_later_than(self.newest):
             return
         self._met = published
         is_idle = self._hearing is None or self._hearing.done()
@@ -190,8 +189,8 @@ class Hub:
             self._hearing = asyncio.create_task(self._take(published))
 
     async def _take(self, published: Published) -> None:
-        known, state = self.published, state_of(published)
-        if self._taking == state or (known is not None and state == state_of(known)):
+        known, state = self.published, published.identity
+        if self._taking == state or (known is not None and state == known.identity):
             return
         self._taking = state
         try:
@@ -218,7 +217,7 @@ class Hub:
         None means that nothing is published yet, or that the server is closing.
         """
         known = self.published
-        is_news = known is not None and (seen is None or not is_same_or_later(seen, known))
+        is_news = known is not None and (seen is None or not seen.is_same_or_later(known))
         is_checked = checked_at is not None and checked_at != self.checked_at
         if not (is_news or is_checked or self.is_closing):
             await self._tick.wait()
@@ -249,26 +248,3 @@ def _counted(counter: Counter[_Key], key: _Key | None) -> Iterator[None]:
         counter[key] -= 1
         if counter[key] <= 0:
             del counter[key]
-
-
-def state_of(published: Published) -> State:
-    """Return what tells two publications apart; ids begin anew with another epoch."""
-    return published.epoch, published.snapshot_id, published.published_at
-
-
-def is_same(one: Published, other: Published) -> bool:
-    """Return True if both are the same publication of the same snapshot."""
-    return state_of(one) == state_of(other)
-
-
-def is_later(one: Published, other: Published) -> bool:
-    """Return True if both are of one epoch and the snapshot of `one` came after that of `other`.
-
-    Of two publications of one snapshot neither is: a clock that was set back could not tell which.
-    """
-    return one.epoch == other.epoch and one.snapshot_id > other.snapshot_id
-
-
-def is_same_or_later(one: Published, other: Published) -> bool:
-    """Return True if both are of one epoch and `one` did not come before `other`."""
-    return is_same(one, other) or is_later(one, other)

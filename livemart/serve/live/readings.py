@@ -12,10 +12,11 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from livemart.serve.http.problems import ProblemError
-from livemart.serve.live.hub import Hub, state_of
+from livemart.serve.live.hub import Hub
 from livemart.serve.live.shelf import Answer, Shelf
-from livemart.store.reader import SnapshotView, StoreReader
+from livemart.store.reader import StoreReader
 from livemart.store.served import Published
+from livemart.store.snapshot_view import SnapshotView
 
 Result = TypeVar("Result")
 # More threads would only wait for each other.
@@ -71,7 +72,7 @@ class Readings:
                 self.keep(key, answer)
             return answer
 
-        return await self.share((key, state_of(newest)), fly)
+        return await self.share((key, newest.identity), fly)
 
     async def read_anew(self, read: Callable[[SnapshotView], Result]) -> Result:
         """Return what `read` makes of the newest snapshot, for this one caller."""

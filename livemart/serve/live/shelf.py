@@ -9,8 +9,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from livemart.serve.live.hub import State, is_later, state_of
-from livemart.store.served import Published
+from livemart.store.served import PublicationId, Published
 
 Result = TypeVar("Result")
 # Results of one snapshot; the longest trend is 25 kB, so all of them are 125 MB at most.
@@ -29,15 +28,15 @@ class Shelf:
     """Keeps results by snapshot and key; nothing here reads."""
 
     def __init__(self) -> None:
-        self._boards: dict[State, tuple[Published, dict[Hashable, Answer[Any]]]] = {}
+        self._boards: dict[PublicationId, tuple[Published, dict[Hashable, Answer[Any]]]] = {}
 
     def find(self, key: Hashable, newest: Published) -> Answer[Any] | None:
         """Return the result of the newest snapshot, else that of a later one, if it is kept."""
-        own = self._boards.get(state_of(newest))
+        own = self._boards.get(newest.identity)
         if own is not None and (found := own[1].get(key)) is not None:
             return found
         for published, board in self._boards.values():
-            if is_later(published, newest) and key in board:
+            if published.is_later_than(newest) and key in board:
                 return board[key]
         return None
 
@@ -46,14 +45,14 @@ class Shelf:
 
         Of two epochs nobody can tell which is the later one: only the last that came is kept.
         """
-        state = state_of(answer.published)
-        if newest is not None and is_later(newest, answer.published):
+        state = answer.published.identity
+        if newest is not None and newest.is_later_than(answer.published):
             return
         for other, (published, _) in list(self._boards.items()):
-            is_over = newest is not None and is_later(newest, published)
+            is_over = newest is not None and newest.is_later_than(published)
             is_other = published.snapshot_id == answer.published.snapshot_id and other not in (
                 state,
-                newest and state_of(newest),
+                newest and newest.identity,
             )
             if is_over or is_other or published.epoch != answer.published.epoch:
                 del self._boards[other]

@@ -19,8 +19,7 @@ from livemart.serve.http import schemas
 from livemart.serve.http.forms import EVENTS, choose_form
 from livemart.serve.http.parts import Serving, serving_of
 from livemart.serve.http.problems import ProblemError
-from livemart.serve.live.hub import is_same
-from livemart.serve.models.changes import MOST_RESET, Page, Position, event, read_page
+from livemart.serve.models.changes import MOST_RESET, Page, event, read_page
 from livemart.serve.models.pull import ModelName, find_model
 from livemart.serve.owner.bodies import snapshot_head
 from livemart.serve.owner.facts import WINDOWS
@@ -32,7 +31,7 @@ from livemart.serve.owner.pull import (
     require_own,
 )
 from livemart.serve.owner.restaurant import to_json, with_times
-from livemart.store.positions import state_id
+from livemart.store.positions import Position, state_id
 from livemart.store.served import Published
 
 RETRY_MS = 3_000
@@ -156,7 +155,7 @@ async def _tell_state(
         return
     with serving.hub.attend((restaurant_id, hours), _counted(caller)):
         async for published in _news(serving, request, caller, tells_checks=True):
-            if seen is not None and is_same(published, seen):
+            if seen is not None and published.is_same_as(seen):
                 if checked_at != serving.hub.checked(seen):
                     checked_at = serving.hub.checked(seen)
                     told = with_times(to_json(snapshot_head(seen)), serving.now(), checked_at)
@@ -168,7 +167,7 @@ async def _tell_state(
             if found is None or not found.has(hours):
                 # It went with this snapshot, or the server is closing: who asks again is told.
                 return
-            is_new = seen is None or not is_same(found.facts.published, seen)
+            is_new = seen is None or not found.facts.published.is_same_as(seen)
             seen, event_id = found.facts.published, state_id(found.facts.published)
             checked_at = serving.hub.checked(seen)
             if is_new and event_id != has and is_still_allowed(request, caller):
@@ -237,7 +236,7 @@ async def _news(
     while not hub.is_closing and is_still_allowed(request, caller):
         published = await hub.wait(seen, checked_at)
         now_at = hub.checked_at if tells_checks else None
-        is_news = published is not None and (seen is None or not is_same(published, seen))
+        is_news = published is not None and (seen is None or not published.is_same_as(seen))
         if published is None or not (is_news or now_at != checked_at):
             continue
         if is_still_allowed(request, caller):

@@ -10,8 +10,9 @@ from livemart.serve.http.parts import Serving
 from livemart.serve.models.pull import json_row
 from livemart.serve.owner.bodies import snapshot_head
 from livemart.serve.owner.restaurant import to_json
-from livemart.store.reader import SnapshotView
+from livemart.store.positions import Position
 from livemart.store.served import Change
+from livemart.store.snapshot_view import SnapshotView
 
 # Changes of a page; more of one snapshot are one page, too.
 _PAGE = 2_000
@@ -19,24 +20,6 @@ _PAGE = 2_000
 MOST_RESET = 50_000
 # Events in one piece: a client is sent the next when it has taken this one.
 _SLICE = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """How far a client is: it has all of `snapshot_id`, and of `within` up to `position`.
-
-    `mark` says of which history the snapshot is; None is the one that the store holds.
-    """
-
-    snapshot_id: int
-    mark: str | None
-    within: int = 0
-    position: int = -1
-
-    @property
-    def event_id(self) -> str:
-        """The id of the event that ends the snapshot."""
-        return f"{self.mark}-{self.snapshot_id}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,9 @@ from livemart.serve.http.problems import ProblemError
 from livemart.serve.owner.bodies import snapshot_head, to_text
 from livemart.serve.owner.pull import CallerOf
 from livemart.serve.owner.restaurant import to_json
-from livemart.store.reader import SnapshotView
 from livemart.store.served import Published, ServedModel
-from livemart.store.values import decimal_size, json_value, parse_value
+from livemart.store.snapshot_view import SnapshotView
+from livemart.store.values import decimal_size, json_value, parse_served_value
 
 _MOST_ROWS = 10_000
 _TIMES = ("timestamp", "date")
@@ -181,7 +181,7 @@ def _read_filters(
                 "PARAMETER_WRONG", f"key: name {column} once; found another: {text[:80]}"
             )
         try:
-            equals[column] = parse_value(kinds[column], value)
+            equals[column] = parse_served_value(kinds[column], value)
         except ValueError as error:
             raise ProblemError("PARAMETER_WRONG", f"key: {column}: {str(error)[:120]}") from None
     if start is None and end is None and time_column is None:

@@ -10,15 +10,16 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
-from livemart.serve.live.hub import Hub, Topic, is_later
+from livemart.serve.live.hub import Hub, Topic
 from livemart.serve.live.readings import Readings
 from livemart.serve.live.shelf import Answer
 from livemart.serve.owner.facts import end_of, has_owner_models, read_facts
 from livemart.serve.owner.late_orders import read_late_orders
 from livemart.serve.owner.panes import LONGEST, Panes, follow_panes, read_panes
 from livemart.serve.owner.restaurant import PARTS, Kind, Part, RestaurantBodies
-from livemart.store.reader import SnapshotView, StoreReader
+from livemart.store.reader import StoreReader
 from livemart.store.served import Published, ServedModel
+from livemart.store.snapshot_view import SnapshotView
 
 _NOTHING: frozenset[Part] = frozenset()
 # Restaurants read in one query.
@@ -65,7 +66,7 @@ class Answers(Readings):
                 if found is None:
                     return None
             # What was under way already may be of a snapshot that is not the newest any more.
-            is_old = is_later(newest, found.facts.published)
+            is_old = newest.is_later_than(found.facts.published)
             if not is_old and parts <= found.parts:
                 self._remember(restaurant_id, newest)
                 return found
@@ -91,7 +92,7 @@ class Answers(Readings):
                     for name in names[start : start + _TOGETHER]
                     if told is None
                     or (kept := self._shelf.find(_key(name), told)) is None
-                    or not is_later(kept.published, told)
+                    or not kept.published.is_later_than(told)
                 ]
                 if rest:
                     parts = {name: PARTS["state"] if name in states else _NOTHING for name in rest}
@@ -194,7 +195,7 @@ class Answers(Readings):
 
     def _keep_panes(self, name: str, published: Published, panes: Panes | None) -> None:
         known = self._panes.get(name)
-        if known is not None and is_later(known.published, published):
+        if known is not None and known.published.is_later_than(published):
             return
         if panes is not None:
             self._panes[name] = Answer(published, panes)

@@ -15,8 +15,8 @@ from typing import Any
 from livemart.serve.owner.facts import METRICS, WINDOWS, Facts, first_window, read_facts
 from livemart.serve.owner.late_orders import LateOrders, read_late_orders
 from livemart.serve.owner.panes import LONGEST, Panes, Sum, read_panes
-from livemart.store.reader import SnapshotView
 from livemart.store.served import Published
+from livemart.store.snapshot_view import SnapshotView
 
 Body = dict[str, Any]
 _WEEK = timedelta(hours=168)

@@ -10,8 +10,8 @@ from typing import Any
 
 from livemart.serve.http.problems import ProblemError
 from livemart.serve.owner.panes import PANE_START, TREND, Panes, read_panes
-from livemart.store.reader import SnapshotView
 from livemart.store.served import Published
+from livemart.store.snapshot_view import SnapshotView
 
 METRICS = "restaurant_order_metrics"
 DISHES = "restaurant_top_dishes"

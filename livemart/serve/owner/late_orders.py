@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from livemart.store.reader import SnapshotView
+from livemart.store.snapshot_view import SnapshotView
 
 ARRIVALS = "order_arrivals"
 # A late order is news for so long; what came earlier is part of the figures.

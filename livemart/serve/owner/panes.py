@@ -11,12 +11,13 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import accumulate, pairwise
 
+from livemart.store.column_types import epoch_micros
 from livemart.store.packed import Packed
-from livemart.store.reader import SnapshotView
 from livemart.store.served import Published
+from livemart.store.snapshot_view import SnapshotView
 from livemart.store.values import decimal_size
 
 TREND = "restaurant_sales_trend"
@@ -24,7 +25,6 @@ TREND = "restaurant_sales_trend"
 LONGEST = timedelta(hours=336)
 PANE_START = "pane_started_at"
 _OF_PANE = (PANE_START, "order_count", "sales_amount")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 # What changed is read again from one of so many moments on: a query for each.
 _BACK = (timedelta(hours=1), timedelta(hours=24), timedelta(hours=168))
@@ -55,7 +55,7 @@ class Panes:
             step: how long a point is.
             count: of points.
         """
-        begin, width = _micros(start), step // _MICROSECOND
+        begin, width = epoch_micros(start), step // _MICROSECOND
         edges = [begin + width * index for index in range(count + 1)]
         first = bisect_left(self.starts, edges[0])
         places = [bisect_left(self.starts, edge, first) - first for edge in edges]
@@ -72,8 +72,8 @@ class Panes:
 
     def renewed(self, later: Panes, since: datetime) -> Panes:
         """Return these panes up to where `later` begins, and `later`, but none before `since`."""
-        first = bisect_left(self.starts, _micros(since))
-        last = bisect_left(self.starts, _micros(later.since), first)
+        first = bisect_left(self.starts, epoch_micros(since))
+        last = bisect_left(self.starts, epoch_micros(later.since), first)
         unknown = self.unknown.intersection(self.starts[first:last]) if self.unknown else set()
         return Panes(
             max(since, self.since),
@@ -169,7 +169,3 @@ def _join(first: Sequence[int], second: Sequence[int]) -> Sequence[int]:
     if isinstance(first, array) and isinstance(second, array):
         return first + second
     return _compact([*first, *second])
-
-
-def _micros(moment: datetime) -> int:
-    return (moment - _EPOCH) // _MICROSECOND

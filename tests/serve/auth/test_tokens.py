@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from livemart.errors import PublishError, StateError
 from livemart.serve.auth.book import TokenBook
 from livemart.serve.auth.tokens import TokenStore
-from livemart.store.store import open_engine
+from livemart.store.connections import open_engine
 from tests.store.stores import fill_store, reference_tables
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)

@@ -9,9 +9,10 @@ import sqlalchemy as sa
 
 from livemart.publish.exposures import ServedSpec
 from livemart.publish.publisher import Publication, publish
+from livemart.store.connections import open_engine
 from livemart.store.reader import StoreReader
 from livemart.store.schema import METADATA
-from livemart.store.store import Store, open_engine
+from livemart.store.store import Store
 from tests.store.stores import fill_store, make_snapshot, net_change
 
 KEYS = {"orders": ("order_id",)}

@@ -15,7 +15,8 @@ from livemart.serve.live.hub import Hub
 from livemart.serve.owner.answers import Answers
 from livemart.serve.owner.bodies import trend_body
 from livemart.serve.owner.restaurant import PARTS, Kind, Part, RestaurantBodies, to_json
-from livemart.store.reader import SnapshotView, StoreReader
+from livemart.store.reader import StoreReader
+from livemart.store.snapshot_view import SnapshotView
 from tests.store.stores import NOON, Order, fill_store, make_orders, reference_tables
 
 LATER = NOON + timedelta(minutes=5)

@@ -13,8 +13,8 @@ from livemart.inspect.doctor import check_store
 from livemart.inspect.status import read_status, render_status
 from livemart.inspect.store_standing import look_at_store
 from livemart.state.snapshots import Snapshot, SnapshotLog
-from livemart.store.schema import STORE
-from livemart.store.store import open_engine
+from livemart.store.connections import open_engine
+from livemart.store.schema import STORE_IDENTITY
 from tests.store.stores import NOON, fill_store, make_snapshot, reference_tables
 
 LATER = NOON + timedelta(minutes=3)
@@ -76,7 +76,7 @@ def test_a_store_of_another_version_is_named(store_url: str) -> None:
     fill_store(store_url, reference_tables([]))
     engine = open_engine(store_url, writes=True)
     with engine.begin() as connection:
-        connection.execute(sa.update(STORE).values(schema_version=99))
+        connection.execute(sa.update(STORE_IDENTITY).values(schema_version=99))
     engine.dispose()
 
     standing = look_at_store(store_url, newest(1), LATER)

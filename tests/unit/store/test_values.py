@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from livemart.store.values import json_value, kind_of, parse_value, python_values
+from livemart.store.values import json_value, kind_of, parse_served_value, python_values
 
 MOMENT = datetime(2026, 3, 2, 14, 35, 0, 123_456, tzinfo=UTC)
 
@@ -128,7 +128,7 @@ def test_what_json_shows_is_understood_as_a_filter(
     def check(value: Any) -> None:
         shown = json_value(value)
         text = shown if isinstance(shown, str) else json.dumps(shown)
-        found = parse_value(kind, text)
+        found = parse_served_value(kind, text)
         assert found == value or (value != value and found != found)
 
     check()
@@ -156,4 +156,4 @@ def test_what_json_shows_is_understood_as_a_filter(
 )
 def test_text_that_is_no_value_is_refused_with_its_type(kind: str, text: str) -> None:
     with pytest.raises(ValueError, match="is not a value of type"):
-        parse_value(kind, text)
+        parse_served_value(kind, text)
