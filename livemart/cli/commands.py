@@ -143,7 +143,7 @@ def create_token(
 
         lasts = lifetime_of(expires)
         with open_tokens(settings, say=_say) as tokens:
-            text, made = tokens.create(name, restaurants=restaurant, is_admin=admin, lasts=lasts)
+            text, made = tokens.create(name, tenants=restaurant, is_admin=admin, lasts=lasts)
         click.echo(text)
         click.echo(render_created(made), err=True)
 

@@ -1,9 +1,13 @@
-"""The HTTP application: its parts put together, nothing decided here."""
+"""Puts the parts of the HTTP application together; nothing is decided here.
+
+Used by the server and by tests.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -13,25 +17,31 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from livemart import __version__
-from livemart.serve import health
+from livemart.serve.auth.attempts import Attempts
 from livemart.serve.auth.book import TokenBook
-from livemart.serve.auth.callers import Attempts, is_loopback_name
+from livemart.serve.auth.callers import Guard
+from livemart.serve.auth.this_machine import is_loopback_name
 from livemart.serve.auth.tokens import TokenStore
 from livemart.serve.envelope import Envelope
-from livemart.serve.http import schemas
+from livemart.serve.health import health_router
 from livemart.serve.http.encoded_slashes import EncodedSlashes
 from livemart.serve.http.head import Head
 from livemart.serve.http.measurements import Measurements
-from livemart.serve.http.parts import Serving
 from livemart.serve.http.problems import install_problems
-from livemart.serve.live import streams
+from livemart.serve.http.schemas import Problem
 from livemart.serve.live.hub import Hub
-from livemart.serve.models import pull as model_pull
-from livemart.serve.owner import pull
+from livemart.serve.live.readings import Readings
+from livemart.serve.models.pull import models_router
+from livemart.serve.models.stream import model_stream_router
 from livemart.serve.owner.answers import Answers
+from livemart.serve.owner.pull import restaurants_router
+from livemart.serve.owner.schemas import StateBody
+from livemart.serve.owner.stream import restaurant_stream_router
 from livemart.settings import Settings
 from livemart.store.reader import StoreReader
 
+# Their ids may hold a slash.
+_PATHS_OF_RESTAURANTS = (b"/r/", b"/v1/restaurants/")
 _SUMMARY = """\
 Fresh figures of restaurants. **Pull**: one answer from the newest snapshot. **Push**: server-sent
 events. Every body says which snapshot it is from; money is a decimal string, times are UTC, `null`
@@ -59,7 +69,14 @@ def create_app(
     """
     book, measurements = TokenBook(tokens), Measurements()
     hub = Hub(reader, book)
-    answers = Answers(reader, hub)
+    readings = Readings(reader, hub)
+    answers = Answers(readings, hub)
+    guard = Guard(
+        book=book,
+        attempts=attempts or Attempts(),
+        is_loopback=is_loopback_name(settings.host),
+        now=now,
+    )
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -72,7 +89,7 @@ def create_app(
             watching.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await watching
-            answers.close()
+            readings.close()
 
     app = FastAPI(
         title="livemart",
@@ -83,24 +100,21 @@ def create_app(
         docs_url=None,
         redoc_url=None,
     )
-    app.state.serving = Serving(
-        settings=settings,
-        reader=reader,
-        book=book,
-        hub=hub,
-        answers=answers,
-        attempts=attempts or Attempts(),
-        measurements=measurements,
-        now=now,
-        is_loopback=is_loopback_name(settings.host),
-    )
+    parts = (settings, reader, guard, hub, readings, answers, measurements)
+    app.state.parts = {type(part): part for part in parts}
     install_problems(app)
-    app.add_middleware(EncodedSlashes)
+    app.add_middleware(EncodedSlashes, prefixes=_PATHS_OF_RESTAURANTS)
     app.add_middleware(Envelope, measurements=measurements)
     # Outermost: all the others see a GET.
     app.add_middleware(Head)
-    for part in (pull, model_pull, streams, health):
-        app.include_router(part.router)
+    for router in (
+        restaurants_router,
+        models_router,
+        restaurant_stream_router,
+        model_stream_router,
+        health_router,
+    ):
+        app.include_router(router)
     if page:
         from livemart.serve.page.page import page_router
 
@@ -112,24 +126,22 @@ def create_app(
 def _describe(app: FastAPI) -> dict[str, Any]:
     """Return the OpenAPI document: the generated one, with problems and the two ways to sign in."""
     if app.openapi_schema is None:
-        found = get_openapi(
+        document = get_openapi(
             title=app.title,
             version=app.version,
             description=app.description,
             routes=app.routes,
         )
-        parts = found.setdefault("components", {})
+        parts = document.setdefault("components", {})
         shapes = parts.setdefault("schemas", {})
-        shapes["Problem"] = schemas.Problem.model_json_schema()
-        shapes["State"] = schemas.State.model_json_schema(
-            ref_template="#/components/schemas/{model}"
-        )
+        shapes["Problem"] = Problem.model_json_schema()
+        shapes["State"] = StateBody.model_json_schema(ref_template="#/components/schemas/{model}")
         shapes["State"].pop("$defs", None)
         parts["securitySchemes"] = {
             "token": {"type": "http", "scheme": "bearer"},
             "session": {"type": "apiKey", "in": "cookie", "name": "livemart_session"},
         }
-        for path, operations in found["paths"].items():
+        for path, operations in document["paths"].items():
             for operation in operations.values():
                 if path not in ("/healthz", "/readyz"):
                     operation["security"] = [{"token": []}, {"session": []}]
@@ -139,5 +151,16 @@ def _describe(app: FastAPI) -> dict[str, Any]:
         # FastAPI's own shape of a wrong parameter is never sent.
         for unused in ("HTTPValidationError", "ValidationError"):
             shapes.pop(unused, None)
-        app.openapi_schema = found
+        app.openapi_schema = _by_title(document)
     return app.openapi_schema
+
+
+def _by_title(document: dict[str, Any]) -> dict[str, Any]:
+    """Name each schema by its title, which may differ from the name of its class."""
+    shapes = document["components"]["schemas"]
+    document["components"]["schemas"] = {shape["title"]: shape for shape in shapes.values()}
+    text = json.dumps(document)
+    for name, shape in shapes.items():
+        text = text.replace(f'schemas/{name}"', f'schemas/{shape["title"]}"')
+    named: dict[str, Any] = json.loads(text)
+    return named

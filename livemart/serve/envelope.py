@@ -1,4 +1,7 @@
-"""What every answer has, errors too: security headers, and its place in the measurements."""
+"""Wraps every answer, errors too: security headers, a limit to what is received, measurements.
+
+Used round the whole application. A fault of the application becomes a problem here.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ class Envelope:
             await self._app(scope, receive, send)
             return
         started, status = perf_counter(), 0
-        # Whoever copies the scope further in says there what is to be sent along.
+        # Made here, so that a copy of the scope further in shares it.
         scope.setdefault("state", {})
 
         async def send_wrapped(message: Message) -> None:

@@ -1,8 +1,11 @@
-"""Whether the server lives, whether its answers are fresh, and its measurements."""
+"""Tells whether the server lives, whether its answers are fresh, and its measurements.
+
+Used by those who watch the server; measurements are for this machine and admins alone.
+"""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from fastapi import APIRouter
@@ -10,37 +13,42 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from livemart.intervals import format_interval
-from livemart.serve.auth.callers import current_caller, is_from_this_machine
-from livemart.serve.http import schemas
-from livemart.serve.http.parts import Serving, serving_of
+from livemart.serve.auth.callers import Guard, current_caller
+from livemart.serve.auth.this_machine import is_from_this_machine
+from livemart.serve.http.measurements import Measurements
+from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError
+from livemart.serve.http.schemas import Ready, answer_shapes
+from livemart.serve.live.hub import Hub
+from livemart.settings import Settings
 
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
-router = APIRouter(tags=["health"])
+health_router = APIRouter(tags=["health"])
 
 
-@router.get("/healthz", responses={200: {"description": "The server lives."}})
+@health_router.get("/healthz", responses={200: {"description": "The server lives."}})
 async def healthz() -> JSONResponse:
     """Answer 200 as long as the server lives."""
     return JSONResponse({"status": "alive"}, headers={"Cache-Control": "no-store"})
 
 
-@router.get("/readyz", responses=schemas.answers(schemas.Ready, has_304=False))
+@health_router.get("/readyz", responses=answer_shapes(Ready, has_304=False))
 async def readyz(request: Request) -> JSONResponse:
     """Answer 200 if the pipeline was heard of within two intervals, else 503 and why."""
-    serving = serving_of(request)
-    published = serving.hub.published
-    if serving.hub.failure is not None:
+    hub, guard = part_of(request, Hub), part_of(request, Guard)
+    interval = part_of(request, Settings).every
+    published = hub.published
+    if hub.failure is not None:
         raise ProblemError("STORE_UNREACHABLE", "the serving store does not answer")
-    if not serving.book.is_trusted:
+    if not guard.book.is_trusted:
         raise ProblemError("STORE_UNREACHABLE", "tokens cannot be read: nobody is let in")
     if published is None:
         raise ProblemError("NOTHING_PUBLISHED", "the first snapshot is not published yet")
-    staleness = serving.now() - serving.hub.checked(published)
-    if staleness > 2 * serving.settings.every:
+    staleness = guard.now() - hub.checked(published)
+    if staleness > 2 * interval:
         age = format_interval(timedelta(seconds=round(staleness.total_seconds())))
-        every = format_interval(serving.settings.every)
+        every = format_interval(interval)
         raise ProblemError(
             "STORE_STALE",
             f"nothing was heard of the pipeline for {age}; it tells every {every} what is newest",
@@ -53,13 +61,13 @@ async def readyz(request: Request) -> JSONResponse:
     return JSONResponse(body, headers={"Cache-Control": "no-store"})
 
 
-@router.get(
+@health_router.get(
     "/metrics",
-    responses=schemas.answers(None, {"text/plain": {"schema": {"type": "string"}}}, has_304=False),
+    name="metrics",
+    responses=answer_shapes(None, {"text/plain": {"schema": {"type": "string"}}}, has_304=False),
 )
-async def metrics(request: Request) -> Response:
+async def measurements_text(request: Request) -> Response:
     """Measurements for Prometheus, to this machine and to admins."""
-    serving = serving_of(request)
     try:
         caller = current_caller(request)
     except ProblemError as problem:
@@ -68,17 +76,15 @@ async def metrics(request: Request) -> Response:
     else:
         if not caller.is_admin:
             raise ProblemError("NOT_FOUND", "no such path; /openapi.json lists all")
-    _look(serving)
-    return Response(
-        serving.measurements.render(), headers={"Cache-Control": "no-store"}, media_type=_TEXT
-    )
+    measurements = part_of(request, Measurements)
+    _measure(measurements, part_of(request, Hub), part_of(request, Guard).now())
+    return Response(measurements.render(), headers={"Cache-Control": "no-store"}, media_type=_TEXT)
 
 
-def _look(serving: Serving) -> None:
-    measurements, published = serving.measurements, serving.hub.published
-    measurements.streams.set(serving.hub.clients)
-    measurements.store_up.set(0 if serving.hub.failure is not None else 1)
-    if published is not None:
-        measurements.snapshot_id.set(published.snapshot_id)
-        staleness = serving.now() - serving.hub.checked(published)
+def _measure(measurements: Measurements, hub: Hub, now: datetime) -> None:
+    measurements.streams.set(hub.clients)
+    measurements.store_up.set(0 if hub.failure is not None else 1)
+    if hub.published is not None:
+        measurements.snapshot_id.set(hub.published.snapshot_id)
+        staleness = now - hub.checked(hub.published)
         measurements.staleness.set(staleness.total_seconds())

@@ -1,4 +1,7 @@
-"""The server beside whatever the main thread does, from taking the address to a clean end."""
+"""Runs the server in a thread of its own, from taking the address to a clean end.
+
+Used by the commands `serve` and `up`, and by the demo: the main thread goes on with its work.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ from fastapi import FastAPI
 
 from livemart.errors import ConfigError, StateError
 from livemart.serve.app import create_app
-from livemart.serve.auth.callers import is_loopback_name
+from livemart.serve.auth.this_machine import is_loopback_name
 from livemart.serve.auth.tokens import TokenStore
-from livemart.serve.http.parts import Serving
+from livemart.serve.live.hub import Hub
 from livemart.serve.live.streams import MOST_STREAMS
 from livemart.settings import Settings
 from livemart.store.reader import StoreReader
@@ -36,14 +39,13 @@ class _Server(uvicorn.Server):
     """Ends the streams before it waits for its connections: they would never end by themselves."""
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        serving: Serving = self.config.app.state.serving  # type: ignore[union-attr]
-        serving.hub.close()
+        self.config.app.state.parts[Hub].close()  # type: ignore[union-attr]
         await super().shutdown(sockets)
 
 
 @contextmanager
 def open_server(settings: Settings, failed: Callable[[], None]) -> Iterator[str]:
-    """Serve until the block ends; yield what to tell whoever started it.
+    """Serve until the block ends; yield what to tell the one who started it.
 
     Args:
         settings: store, host and port.
@@ -78,7 +80,7 @@ def open_server(settings: Settings, failed: Callable[[], None]) -> Iterator[str]
 
 
 def require_tokens(settings: Settings, tokens: TokenStore) -> None:
-    """Refuse to open the door to a network as long as nobody needs a key.
+    """Refuse to listen to a network as long as no one needs a token.
 
     Raises:
         ConfigError: TOKENS_NEEDED.
@@ -110,13 +112,13 @@ def _running(app: FastAPI, listener: socket.socket, failed: Callable[[], None]) 
         )
     )
     _raise_open_files()
-    is_wanted = True
+    is_running = True
 
     def run() -> None:
         try:
             asyncio.run(server.serve(sockets=[listener]))
         finally:
-            if is_wanted:
+            if is_running:
                 failed()
 
     # A thread that reads the store must not keep the others' answers waiting.
@@ -133,14 +135,14 @@ def _running(app: FastAPI, listener: socket.socket, failed: Callable[[], None]) 
         yield
     finally:
         has_ended = not thread.is_alive()
-        is_wanted = False
+        is_running = False
         server.should_exit = True
         thread.join(2 * _PATIENCE_S)
         sys.setswitchinterval(before)
         gc.set_threshold(*thresholds)
         gc.unfreeze()
         if has_ended:
-            # Whatever the block ended with followed from it.
+            # Any other error of the block followed from it.
             raise StateError(
                 "SERVER_ENDED",
                 "the server ended by itself; the lines above say why",
@@ -151,9 +153,9 @@ def _running(app: FastAPI, listener: socket.socket, failed: Callable[[], None]) 
 def _raise_open_files() -> None:
     """Each stream is an open file, and the usual limit of 1,024 is a matter of habit alone."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    limit = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 @contextmanager

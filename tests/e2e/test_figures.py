@@ -8,7 +8,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
 
-from livemart.serve.page.text import Place, percent
+from livemart.serve.page.text import LocalFormat, percent
 from livemart.serve.page.view import late_sentence
 from tests.e2e.conftest import OpenVisit
 from tests.e2e.oracle import Oracle, Totals
@@ -221,7 +221,7 @@ def test_the_day_of_late_orders_is_named_alike_by_script_and_server(
         states,
     )
 
-    assert scripted == [late_sentence(state, Place.of(zone, currency)) for state in states]
+    assert scripted == [late_sentence(state, LocalFormat.of(zone, currency)) for state in states]
     assert len(set(scripted)) > 6
 
 

@@ -16,7 +16,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from livemart.serve.owner.bodies import read_state, read_trend, to_text
+from livemart.serve.live.snapshot_json import to_text
+from livemart.serve.owner.bodies import read_trend, read_window
 from livemart.serve.owner.facts import read_facts
 from livemart.serve.page import page
 from livemart.serve.page.view import PageView, build_view
@@ -83,7 +84,7 @@ def _read(url: str, now: datetime) -> Iterator[Shown]:
         for restaurant_id, facts in read_facts(view, list(RESTAURANTS)).items():
             for hours in (1, 24, 168):
                 times = {"server_time": to_text(now + _AGE), "checked_at": to_text(now)}
-                state = {**read_state(view, facts, hours), **times}
+                state = {**read_window(view, facts, hours), **times}
                 trend = read_trend(view, facts, hours)
                 built = build_view(state, trend, interval=_INTERVAL)
                 yield Shown(f"{now} {restaurant_id} {hours} h", state, trend, built)

@@ -198,7 +198,7 @@ def test_a_quiet_page_is_not_stale_while_the_pipeline_looks(
 def test_a_revoked_token_takes_the_figures_away(open_site: OpenSite, visit: OpenVisit) -> None:
     site = open_site()
     tokens = site.tokens()
-    text, token = tokens.create("owner", restaurants=[AZUL], lasts=timedelta(hours=1))
+    text, token = tokens.create("owner", tenants=[AZUL], lasts=timedelta(hours=1))
     opened = visit(site, before=accessibility.bring_axe)
     opened.expected = _BROKEN
     # The server has to hear of the first token before this machine alone is no longer enough.
@@ -221,7 +221,7 @@ def test_a_revoked_token_takes_the_figures_away(open_site: OpenSite, visit: Open
 def test_signing_out_ends_the_session(open_site: OpenSite, visit: OpenVisit) -> None:
     site = open_site()
     tokens = site.tokens()
-    text, _ = tokens.create("owner", restaurants=[AZUL], lasts=timedelta(hours=1))
+    text, _ = tokens.create("owner", tenants=[AZUL], lasts=timedelta(hours=1))
     tokens.close()
     opened = visit(site)
     opened.expected = _BROKEN

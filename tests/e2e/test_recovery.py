@@ -42,7 +42,7 @@ def test_after_signing_out_the_way_back_leads_to_the_form(
 
 def _sign_in(opened: Visit, site: Site, handler: Callable[[Route], None] | None) -> None:
     tokens = site.tokens()
-    text, _ = tokens.create("owner", restaurants=[AZUL])
+    text, _ = tokens.create("owner", tenants=[AZUL])
     tokens.close()
     while site.status_of("/") != 401:
         opened.page.wait_for_timeout(50)

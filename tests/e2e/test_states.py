@@ -31,7 +31,7 @@ def old_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def guarded_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, str]]:
     """A site with a token, and the token's text."""
     guarded = published_site(tmp_path_factory.mktemp("guarded"))
-    text, _ = guarded.tokens().create("owner", restaurants=[AZUL], lasts=timedelta(hours=1))
+    text, _ = guarded.tokens().create("owner", tenants=[AZUL], lasts=timedelta(hours=1))
     with guarded.running() as site:
         yield site, text
 

@@ -228,7 +228,7 @@ def test_no_snapshot_is_mixed_and_no_change_is_missed_or_repeated(tmp_path: Path
     url = str(make_settings(tmp_path).store_url)
     publish(url, 1)
     tokens = TokenStore(url)
-    headers = {name: bearer(tokens.create(name, restaurants=[name])[0]) for name in RESTAURANTS} | {
+    headers = {name: bearer(tokens.create(name, tenants=[name])[0]) for name in RESTAURANTS} | {
         "admin": bearer(tokens.create("admin", is_admin=True)[0])
     }
     tokens.close()

@@ -9,17 +9,22 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import monotonic, sleep
+from typing import TypeVar
 
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from livemart.serve.app import create_app
-from livemart.serve.auth.callers import Attempts
+from livemart.serve.auth.attempts import Attempts
+from livemart.serve.auth.book import TokenBook
+from livemart.serve.auth.callers import Guard
 from livemart.serve.auth.tokens import TokenStore
-from livemart.serve.http.parts import Serving
+from livemart.serve.live.hub import Hub
 from livemart.serve.server import open_server
 from livemart.settings import Settings, load_settings
 from livemart.store.reader import StoreReader
 
+_Part = TypeVar("_Part")
 ADDRESS = "http://127.0.0.1:8000"
 # Ends a wait for what another thread or process does; no claim of how soon.
 PATIENCE_S = 60.0
@@ -32,7 +37,22 @@ class Site:
     client: TestClient
     url: str
     tokens: TokenStore
-    serving: Serving
+    app: FastAPI
+
+    @property
+    def hub(self) -> Hub:
+        """What looks at the store."""
+        return self._part(Hub)
+
+    @property
+    def book(self) -> TokenBook:
+        """The tokens that the server knows."""
+        return self._part(Guard).book
+
+    def _part(self, kind: type[_Part]) -> _Part:
+        part = self.app.state.parts[kind]
+        assert isinstance(part, kind)
+        return part
 
     def until(self, is_true: Callable[[], bool], within_s: float = PATIENCE_S) -> None:
         """Wait until something is true; the hub looks at the store by itself."""
@@ -40,12 +60,12 @@ class Site:
 
     def shows(self, snapshot_id: int) -> bool:
         """Return True once readers see this snapshot."""
-        published = self.serving.hub.published
+        published = self.hub.published
         return published is not None and published.snapshot_id == snapshot_id
 
     def learn_tokens(self) -> None:
         """Read the tokens now, not with the next look."""
-        self.serving.book.refresh()
+        self.book.refresh()
 
     def bearer(self, *restaurants: str) -> dict[str, str]:
         """Return the header of a new token for these restaurants; for all if none is named."""
@@ -54,7 +74,7 @@ class Site:
     def make_token(self, *restaurants: str, lasts: timedelta | None = None) -> str:
         """Return a new token that the server knows."""
         text, _ = self.tokens.create(
-            "test", restaurants=restaurants, is_admin=not restaurants, lasts=lasts
+            "test", tenants=restaurants, is_admin=not restaurants, lasts=lasts
         )
         self.learn_tokens()
         return text
@@ -97,7 +117,7 @@ def site(
     app = create_app(settings, reader, tokens, page=page, attempts=Attempts(attempts), now=now)
     try:
         with TestClient(app, base_url=ADDRESS, client=(peer, 4711)) as client:
-            yield Site(client, url, tokens, app.state.serving)
+            yield Site(client, url, tokens, app)
     finally:
         reader.close()
         tokens.close()

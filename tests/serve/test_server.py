@@ -321,7 +321,7 @@ def test_intervals_without_orders_are_live_until_the_pipeline_stops(tmp_path: Pa
         for _ in range(10):
             now[0] += timedelta(seconds=5)
             assert confirm(store, make_snapshot(1, tables), now[0])
-            one.until(lambda: one.serving.hub.checked_at == now[0])
+            one.until(lambda: one.hub.checked_at == now[0])
             answers.append(one.client.get("/readyz"))
         was, again = figure(one), one.client.get(path)
 

@@ -1,7 +1,12 @@
-"""The tokens in memory, as requests are judged by them."""
+"""Keeps the tokens in memory, so that a request is judged without asking the store.
+
+Used by `callers` for every request, and by the hub, which has them read again. Tokens that could
+not be read for a minute let no one in: a revoked one might be among them.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import re
 import threading
@@ -11,14 +16,17 @@ from collections.abc import Callable, Mapping
 from livemart.serve.auth.tokens import Token, TokenStore, hash_secret
 
 _FORM = re.compile(r"lm_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
-# Longer without an answer of the store, and nobody is let in: a revoked token might be.
 _TRUSTED_FOR_S = 60.0
+_READ_EVERY_S = 1.0
+# However many unknown tokens come.
+_READ_AT_MOST_EVERY_S = 0.2
 
 
 class TokenBook:
-    """The tokens of a store: a request is judged without asking the store.
+    """The tokens of a store, as they were last read.
 
     `refresh` brings it up to date; what another process changed holds from the next call on.
+    `on_change` is called, on the event loop, when `learn` or `learn_soon` found other tokens.
 
     Args:
         store: the tokens.
@@ -33,8 +41,11 @@ class TokenBook:
         self._version = -1
         self._tokens: Mapping[str, Token] = {}
         self._read_at: float | None = None
+        self._tried_at: float | None = None
+        self._learning: asyncio.Task[None] | None = None
         self._had_tokens = False
         self.session_key = ""
+        self.on_change: Callable[[], None] = lambda: None
 
     @property
     def version(self) -> int:
@@ -43,11 +54,16 @@ class TokenBook:
 
     @property
     def is_empty(self) -> bool:
-        """True if no token was ever made. Revoked ones count: who made one wants a door.
+        """True if no token was ever made. Revoked ones count: who made one wants a lock.
 
-        A store that is lost together with its tokens does not open the door of this process.
+        A store that is lost together with its tokens does not open this process to all.
         """
         return self._version >= 0 and not self._had_tokens
+
+    @property
+    def is_due(self) -> bool:
+        """True if the tokens are to be read again."""
+        return self._tried_at is None or self._clock() - self._tried_at >= _READ_EVERY_S
 
     @property
     def is_trusted(self) -> bool:
@@ -61,15 +77,34 @@ class TokenBook:
             PublishError: STORE_UNREACHABLE.
         """
         with self._lock:
-            # Of before the question: the answer may be long in coming.
-            asked_at = self._clock()
+            # The time before the question: the answer may be long in coming.
+            started_at = self._clock()
             version = self._store.version()
             if version != self._version:
                 self.session_key = self._store.session_key()
                 self._tokens = {token.token_id: token for token in self._store.tokens()}
                 self._version = version
                 self._had_tokens = self._had_tokens or bool(self._tokens)
-            self._read_at = asked_at
+            self._read_at = started_at
+
+    async def learn(self) -> None:
+        """Read the tokens again in a thread if they changed."""
+        version, self._tried_at = self._version, self._clock()
+        await asyncio.to_thread(self.refresh)
+        if self._version != version:
+            self.on_change()
+
+    async def learn_soon(self) -> None:
+        """Read the tokens again, soon, and once for all who ask meanwhile: one may be new."""
+        if self._learning is None or self._learning.done():
+            self._learning = asyncio.create_task(self._learn_in_time())
+        await asyncio.shield(self._learning)
+
+    async def _learn_in_time(self) -> None:
+        if self._tried_at is not None:
+            rest = _READ_AT_MOST_EVERY_S - (self._clock() - self._tried_at)
+            await asyncio.sleep(max(0.0, rest))
+        await self.learn()
 
     def find(self, text: str) -> Token | None:
         """Return the token of this text, valid or not; None if there is none."""

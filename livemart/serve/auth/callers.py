@@ -1,31 +1,33 @@
-"""Who asks: a bearer token, a session cookie made from one, or anybody at this very machine."""
+"""Decides who asks: a bearer token, a session cookie made from one, or anybody at this machine.
+
+Used by every route, and by streams for as long as they are open. What a caller may see is in
+`Caller.tenants`, and every query is held to it.
+"""
 
 from __future__ import annotations
 
-import ipaddress
-from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
-from time import monotonic
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import structlog
+from fastapi import Depends
 from itsdangerous import BadSignature, TimestampSigner
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
-from livemart.serve.auth.tokens import Scope, Token
-from livemart.serve.http.parts import serving_of
+from livemart.serve.auth.attempts import Attempts
+from livemart.serve.auth.book import TokenBook
+from livemart.serve.auth.this_machine import is_from_this_machine, is_loopback_host
+from livemart.serve.auth.tokens import Token
+from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError
+from livemart.settings import Settings
 
 _COOKIE = "livemart_session"
 _SALT = "livemart.session"
-# Whatever a proxy on this machine adds: such a request comes from elsewhere.
-_FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
-_KEPT_ADDRESSES = 10_000
 # A session is renewed once a quarter of it has passed: rarely, so that no answer that was under way
 # at a sign-out brings it back.
 _FRESH = 4
@@ -33,33 +35,49 @@ _RENEWED = "renewed_session"
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
-    """Who asks, and what they may see. `token_id` is None at this machine without tokens."""
+class Guard:
+    """What callers are judged by.
 
-    scope: Scope
-    restaurants: frozenset[str]
+    `book`: the tokens; `attempts`: wrong ones; `is_loopback`: the server is bound to this machine
+    alone; `now`: the wall clock, UTC.
+    """
+
+    book: TokenBook
+    attempts: Attempts
+    is_loopback: bool
+    now: Callable[[], datetime]
+
+    @property
+    def is_open(self) -> bool:
+        """True if anybody at this machine is an admin: bound to loopback, and no token was made."""
+        return self.is_loopback and self.book.is_empty
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, and what they may see.
+
+    `tenants`: those whose rows a query is held to, None for all; `token_id`: None at this machine
+    without tokens.
+    """
+
+    tenants: frozenset[str] | None
     token_id: str | None = None
-    name: str = ""
     ends_at: datetime | None = None
 
     @property
     def is_admin(self) -> bool:
         """True if this caller may read everything."""
-        return self.scope == "admin"
+        return self.tenants is None
 
     @property
     def is_local(self) -> bool:
-        """True if nobody has to show a token here."""
+        """True if no one has to show a token here."""
         return self.token_id is None
 
-    @property
-    def tenants(self) -> frozenset[str] | None:
-        """The restaurants that a query is held to; None is all of them."""
-        return None if self.is_admin else self.restaurants
-
-    def may_see(self, restaurant_id: str) -> bool:
-        """Return True if the restaurant, should there be one of this id, is this caller's."""
-        return self.is_admin or restaurant_id in self.restaurants
+    def may_see(self, tenant_id: str) -> bool:
+        """Return True if the tenant, should there be one of this id, is this caller's."""
+        return self.tenants is None or tenant_id in self.tenants
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +142,12 @@ def current_caller(request: Request) -> Caller:
         ProblemError: TOKEN_MISSING, TOKEN_REFUSED, TOO_MANY_ATTEMPTS, HOST_REFUSED,
             STORE_UNREACHABLE (also if the tokens could not be read for long).
     """
-    serving = serving_of(request)
-    _require_trust(request)
+    guard = part_of(request, Guard)
+    _require_trust(guard)
     header = request.headers.get("authorization")
-    if header is None and serving.is_open:
+    if header is None and guard.is_open:
         _require_this_machine(request)
-        return Caller("admin", frozenset())
+        return Caller(tenants=None)
     if header is not None:
         kind, _, text = header.partition(" ")
         if kind.lower() != "bearer":
@@ -140,21 +158,30 @@ def current_caller(request: Request) -> Caller:
     raise ProblemError("TOKEN_MISSING", "send `Authorization: Bearer <token>`, or sign in")
 
 
-def is_unknown_token(request: Request) -> bool:
-    """Return True if a token was sent that looks like one, and that nobody knows (yet)."""
+async def require_caller(request: Request) -> Caller:
+    """Return who asks; on the event loop, since it asks only memory.
+
+    A token that looks like one and is not known may be a moment old: it is looked for once more.
+    """
     kind, _, text = request.headers.get("authorization", "").partition(" ")
-    return kind.lower() == "bearer" and serving_of(request).book.is_unknown(text.strip())
+    book = part_of(request, Guard).book
+    if kind.lower() == "bearer" and book.is_unknown(text.strip()):
+        await book.learn_soon()
+    return current_caller(request)
+
+
+CallerOf = Annotated[Caller, Depends(require_caller)]
 
 
 def is_still_allowed(request: HTTPConnection, caller: Caller) -> bool:
     """Return False once the token behind an open stream is revoked or expired."""
-    serving = serving_of(request)
-    now = serving.now()
-    if not serving.book.is_trusted:
+    guard = part_of(request, Guard)
+    now = guard.now()
+    if not guard.book.is_trusted:
         return False
     if caller.token_id is None:
-        return serving.is_open
-    token = serving.book.by_id(caller.token_id)
+        return guard.is_open
+    token = guard.book.by_id(caller.token_id)
     is_over = caller.ends_at is not None and now >= caller.ends_at
     return token is not None and token.is_valid(now) and not is_over
 
@@ -168,7 +195,7 @@ def check_origin(request: Request) -> None:
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise ProblemError("ORIGIN_REFUSED", "send the form from the page itself")
     origin = request.headers.get("origin")
-    public_url = serving_of(request).settings.public_url
+    public_url = part_of(request, Settings).public_url
     ours = {request.headers.get("host", ""), urlsplit(public_url or "").netloc}
     if origin is not None and urlsplit(origin).netloc not in ours - {""}:
         raise ProblemError("ORIGIN_REFUSED", "send the form from the page itself")
@@ -185,73 +212,47 @@ def keeps_no_session(request: Request) -> bool:
     return _is_secure(request) and not (is_encrypted or told.startswith("https"))
 
 
-def is_from_this_machine(request: Request) -> bool:
-    """Return True if no network lies between: peer and name are loopback, and no proxy spoke."""
-    peer = request.client.host if request.client else ""
-    is_forwarded = any(name in request.headers for name in _FORWARDED)
-    return _is_loopback(peer) and _is_loopback_host(request) and not is_forwarded
-
-
-class Attempts:
-    """Counts wrong tokens by address: so many a minute, then 429 instead of 401."""
-
-    def __init__(self, a_minute: int = 60) -> None:
-        self._a_minute = a_minute
-        self._seen: OrderedDict[str, tuple[float, float]] = OrderedDict()
-
-    def is_one_too_many(self, address: str) -> bool:
-        """Count one wrong token; return True if there were too many."""
-        now = monotonic()
-        left, at = self._seen.pop(address, (float(self._a_minute), now))
-        left = min(self._a_minute, left + (now - at) * self._a_minute / 60) - 1
-        self._seen[address] = (max(left, 0.0), now)
-        if len(self._seen) > _KEPT_ADDRESSES:
-            self._seen.popitem(last=False)
-        return left < 0
-
-
 def _verify(request: Request, text: str) -> Token:
-    serving = serving_of(request)
-    _require_trust(request)
-    token = serving.book.find(text)
+    guard = part_of(request, Guard)
+    _require_trust(guard)
+    token, now = guard.book.find(text), guard.now()
     if token is None:
         raise _refuse(request, "unknown")
-    if not token.is_valid(serving.now()):
-        raise _refuse(request, token.state(serving.now()), token.token_id)
+    if not token.is_valid(now):
+        raise _refuse(request, token.state(now), token.token_id)
     return token
 
 
 def _caller_of(token: Token, ends_at: datetime | None) -> Caller:
     ends = [moment for moment in (token.expires_at, ends_at) if moment is not None]
-    return Caller(
-        token.scope, token.restaurants, token.token_id, token.name, min(ends, default=None)
-    )
+    tenants = None if token.scope == "admin" else token.tenants
+    return Caller(tenants, token.token_id, min(ends, default=None))
 
 
 def _caller_of_session(request: Request, cookie: str) -> Caller:
-    serving = serving_of(request)
-    lasts = timedelta(hours=serving.settings.session_hours)
-    signer = TimestampSigner(serving.book.session_key, salt=_SALT)
+    guard = part_of(request, Guard)
+    lasts = timedelta(hours=part_of(request, Settings).session_hours)
+    signer = TimestampSigner(guard.book.session_key, salt=_SALT)
     try:
         value, signed_at = signer.unsign(cookie, return_timestamp=True)
     except BadSignature:
         raise _refuse(request, "session of another key") from None
     ends_at = signed_at.astimezone(UTC) + lasts
-    token = serving.book.by_id(value.decode())
-    if token is None or not token.is_valid(serving.now()) or serving.now() >= ends_at:
+    token, now = guard.book.by_id(value.decode()), guard.now()
+    if token is None or not token.is_valid(now) or now >= ends_at:
         raise _refuse(request, "session is over")
-    if ends_at - serving.now() < lasts - lasts / _FRESH:
+    if ends_at - now < lasts - lasts / _FRESH:
         setattr(request.state, _RENEWED, _session_of(request, token))
     return _caller_of(token, ends_at)
 
 
 def _session_of(request: Request, token: Token) -> Session:
     """Return a session that begins now, and never outlives its token."""
-    serving = serving_of(request)
-    lasts = timedelta(hours=serving.settings.session_hours)
+    guard = part_of(request, Guard)
+    lasts = timedelta(hours=part_of(request, Settings).session_hours)
     if token.expires_at is not None:
-        lasts = min(lasts, token.expires_at - serving.now())
-    signer = TimestampSigner(serving.book.session_key, salt=_SALT)
+        lasts = min(lasts, token.expires_at - guard.now())
+    signer = TimestampSigner(guard.book.session_key, salt=_SALT)
     return Session(signer.sign(token.token_id).decode(), lasts, _is_secure(request))
 
 
@@ -259,14 +260,13 @@ def _refuse(request: Request, reason: str, token_id: str | None = None) -> Probl
     """Return one answer for every kind of wrong token; the log says which it was."""
     address = request.client.host if request.client else ""
     structlog.get_logger().debug("token_refused", reason=reason, token_id=token_id, address=address)
-    if serving_of(request).attempts.is_one_too_many(address):
+    if part_of(request, Guard).attempts.is_one_too_many(address):
         return ProblemError("TOO_MANY_ATTEMPTS", "wait before the next attempt")
     return ProblemError("TOKEN_REFUSED", "it is unknown, expired or revoked; sign in again")
 
 
-def _require_trust(request: Request) -> None:
-    serving = serving_of(request)
-    if not serving.book.is_trusted:
+def _require_trust(guard: Guard) -> None:
+    if not guard.book.is_trusted:
         raise ProblemError("STORE_UNREACHABLE", "tokens cannot be read at the moment; try again")
 
 
@@ -279,28 +279,7 @@ def _require_this_machine(request: Request) -> None:
         raise ProblemError("HOST_REFUSED", "without tokens only 127.0.0.1 or localhost may ask")
 
 
-def is_loopback_name(host: str) -> bool:
-    """Return True for `localhost` and loopback addresses."""
-    return host == "localhost" or _is_loopback(host)
-
-
 def _is_secure(request: Request) -> bool:
     """A browser keeps a secure cookie on https alone, and a plain one only this machine sees."""
-    public_url = serving_of(request).settings.public_url or ""
-    return public_url.startswith("https:") or not _is_loopback_host(request)
-
-
-def _is_loopback_host(request: Request) -> bool:
-    host = request.headers.get("host", "")
-    try:
-        return is_loopback_name(urlsplit(f"//{host}").hostname or "")
-    except ValueError:
-        return False
-
-
-@lru_cache(maxsize=1_000)
-def _is_loopback(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False
+    public_url = part_of(request, Settings).public_url or ""
+    return public_url.startswith("https:") or not is_loopback_host(request)

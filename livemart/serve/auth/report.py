@@ -1,4 +1,7 @@
-"""Tokens as the command line shows them."""
+"""Shows tokens on the command line, as lines or as JSON values.
+
+Used by the commands `token`. A token's text is shown once, its hash never.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +78,7 @@ def describe_tokens(tokens: Sequence[Token], now: datetime | None = None) -> lis
             "token_id": token.token_id,
             "name": token.name,
             "scope": token.scope,
-            "restaurants": sorted(token.restaurants),
+            "restaurants": sorted(token.tenants),
             "created_at": token.created_at.isoformat(),
             "expires_at": token.expires_at.isoformat() if token.expires_at else None,
             "revoked_at": token.revoked_at.isoformat() if token.revoked_at else None,
@@ -93,14 +96,14 @@ def render_tokens(report: Sequence[Mapping[str, Any]]) -> str:
         _HEADER,
         *(
             (
-                each["token_id"],
-                each["name"],
-                ", ".join(each["restaurants"]) or "everything",
-                each["created_at"][:16],
-                (each["expires_at"] or "never")[:16],
-                each["state"],
+                token["token_id"],
+                token["name"],
+                ", ".join(token["restaurants"]) or "everything",
+                token["created_at"][:16],
+                (token["expires_at"] or "never")[:16],
+                token["state"],
             )
-            for each in report
+            for token in report
         ),
     ]
     widths = [max(len(row[index]) for row in rows) for index in range(len(_HEADER))]
@@ -111,4 +114,4 @@ def render_tokens(report: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _scope(token: Token) -> str:
-    return "everything" if token.scope == "admin" else ", ".join(sorted(token.restaurants))
+    return "everything" if token.scope == "admin" else ", ".join(sorted(token.tenants))

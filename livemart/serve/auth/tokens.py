@@ -1,7 +1,8 @@
-"""Access tokens: who may read what. Kept as hashes in the serving store, in tables of their own.
+"""Keeps access tokens, as hashes, in tables of their own in the serving store.
 
-A token is `lm_<token_id>_<secret>`. The secret is 32 random bytes, so one SHA-256 is enough: no
-list of likely passwords leads to it. The id finds the row, the secret is compared in constant time.
+Used by the commands `token` and by the server. A token is `lm_<token_id>_<secret>`. The secret is
+32 random bytes, so one SHA-256 is enough: no list of likely passwords leads to it. The id finds the
+row, the secret is compared in constant time.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from livemart.store.connections import is_locked, open_engine, reached, shown_ur
 Scope = Literal["admin", "restaurants"]
 _SESSION_KEY = "session_key"
 _VERSION = "tokens_version"
-# The lock is tried for so long before anybody is told that it has to be waited for.
+# The lock is tried for so long before the user is told that it has to be waited for.
 _TRY_FOR = timedelta(seconds=2)
 
 _METADATA = sa.MetaData()
@@ -54,13 +55,13 @@ _SECRETS = sa.Table(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token as it is kept. `restaurants` is empty for an admin's; times are UTC."""
+    """A token as it is kept. `tenants` is empty for an admin's; times are UTC."""
 
     token_id: str
     token_hash: str
     name: str
     scope: Scope
-    restaurants: frozenset[str]
+    tenants: frozenset[str]
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
@@ -112,7 +113,7 @@ class TokenStore:
         self,
         name: str,
         *,
-        restaurants: Sequence[str] = (),
+        tenants: Sequence[str] = (),
         is_admin: bool = False,
         lasts: timedelta | None = None,
     ) -> tuple[str, Token]:
@@ -120,7 +121,7 @@ class TokenStore:
 
         Args:
             name: whom it is for, for people's eyes.
-            restaurants: what it may read, unless it is an admin's.
+            tenants: whose rows it may read, unless it is an admin's.
             is_admin: it may read everything.
             lasts: from now until it expires; None is for ever.
 
@@ -134,7 +135,7 @@ class TokenStore:
             token_hash=hash_secret(secret),
             name=name,
             scope="admin" if is_admin else "restaurants",
-            restaurants=frozenset() if is_admin else frozenset(restaurants),
+            tenants=frozenset() if is_admin else frozenset(tenants),
             created_at=now,
             expires_at=now + lasts if lasts is not None else None,
             revoked_at=None,
@@ -151,8 +152,8 @@ class TokenStore:
             PublishError: STORE_BUSY, STORE_UNREACHABLE.
         """
         with self._write() as connection:
-            wanted = sa.select(_TOKENS).where(_TOKENS.c.token_id == token_id)
-            row = connection.execute(wanted).one_or_none()
+            query = sa.select(_TOKENS).where(_TOKENS.c.token_id == token_id)
+            row = connection.execute(query).one_or_none()
             if row is None:
                 raise StateError(
                     "TOKEN_UNKNOWN",
@@ -176,13 +177,13 @@ class TokenStore:
 
     def version(self) -> int:
         """Return a number that rises with every change of the tokens; 0 before the first."""
-        found = self._read(sa.select(_SECRETS.c.value).where(_SECRETS.c.name == _VERSION))
-        return int(found[0].value) if found else 0
+        rows = self._read(sa.select(_SECRETS.c.value).where(_SECRETS.c.name == _VERSION))
+        return int(rows[0].value) if rows else 0
 
     def session_key(self) -> str:
         """Return the key that signs sessions; empty before the first token."""
-        found = self._read(sa.select(_SECRETS.c.value).where(_SECRETS.c.name == _SESSION_KEY))
-        return str(found[0].value) if found else ""
+        rows = self._read(sa.select(_SECRETS.c.value).where(_SECRETS.c.name == _SESSION_KEY))
+        return str(rows[0].value) if rows else ""
 
     def _read(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
         """Return the rows; none if the tables are not there."""
@@ -262,7 +263,7 @@ def _to_row(token: Token) -> dict[str, object]:
         "token_hash": token.token_hash,
         "name": token.name,
         "scope": token.scope,
-        "restaurants": json.dumps(sorted(token.restaurants)),
+        "restaurants": json.dumps(sorted(token.tenants)),
         "created_at": _seconds(token.created_at),
         "expires_at": _seconds(token.expires_at),
         "revoked_at": _seconds(token.revoked_at),
@@ -276,7 +277,7 @@ def _from_row(row: sa.Row[tuple[object, ...]]) -> Token:
         token_hash=values["token_hash"],
         name=values["name"],
         scope=cast(Scope, values["scope"]),
-        restaurants=frozenset(json.loads(values["restaurants"])),
+        tenants=frozenset(json.loads(values["restaurants"])),
         created_at=datetime.fromtimestamp(values["created_at"], UTC),
         expires_at=_instant(values["expires_at"]),
         revoked_at=_instant(values["revoked_at"]),

@@ -1,7 +1,8 @@
-"""An id of a restaurant may hold a slash: in a path, `%2F` is part of the id and no separator.
+"""Keeps `%2F` in a path apart from a slash: the id of a tenant may hold one.
 
-A server decodes the path before it is matched, so both would look alike. The sign in place of the
-slash is half a pair of UTF-16: no path that was decoded from UTF-8 holds it.
+Used round the application, and by routes with such an id. A server decodes the path before it is
+matched, so both would look alike. The sign in place of the slash is half a pair of UTF-16: no path
+that was decoded from UTF-8 holds it.
 """
 
 from __future__ import annotations
@@ -13,20 +14,24 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 _STAND_IN = "\udc2f"
 _ENCODED = re.compile(rb"%2f", re.IGNORECASE)
-# Nothing else is named by what may hold a slash.
-_PREFIXES = (b"/r/", b"/v1/restaurants/")
 
 
 class EncodedSlashes:
-    """Keeps encoded slashes apart from separators until the path is matched."""
+    """Keeps encoded slashes apart from separators until the path is matched.
 
-    def __init__(self, app: ASGIApp) -> None:
+    Args:
+        app: what is asked.
+        prefixes: of the paths with an id that may hold a slash.
+    """
+
+    def __init__(self, app: ASGIApp, prefixes: tuple[bytes, ...]) -> None:
         self._app = app
+        self._prefixes = prefixes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
         raw: bytes = scope.get("raw_path") or b""
-        if scope["type"] != "http" or b"%" not in raw or not raw.startswith(_PREFIXES):
+        if scope["type"] != "http" or b"%" not in raw or not raw.startswith(self._prefixes):
             await self._app(scope, receive, send)
             return
         parts = [unquote(part.decode("latin-1")) for part in _ENCODED.split(raw.partition(b"?")[0])]

@@ -1,4 +1,7 @@
-"""The forms of an answer: which one is wanted, and whether the caller has it already."""
+"""Chooses the form of an answer, and answers 304 if the caller has it already.
+
+Used by every route that answers with a body. `Accept` decides the form, `If-None-Match` the rest.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ def choose_form(request: Request, offered: Sequence[str]) -> str:
 
 
 def etag_of(published: Published, *parts: object) -> str:
-    """Return a strong tag: the snapshot, and a hash of whatever else decides the bytes.
+    """Return a strong tag: the snapshot, and a hash of all else that decides the bytes.
 
     One snapshot may be published again, with another model or with rows that were mended.
     """
@@ -79,8 +82,8 @@ def _read_accept(header: str) -> list[tuple[str, float]]:
 
 def _liking(form: str, wishes: Sequence[tuple[str, float]]) -> float:
     """The most exact wish counts: `text/csv;q=0` refuses what `*/*` takes."""
-    for wanted in (form, f"{form.partition('/')[0]}/*", "*/*"):
-        weights = [weight for kind, weight in wishes if kind == wanted]
+    for pattern in (form, f"{form.partition('/')[0]}/*", "*/*"):
+        weights = [weight for kind, weight in wishes if kind == pattern]
         if weights:
             return max(weights)
     return 0.0

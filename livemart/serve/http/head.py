@@ -1,4 +1,7 @@
-"""HEAD: what GET would answer, without its body (RFC 9110, 9.3.2)."""
+"""Answers HEAD as GET, without the body (RFC 9110, 9.3.2).
+
+Used round the whole application, so that no route has to know of it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Numbers about the server for Prometheus; the keys are those of the log events."""
+"""Counts and times what the server does, for Prometheus.
+
+Used by the envelope and by streams; `/metrics` shows it. The keys are those of the log events.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Every answer that is not a success: `application/problem+json` (RFC 9457), one shape for all."""
+"""Answers with a problem: every answer that is not a success has one shape (RFC 9457).
+
+Used by every route and by the envelope round them. A problem says what the caller may know; the
+words of an exception stay in the log.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,8 @@ from starlette.responses import Response
 
 from livemart.errors import PublishError
 from livemart.serve.http.encoded_slashes import shown_path
+from livemart.serve.http.parts import part_of
+from livemart.settings import Settings
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 5
@@ -69,7 +75,7 @@ class ProblemError(Exception):
     def body(self, request: Request) -> dict[str, Any]:
         """Return the problem as JSON values; `type` begins with the setting `error_base_url`."""
         return {
-            "type": f"{request.app.state.serving.settings.error_base_url}{self.code}",
+            "type": f"{part_of(request, Settings).error_base_url}{self.code}",
             "title": self.title,
             "status": self.status,
             "code": self.code,
@@ -127,7 +133,8 @@ def _of_status(error: HTTPException) -> ProblemError:
             return ProblemError("NOT_FOUND", "no such path; /openapi.json lists all")
         case 405:
             detail = "the header Allow names the methods of this path"
-            methods = {each.strip() for each in (error.headers or {}).get("Allow", "").split(",")}
+            allowed = (error.headers or {}).get("Allow", "").split(",")
+            methods = {method.strip() for method in allowed}
             # HEAD is offered wherever GET is, and no route knows of it.
             offered = methods | {"HEAD"} if "GET" in methods else methods
             headers = {"Allow": ", ".join(sorted(offered))}
@@ -140,11 +147,9 @@ def _of_status(error: HTTPException) -> ProblemError:
 def _wrong_parameter(error: RequestValidationError) -> ProblemError:
     first = error.errors()[0]
     name = str(first["loc"][-1])
-    found = first.get("input")
+    value = first.get("input")
     reason = str(first["msg"])
     reason = reason[:1].lower() + reason[1:]
     # What was sent may be long; it is only ever text in JSON.
-    told = "" if found is None or isinstance(found, dict) else f"; found {str(found)[:80]}"
-    if name == "window":
-        return ProblemError("WINDOW_UNKNOWN", f"window must be one of 1h, 24h, 168h{told}")
+    told = "" if value is None or isinstance(value, dict) else f"; found {str(value)[:80]}"
     return ProblemError("PARAMETER_WRONG", f"{name}: {reason}{told}")

@@ -1,4 +1,7 @@
-"""The shapes of the bodies, for the OpenAPI document; tests hold the bodies to them."""
+"""Describes bodies for the OpenAPI document: what all rooms of the server share.
+
+Used by the routes; tests hold the bodies to it.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,13 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class _Shape(BaseModel):
+class Shape(BaseModel):
+    """A body without members that it does not name."""
+
     model_config = ConfigDict(extra="forbid")
 
 
-class Problem(_Shape):
+class Problem(Shape):
     """An answer that is not a success (RFC 9457)."""
 
     type: str
@@ -23,7 +28,7 @@ class Problem(_Shape):
     instance: str
 
 
-class Snapshot(_Shape):
+class SnapshotHead(Shape):
     """What every body says of the snapshot it was read from."""
 
     as_of: datetime | None = Field(description="The one now of the snapshot, UTC.")
@@ -32,162 +37,7 @@ class Snapshot(_Shape):
     published_at: datetime
 
 
-class Restaurant(_Shape):
-    """Whose figures these are."""
-
-    id: str
-    name: str | None
-    time_zone: str | None = Field(description="IANA name; all times here are UTC.")
-    currency_code: str | None
-
-
-class Window(_Shape):
-    """A half-open interval that ends at `as_of`."""
-
-    hours: Literal[1, 24, 168]
-    start: datetime
-    end: datetime
-    state: Literal["provisional", "final"]
-    since: datetime | None = Field(description="First order, if the data is younger than start.")
-
-
-class _OfWindow(Snapshot):
-    restaurant: Restaurant
-    window: Window
-
-
-class Count(_Shape):
-    """A number now, and in the window before; null is unknown."""
-
-    value: int | None
-    previous: int | None
-
-
-class Amount(_Shape):
-    """Money as a decimal string now, and in the window before; null is unknown."""
-
-    value: str | None
-    previous: str | None
-
-
-class MetricsOfWindow(_Shape):
-    """The tiles."""
-
-    order_count: Count
-    sales_amount: Amount
-    average_order_value: Amount
-    unique_customers: Count
-
-
-class Dish(_Shape):
-    """A dish of the three sold most; `share` is its part of the sales of the window."""
-
-    rank: int
-    dish_id: str
-    name: str
-    quantity_sold: int
-    sales_amount: str
-    share: str | None
-
-
-class Point(_Shape):
-    """Orders and sales from `start` until the next point; null before the first order."""
-
-    start: datetime
-    order_count: int | None
-    sales_amount: str | None
-
-
-class Metrics(_OfWindow):
-    """The tiles of a window."""
-
-    metrics: MetricsOfWindow
-
-
-class TopDishes(_OfWindow):
-    """The dishes sold most in a window."""
-
-    top_dishes: list[Dish]
-
-
-class Trend(_OfWindow):
-    """The course of a window, and of the same span one week before."""
-
-    step_minutes: Literal[5, 60]
-    points: list[Point]
-    last_week: list[Point]
-
-
-class LateCorrections(_Shape):
-    """What arrivals of the last hour changed in finished panes of the window."""
-
-    order_count: int = Field(description="Different orders; the same version twice is no change.")
-    start: datetime | None
-    end: datetime | None
-    panes: list[datetime]
-
-
-class State(_OfWindow):
-    """The data of an event `snapshot`."""
-
-    server_time: datetime
-    checked_at: datetime | None = Field(
-        description="When this snapshot was last known to be the newest."
-    )
-    metrics: MetricsOfWindow
-    top_dishes: list[Dish]
-    trend_point: Point
-    late_corrections: LateCorrections | None
-
-
-class NamedRestaurant(_Shape):
-    """A restaurant in a list."""
-
-    id: str
-    name: str | None
-
-
-class Restaurants(Snapshot):
-    """The restaurants that a caller may see."""
-
-    restaurants: list[NamedRestaurant]
-
-
-class Column(_Shape):
-    """A column of a served model."""
-
-    name: str
-    type: str = Field(
-        description="string, int, bigint, double, boolean, date, timestamp, decimal(p,s), json "
-        "or binary"
-    )
-
-
-class Model(_Shape):
-    """A served model."""
-
-    name: str
-    columns: list[Column]
-    key: list[str] = Field(description="Columns that tell rows apart; empty if there are none.")
-    tenant_column: str | None
-
-
-class Models(Snapshot):
-    """The served models that a caller may read."""
-
-    models: list[Model]
-
-
-class Rows(Snapshot):
-    """Rows of a served model."""
-
-    model: str
-    window: None = Field(default=None, description="A model has rows, not a window.")
-    rows: list[dict[str, Any]]
-    is_truncated: bool = Field(description="True if `limit` left rows out.")
-
-
-class Ready(_Shape):
+class Ready(Shape):
     """The newest snapshot is fresh."""
 
     status: Literal["ready"]
@@ -208,7 +58,7 @@ _PROBLEMS = {
 }
 
 
-def answers(
+def answer_shapes(
     shape: type[BaseModel] | None, content: dict[str, Any] | None = None, *, has_304: bool = True
 ) -> dict[int | str, dict[str, Any]]:
     """Return the answers of an operation, as FastAPI takes them.
@@ -218,14 +68,14 @@ def answers(
         content: other forms of 200, by media type.
         has_304: the caller may have it already.
     """
-    found: dict[int | str, dict[str, Any]] = {200: {"description": "The answer."}}
+    by_status: dict[int | str, dict[str, Any]] = {200: {"description": "The answer."}}
     if shape is not None:
-        found[200]["model"] = shape
+        by_status[200]["model"] = shape
     if content:
-        found[200]["content"] = content
+        by_status[200]["content"] = content
     if has_304:
-        found[304] = {"description": "You have it already."}
+        by_status[304] = {"description": "You have it already."}
     schema = {"schema": {"$ref": "#/components/schemas/Problem"}}
     for status, text in _PROBLEMS.items():
-        found[status] = {"description": text, "content": {"application/problem+json": schema}}
-    return found
+        by_status[status] = {"description": text, "content": {"application/problem+json": schema}}
+    return by_status

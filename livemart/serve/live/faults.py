@@ -1,4 +1,8 @@
-"""What goes wrong in a look at the store: told once for each kind, until all is well again."""
+"""Keeps what goes wrong in a look at the store, and tells it once for each kind of fault.
+
+Used by the hub. Tokens and snapshots fail and recover by themselves: tokens are read less often,
+and one that is read says nothing of the other.
+"""
 
 from __future__ import annotations
 
@@ -8,50 +12,46 @@ import structlog
 
 from livemart.errors import PublishError, first_lines
 
-Part = Literal["tokens", "snapshots"]
+Subject = Literal["tokens", "snapshots"]
 
 
 class Faults:
-    """The fault of each part of a look, if it has one.
-
-    The parts fail and mend by themselves: tokens are read less often than snapshots, and one that
-    is read says nothing of the other.
-    """
+    """The present fault of each subject of a look, if it has one."""
 
     def __init__(self) -> None:
-        self._found: dict[Part, PublishError] = {}
+        self._errors: dict[Subject, PublishError] = {}
         self._told: set[str] = set()
 
     @property
     def newest(self) -> PublishError | None:
         """What answers are refused with; None if all is well."""
-        return next(reversed(self._found.values()), None)
+        return next(reversed(self._errors.values()), None)
 
-    def met(self, part: Part, error: Exception) -> None:
+    def report(self, subject: Subject, error: Exception) -> None:
         """Keep a fault; tell it, unless one of its kind was told since all was well."""
         is_expected = isinstance(error, PublishError)
         kind = error.code if isinstance(error, PublishError) else type(error).__name__
-        found = error if isinstance(error, PublishError) else _unexpected(part, error)
-        self._found.pop(part, None)
-        self._found[part] = found
+        told = error if isinstance(error, PublishError) else _unexpected(subject, error)
+        self._errors.pop(subject, None)
+        self._errors[subject] = told
         if kind not in self._told:
             self._told.add(kind)
             log = structlog.get_logger()
             if is_expected:
-                log.warning("store_unreachable", error=str(found))
+                log.warning("store_unreachable", error=str(told))
             else:
-                log.error("look_failed", part=part, error=str(found), exc_info=error)
+                log.error("look_failed", part=subject, error=str(told), exc_info=error)
 
-    def mended(self, part: Part) -> None:
-        """Forget the fault of a part."""
-        if self._found.pop(part, None) is not None and not self._found:
+    def resolve(self, subject: Subject) -> None:
+        """Forget the fault of a subject."""
+        if self._errors.pop(subject, None) is not None and not self._errors:
             self._told.clear()
             structlog.get_logger().info("store_back")
 
 
-def _unexpected(part: Part, error: Exception) -> PublishError:
+def _unexpected(subject: Subject, error: Exception) -> PublishError:
     return PublishError(
         "STORE_UNREACHABLE",
-        f"{part}: found {type(error).__name__}: {first_lines(error)}",
+        f"{subject}: found {type(error).__name__}: {first_lines(error)}",
         hint="the traceback is beside this; if it is ours, please report it",
     )

@@ -1,7 +1,8 @@
-"""Watches the store for new snapshots and wakes whoever waits for one.
+"""Watches the store for new snapshots and wakes the streams that wait for one.
 
-One poll serves every client of the process. A client never has a backlog in memory: it is woken,
-reads its next event from what all share, and what it missed meanwhile is in the store.
+Used by streams, `Readings` and `/readyz`. One poll serves every client of the process. A client
+never has a backlog in memory: it is woken, reads its next event from what all share, and finds in
+the store what it missed meanwhile.
 """
 
 from __future__ import annotations
@@ -23,12 +24,10 @@ from livemart.store.reader import StoreReader
 from livemart.store.served import PublicationId, Published
 
 POLL = timedelta(milliseconds=150)
-_TOKENS_EVERY_S = 1.0
-# However many unknown tokens come.
-_TOKENS_AT_MOST_S = 0.2
 # Streams wake at least so often, to find out that their session is over.
 _WAKE_EVERY_S = 30.0
 
+# Of a stream whose answer is computed before it is told of a snapshot: a tenant, and which answer.
 Topic = tuple[str, int]
 _Key = TypeVar("_Key")
 Prepare = Callable[[frozenset[Topic]], Awaitable[None]]
@@ -39,9 +38,8 @@ class Hub:
 
     Args:
         reader: the store.
-        book: is refreshed along the way.
-        clock: seconds that only ever rise: a wall clock that is set back would put off the next
-            reading of the tokens for as long.
+        book: its tokens are read again along the way.
+        clock: seconds that only ever rise.
         poll: time between two looks at the store.
     """
 
@@ -61,17 +59,17 @@ class Hub:
         self._clock = clock
         self._poll_s = poll.total_seconds()
         self._faults = Faults()
-        self._taking: PublicationId | None = None
-        self._met: Published | None = None
-        self._seen: Published | None = None
+        self._in_preparation: PublicationId | None = None
+        # What a reading came upon, and what the last look showed.
+        self._newest_read: Published | None = None
+        self._newest_seen: Published | None = None
         self._tick = asyncio.Event()
         self._topics: Counter[Topic] = Counter()
         self._clients = 0
         self._by_token: Counter[str] = Counter()
-        self._tokens_at: float | None = None
         self._woken_at: float | None = None
-        self._learning: asyncio.Task[None] | None = None
-        self._hearing: asyncio.Task[None] | None = None
+        self._preparing: asyncio.Task[None] | None = None
+        book.on_change = self._wake
 
     @property
     def failure(self) -> PublishError | None:
@@ -88,7 +86,9 @@ class Hub:
         return self._by_token[token_id]
 
     @contextmanager
-    def attend(self, topic: Topic | None = None, token_id: str | None = None) -> Iterator[None]:
+    def count_client(
+        self, topic: Topic | None = None, token_id: str | None = None
+    ) -> Iterator[None]:
         """Count a client while its stream is open; `topic` is computed ahead of its waking."""
         self._clients += 1
         try:
@@ -98,7 +98,7 @@ class Hub:
             self._clients -= 1
 
     async def run(self) -> None:
-        """Look at the store until cancelled, whatever a look meets."""
+        """Look at the store until cancelled, even if a look fails."""
         while not self.is_closing:
             await asyncio.sleep(self._poll_s)
             await self.look()
@@ -107,102 +107,84 @@ class Hub:
         """Look at the store once; what goes wrong is told once, and its end."""
         now = self._clock()
         try:
-            if self._tokens_at is None or now - self._tokens_at >= _TOKENS_EVERY_S:
-                await self._learn()
-                self._faults.mended("tokens")
+            if self._book.is_due:
+                await self._book.learn()
+                self._faults.resolve("tokens")
         except Exception as error:
-            # Without the hub nobody would ever see another snapshot, and nobody would know.
-            self._faults.met("tokens", error)
+            # Without the hub no one would ever see another snapshot, nor be told of it.
+            self._faults.report("tokens", error)
         try:
             await self._look_at_snapshots()
-            self._faults.mended("snapshots")
+            self._faults.resolve("snapshots")
         except Exception as error:
-            self._faults.met("snapshots", error)
+            self._faults.report("snapshots", error)
         if self._woken_at is None or now - self._woken_at >= _WAKE_EVERY_S:
             self._woken_at = now
             self._wake()
 
     async def _look_at_snapshots(self) -> None:
-        known, met, checked_at = self.published, self._met, self.checked_at
-        self._seen = newest = await asyncio.to_thread(self._reader.newest)
-        # Whatever the store says holds, unless somebody saw more while it was asked.
-        if self._met is met and not (newest and met and newest.is_same_or_later(met)):
-            self._met = None
+        known, read, checked_at = self.published, self._newest_read, self.checked_at
+        self._newest_seen = newest = await asyncio.to_thread(self._reader.newest)
+        # What the store says holds, unless a reading came upon more while it was asked.
+        if self._newest_read is read and not (newest and read and newest.is_same_or_later(read)):
+            self._newest_read = None
         if newest is not None and self.published is known:
-            await self._take(newest)
+            await self._prepare(newest)
         if self.checked_at != checked_at:
-            self._wake()
-
-    async def learn_tokens(self) -> None:
-        """Read the tokens again, soon, and at once for all who ask: one may be a moment old."""
-        if self._learning is None or self._learning.done():
-            self._learning = asyncio.create_task(self._learn_soon())
-        await asyncio.shield(self._learning)
-
-    async def _learn_soon(self) -> None:
-        if self._tokens_at is not None:
-            rest = _TOKENS_AT_MOST_S - (self._clock() - self._tokens_at)
-            await asyncio.sleep(max(0.0, rest))
-        await self._learn()
-
-    async def _learn(self) -> None:
-        version, self._tokens_at = self._book.version, self._clock()
-        await asyncio.to_thread(self._book.refresh)
-        if self._book.version != version:
             self._wake()
 
     @property
     def checked_at(self) -> datetime | None:
         """When what is published was last known to be the newest; None before the first look.
 
-        Without anything new it goes on, and with it whatever is judged by its age.
+        Without anything new it goes on, and with it all that is judged by its age.
         """
         return None if self.published is None else self.checked(self.published)
 
     def checked(self, published: Published) -> datetime:
-        """Return when a publication was last known to be the newest, as far as anybody looked."""
-        seen = self._seen
+        """Return when a publication was last known to be the newest, by the last look."""
+        seen = self._newest_seen
         return seen.checked_at if seen is not None and seen == published else published.checked_at
 
     @property
     def newest(self) -> Published | None:
-        """The newest snapshot that anybody came upon: no answer may be of one before it.
+        """The newest snapshot of any look or reading: no answer may be of one before it.
 
         `published` is told to those who wait, once it is prepared.
         """
-        if self._met is not None and (
-            self.published is None or self._met.is_later_than(self.published)
-        ):
-            return self._met
+        read = self._newest_read
+        if read is not None and (self.published is None or read.is_later_than(self.published)):
+            return read
         return self.published
 
-    def observe(self, published: Published) -> None:
-        """Hear of a snapshot that a reader of the store came upon before the next look.
+    def note_newer(self, published: Published) -> None:
+        """Note a snapshot that a reading came upon before the next look.
 
-        That reader has its answer and does not wait for what others will want of the snapshot.
+        The reader has its answer and does not wait for what others will want of the snapshot.
         """
         if self.newest is not None and not published.is_later_than(self.newest):
             return
-        self._met = published
-        is_idle = self._hearing is None or self._hearing.done()
+        self._newest_read = published
+        is_idle = self._preparing is None or self._preparing.done()
         if is_idle and not self.is_closing:
-            self._hearing = asyncio.create_task(self._take(published))
+            self._preparing = asyncio.create_task(self._prepare(published))
 
-    async def _take(self, published: Published) -> None:
-        known, state = self.published, published.identity
-        if self._taking == state or (known is not None and state == known.identity):
+    async def _prepare(self, published: Published) -> None:
+        """Have the answers of open streams computed, then tell the streams."""
+        known, identity = self.published, published.identity
+        if self._in_preparation == identity or (known is not None and identity == known.identity):
             return
-        self._taking = state
+        self._in_preparation = identity
         try:
             if self.prepare is not None:
                 await self.prepare(frozenset(self._topics))
         except PublishError as error:
-            self._faults.met("snapshots", error)
+            self._faults.report("snapshots", error)
         except Exception:
-            # Whoever asks for what could not be computed is told; the others must not wait for it.
+            # Who asks for what could not be computed is told; the others must not wait for it.
             structlog.get_logger().exception("prepare_failed", snapshot_id=published.snapshot_id)
         finally:
-            self._taking = None
+            self._in_preparation = None
         if self.published is known:
             self.published = published
             self._wake()
@@ -226,8 +208,8 @@ class Hub:
     def close(self) -> None:
         """Let every stream come to its end."""
         self.is_closing = True
-        if self._hearing is not None:
-            self._hearing.cancel()
+        if self._preparing is not None:
+            self._preparing.cancel()
         self._wake()
 
     def _wake(self) -> None:

@@ -1,12 +1,13 @@
-"""What is read from the store: in threads, once a snapshot, and shared by all who ask for it.
+"""Reads the store in threads, once a snapshot, and shares each result with all who ask for it.
 
-Who may see what is decided before this is asked: nothing here knows a caller.
+Used by the rooms that answer questions. They decide who may see what before they ask: nothing here
+knows a caller.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Hashable
+from collections.abc import Callable, Coroutine, Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -15,30 +16,35 @@ from livemart.serve.http.problems import ProblemError
 from livemart.serve.live.hub import Hub
 from livemart.serve.live.shelf import Answer, Shelf
 from livemart.store.reader import StoreReader
-from livemart.store.served import Published
+from livemart.store.served import Published, ServedModel
 from livemart.store.snapshot_view import SnapshotView
 
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 # More threads would only wait for each other.
 _THREADS = 4
 
 
 class Readings:
-    """Reads the store in threads of its own; what one asks for, all who ask meanwhile get, too."""
+    """Reads the store in threads of its own; all who ask for the same meanwhile share the result.
+
+    Args:
+        reader: the store.
+        hub: knows the newest snapshot, and hears of one that a reading came upon.
+    """
 
     def __init__(self, reader: StoreReader, hub: Hub) -> None:
         self._reader = reader
         self._hub = hub
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="store")
         self._shelf = Shelf()
-        self._flights: dict[Hashable, asyncio.Task[Any]] = {}
+        self._in_flight: dict[Hashable, asyncio.Task[Any]] = {}
 
     def close(self) -> None:
         """Give the threads back."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def newest(self) -> Published:
-        """Return the newest snapshot that any answer was of: whoever has it sees none before it.
+        """Return the newest snapshot that any answer was of: who has it sees none before it.
 
         Raises:
             ProblemError: NOTHING_PUBLISHED, STORE_UNREACHABLE.
@@ -50,11 +56,11 @@ class Readings:
             newest = await self.run(self._reader.newest)
             if newest is None:
                 raise ProblemError("NOTHING_PUBLISHED", "the first snapshot is not published yet")
-            self._hub.observe(newest)
+            self._hub.note_newer(newest)
             return newest
         return self._hub.newest
 
-    async def read(self, key: Hashable, read: Callable[[SnapshotView], Result]) -> Answer[Result]:
+    async def read(self, key: Hashable, read: Callable[[SnapshotView], _Result]) -> Answer[_Result]:
         """Return what `read` makes of the newest snapshot, computed once a snapshot and key.
 
         A result of None is not kept: there is no end of unknown things to ask for.
@@ -64,48 +70,58 @@ class Readings:
         if kept is not None:
             return kept
 
-        async def fly() -> Answer[Result]:
+        async def load() -> Answer[_Result]:
             answer = await self.run(self.read_now, read)
             # The store may be a snapshot further than the hub's last look.
-            self._hub.observe(answer.published)
+            self._hub.note_newer(answer.published)
             if answer.value is not None:
                 self.keep(key, answer)
             return answer
 
-        return await self.share((key, newest.identity), fly)
+        return await self.share((key, newest.identity), load)
 
-    async def read_anew(self, read: Callable[[SnapshotView], Result]) -> Result:
+    async def models(self) -> Answer[Mapping[str, ServedModel]]:
+        """Return the served models of the newest snapshot, by name."""
+        return await self.read(("models",), lambda view: dict(view.models()))
+
+    async def read_anew(self, read: Callable[[SnapshotView], _Result]) -> _Result:
         """Return what `read` makes of the newest snapshot, for this one caller."""
-        answer: Answer[Result] = await self.run(self.read_now, read)
-        self._hub.observe(answer.published)
+        answer: Answer[_Result] = await self.run(self.read_now, read)
+        self._hub.note_newer(answer.published)
         return answer.value
 
-    async def share(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-        """Return the result of `work`, which runs once for all who want `key` at the same time."""
-        flight = self._flights.get(key)
-        if flight is None:
-            flight = self._flights[key] = asyncio.create_task(work())
-            flight.add_done_callback(lambda _: self._flights.pop(key, None))
+    async def share(
+        self, key: Hashable, load: Callable[[], Coroutine[Any, Any, _Result]]
+    ) -> _Result:
+        """Return the result of `load`, which runs once for all who want `key` at the same time."""
+        task = self._in_flight.get(key)
+        if task is None:
+            task = self._in_flight[key] = asyncio.create_task(load())
+            task.add_done_callback(lambda _: self._in_flight.pop(key, None))
         # One who leaves must not take the others' result along.
-        return cast(Result, await asyncio.shield(flight))
+        return cast(_Result, await asyncio.shield(task))
 
-    async def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
+    async def run(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
         """Run a function that asks the store, in a thread."""
         loop = asyncio.get_running_loop()
-        found: Result = await loop.run_in_executor(self._threads, partial(function, *arguments))
-        return found
+        result: _Result = await loop.run_in_executor(self._threads, partial(function, *arguments))
+        return result
 
-    def read_now(self, read: Callable[[SnapshotView], Result]) -> Answer[Result]:
+    def read_now(self, read: Callable[[SnapshotView], _Result]) -> Answer[_Result]:
         """Return what `read` makes of the newest snapshot, and which that is; for a thread."""
         with self._reader.snapshot() as view:
             return Answer(view.published, read(view))
 
     def find(self, key: Hashable, newest: Published) -> Answer[Any] | None:
         """Return what is kept if it is of the newest snapshot, or of one still newer."""
-        kept = self._shelf.find(key, newest)
+        kept = self.peek(key, newest)
         if kept is not None:
-            self._hub.observe(kept.published)
+            self._hub.note_newer(kept.published)
         return kept
+
+    def peek(self, key: Hashable, newest: Published) -> Answer[Any] | None:
+        """Return the same without telling the hub: no one is answered with it."""
+        return self._shelf.find(key, newest)
 
     def keep(self, key: Hashable, answer: Answer[Any]) -> None:
         """Keep a result as long as no answer was of a later snapshot."""

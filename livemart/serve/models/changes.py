@@ -1,16 +1,22 @@
-"""Pages of a model's changes: read and encoded once for all who are as far and may see the same."""
+"""Reads pages of a model's changes, and encodes them once for all streams that are as far.
+
+Used by the stream of a model. Streams share a page if their callers may see the same rows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from starlette.requests import Request
+
 from livemart.serve.auth.callers import Caller
-from livemart.serve.http.parts import Serving
+from livemart.serve.http.parts import part_of
+from livemart.serve.live.readings import Readings
+from livemart.serve.live.snapshot_json import event, snapshot_head, to_json
 from livemart.serve.models.pull import json_row
-from livemart.serve.owner.bodies import snapshot_head
-from livemart.serve.owner.restaurant import to_json
 from livemart.store.positions import Position
+from livemart.store.reader import StoreReader
 from livemart.store.served import Change
 from livemart.store.snapshot_view import SnapshotView
 
@@ -44,36 +50,31 @@ class Page:
             yield from self.slices
             return
         has = (position.within, position.position)
-        left = [each for each in self.changes if (each.snapshot_id, each.position) > has]
-        yield from _slices(self.before, left)
+        rest = [change for change in self.changes if (change.snapshot_id, change.position) > has]
+        yield from _slices(self.before, rest)
 
 
-async def read_page(serving: Serving, caller: Caller, name: str, position: Position) -> Page | None:
+async def read_page(request: Request, caller: Caller, name: str, position: Position) -> Page | None:
     """Return what comes after a snapshot; None if the model is not served any more."""
+    reader, readings = part_of(request, StoreReader), part_of(request, Readings)
     after, mark, tenants = position.snapshot_id, position.mark, caller.tenants
 
     def read() -> Page | None:
         try:
-            found = serving.reader.changes(name, after, tenants, _PAGE, mark)
-            if found.kind == "reset":
-                with serving.reader.snapshot() as view:
+            stored = reader.changes(name, after, tenants, _PAGE, mark)
+            if stored.kind == "reset":
+                with reader.snapshot() as view:
                     return _whole(view, name, Position(after, mark), tenants)
         except KeyError:
             return None
-        before, upto = Position(after, found.mark_before), Position(found.upto, found.mark)
-        slices = tuple(_slices(before, found.changes))
-        return Page(before, upto, found.epoch, False, found.changes, slices)
+        before, upto = Position(after, stored.mark_before), Position(stored.upto, stored.mark)
+        slices = tuple(_slices(before, stored.changes))
+        return Page(before, upto, stored.epoch, False, stored.changes, slices)
 
-    async def fly() -> Page | None:
-        return await serving.answers.run(read)
+    async def load() -> Page | None:
+        return await readings.run(read)
 
-    return await serving.answers.share(("changes", name, after, mark, tenants), fly)
-
-
-def event(kind: str, data: bytes, event_id: int | str | None) -> bytes:
-    """Return a server-sent event; `data` is JSON, which has its line ends escaped."""
-    opening = b"" if event_id is None else f"id: {event_id}\n".encode()
-    return opening + f"event: {kind}\ndata: ".encode() + data + b"\n\n"
+    return await readings.share(("changes", name, after, mark, tenants), load)
 
 
 def _whole(view: SnapshotView, name: str, before: Position, tenants: frozenset[str] | None) -> Page:

@@ -1,4 +1,7 @@
-"""Pull queries on any served model: rows by key and time, as JSON, CSV or Arrow."""
+"""Answers pull queries on any served model: rows by key and time, as JSON, CSV or Arrow.
+
+Used by clients that know their models. A caller reads only the rows of their tenants.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,15 @@ from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from livemart.serve.auth.callers import Caller
-from livemart.serve.http import schemas
+from livemart.serve.auth.callers import Caller, CallerOf
 from livemart.serve.http.forms import ARROW, CSV, JSON, answer, choose_form, etag_of, is_known
-from livemart.serve.http.parts import serving_of
+from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError
-from livemart.serve.owner.bodies import snapshot_head, to_text
-from livemart.serve.owner.pull import CallerOf
-from livemart.serve.owner.restaurant import to_json
+from livemart.serve.http.schemas import answer_shapes
+from livemart.serve.live.readings import Readings
+from livemart.serve.live.snapshot_json import snapshot_head, to_json, to_text
+from livemart.serve.models import schemas
+from livemart.store.predicates import Bound
 from livemart.store.served import Published, ServedModel
 from livemart.store.snapshot_view import SnapshotView
 from livemart.store.values import decimal_size, json_value, parse_served_value
@@ -44,24 +48,24 @@ _FORMS = {
     ARROW: {"schema": {"type": "string", "format": "binary"}},
 }
 
-router = APIRouter(prefix="/v1/models", tags=["models"])
+models_router = APIRouter(prefix="/v1/models", tags=["models"])
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which rows of a model are wanted: key columns and their values, and a span of time."""
+    """Which rows of a model a caller asks for: key columns and their values, a span of time."""
 
     equals: Mapping[str, Any]
-    since: tuple[str, datetime] | None
-    until: tuple[str, datetime] | None
+    since: Bound | None
+    until: Bound | None
     limit: int
 
 
-@router.get("", responses=schemas.answers(schemas.Models))
+@models_router.get("", responses=answer_shapes(schemas.Models))
 async def models(request: Request, caller: CallerOf) -> Response:
     """List the served models that you may read, with columns and key."""
     choose_form(request, [JSON])
-    found = await serving_of(request).answers.models()
+    served = await part_of(request, Readings).models()
     listed = [
         {
             "name": model.name,
@@ -69,14 +73,14 @@ async def models(request: Request, caller: CallerOf) -> Response:
             "key": list(model.row_key),
             "tenant_column": model.tenant_column,
         }
-        for model in found.value.values()
+        for model in served.value.values()
         if may_read(caller, model)
     ]
-    body = to_json({**snapshot_head(found.published), "models": listed})
-    return answer(request, body, etag_of(found.published, "models", caller.is_admin))
+    body = to_json({**snapshot_head(served.published), "models": listed})
+    return answer(request, body, etag_of(served.published, "models", caller.is_admin))
 
 
-@router.get("/{name}", responses=schemas.answers(schemas.Rows, _FORMS))
+@models_router.get("/{name}", responses=answer_shapes(schemas.Rows, _FORMS))
 async def rows(
     request: Request,
     caller: CallerOf,
@@ -102,7 +106,7 @@ async def rows(
     form = choose_form(request, [JSON, CSV, ARROW])
     model, published = await find_model(request, caller, name)
     filters = _read_filters(model, key or (), from_, to, time_column, limit)
-    scope = sorted(caller.restaurants) if caller.tenants is not None else "all"
+    scope = "all" if caller.tenants is None else sorted(caller.tenants)
     parts = ("rows", name, form, scope, sorted(filters.equals.items()), from_, to, time_column)
     if is_known(request, etag := etag_of(published, *parts, limit)):
         return answer(request, b"", etag)
@@ -112,7 +116,7 @@ async def rows(
         served = view.models().get(name)
         if served is None:
             raise unknown_model()
-        found = view.rows(
+        rows = view.rows(
             name,
             tenants=caller.tenants,
             equals=filters.equals,
@@ -120,11 +124,11 @@ async def rows(
             until=filters.until,
             limit=limit + 1,
         )
-        is_truncated = len(found) > limit
-        body = _write(form, served, found[:limit], view.published, is_truncated)
+        is_truncated = len(rows) > limit
+        body = _write(form, served, rows[:limit], view.published, is_truncated)
         return body, view.published, is_truncated
 
-    body, published, is_truncated = await serving_of(request).answers.read_anew(read)
+    body, published, is_truncated = await part_of(request, Readings).read_anew(read)
     etag = etag_of(published, *parts, limit)
     response = answer(request, body, etag, form)
     response.headers["Livemart-Truncated"] = "true" if is_truncated else "false"
@@ -153,11 +157,11 @@ async def find_model(request: Request, caller: Caller, name: str) -> tuple[Serve
     Raises:
         ProblemError: MODEL_UNKNOWN, NOTHING_PUBLISHED.
     """
-    found = await serving_of(request).answers.models()
-    model = found.value.get(name)
+    served = await part_of(request, Readings).models()
+    model = served.value.get(name)
     if model is None or not may_read(caller, model):
         raise unknown_model()
-    return model, found.published
+    return model, served.published
 
 
 def _read_filters(
@@ -209,20 +213,20 @@ def _utc(moment: datetime) -> datetime:
 def _write(
     form: str,
     model: ServedModel,
-    found: Sequence[Mapping[str, Any]],
+    rows: Sequence[Mapping[str, Any]],
     published: Published,
     is_truncated: bool,
 ) -> bytes:
     if form == CSV:
-        return _write_csv(model, found)
+        return _write_csv(model, rows)
     if form == ARROW:
-        return _write_arrow(model, found, published, is_truncated)
+        return _write_arrow(model, rows, published, is_truncated)
     return to_json(
         {
             "model": model.name,
             "window": None,
             **snapshot_head(published),
-            "rows": [json_row(row) for row in found],
+            "rows": [json_row(row) for row in rows],
             "is_truncated": is_truncated,
         }
     )
@@ -233,11 +237,11 @@ def json_row(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: json_value(value) for name, value in row.items()}
 
 
-def _write_csv(model: ServedModel, found: Sequence[Mapping[str, Any]]) -> bytes:
+def _write_csv(model: ServedModel, rows: Sequence[Mapping[str, Any]]) -> bytes:
     """RFC 4180, in UTF-8; NULL is an empty field, an empty string is a quoted one."""
     names = [name for name, _ in model.columns]
     lines: list[list[str | None]] = [list(names)]
-    lines += [[_csv_text(row[name]) for name in names] for row in found]
+    lines += [[_csv_text(row[name]) for name in names] for row in rows]
     return "".join(",".join(map(_csv_field, line)) + "\r\n" for line in lines).encode()
 
 
@@ -258,7 +262,7 @@ def _csv_field(text: str | None) -> str:
 
 def _write_arrow(
     model: ServedModel,
-    found: Sequence[Mapping[str, Any]],
+    rows: Sequence[Mapping[str, Any]],
     published: Published,
     is_truncated: bool,
 ) -> bytes:
@@ -269,7 +273,7 @@ def _write_arrow(
         metadata={name: str(value) for name, value in said.items()},
     )
     columns = [
-        pa.array([_arrow_value(kind, row[name]) for row in found], _arrow_type(kind))
+        pa.array([_arrow_value(kind, row[name]) for row in rows], _arrow_type(kind))
         for name, kind in model.columns
     ]
     sink = pa.BufferOutputStream()

@@ -1,24 +1,23 @@
-"""The answers to the owner's questions, as JSON values: one shape for pull, push and page.
+"""Makes the answers to the owner's questions, as JSON values: one shape for pull, push and page.
 
-Counts are numbers, money is a decimal string, times are UTC; null is "unknown", never zero.
+Used by `RestaurantBodies` and the page. Counts are numbers, money is a decimal string, times are
+UTC; null is "unknown", never zero.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import lru_cache
-from typing import Any
 
-from livemart.serve.owner.facts import METRICS, WINDOWS, Facts, first_window, read_facts
+from livemart.serve.live.snapshot_json import Body, json_text, snapshot_head, to_text
+from livemart.serve.owner.facts import METRICS, WINDOWS, Facts, first_window
 from livemart.serve.owner.late_orders import LateOrders, read_late_orders
 from livemart.serve.owner.panes import LONGEST, Panes, Sum, read_panes
-from livemart.store.served import Published
 from livemart.store.snapshot_view import SnapshotView
 
-Body = dict[str, Any]
 _WEEK = timedelta(hours=168)
 _PANE = timedelta(minutes=5)
 _SHARE = Decimal("0.0001")
@@ -34,44 +33,7 @@ _METRICS = {
 }
 
 
-def metrics_body(view: SnapshotView, restaurant_id: str, hours: int) -> Body | None:
-    """Return the tiles of one restaurant and window; None if there is no such restaurant."""
-    facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
-    return None if facts is None else metrics_of(facts, hours)
-
-
-def top_dishes_body(view: SnapshotView, restaurant_id: str, hours: int) -> Body | None:
-    """Return the dishes sold most; None if there is no such restaurant."""
-    facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
-    return None if facts is None else top_dishes_of(facts, hours)
-
-
-def state_body(
-    view: SnapshotView, restaurant_id: str, hours: int, *, server_time: datetime
-) -> Body | None:
-    """Return all of one window that the page shows and a push event carries, but for the chart.
-
-    `server_time` is the server's clock, from which a page computes the age of what it shows.
-    """
-    facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
-    if facts is None:
-        return None
-    state = read_state(view, facts, hours)
-    return {**state, **times_of(server_time, facts.published.checked_at)}
-
-
-def trend_body(view: SnapshotView, restaurant_id: str, hours: int) -> Body | None:
-    """Return the points of a window and of the same span one week before.
-
-    A point is 5 minutes of a window of 1 hour, else an hour; the last one ends with the window, so
-    that the points of a window add up to its metrics. Without orders a point is zero; before the
-    restaurant's first order, null.
-    """
-    facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
-    return None if facts is None else read_trend(view, facts, hours)
-
-
-def read_state(view: SnapshotView, facts: Facts, hours: int) -> Body:
+def read_window(view: SnapshotView, facts: Facts, hours: int) -> Body:
     """Return the state of a window; `facts` and `view` are of one snapshot."""
     late = read_late_orders(view, (facts.restaurant_id,), facts.as_of)
     return state_of(facts, late[facts.restaurant_id], hours)
@@ -90,7 +52,12 @@ def trend_of(facts: Facts, panes: Panes, hours: int) -> Body:
 
 
 def trend_json(facts: Facts, panes: Panes, hours: int) -> str:
-    """Return the trend as JSON: hundreds of points, which are text in a quarter of the time."""
+    """Return the trend as JSON: hundreds of points, which take a quarter of the time as text.
+
+    A point is 5 minutes of a window of 1 hour, else an hour; the last one ends with the window, so
+    that the points of a window add up to its metrics. Without orders a point is zero; before the
+    restaurant's first order, null.
+    """
     step = step_of(hours)
     start, count = facts.as_of - timedelta(hours=hours), timedelta(hours=hours) // step
 
@@ -98,13 +65,8 @@ def trend_json(facts: Facts, panes: Panes, hours: int) -> str:
         first = start - back
         return ",".join(_points(panes.sums(first, step, count), first, step, panes.scale, facts))
 
-    head = write_json({**head_of(facts, hours), "step_minutes": step // timedelta(minutes=1)})
+    head = json_text({**head_of(facts, hours), "step_minutes": step // timedelta(minutes=1)})
     return f'{head[:-1]},"points":[{points(timedelta())}],"last_week":[{points(_WEEK)}]}}'
-
-
-def write_json(body: object) -> str:
-    """Return JSON without spaces."""
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
 
 
 def metrics_of(facts: Facts, hours: int) -> Body:
@@ -155,48 +117,23 @@ def head_of(facts: Facts, hours: int) -> Body:
     }
 
 
-def times_of(server_time: datetime, checked_at: datetime | None) -> Body:
-    """Return what is never kept of a body: the server's clock, and when its snapshot was checked.
-
-    That is when it was last known to be the newest; a page computes the age of what it shows.
-    """
-    return {"server_time": to_text(server_time), "checked_at": to_text(checked_at)}
-
-
-def snapshot_head(published: Published) -> Body:
-    """Return what every body says of the snapshot it was read from."""
-    return {
-        "as_of": to_text(published.as_of),
-        "snapshot_id": published.snapshot_id,
-        "epoch": published.epoch,
-        "published_at": to_text(published.published_at),
-    }
-
-
 def restaurants_of(view: SnapshotView, tenants: frozenset[str] | None) -> list[Body]:
     """Return id and name of each restaurant that a caller may see, in order of name."""
     window = first_window(view, tenants)
     if window is None:
         return []
     rows = view.rows(METRICS, tenants=tenants, equals={"window_hours": WINDOWS[window]})
-    found = [
+    restaurants = [
         {"id": _id(row["restaurant_id"]), "name": row["restaurant_name"]}
         for row in rows
         if row["restaurant_id"] is not None
     ]
-    return sorted(found, key=lambda each: (str(each["name"]).casefold(), str(each["id"])))
+    return sorted(restaurants, key=lambda one: (str(one["name"]).casefold(), str(one["id"])))
 
 
 def step_of(hours: int) -> timedelta:
     """Return how long a point of the trend is."""
     return _PANE if hours == 1 else timedelta(hours=1)
-
-
-def to_text(moment: datetime | None) -> str | None:
-    """Return an instant in ISO 8601, UTC."""
-    if moment is None:
-        return None
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def money(amount: Decimal | None) -> str | None:
@@ -242,14 +179,14 @@ def _points(
 ) -> list[str]:
     """Return the points as JSON."""
     starts = _starts(start, step, len(sums))
-    # A point that ends before the first order does is of a time that nobody knows of.
+    # Before the pane of the first order nothing is known.
     known_from = len(sums) if facts.first_pane is None else (facts.first_pane - start) // step
     return [
         f'{{"start":"{text}","order_count":null,"sales_amount":null}}'
-        if index < known_from or each is None
-        else f'{{"start":"{text}","order_count":{each[0]},'
-        f'"sales_amount":"{_cents(each[1], scale)}"}}'
-        for index, (text, each) in enumerate(zip(starts, sums, strict=True))
+        if index < known_from or sums_of_point is None
+        else f'{{"start":"{text}","order_count":{sums_of_point[0]},'
+        f'"sales_amount":"{_cents(sums_of_point[1], scale)}"}}'
+        for index, (text, sums_of_point) in enumerate(zip(starts, sums, strict=True))
     ]
 
 
@@ -279,10 +216,10 @@ def _late_corrections(facts: Facts, late: LateOrders, hours: int) -> Body | None
     if late.changes is None:
         return None
     start = facts.as_of - timedelta(hours=hours)
-    changes = [each for each in late.changes if start <= each.pane < facts.as_of]
-    panes = sorted({each.pane for each in changes})
+    changes = [change for change in late.changes if start <= change.pane < facts.as_of]
+    panes = sorted({change.pane for change in changes})
     return {
-        "order_count": len({each.order_id for each in changes}),
+        "order_count": len({change.order_id for change in changes}),
         "start": to_text(panes[0]) if panes else None,
         "end": to_text(panes[-1] + _PANE) if panes else None,
         "panes": [to_text(pane) for pane in panes],
@@ -290,7 +227,7 @@ def _late_corrections(facts: Facts, late: LateOrders, hours: int) -> Body | None
 
 
 def _id(value: object) -> str | None:
-    """Return an id as text, whatever the project holds it as: a path knows nothing else."""
+    """Return an id as text, also of a project that holds it as a number: a path is text."""
     return None if value is None else str(value)
 
 

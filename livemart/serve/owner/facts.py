@@ -1,4 +1,7 @@
-"""What the store holds of restaurants, read in one transaction; no figure is computed here."""
+"""Reads what the store holds of restaurants, in one transaction.
+
+Used by `Answers` and the page. No figure is computed here.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ OWNER_MODELS = (METRICS, DISHES, TREND)
 
 WINDOWS: Mapping[str, int] = {"1h": 1, "24h": 24, "168h": 168}
 
-Row = Mapping[str, Any]
+_Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +35,8 @@ class Facts:
 
     published: Published
     restaurant_id: str
-    metrics: Mapping[int, Row]
-    dishes: Mapping[int, Sequence[Row]]
+    metrics: Mapping[int, _Row]
+    dishes: Mapping[int, Sequence[_Row]]
     panes: Panes
     first_pane: datetime | None
 
@@ -47,7 +50,7 @@ class Facts:
         """The names of the windows that the project has figures of, the shortest first."""
         return [name for name, hours in WINDOWS.items() if hours in self.metrics]
 
-    def of_window(self, hours: int) -> Row:
+    def of_window(self, hours: int) -> _Row:
         """Return the metrics of a window.
 
         Raises:
@@ -112,14 +115,14 @@ def read_facts(view: SnapshotView, restaurant_ids: Iterable[str]) -> dict[str, F
 
 
 def _by_tenant(rows: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    by_tenant: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
-        found[str(row["restaurant_id"])].append(row)
-    return found
+        by_tenant[str(row["restaurant_id"])].append(row)
+    return by_tenant
 
 
-def _by_window(rows: Iterable[Row]) -> dict[int, list[Row]]:
-    found: defaultdict[int, list[Row]] = defaultdict(list)
+def _by_window(rows: Iterable[_Row]) -> dict[int, list[_Row]]:
+    by_window: defaultdict[int, list[_Row]] = defaultdict(list)
     for row in rows:
-        found[row["window_hours"]].append(row)
-    return found
+        by_window[row["window_hours"]].append(row)
+    return by_window

@@ -1,7 +1,8 @@
-"""Which orders of the last hour changed a pane that had ended, found among the arrivals.
+"""Finds the orders of the last hour that changed a pane after it had ended, among the arrivals.
 
-An arrival is not yet a change: a version may come twice, or after a newer one, and most say only
-that an order was delivered. So each is held against what was known of its order before it landed.
+Used for the state of a restaurant. An arrival is not yet a change: a version may come twice, or
+after a newer one, and most say only that an order was delivered. So each is compared with what was
+known of its order before it landed.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ _COLUMNS = (
     "pane_started_at",
 )
 
-Row = Mapping[str, Any]
-Counted = datetime | None
+_Row = Mapping[str, Any]
+_Counted = datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +72,16 @@ def read_late_orders(
     tenants = frozenset(restaurant_ids)
     if ARRIVALS not in view.models():
         return dict.fromkeys(tenants, LateOrders(None))
-    found = _at_hand(view, tenants, end) if tenants else {}
+    arrivals = _at_hand(view, tenants, end) if tenants else {}
     return {
-        name: LateOrders(_of_restaurant(view, name, found[name], end) if name in found else [])
+        name: LateOrders(
+            _of_restaurant(view, name, arrivals[name], end) if name in arrivals else []
+        )
         for name in tenants
     }
 
 
-def _at_hand(view: SnapshotView, tenants: frozenset[str], end: datetime) -> dict[str, list[Row]]:
+def _at_hand(view: SnapshotView, tenants: frozenset[str], end: datetime) -> dict[str, list[_Row]]:
     """Return the arrivals that came last, newest first, by restaurant."""
     most = _MOST * len(tenants)
     rows = view.rows(
@@ -93,37 +96,37 @@ def _at_hand(view: SnapshotView, tenants: frozenset[str], end: datetime) -> dict
     if len(tenants) > 1 and len(rows) == most:
         # What one restaurant has too many of would be missing from another.
         return {
-            name: found
-            for each in tenants
-            for name, found in _at_hand(view, frozenset({each}), end).items()
+            name: arrivals
+            for tenant in tenants
+            for name, arrivals in _at_hand(view, frozenset({tenant}), end).items()
         }
     return _grouped(rows, "restaurant_id")
 
 
 def _of_restaurant(
-    view: SnapshotView, restaurant_id: str, rows: Sequence[Row], end: datetime
+    view: SnapshotView, restaurant_id: str, rows: Sequence[_Row], end: datetime
 ) -> list[LateChange]:
     since = end - LATE_FOR
     by_order = _grouped(rows, "order_id")
-    # Of a first load nobody saw an earlier figure.
+    # A first load corrects no figure that was seen before.
     news = {
         name: versions
         for name, versions in by_order.items()
-        if any(each["landed_at"] >= since and each["batch_id"] != 0 for each in versions)
+        if any(version["landed_at"] >= since and version["batch_id"] != 0 for version in versions)
     }
     unknown = {
         name: min(times)
         for name, versions in news.items()
-        if all(each["landed_at"] >= since for each in versions)
-        and (times := [at for each in versions if (at := each["pane_started_at"]) is not None])
+        if all(version["landed_at"] >= since for version in versions)
+        and (times := [pane for row in versions if (pane := row["pane_started_at"]) is not None])
     }
     # What landed later than that is at hand, unless there was too much of it.
     known_since = rows[-1]["landed_at"] if len(rows) >= _MOST else end - _AT_HAND
     older = {
         name: at
         for name, at in unknown.items()
-        # Whose first version that is known is not the first one was placed before.
-        if at - _PANE < known_since or not any(_is_placed(each) for each in news[name])
+        # An order whose first known version is not its first one was placed before.
+        if at - _PANE < known_since or not any(_is_placed(version) for version in news[name])
     }
     for name, versions in _older(view, restaurant_id, older, end).items():
         news[name] = versions
@@ -136,15 +139,15 @@ def _of_restaurant(
 
 def _older(
     view: SnapshotView, restaurant_id: str, orders: Mapping[str, datetime], end: datetime
-) -> dict[str, list[Row]]:
+) -> dict[str, list[_Row]]:
     """Return all versions of orders, given the start of the first pane that each is known in."""
-    wanted = {name: at for name, at in orders.items() if at >= end - _LONGEST - _SHIFT}
+    within_reach = {name: at for name, at in orders.items() if at >= end - _LONGEST - _SHIFT}
     tenants = frozenset({restaurant_id})
-    if len(wanted) > _FEW:
-        since = ("landed_at", min(wanted.values()) - _SHIFT)
+    if len(within_reach) > _FEW:
+        since = ("landed_at", min(within_reach.values()) - _SHIFT)
         rows = view.rows(ARRIVALS, tenants=tenants, since=since, columns=_COLUMNS)
-        found = _grouped(rows, "order_id")
-        return {name: found[name] for name in wanted}
+        by_order = _grouped(rows, "order_id")
+        return {name: by_order[name] for name in within_reach}
     return {
         name: list(
             view.rows(
@@ -155,14 +158,14 @@ def _older(
                 columns=_COLUMNS,
             )
         )
-        for name, at in wanted.items()
+        for name, at in within_reach.items()
     }
 
 
-def _changed_panes(versions: Iterable[Row], since: datetime) -> set[datetime]:
+def _changed_panes(versions: Iterable[_Row], since: datetime) -> set[datetime]:
     """Return the panes that had ended when a version that landed since then changed them."""
     changed: set[datetime] = set()
-    current: Row | None = None
+    current: _Row | None = None
     for version in sorted(versions, key=lambda row: (row["landed_at"], _age(row))):
         if current is not None and _age(version) < _age(current):
             # It came after a newer one, and was never counted.
@@ -178,7 +181,7 @@ def _changed_panes(versions: Iterable[Row], since: datetime) -> set[datetime]:
     return changed
 
 
-def _difference(before: Row | None, after: Row) -> set[datetime]:
+def _difference(before: _Row | None, after: _Row) -> set[datetime]:
     """Return the panes whose figures differ between two versions of an order, one after another."""
     old, new = None if before is None else _counted(before), _counted(after)
     if old != new:
@@ -190,26 +193,26 @@ def _difference(before: Row | None, after: Row) -> set[datetime]:
     return {new} if is_corrected else set()
 
 
-def _is_placed(version: Row) -> bool:
+def _is_placed(version: _Row) -> bool:
     return bool(version["order_status"] == "placed")
 
 
-def _counted(version: Row) -> Counted:
+def _counted(version: _Row) -> _Counted:
     """Return the pane that an order is counted in; None if it is not."""
     is_out = version["is_deletion"] or version["order_status"] == "cancelled"
-    pane: Counted = version["pane_started_at"]
+    pane: _Counted = version["pane_started_at"]
     return None if is_out else pane
 
 
-def _age(version: Row) -> tuple[bool, Any]:
+def _age(version: _Row) -> tuple[bool, Any]:
     """Order versions as the tables of orders do; one without a time is before all others."""
     updated_at = version["updated_at"]
     return (updated_at is not None, updated_at or 0)
 
 
-def _grouped(rows: Iterable[Row], name: str) -> dict[str, list[Row]]:
-    found: defaultdict[str, list[Row]] = defaultdict(list)
+def _grouped(rows: Iterable[_Row], name: str) -> dict[str, list[_Row]]:
+    groups: defaultdict[str, list[_Row]] = defaultdict(list)
     for row in rows:
         if row[name] is not None:
-            found[str(row[name])].append(row)
-    return found
+            groups[str(row[name])].append(row)
+    return groups

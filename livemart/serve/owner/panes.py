@@ -1,7 +1,7 @@
-"""The panes of a restaurant, in memory, and kept current from one snapshot to the next.
+"""Keeps the panes of a restaurant in memory, and current from one snapshot to the next.
 
-A trend is a sum over thousands of panes of which a snapshot changes a few. Which ones, the change
-log says: only those are read again.
+Used for trends. A trend is a sum over thousands of panes of which a snapshot changes a few. The
+change log says which ones: only those are read again.
 """
 
 from __future__ import annotations
@@ -96,9 +96,9 @@ def read_panes(
         since: from when on.
     """
     names = frozenset(restaurant_ids)
-    found = view.packed(TREND, _OF_PANE, tenants=names, time=PANE_START, since=since)
+    packed = view.packed(TREND, _OF_PANE, tenants=names, time=PANE_START, since=since)
     _, scale = decimal_size(view.models()[TREND].kinds["sales_amount"]) or (0, 0)
-    return {name: _panes_of(found.get(name), since, scale) for name in names}
+    return {name: _panes_of(packed.get(name), since, scale) for name in names}
 
 
 def follow_panes(
@@ -121,26 +121,26 @@ def follow_panes(
     changed = view.changed_since(TREND, PANE_START, before, frozenset(known))
     if changed is None:
         return {}
-    found = dict(known)
+    current = dict(known)
     for start, names in _by_reach(changed, end).items():
         for name, later in read_panes(view, names, start).items():
             if later.scale != known[name].scale:
                 return {}
-            found[name] = known[name].renewed(later, since)
-    return found
+            current[name] = known[name].renewed(later, since)
+    return current
 
 
 def _by_reach(changed: Mapping[str, datetime], end: datetime) -> dict[datetime, list[str]]:
     """Return which restaurants are read again, by the moment from which on."""
-    found: defaultdict[datetime, list[str]] = defaultdict(list)
+    names_by_start: defaultdict[datetime, list[str]] = defaultdict(list)
     for name, first in changed.items():
         start = next((end - back for back in _BACK if end - back <= first), end - LONGEST)
-        found[start].append(name)
-    return found
+        names_by_start[start].append(name)
+    return names_by_start
 
 
-def _panes_of(found: Packed | None, since: datetime, scale: int) -> Panes:
-    rows = zip(*(found[each] for each in _OF_PANE), strict=True) if found else ()
+def _panes_of(packed: Packed | None, since: datetime, scale: int) -> Panes:
+    rows = zip(*(packed[column] for column in _OF_PANE), strict=True) if packed else ()
     # A pane without a start is of no time that is ever asked for.
     known = sorted(
         ((pane, orders, sales) for pane, orders, sales in rows if pane is not None),

@@ -1,7 +1,7 @@
-"""The owner's page: complete HTML from one snapshot, and the way in and out of a session.
+"""Serves the owner's page: complete HTML from one snapshot, and the way in and out of a session.
 
-Its errors are pages too, with the same status and code as the API's problems. No page repeats the
-id that was asked for: an unknown restaurant and a foreign one look alike.
+Used by browsers. Its errors are pages too, with the same status and code as the API's problems. No
+page repeats the id that was asked for: an unknown restaurant and a foreign one look alike.
 """
 
 from __future__ import annotations
@@ -23,12 +23,16 @@ from starlette.staticfiles import StaticFiles
 from livemart.errors import PublishError
 from livemart.serve.auth import callers
 from livemart.serve.http.encoded_slashes import read_id
-from livemart.serve.http.parts import serving_of
+from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError, problem_of
-from livemart.serve.owner.bodies import read_state, read_trend, restaurants_of, times_of
+from livemart.serve.live.hub import Hub
+from livemart.serve.live.snapshot_json import times_of
+from livemart.serve.owner.bodies import read_trend, read_window, restaurants_of
 from livemart.serve.owner.facts import WINDOWS, first_window, read_facts
 from livemart.serve.page.text import DASH
 from livemart.serve.page.view import build_view
+from livemart.settings import Settings
+from livemart.store.reader import StoreReader
 
 _HERE = Path(__file__).parent
 _FIRST_WINDOW = "24h"
@@ -39,8 +43,8 @@ _OWN_PATH = re.compile(r"/(?![/\\])[!-\[\]-~]*")
 _MOST_IN_PICKER = 500
 
 _PRIVATE = {"Cache-Control": "private, no-cache", "Vary": "Authorization, Cookie, Accept"}
-# Whoever has signed out, or sits down at a device after another, finds no figures on the way back;
-# and at one address there are both a page and what its script reads.
+# Who has signed out, or sits down at a device after another, finds no figures on the way back; and
+# at one address there are both a page and what its script reads.
 _UNSTORED = {**_PRIVATE, "Cache-Control": "no-store"}
 
 _templates = Environment(
@@ -59,7 +63,7 @@ _templates.filters["segment"] = lambda text: quote(text, safe="")
 def page_router() -> APIRouter:
     """Return the routes that answer in HTML, and what the pages are made of.
 
-    Style, script and icon are open to all: the form to sign in needs them, and nobody owns them.
+    Style, script and icon are open to all: the form to sign in needs them.
     """
     router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
     files = StaticFiles(directory=_HERE / "static")
@@ -83,14 +87,14 @@ def _first_page(request: Request, restaurant: str = "", window: str | None = Non
         caller = callers.current_caller(request)
         if window is not None:
             _hours_of(window)
-        with serving_of(request).reader.snapshot() as view:
+        with part_of(request, StoreReader).snapshot() as view:
             window = window or first_window(view, caller.tenants) or _FIRST_WINDOW
-            found = [{"id": restaurant}] if restaurant else restaurants_of(view, caller.tenants)
-        if not found:
+            offered = [{"id": restaurant}] if restaurant else restaurants_of(view, caller.tenants)
+        if not offered:
             raise ProblemError("RESTAURANT_UNKNOWN", "there is no restaurant to show yet")
     except (ProblemError, PublishError) as error:
         return _problem_page(request, error)
-    return RedirectResponse(_path_of(found[0]["id"], window), status_code=303)
+    return RedirectResponse(_path_of(offered[0]["id"], window), status_code=303)
 
 
 def _restaurant_page(request: Request, restaurant_id: str, window: str = _FIRST_WINDOW) -> Response:
@@ -104,24 +108,24 @@ def _restaurant_page(request: Request, restaurant_id: str, window: str = _FIRST_
         hours = _hours_of(window)
         if not caller.may_see(restaurant_id):
             raise _unknown()
-        serving = serving_of(request)
-        with serving.reader.snapshot() as view:
+        hub, now = part_of(request, Hub), part_of(request, callers.Guard).now
+        with part_of(request, StoreReader).snapshot() as view:
             facts = read_facts(view, (restaurant_id,)).get(restaurant_id)
             if facts is None:
                 raise _unknown()
-            times = times_of(serving.now(), serving.hub.checked(facts.published))
-            state = {**read_state(view, facts, hours), **times}
+            times = times_of(now(), hub.checked(facts.published))
+            state = {**read_window(view, facts, hours), **times}
             trend = read_trend(view, facts, hours)
             restaurants = restaurants_of(view, caller.tenants)
         # What its script asks for next must not be of the snapshot before.
-        from_thread.run_sync(serving.hub.observe, view.published)
+        from_thread.run_sync(hub.note_newer, view.published)
     except (ProblemError, PublishError) as error:
         if _wants_json(request):
             raise
         return _problem_page(request, error)
     if _wants_json(request):
         return JSONResponse({"state": state, "trend": trend}, headers=_UNSTORED)
-    interval = serving.settings.every
+    interval = part_of(request, Settings).every
     page = _page(
         "page.html",
         view=build_view(state, trend, interval=interval),
@@ -139,7 +143,7 @@ def _restaurant_page(request: Request, restaurant_id: str, window: str = _FIRST_
 def _models_page(request: Request) -> Response:
     try:
         caller = callers.current_caller(request)
-        with serving_of(request).reader.snapshot() as view:
+        with part_of(request, StoreReader).snapshot() as view:
             served = view.models().values()
         seen = [model for model in served if caller.is_admin or model.tenant_column]
         models = sorted(seen, key=lambda model: model.name)
@@ -229,8 +233,8 @@ def _hours_of(window: str) -> int:
 
 def _picker(restaurants: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
     """Return id and label of each restaurant; outlets of one name are told apart by their ids."""
-    names = Counter(each["name"] for each in restaurants)
-    return [(each["id"], _label(each, is_alone=names[each["name"]] == 1)) for each in restaurants]
+    names = Counter(one["name"] for one in restaurants)
+    return [(one["id"], _label(one, is_alone=names[one["name"]] == 1)) for one in restaurants]
 
 
 def _label(restaurant: dict[str, Any], *, is_alone: bool) -> str:

@@ -1,6 +1,7 @@
-"""Figures and times as the owner's page writes them; `static/page/words.js` writes the same text.
+"""Writes figures and times as text for the owner's page.
 
-Both sides take CLDR's `en-GB`: Babel here, `Intl` there. Nothing passes through a float.
+Used by the page's view; `static/page/words.js` writes the same text in the browser. Both sides take
+CLDR's `en-GB`: Babel here, `Intl` there. Nothing passes through a float.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Direction = Literal["up", "down", "same", "none"]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FigureChange:
     """A figure beside the one of the window before; `direction` none: there is no base."""
 
     direction: Direction
@@ -38,8 +39,8 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a restaurant is: what its amounts and times are written in."""
+class LocalFormat:
+    """How amounts and times are written where a restaurant is."""
 
     zone: tzinfo
     zone_name: str
@@ -47,8 +48,8 @@ class Place:
     digits: int
 
     @classmethod
-    def of(cls, time_zone: str | None, currency: str | None) -> Place:
-        """Return the place; a zone that nobody knows is UTC, an unknown currency has 2 digits."""
+    def of(cls, time_zone: str | None, currency: str | None) -> LocalFormat:
+        """Return the format; an unknown zone is UTC, an unknown currency has 2 digits."""
         zone, zone_name = _read_zone(time_zone)
         code = currency if currency and _CURRENCY.fullmatch(currency) else ""
         return cls(zone, zone_name, code, get_currency_precision(code) if code else 2)
@@ -109,20 +110,20 @@ def window_words(hours: int) -> str:
     return f"{hours} hours" if hours <= 48 or hours % 24 else f"{hours // 24} days"
 
 
-def change(value: Decimal | None, previous: Decimal | None, hours: int) -> Change:
+def change(value: Decimal | None, previous: Decimal | None, hours: int) -> FigureChange:
     """Return the change from the window before, to a tenth of a percent, half away from zero."""
     if value is None or not previous:
-        return Change("none", "no comparison")
+        return FigureChange("none", "no comparison")
     before = f"{hours} h" if 1 < hours <= 48 else window_words(hours)
     tenths = int(
         (abs(value - previous) * 1000 / abs(previous)).quantize(Decimal(1), rounding=ROUND_HALF_UP)
     )
     if not tenths:
-        return Change("same", f"unchanged from the {before} before")
+        return FigureChange("same", f"unchanged from the {before} before")
     is_up = value > previous
     amount = format_decimal(Decimal(tenths) / 10, format="#,##0.0", locale=LOCALE)
     sign, word = ("+", "up") if is_up else ("\u2212", "down")
-    return Change(
+    return FigureChange(
         "up" if is_up else "down", f"{word} {sign}{amount}{_SPACE}% on the {before} before"
     )
 

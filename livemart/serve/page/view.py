@@ -1,6 +1,7 @@
-"""What the page shows of a restaurant and a window: every figure and time as text.
+"""Builds what the page shows of a restaurant and a window: every figure and time as text.
 
-The bodies are those of the API, so that page, pull and push say the same.
+Used by the page's templates. The bodies are those of the API, so that page, pull and push say the
+same.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from decimal import Decimal
 from typing import Any
 
 from livemart.serve.page import text as page_text
-from livemart.serve.page.text import Change, Place
+from livemart.serve.page.text import FigureChange, LocalFormat
 
-Body = Mapping[str, Any]
+_Body = Mapping[str, Any]
 
 _TILES = (
     (
@@ -46,11 +47,11 @@ class Tile:
     title: str
     definition: str
     value: str
-    change: Change
+    change: FigureChange
 
 
 @dataclass(frozen=True, slots=True)
-class Dish:
+class DishLine:
     """A line of the top dishes; `share` is the whole percent of all sales, None if unknown."""
 
     rank: int
@@ -75,7 +76,7 @@ class TrendRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Trend:
+class TrendView:
     """The points of a window in order, and one sentence that says what the chart shows."""
 
     step_minutes: int
@@ -109,12 +110,12 @@ class PageView:
     age: str
     is_stale: bool
     tiles: Sequence[Tile]
-    dishes: Sequence[Dish]
-    trend: Trend
+    dishes: Sequence[DishLine]
+    trend: TrendView
     late: str | None
 
 
-def build_view(state: Body, trend: Body, *, interval: timedelta) -> PageView:
+def build_view(state: _Body, trend: _Body, *, interval: timedelta) -> PageView:
     """Return the page of a window.
 
     Args:
@@ -123,7 +124,7 @@ def build_view(state: Body, trend: Body, *, interval: timedelta) -> PageView:
         interval: time between two refreshes; data older than two of them is stale.
     """
     restaurant, window, metrics = state["restaurant"], state["window"], state["metrics"]
-    place = Place.of(restaurant["time_zone"], restaurant["currency_code"])
+    local = LocalFormat.of(restaurant["time_zone"], restaurant["currency_code"])
     hours = int(window["hours"])
     published_at = _instant(state["published_at"])
     # A snapshot is as old as the last time it was known to be the newest.
@@ -138,15 +139,15 @@ def build_view(state: Body, trend: Body, *, interval: timedelta) -> PageView:
     return PageView(
         restaurant_id=restaurant["id"],
         name=restaurant["name"] or restaurant["id"],
-        zone_name=place.zone_name,
-        currency=place.currency,
-        digits=place.digits,
+        zone_name=local.zone_name,
+        currency=local.currency,
+        digits=local.digits,
         hours=hours,
         window=f"{hours}h",
         words=page_text.window_words(hours),
-        span=place.span(start, end),
+        span=local.span(start, end),
         state=window["state"],
-        since=place.moment(_instant(window["since"])) if window["since"] else None,
+        since=local.moment(_instant(window["since"])) if window["since"] else None,
         note=_note(metrics, hours),
         snapshot_id=state["snapshot_id"],
         epoch=state.get("epoch") or "",
@@ -154,23 +155,23 @@ def build_view(state: Body, trend: Body, *, interval: timedelta) -> PageView:
         checked_at=_iso(checked_at),
         server_time=_iso(server_time),
         data_at=_iso(data_at),
-        data_clock=place.clock(data_at),
+        data_clock=local.clock(data_at),
         age=page_text.age(passed),
         is_stale=passed > 2 * interval,
-        tiles=[_tile(*tile, metrics=metrics, place=place, hours=hours) for tile in _TILES],
-        dishes=_dishes(state["top_dishes"], state["metrics"]["sales_amount"]["value"], place),
-        trend=_trend(trend, place, late_panes, start, end),
-        late=late_sentence(state, place),
+        tiles=[_tile(*tile, metrics=metrics, local=local, hours=hours) for tile in _TILES],
+        dishes=_dishes(state["top_dishes"], state["metrics"]["sales_amount"]["value"], local),
+        trend=_trend(trend, local, late_panes, start, end),
+        late=late_sentence(state, local),
     )
 
 
-def late_pane_starts(state: Body) -> list[datetime]:
+def late_pane_starts(state: _Body) -> list[datetime]:
     """Return the starts of the panes that late orders changed, ascending."""
     late = state.get("late_corrections")
     return sorted(_instant(pane) for pane in late["panes"]) if late else []
 
 
-def late_sentence(state: Body, place: Place) -> str | None:
+def late_sentence(state: _Body, local: LocalFormat) -> str | None:
     """Return `3 late orders changed 11:00 to 11:35`, or None.
 
     A day is named unless all of it is of the day in which the window ends.
@@ -182,29 +183,29 @@ def late_sentence(state: Body, place: Place) -> str | None:
     noun = "order" if orders == 1 else "orders"
     first, end = panes[0], panes[-1] + timedelta(minutes=5)
     window_end = _instant(state["window"]["end"])
-    if place.is_same_day(first, window_end - timedelta(milliseconds=1)):
-        span = f"{place.clock(first)} to {place.clock(end)}"
+    if local.is_same_day(first, window_end - timedelta(milliseconds=1)):
+        span = f"{local.clock(first)} to {local.clock(end)}"
     else:
-        span = place.span(first, end, has_date=window_end - first > timedelta(days=6))
+        span = local.span(first, end, has_date=window_end - first > timedelta(days=6))
     return f"{page_text.count(orders)} late {noun} changed {span}."
 
 
 def _tile(
-    key: str, title: str, definition: str, *, metrics: Body, place: Place, hours: int
+    key: str, title: str, definition: str, *, metrics: _Body, local: LocalFormat, hours: int
 ) -> Tile:
     value, previous = _decimal(metrics[key]["value"]), _decimal(metrics[key]["previous"])
     change = page_text.change(value, previous, hours)
     if key == _AVERAGE:
         value = _average(metrics)
     text = (
-        place.money(value)
+        local.money(value)
         if key in _MONEY
         else page_text.count(None if value is None else int(value))
     )
     return Tile(key, title, definition, text, change)
 
 
-def _average(metrics: Body) -> Decimal | None:
+def _average(metrics: _Body) -> Decimal | None:
     """Return the average order before it is rounded, where it can be known.
 
     Of yen the hundredths are rounded away: of 47.4954, as 47.50 by then, would become 48.
@@ -213,19 +214,19 @@ def _average(metrics: Body) -> Decimal | None:
     return sales / orders if sales is not None and orders else _decimal(metrics[_AVERAGE]["value"])
 
 
-def _note(metrics: Body, hours: int) -> str | None:
+def _note(metrics: _Body, hours: int) -> str | None:
     if metrics["order_count"]["value"] != 0:
         return None
     return f"No orders in the last {page_text.window_words(hours)}."
 
 
-def _dishes(dishes: Sequence[Body], all_sales: object, place: Place) -> list[Dish]:
+def _dishes(dishes: Sequence[_Body], all_sales: object, local: LocalFormat) -> list[DishLine]:
     return [
-        Dish(
+        DishLine(
             rank=int(dish["rank"]),
             name=dish["name"] or dish["dish_id"],
             sold=page_text.count(int(dish["quantity_sold"])),
-            sales=place.money(_decimal(dish["sales_amount"])),
+            sales=local.money(_decimal(dish["sales_amount"])),
             share=page_text.percent(_decimal(dish["sales_amount"]), _decimal(all_sales)),
         )
         for dish in dishes
@@ -233,8 +234,8 @@ def _dishes(dishes: Sequence[Body], all_sales: object, place: Place) -> list[Dis
 
 
 def _trend(
-    trend: Body, place: Place, late_panes: Sequence[datetime], start: datetime, end: datetime
-) -> Trend:
+    trend: _Body, local: LocalFormat, late_panes: Sequence[datetime], start: datetime, end: datetime
+) -> TrendView:
     step = timedelta(minutes=int(trend["step_minutes"]))
     has_day = end - start > timedelta(hours=1)
     rows = []
@@ -243,19 +244,19 @@ def _trend(
         rows.append(
             TrendRow(
                 started_at=_iso(started_at),
-                label=place.moment(started_at) if has_day else place.clock(started_at),
+                label=local.moment(started_at) if has_day else local.clock(started_at),
                 orders=page_text.count(point["order_count"]),
-                sales=place.money(_decimal(point["sales_amount"])),
-                last_week=place.money(_decimal(before["sales_amount"])),
+                sales=local.money(_decimal(point["sales_amount"])),
+                last_week=local.money(_decimal(before["sales_amount"])),
                 sales_amount=point["sales_amount"],
                 last_week_amount=before["sales_amount"],
                 is_late=any(started_at <= pane < started_at + step for pane in late_panes),
             )
         )
-    return Trend(int(trend["step_minutes"]), caption(trend, place), rows)
+    return TrendView(int(trend["step_minutes"]), caption(trend, local), rows)
 
 
-def caption(trend: Body, place: Place) -> str:
+def caption(trend: _Body, local: LocalFormat) -> str:
     """Return the sentence that says what the chart shows."""
     known = [
         (amount, _instant(point["start"]))
@@ -273,11 +274,11 @@ def caption(trend: Body, place: Place) -> str:
         text = "Nothing was sold in this window"
     else:
         most, at = max(sold, key=lambda entry: (entry[0], -entry[1].timestamp()))
-        when = place.moment(at) if step == "hour" else place.clock(at)
-        text = f"Sales per {step}, the most at {when} with {place.money(most)}"
+        when = local.moment(at) if step == "hour" else local.clock(at)
+        text = f"Sales per {step}, the most at {when} with {local.money(most)}"
     if not before:
         return f"{text}; last week is not known yet."
-    return f"{text}; {place.money(sum(before, Decimal(0)))} in the same time last week."
+    return f"{text}; {local.money(sum(before, Decimal(0)))} in the same time last week."
 
 
 def _instant(text: str) -> datetime:

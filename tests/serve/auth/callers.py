@@ -33,7 +33,7 @@ def headers_of(one: Site, caller: str) -> dict[str, str]:
         case "expired":
             return bearer(one.make_token("r1", lasts=timedelta(seconds=-1)))
         case "revoked":
-            text, made = one.tokens.create("gone", restaurants=["r1"])
+            text, made = one.tokens.create("gone", tenants=["r1"])
             one.tokens.revoke(made.token_id)
             one.learn_tokens()
             return bearer(text)
@@ -47,7 +47,7 @@ def headers_of(one: Site, caller: str) -> dict[str, str]:
             return session(one, back=timedelta(hours=12))
         case "cookie expired" | "cookie revoked":
             lasts = timedelta(seconds=-1) if caller == "cookie expired" else None
-            _, made = one.tokens.create("gone", restaurants=["r1"], lasts=lasts)
+            _, made = one.tokens.create("gone", tenants=["r1"], lasts=lasts)
             if lasts is None:
                 one.tokens.revoke(made.token_id)
             one.learn_tokens()
@@ -65,12 +65,12 @@ def session(
     """Return a session's cookie as the server signs it, of r1 unless of another token."""
     if not token_id:
         known = [token.token_id for token in one.tokens.tokens() if token.name == "owner"]
-        token_id = known[0] if known else one.tokens.create("owner", restaurants=["r1"])[1].token_id
+        token_id = known[0] if known else one.tokens.create("owner", tenants=["r1"])[1].token_id
         one.learn_tokens()
 
     class Signer(TimestampSigner):
         def get_timestamp(self) -> int:
             return super().get_timestamp() - int(back.total_seconds())
 
-    signer = Signer(key or one.serving.book.session_key, salt="livemart.session")
+    signer = Signer(key or one.book.session_key, salt="livemart.session")
     return {"Cookie": f"livemart_session={signer.sign(token_id).decode()}"}

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 
 from livemart.serve.auth import book as token_book
 from livemart.serve.auth import callers
-from livemart.serve.auth.callers import Attempts
+from livemart.serve.auth.attempts import Attempts
 from livemart.serve.http.problems import ProblemError
 from tests.serve.apps import Site, bearer, site
 from tests.store.stores import fill_store, reference_tables
@@ -104,7 +104,7 @@ def test_a_token_that_another_process_makes_is_known_within_seconds(tmp_path: Pa
     with site(tmp_path) as one:
         fill(one)
 
-        text, made = one.tokens.create("till", restaurants=["r1"])
+        text, made = one.tokens.create("till", tenants=["r1"])
         one.until(lambda: one.client.get(TILES).status_code == 401)
         assert one.client.get(TILES, headers=bearer(text)).status_code == 200
 
@@ -259,7 +259,7 @@ def test_a_session_ends_with_its_token_its_time_and_its_key(tmp_path: Path) -> N
     with site(tmp_path) as one:
         fill(one)
         with_login(one)
-        text, made = one.tokens.create("owner", restaurants=["r1"])
+        text, made = one.tokens.create("owner", tenants=["r1"])
         one.learn_tokens()
         one.client.post("/login", data={"token": text})
         cookie = one.client.cookies["livemart_session"]
@@ -361,7 +361,7 @@ def test_a_token_revoked_while_the_clock_was_set_back_is_refused(tmp_path: Path)
     clock = Clock()
     with site(tmp_path, now=clock) as one:
         fill(one)
-        text, made = one.tokens.create("till", restaurants=["r1"])
+        text, made = one.tokens.create("till", tenants=["r1"])
         one.learn_tokens()
         assert one.client.get(TILES, headers=bearer(text)).status_code == 200
 

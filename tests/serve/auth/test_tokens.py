@@ -44,12 +44,12 @@ def book_of(store: TokenStore) -> TokenBook:
 
 def test_a_token_is_found_by_its_text_alone(store_url: str, opened: Open) -> None:
     store = opened(store_url)
-    text, made = store.create("till", restaurants=["r1", "r2"], lasts=timedelta(days=1))
+    text, made = store.create("till", tenants=["r1", "r2"], lasts=timedelta(days=1))
 
     book = book_of(store)
 
     assert book.find(text) == made
-    assert made.restaurants == {"r1", "r2"}
+    assert made.tenants == {"r1", "r2"}
     assert made.is_valid(NOW) and not made.is_valid(NOW + timedelta(days=1))
     wrong = [
         text[:-1],
@@ -66,7 +66,7 @@ def test_a_token_is_found_by_its_text_alone(store_url: str, opened: Open) -> Non
 
 
 def test_the_store_holds_no_secret(store_url: str, opened: Open) -> None:
-    text, made = opened(store_url).create("till", restaurants=["r1"])
+    text, made = opened(store_url).create("till", tenants=["r1"])
     secret = text.split("_", 2)[2]
 
     engine = open_engine(store_url)
@@ -195,7 +195,7 @@ def test_a_token_waits_until_a_first_copy_is_done(tmp_path: Path) -> None:
     copying.start()
     assert is_copying.wait(30)
     with closing(TokenStore(url, now=lambda: NOW, waits=has_waited.set)) as store:
-        text, made = store.create("till", restaurants=["r1"])
+        text, made = store.create("till", tenants=["r1"])
         copying.join()
 
         assert book_of(store).find(text) == made
@@ -211,7 +211,7 @@ def test_a_token_gives_up_after_its_patience(tmp_path: Path) -> None:
         TokenStore(url, now=lambda: NOW, patience=patience, waits=lambda: told.append("waits"))
     ) as store:
         with writing.begin(), pytest.raises(PublishError, match="STORE_BUSY") as raised:
-            store.create("till", restaurants=["r1"])
+            store.create("till", tenants=["r1"])
         writing.dispose()
 
         assert "another process has been writing for 1s" in raised.value.message

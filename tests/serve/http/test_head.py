@@ -73,7 +73,7 @@ def test_head_opens_no_stream(tmp_path: Path, path: str) -> None:
 
         assert (head.status_code, head.content) == (200, b"")
         assert head.headers["content-type"].startswith("text/event-stream")
-        one.until(lambda: one.serving.hub.clients == 0)
+        one.until(lambda: one.hub.clients == 0)
 
 
 def test_a_connection_goes_on_after_a_head(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from livemart.serve import server as server_module
 from livemart.serve.app import create_app
-from livemart.serve.auth.callers import Attempts
+from livemart.serve.auth.attempts import Attempts
 from livemart.serve.auth.tokens import TokenStore
 from livemart.store.reader import StoreReader
 from tests.conftest import IS_NIGHTLY

@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 from livemart.serve.auth.book import TokenBook
 from livemart.serve.auth.tokens import TokenStore
 from livemart.serve.live.hub import Hub, Topic
+from livemart.serve.live.readings import Readings
 from livemart.serve.owner.answers import Answers
 from livemart.store.reader import StoreReader
 from livemart.store.served import Published
@@ -60,7 +61,7 @@ def test_who_comes_upon_a_snapshot_does_not_wait_until_it_is_prepared(
             found = reader.newest()
             assert found is not None
             for _ in range(times):
-                hub.observe(found)
+                hub.note_newer(found)
             await ready.wait()
             was_told = hub.published is not None
             may_go_on.set()
@@ -87,19 +88,20 @@ def test_who_saw_a_snapshot_is_never_shown_one_before_it(store_url: str) -> None
 
         with closing(StoreReader.open(store_url)) as reader:
             hub = _hub(reader, tokens)
-            answers = Answers(reader, hub)
+            readings = Readings(reader, hub)
+            answers = Answers(readings, hub)
             await hub.look()
             before = await answers.restaurant("r1", "metrics")
             await asyncio.to_thread(fill_store, store_url, reference_tables(), snapshot_id=2)
             hub.prepare = prepare
             # As rows of a model are read: past all that is kept.
-            published = await answers.read_anew(lambda view: view.published)
+            published = await readings.read_anew(lambda view: view.published)
             after = await answers.restaurant("r1", "metrics")
             trend = await answers.restaurant("r2", "trend")
             still = hub.published
             may_go_on.set()
             hub.close()
-            answers.close()
+            readings.close()
         assert before and after and trend and still
         found = [
             before.facts.published,
@@ -122,7 +124,7 @@ def test_a_store_that_was_set_back_is_believed(store_url: str) -> None:
     async def look() -> list[int | None]:
         with closing(StoreReader.open(store_url)) as reader:
             hub = _hub(reader, tokens)
-            hub.observe(await asyncio.to_thread(_require, reader))
+            hub.note_newer(await asyncio.to_thread(_require, reader))
             met = hub.newest
             await asyncio.to_thread(
                 fill_store, store_url, reference_tables([]), snapshot_id=3, is_start=True
@@ -181,7 +183,7 @@ def test_tokens_that_cannot_be_read_are_a_failure_until_they_can(store_url: str)
 
     async def look(book: Failing) -> list[tuple[bool, bool]]:
         with closing(StoreReader.open(store_url)) as reader:
-            hub = Hub(reader, book, clock=lambda: clock[0])
+            hub = Hub(reader, book)
             found = []
             for clock[0], book.is_failing in ((0.0, True), (0.5, True), (1.0, True), (2.0, False)):
                 await hub.look()
@@ -189,7 +191,7 @@ def test_tokens_that_cannot_be_read_are_a_failure_until_they_can(store_url: str)
             return found
 
     with closing(TokenStore(store_url)) as tokens, capture_logs() as logs:
-        found = asyncio.run(look(Failing(tokens)))
+        found = asyncio.run(look(Failing(tokens, clock=lambda: clock[0])))
 
     # Between two readings of the tokens snapshots alone are looked at: no sign of their return.
     assert found == [(True, True), (True, True), (True, True), (False, True)]

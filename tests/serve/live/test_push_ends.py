@@ -22,7 +22,7 @@ from tests.store.stores import (
 
 def test_a_stream_ends_with_its_token(world: World) -> None:
     tokens = world.tokens()
-    text, made = tokens.create("r1", restaurants=["r1"])
+    text, made = tokens.create("r1", tenants=["r1"])
 
     async def watch() -> list[Event | None]:
         async with (
@@ -44,7 +44,7 @@ def test_a_token_has_room_for_so_many_streams_and_an_admin_for_more(
 ) -> None:
     monkeypatch.setattr(streams, "MOST_OF_TOKEN", 2)
     with closing(world.tokens()) as tokens:
-        mine, other = (bearer(tokens.create("x", restaurants=["r1"])[0]) for _ in range(2))
+        mine, other = (bearer(tokens.create("x", tenants=["r1"])[0]) for _ in range(2))
         admin = bearer(tokens.create("x", is_admin=True)[0])
 
     async def ask(headers: dict[str, str], path: str) -> tuple[int, bytes]:

@@ -12,17 +12,19 @@ from datetime import timedelta
 from livemart.serve.auth.book import TokenBook
 from livemart.serve.auth.tokens import TokenStore
 from livemart.serve.live.hub import Hub
+from livemart.serve.live.readings import Readings
+from livemart.serve.live.snapshot_json import to_json
 from livemart.serve.owner.answers import Answers
-from livemart.serve.owner.bodies import trend_body
-from livemart.serve.owner.restaurant import PARTS, Kind, Part, RestaurantBodies, to_json
+from livemart.serve.owner.restaurant import PARTS, BodyKind, BodyPart, RestaurantBodies
 from livemart.store.reader import StoreReader
 from livemart.store.snapshot_view import SnapshotView
+from tests.serve.owner.window_bodies import trend_body
 from tests.store.stores import NOON, Order, fill_store, make_orders, reference_tables
 
 LATER = NOON + timedelta(minutes=5)
 ORDERS = make_orders(LATER)
 ROUNDS = 3
-KINDS: tuple[Kind, ...] = ("metrics", "trend", "state", "top-dishes")
+KINDS: tuple[BodyKind, ...] = ("metrics", "trend", "state", "top-dishes")
 
 
 class SlowReader(StoreReader):
@@ -124,7 +126,7 @@ def test_readers_beside_publications_never_go_back(store_url: str) -> None:
 def test_a_part_that_was_read_stays_when_another_is_asked_for(store_url: str) -> None:
     fill_store(store_url, reference_tables(ORDERS, NOON))
 
-    async def read() -> tuple[list[frozenset[Part]], int]:
+    async def read() -> tuple[list[frozenset[BodyPart]], int]:
         async with _answering(store_url) as (reader, _, answers):
             parts = []
             for kind in (*KINDS, *KINDS):
@@ -174,7 +176,7 @@ async def _all_of(answers: Answers) -> list[bytes]:
     return [found.get("metrics", 24), *(found.get("trend", hours) for hours in (1, 24, 168))]
 
 
-def _is_one(found: RestaurantBodies, kind: Kind) -> bool:
+def _is_one(found: RestaurantBodies, kind: BodyKind) -> bool:
     made = [each for each in KINDS if PARTS[each] <= found.parts]
     bodies = [json.loads(found.get(each, 24)) for each in made]
     return kind in made and len({body["snapshot_id"] for body in bodies}) == 1
@@ -184,10 +186,11 @@ def _is_one(found: RestaurantBodies, kind: Kind) -> bool:
 async def _answering(url: str) -> AsyncIterator[tuple[SlowReader, Hub, Answers]]:
     with closing(TokenStore(url)) as tokens, closing(SlowReader(url)) as reader:
         hub = Hub(reader, TokenBook(tokens))
-        answers = Answers(reader, hub)
+        readings = Readings(reader, hub)
+        answers = Answers(readings, hub)
         await hub.look()
         try:
             yield reader, hub, answers
         finally:
             hub.close()
-            answers.close()
+            readings.close()

@@ -12,11 +12,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from livemart.serve.http import schemas
-from livemart.serve.owner.bodies import metrics_body, state_body, top_dishes_body, trend_body
+from livemart.serve.owner import schemas
 from livemart.serve.owner.facts import DISHES, METRICS
 from livemart.serve.owner.panes import TREND
 from livemart.store.reader import StoreReader
+from tests.serve.owner.window_bodies import metrics_body, state_body, top_dishes_body, trend_body
 from tests.store.stores import (
     DISHES as MENU,
 )
@@ -140,7 +140,7 @@ def test_the_state_is_all_of_a_window(store: StoreReader) -> None:
     assert state is not None and trend is not None
     assert state["trend_point"] == trend["points"][-1]
     assert state["server_time"] == "2026-03-02T12:00:00Z"
-    schemas.State.model_validate(state)
+    schemas.StateBody.model_validate(state)
 
 
 def test_nobody_knows_an_unknown_restaurant(store: StoreReader) -> None:

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from livemart.serve.owner import late_orders
-from livemart.serve.owner.bodies import state_body
 from livemart.serve.owner.late_orders import LateChange, read_late_orders
 from livemart.store.reader import StoreReader
+from tests.serve.owner.window_bodies import state_body
 from tests.store.stores import NOON, fill_store, pane_of, reference_tables
 
 LANDED = NOON - timedelta(minutes=10)

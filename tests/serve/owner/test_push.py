@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 from livemart.publish.publisher import confirm
-from livemart.serve.http import schemas
+from livemart.serve.live.snapshot_json import to_text
 from livemart.serve.models import changes
-from livemart.serve.owner.bodies import state_body, to_text
+from livemart.serve.owner import schemas
 from livemart.store.reader import StoreReader
 from livemart.store.store import Store
 from tests.serve.apps import bearer
 from tests.serve.live.events import Event, open_stream
 from tests.serve.live.push_world import DISHES, KEY, World, apply, newest_id, number_of, until_mark
+from tests.serve.owner.window_bodies import state_body
 from tests.store.stores import (
     NOON,
     fill_store,
@@ -47,7 +48,7 @@ def test_the_state_comes_at_once_and_with_every_snapshot(world: World) -> None:
     ]
     last = events[-1]
     assert last is not None
-    schemas.State.model_validate(last.data)
+    schemas.StateBody.model_validate(last.data)
     reader = StoreReader.open(world.url)
     with reader.snapshot() as view:
         expected = state_body(view, "r1", 1, server_time=NOON)
@@ -192,7 +193,7 @@ def test_a_model_that_is_too_large_is_not_sent_whole_but_followed(
 
 def test_rows_of_others_are_in_no_stream(world: World) -> None:
     tokens = world.tokens()
-    text, _ = tokens.create("r2", restaurants=["r2"])
+    text, _ = tokens.create("r2", tenants=["r2"])
     tokens.close()
 
     async def watch() -> list[Event]:

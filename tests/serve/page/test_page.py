@@ -292,7 +292,7 @@ def test_who_saw_the_page_of_a_snapshot_is_told_nothing_of_the_one_before(tmp_pa
         fill_store(here.url, reference_tables())
         here.until(lambda: here.shows(1))
         here.client.get("/v1/restaurants/r1/metrics")
-        here.serving.hub.prepare = prepare
+        here.hub.prepare = prepare
         fill_store(here.url, reference_tables(), snapshot_id=2)
 
         page = here.client.get("/r/r1", headers={"Accept": JSON}).json()

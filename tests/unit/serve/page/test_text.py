@@ -8,9 +8,9 @@ from decimal import Decimal
 import pytest
 
 from livemart.serve.page import text as page_text
-from livemart.serve.page.text import DASH, Change, Place
+from livemart.serve.page.text import DASH, FigureChange, LocalFormat
 
-LISBON = Place.of("Europe/Lisbon", "EUR")
+LISBON = LocalFormat.of("Europe/Lisbon", "EUR")
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ LISBON = Place.of("Europe/Lisbon", "EUR")
 def test_money_is_written_exactly_in_its_currency(
     currency: str | None, amount: str, expected: str
 ) -> None:
-    actual = Place.of("UTC", currency).money(Decimal(amount))
+    actual = LocalFormat.of("UTC", currency).money(Decimal(amount))
 
     assert actual == expected
 
@@ -41,7 +41,7 @@ def test_an_unknown_figure_is_a_dash_and_never_zero() -> None:
 
 @pytest.mark.parametrize("zone", ["Nowhere/City", "../../etc/passwd", "", None, "/etc/localtime"])
 def test_a_time_zone_that_nobody_knows_is_utc(zone: str | None) -> None:
-    place = Place.of(zone, "EUR")
+    place = LocalFormat.of(zone, "EUR")
 
     assert (place.zone_name, place.clock(datetime(2026, 7, 1, 12, tzinfo=UTC))) == ("UTC", "12:00")
 
@@ -65,20 +65,20 @@ def test_a_span_names_the_day_only_where_it_is_needed(hours: int, expected: str)
 @pytest.mark.parametrize(
     ("value", "previous", "expected"),
     [
-        ("412", "389", Change("up", "up +5.9\u00a0% on the 24 h before")),
-        ("20.01", "20.54", Change("down", "down \u22122.6\u00a0% on the 24 h before")),
-        ("1000", "1", Change("up", "up +99,900.0\u00a0% on the 24 h before")),
+        ("412", "389", FigureChange("up", "up +5.9\u00a0% on the 24 h before")),
+        ("20.01", "20.54", FigureChange("down", "down \u22122.6\u00a0% on the 24 h before")),
+        ("1000", "1", FigureChange("up", "up +99,900.0\u00a0% on the 24 h before")),
         # Half of a tenth goes away from zero on both sides.
-        ("20.01", "20.00", Change("up", "up +0.1\u00a0% on the 24 h before")),
-        ("19.99", "20.00", Change("down", "down \u22120.1\u00a0% on the 24 h before")),
-        ("5", "5", Change("same", "unchanged from the 24 h before")),
-        ("5", "0", Change("none", "no comparison")),
-        ("5", None, Change("none", "no comparison")),
-        (None, "5", Change("none", "no comparison")),
+        ("20.01", "20.00", FigureChange("up", "up +0.1\u00a0% on the 24 h before")),
+        ("19.99", "20.00", FigureChange("down", "down \u22120.1\u00a0% on the 24 h before")),
+        ("5", "5", FigureChange("same", "unchanged from the 24 h before")),
+        ("5", "0", FigureChange("none", "no comparison")),
+        ("5", None, FigureChange("none", "no comparison")),
+        (None, "5", FigureChange("none", "no comparison")),
     ],
 )
 def test_a_change_has_a_sign_and_a_word_and_needs_a_base(
-    value: str | None, previous: str | None, expected: Change
+    value: str | None, previous: str | None, expected: FigureChange
 ) -> None:
     actual = page_text.change(
         None if value is None else Decimal(value),

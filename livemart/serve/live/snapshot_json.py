@@ -1,0 +1,66 @@
+"""Writes what every body says of its snapshot, and JSON and events as bytes.
+
+Used by all rooms that answer, so that pull, push and page say the same in the same form.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from livemart.store.served import Published
+
+Body = dict[str, Any]
+
+
+def json_text(body: object) -> str:
+    """Return JSON without spaces."""
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+
+
+def to_json(body: object) -> bytes:
+    """Return JSON without spaces, in UTF-8."""
+    return json_text(body).encode()
+
+
+def to_text(moment: datetime | None) -> str | None:
+    """Return an instant in ISO 8601, UTC."""
+    if moment is None:
+        return None
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def snapshot_head(published: Published) -> Body:
+    """Return what every body says of the snapshot it was read from."""
+    return {
+        "as_of": to_text(published.as_of),
+        "snapshot_id": published.snapshot_id,
+        "epoch": published.epoch,
+        "published_at": to_text(published.published_at),
+    }
+
+
+def times_of(server_time: datetime, checked_at: datetime | None) -> Body:
+    """Return what is never kept of a body: the server's clock, and when its snapshot was checked.
+
+    That is when it was last known to be the newest; a page computes the age of what it shows.
+    """
+    return {"server_time": to_text(server_time), "checked_at": to_text(checked_at)}
+
+
+def with_times(body: bytes, now: datetime, checked_at: datetime | None) -> bytes:
+    """Return the JSON object `body` with what is never kept of it as its first members.
+
+    Args:
+        body: of a snapshot.
+        now: the server's clock.
+        checked_at: when the snapshot was last known to be the newest.
+    """
+    return to_json(times_of(now, checked_at))[:-1] + b"," + body[1:]
+
+
+def event(kind: str, data: bytes, event_id: int | str | None) -> bytes:
+    """Return a server-sent event; `data` is JSON, which has its line ends escaped."""
+    opening = b"" if event_id is None else f"id: {event_id}\n".encode()
+    return opening + f"event: {kind}\ndata: ".encode() + data + b"\n\n"

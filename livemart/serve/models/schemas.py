@@ -1,0 +1,46 @@
+"""Describes the bodies about served models, for the OpenAPI document.
+
+Used by the routes of `models`; tests hold the bodies to it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from livemart.serve.http.schemas import Shape, SnapshotHead
+
+
+class ColumnBody(Shape, title="Column"):
+    """A column of a served model."""
+
+    name: str
+    type: str = Field(
+        description="string, int, bigint, double, boolean, date, timestamp, decimal(p,s), json "
+        "or binary"
+    )
+
+
+class ModelBody(Shape, title="Model"):
+    """A served model."""
+
+    name: str
+    columns: list[ColumnBody]
+    key: list[str] = Field(description="Columns that tell rows apart; empty if there are none.")
+    tenant_column: str | None
+
+
+class Models(SnapshotHead):
+    """The served models that a caller may read."""
+
+    models: list[ModelBody]
+
+
+class Rows(SnapshotHead):
+    """Rows of a served model."""
+
+    model: str
+    window: None = Field(default=None, description="A model has rows, not a window.")
+    rows: list[dict[str, Any]]
+    is_truncated: bool = Field(description="True if `limit` left rows out.")

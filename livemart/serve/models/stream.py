@@ -1,0 +1,129 @@
+"""Pushes every change of a served model, once and in order.
+
+Used by those who keep a copy of a model. A client that is too far behind gets all rows anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from sse_starlette import EventSourceResponse
+from starlette.requests import Request
+
+from livemart.serve.auth.callers import Caller, CallerOf, is_still_allowed
+from livemart.serve.http.forms import EVENTS, choose_form
+from livemart.serve.http.measurements import Measurements
+from livemart.serve.http.parts import part_of
+from livemart.serve.http.problems import ProblemError
+from livemart.serve.http.schemas import answer_shapes
+from livemart.serve.live.hub import Hub
+from livemart.serve.live.snapshot_json import event, snapshot_head, to_json
+from livemart.serve.live.streams import (
+    POSITION_PATTERN,
+    STREAM_CONTENT,
+    STREAM_OPENING,
+    counted_token,
+    is_crowded,
+    new_snapshots,
+    read_position,
+    require_room,
+    retry_while_away,
+    stream_response,
+)
+from livemart.serve.models.changes import MOST_RESET, Page, read_page
+from livemart.serve.models.pull import ModelName, find_model
+from livemart.store.positions import Position
+
+_PATH = "/v1/models/{name}/stream"
+
+model_stream_router = APIRouter(tags=["streams"])
+
+
+@model_stream_router.get(
+    _PATH,
+    response_class=EventSourceResponse,
+    responses=answer_shapes(None, STREAM_CONTENT, has_304=False),
+)
+async def model_stream(
+    request: Request,
+    caller: CallerOf,
+    name: ModelName,
+    after: Annotated[
+        str | None,
+        Query(
+            pattern=f"^{POSITION_PATTERN}$",
+            description="The id of the last event that you have; 0 for all rows; else from now on.",
+        ),
+    ] = None,
+) -> EventSourceResponse:
+    """Every change of a served model, once and in order; an event `snapshot` ends each snapshot.
+
+    A position older than what is kept, or of another store: an event `reset` (forget your rows),
+    then all rows as events `change` with `op` `insert`, then `snapshot`. On a reconnect
+    `Last-Event-ID` takes the place of `after`.
+    """
+    choose_form(request, [EVENTS])
+    require_room(request, caller)
+    position = read_position(request, after)
+    _, published = await find_model(request, caller, name)
+    if position is None:
+        start = Position(published.snapshot_id, None)
+        return stream_response(_tell_changes(request, caller, name, start, None))
+    marked = None if position.within else position.event_id
+    first = await read_page(request, caller, name, position)
+    if first is not None and first.is_too_large:
+        raise ProblemError(
+            "MODEL_TOO_LARGE",
+            f"more than {MOST_RESET} rows are yours: pull them by key or time, then follow with "
+            f"after={first.upto.event_id}",
+        )
+    return stream_response(_tell_changes(request, caller, name, position, marked, first))
+
+
+async def _tell_changes(
+    request: Request,
+    caller: Caller,
+    name: str,
+    position: Position,
+    marked: str | None,
+    first: Page | None = None,
+) -> AsyncIterator[bytes]:
+    """Yield the changes behind `position`, then a mark for each snapshot but `marked`.
+
+    `first`: what comes behind the position, if it was read already.
+    """
+    hub, measurements = part_of(request, Hub), part_of(request, Measurements)
+    yield STREAM_OPENING
+    if is_crowded(hub, caller):
+        return
+    with hub.count_client(None, counted_token(caller)):
+        async for published in new_snapshots(request, caller):
+            while True:
+                page, is_fresh, first = first, first is None, None
+                if page is None:
+                    load = partial(read_page, request, caller, name, position)
+                    page = await retry_while_away(hub, load)
+                if page is None or page.is_too_large:
+                    return
+                if page.is_reset:
+                    marked = None
+                measurements.sent(_PATH, len(page.changes))
+                for events in page.behind(position):
+                    if not is_still_allowed(request, caller):
+                        return
+                    yield events
+                # The store may be further than `published`, and then so are we.
+                has_moved = page.is_reset or page.upto.snapshot_id != position.snapshot_id
+                position = page.upto
+                if position.snapshot_id == published.snapshot_id or (is_fresh and not has_moved):
+                    break
+            is_there = (page.epoch, position.snapshot_id) == (
+                published.epoch,
+                published.snapshot_id,
+            )
+            if is_there and position.event_id != marked:
+                marked = position.event_id
+                yield event("snapshot", to_json(snapshot_head(published)), marked)

@@ -1,0 +1,134 @@
+"""Describes the bodies about restaurants, for the OpenAPI document.
+
+Used by the routes of `owner`; tests hold the bodies to it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from livemart.serve.http.schemas import Shape, SnapshotHead
+
+
+class Restaurant(Shape):
+    """Whose figures these are."""
+
+    id: str
+    name: str | None
+    time_zone: str | None = Field(description="IANA name; all times here are UTC.")
+    currency_code: str | None
+
+
+class WindowBody(Shape, title="Window"):
+    """A half-open interval that ends at `as_of`."""
+
+    hours: Literal[1, 24, 168]
+    start: datetime
+    end: datetime
+    state: Literal["provisional", "final"]
+    since: datetime | None = Field(description="First order, if the data is younger than start.")
+
+
+class _OfWindow(SnapshotHead):
+    restaurant: Restaurant
+    window: WindowBody
+
+
+class Count(Shape):
+    """A number now, and in the window before; null is unknown."""
+
+    value: int | None
+    previous: int | None
+
+
+class Amount(Shape):
+    """Money as a decimal string now, and in the window before; null is unknown."""
+
+    value: str | None
+    previous: str | None
+
+
+class MetricsOfWindow(Shape):
+    """The tiles."""
+
+    order_count: Count
+    sales_amount: Amount
+    average_order_value: Amount
+    unique_customers: Count
+
+
+class Dish(Shape):
+    """A dish of the three sold most; `share` is its part of the sales of the window."""
+
+    rank: int
+    dish_id: str
+    name: str
+    quantity_sold: int
+    sales_amount: str
+    share: str | None
+
+
+class Point(Shape):
+    """Orders and sales from `start` until the next point; null before the first order."""
+
+    start: datetime
+    order_count: int | None
+    sales_amount: str | None
+
+
+class Metrics(_OfWindow):
+    """The tiles of a window."""
+
+    metrics: MetricsOfWindow
+
+
+class TopDishes(_OfWindow):
+    """The dishes sold most in a window."""
+
+    top_dishes: list[Dish]
+
+
+class Trend(_OfWindow):
+    """The course of a window, and of the same span one week before."""
+
+    step_minutes: Literal[5, 60]
+    points: list[Point]
+    last_week: list[Point]
+
+
+class LateCorrections(Shape):
+    """What arrivals of the last hour changed in finished panes of the window."""
+
+    order_count: int = Field(description="Different orders; the same version twice is no change.")
+    start: datetime | None
+    end: datetime | None
+    panes: list[datetime]
+
+
+class StateBody(_OfWindow, title="State"):
+    """The data of an event `snapshot`."""
+
+    server_time: datetime
+    checked_at: datetime | None = Field(
+        description="When this snapshot was last known to be the newest."
+    )
+    metrics: MetricsOfWindow
+    top_dishes: list[Dish]
+    trend_point: Point
+    late_corrections: LateCorrections | None
+
+
+class NamedRestaurant(Shape):
+    """A restaurant in a list."""
+
+    id: str
+    name: str | None
+
+
+class Restaurants(SnapshotHead):
+    """The restaurants that a caller may see."""
+
+    restaurants: list[NamedRestaurant]

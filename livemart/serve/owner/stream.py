@@ -1,0 +1,115 @@
+"""Pushes the state of a restaurant: one complete event at every new snapshot.
+
+Used by the owner's page and by other clients that follow a restaurant. A client that skips a
+snapshot loses nothing: each event says everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from sse_starlette import EventSourceResponse
+from starlette.requests import Request
+
+from livemart.serve.auth.callers import Caller, CallerOf, Guard, is_still_allowed
+from livemart.serve.http.forms import EVENTS, choose_form
+from livemart.serve.http.measurements import Measurements
+from livemart.serve.http.parts import part_of
+from livemart.serve.http.schemas import answer_shapes
+from livemart.serve.live.hub import Hub
+from livemart.serve.live.snapshot_json import event, snapshot_head, to_json, with_times
+from livemart.serve.live.streams import (
+    SNAPSHOT_PATTERN,
+    STREAM_CONTENT,
+    STREAM_OPENING,
+    counted_token,
+    is_crowded,
+    new_snapshots,
+    read_position,
+    require_room,
+    retry_while_away,
+    stream_response,
+)
+from livemart.serve.owner.answers import Answers
+from livemart.serve.owner.facts import WINDOWS
+from livemart.serve.owner.pull import RestaurantId, WindowName, find_restaurant, require_own
+from livemart.store.positions import state_id
+from livemart.store.served import Published
+
+_PATH = "/v1/restaurants/{restaurant_id}/stream"
+
+restaurant_stream_router = APIRouter(tags=["streams"])
+
+
+@restaurant_stream_router.get(
+    _PATH,
+    response_class=EventSourceResponse,
+    responses=answer_shapes(None, STREAM_CONTENT, has_304=False),
+)
+async def restaurant_stream(
+    request: Request,
+    caller: CallerOf,
+    restaurant_id: RestaurantId,
+    window: WindowName = "24h",
+    after: Annotated[
+        str | None,
+        Query(
+            pattern=f"^{SNAPSHOT_PATTERN}$",
+            description="The id of the event that you have; any other state comes at once.",
+        ),
+    ] = None,
+) -> EventSourceResponse:
+    """State of a window, at every new snapshot: event `snapshot`, data complete.
+
+    The newest snapshot always arrives. One that was skipped is no loss: each event says everything.
+    In between, events `checked` without id: what you have was the newest at `checked_at`. On a
+    reconnect `Last-Event-ID` takes the place of `after`.
+    """
+    choose_form(request, [EVENTS])
+    require_room(request, caller)
+    position = read_position(request, after)
+    require_own(caller, restaurant_id)
+    # A window that is not there is told before the stream begins.
+    (await find_restaurant(request, caller, restaurant_id, "state")).require(WINDOWS[window])
+    has = None if position is None else position.event_id
+    return stream_response(_tell_state(request, caller, restaurant_id, WINDOWS[window], has))
+
+
+async def _tell_state(
+    request: Request, caller: Caller, restaurant_id: str, hours: int, has: str | None
+) -> AsyncIterator[bytes]:
+    """Yield the state at each snapshot, but for the one that the client has.
+
+    Without a new one, yield when it was last known to be the newest: its age is counted from then.
+    """
+    hub, answers = part_of(request, Hub), part_of(request, Answers)
+    measurements, now = part_of(request, Measurements), part_of(request, Guard).now
+    yield STREAM_OPENING
+    told: Published | None = None
+    checked_at: datetime | None = None
+    if is_crowded(hub, caller):
+        return
+    with hub.count_client((restaurant_id, hours), counted_token(caller)):
+        async for published in new_snapshots(request, caller, tells_checks=True):
+            if told is not None and published.is_same_as(told):
+                if checked_at != hub.checked(told):
+                    checked_at = hub.checked(told)
+                    yield event(
+                        "checked", with_times(to_json(snapshot_head(told)), now(), checked_at), None
+                    )
+                continue
+            bodies = await retry_while_away(hub, lambda: answers.restaurant(restaurant_id, "state"))
+            if bodies is None or not bodies.has(hours):
+                # It went with this snapshot, or the server is closing: who asks again is told.
+                return
+            is_new = told is None or not bodies.facts.published.is_same_as(told)
+            told, event_id = bodies.facts.published, state_id(bodies.facts.published)
+            checked_at = hub.checked(told)
+            if is_new and event_id != has and is_still_allowed(request, caller):
+                data = with_times(bodies.get("state", hours), now(), checked_at)
+                measurements.sent(_PATH)
+                yield event("snapshot", data, event_id)
+            has = None
