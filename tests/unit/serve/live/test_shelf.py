@@ -64,6 +64,16 @@ def test_a_snapshot_that_is_published_again_replaces_its_results() -> None:
     assert shelf.find("other", mended) is not None
 
 
+def test_the_newest_keeps_its_results_while_it_is_published_again() -> None:
+    shelf, mended = Shelf(), published(1, again=1)
+    shelf.keep("key", Answer(ONE, "one"), ONE)
+
+    shelf.keep("other", Answer(mended, "mended"), ONE)
+
+    assert shelf.find("key", ONE) is not None
+    assert shelf.find("other", mended) is not None
+
+
 def test_of_two_epochs_the_last_that_came_is_kept() -> None:
     shelf, anew = Shelf(), published(1, epoch="another")
     shelf.keep("key", Answer(THREE, "three"), THREE)
