@@ -11,7 +11,7 @@ from livemart.project.graph import Project
 
 
 def served_models(project: Project) -> tuple[tuple[ServedSpec, ...], tuple[str, ...]]:
-    """Return the models to serve, and the unique ids that exposures name but nobody stores.
+    """Return the models to serve, and the unique ids of those that are named but not stored.
 
     A model goes by its name; if another package has one of that name, by its identifier.
     """

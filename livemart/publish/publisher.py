@@ -19,12 +19,7 @@ from livemart.errors import PublishError
 from livemart.intervals import ms_since
 from livemart.publish.exposures import ServedSpec
 from livemart.publish.transaction import Publishing, Transaction
-from livemart.publish.writes import (
-    ReadChange,
-    base_of,
-    is_published,
-    plan_writes,
-)
+from livemart.publish.writes import ReadChange, base_of, is_published, plan_writes
 from livemart.state.snapshots import Snapshot
 from livemart.store.connections import shown_url
 from livemart.store.schema import PUBLISHED

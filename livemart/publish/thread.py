@@ -68,7 +68,7 @@ class PublisherThread:
     def offer(self, snapshot: Snapshot) -> None:
         """Publish this snapshot next, instead of any that still waits."""
         with self._changed:
-            # Whatever was found to be the newest before this one is not any more.
+            # The snapshot that was confirmed as the newest is so no more.
             self._waiting, self._checked = snapshot, None
             self._changed.notify_all()
 

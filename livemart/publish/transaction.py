@@ -16,33 +16,12 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from livemart.arrow.bags import WEIGHT
-from livemart.publish.rows import (
-    KeyNotUniqueError,
-    RowChange,
-    RowsDifferError,
-    apply_change,
-    fill,
-)
-from livemart.publish.writes import (
-    ModelWrite,
-    ReadChange,
-    form_of,
-)
+from livemart.publish.rows import KeyNotUniqueError, RowChange, RowsDifferError, apply_change, fill
+from livemart.publish.writes import ModelWrite, ReadChange, form_of
 from livemart.state.snapshots import Snapshot
-from livemart.store.schema import (
-    CHANGES,
-    MODELS,
-    PUBLISHED,
-    RETIRED,
-    Layout,
-    table_name,
-)
+from livemart.store.schema import CHANGES, MODELS, PUBLISHED, RETIRED, Layout, table_name
 from livemart.store.served import ServedModel
-from livemart.store.store import (
-    StoredModel,
-    StoreState,
-    make_tables,
-)
+from livemart.store.store import StoredModel, StoreState, make_tables
 
 # Above it readers take all rows anew: a log as long as the table saves them nothing.
 _LOGGED_ROWS = 100_000
@@ -140,7 +119,7 @@ class Transaction:
         if rows is None:
             rows = self._read_change(write.spec.relation, None, write.state.version)
         model = form_of(write.spec, rows, self._how.tenant_column)
-        # Before a name is chosen: the old one may be free because somebody dropped the table.
+        # Before a name is chosen: the old one may be free because the table was dropped.
         self._retire(name)
         layout = Layout(self._new_table_name(name), model)
         try:

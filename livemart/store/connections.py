@@ -63,7 +63,7 @@ def open_engine(url: str, *, writes: bool = False, busy_seconds: float = _BUSY_S
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection, busy_seconds: float) -> None:
-    """Let readers see the file as it was while somebody writes.
+    """Let readers see the file as it was while another writes.
 
     For the lock that this takes on a file that others open or leave, SQLite itself does not wait.
     """

@@ -45,7 +45,7 @@ def changes_mark(epoch: str, table_name: str) -> str:
 
     Args:
         epoch: of the snapshot.
-        table_name: of the model's rows; whoever copies them whole takes another name.
+        table_name: of the model's rows; a model that is copied whole gets another one.
     """
     return mark_of(epoch, table_name)
 

@@ -22,13 +22,7 @@ from livemart.store.connections import (
 )
 from livemart.store.positions import changes_mark
 from livemart.store.predicates import change_predicates, change_values
-from livemart.store.schema import (
-    CHANGES,
-    MODELS,
-    PUBLISHED,
-    SCHEMA_VERSION,
-    STORE_IDENTITY,
-)
+from livemart.store.schema import CHANGES, MODELS, PUBLISHED, SCHEMA_VERSION, STORE_IDENTITY
 from livemart.store.served import Change, ChangePage, Published, ServedModel
 from livemart.store.snapshot_view import SnapshotView
 from livemart.store.store import StoredModel, newest_published, stored_model

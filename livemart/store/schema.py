@@ -101,7 +101,7 @@ def served_table(layout: Layout) -> sa.Table:
         )
         for name, kind in model.columns
     ]
-    # The key's own order, whatever the order of columns: its first column is found by the index.
+    # In the key's own order, not that of the columns: the index finds its first column.
     by_name = {str(column.key): column for column in columns}
     if model.row_key:
         key = [by_name[name] for name in model.row_key]

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
-# Whatever a proxy on this machine adds: such a request comes from elsewhere.
+# What a proxy on this machine adds: such a request comes from elsewhere.
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 
 

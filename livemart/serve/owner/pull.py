@@ -13,10 +13,7 @@ from pydantic import BeforeValidator
 from starlette.requests import Request
 from starlette.responses import Response
 
-from livemart.serve.auth.callers import (
-    Caller,
-    CallerOf,
-)
+from livemart.serve.auth.callers import Caller, CallerOf
 from livemart.serve.http.encoded_slashes import read_id
 from livemart.serve.http.forms import JSON, answer, choose_form, etag_of, is_known
 from livemart.serve.http.parts import part_of
@@ -32,7 +29,12 @@ from livemart.serve.owner.restaurant import BodyKind, RestaurantBodies
 from livemart.store.snapshot_view import SnapshotView
 
 
-def _known_window(window: str) -> str:
+def known_window(window: str) -> str:
+    """Return the name of a window if there is one of it.
+
+    Raises:
+        ProblemError: WINDOW_UNKNOWN.
+    """
     if window not in WINDOWS:
         told = f"; found {window[:80]}"
         raise ProblemError("WINDOW_UNKNOWN", f"window must be one of {', '.join(WINDOWS)}{told}")
@@ -41,7 +43,7 @@ def _known_window(window: str) -> str:
 
 WindowName = Annotated[
     Literal["1h", "24h", "168h"],
-    BeforeValidator(_known_window),
+    BeforeValidator(known_window),
     Query(description="Length of the window that ends at `as_of`."),
 ]
 RestaurantId = Annotated[
@@ -49,7 +51,6 @@ RestaurantId = Annotated[
     BeforeValidator(read_id),
     Path(min_length=1, max_length=200, description="As in the data."),
 ]
-
 
 restaurants_router = APIRouter(prefix="/v1/restaurants", tags=["restaurants"])
 

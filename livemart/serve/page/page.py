@@ -29,6 +29,7 @@ from livemart.serve.live.hub import Hub
 from livemart.serve.live.snapshot_json import times_of
 from livemart.serve.owner.bodies import read_trend, read_window, restaurants_of
 from livemart.serve.owner.facts import WINDOWS, first_window, read_facts
+from livemart.serve.owner.pull import known_window
 from livemart.serve.page.text import DASH
 from livemart.serve.page.view import build_view
 from livemart.settings import Settings
@@ -86,7 +87,7 @@ def _first_page(request: Request, restaurant: str = "", window: str | None = Non
     try:
         caller = callers.current_caller(request)
         if window is not None:
-            _hours_of(window)
+            known_window(window)
         with part_of(request, StoreReader).snapshot() as view:
             window = window or first_window(view, caller.tenants) or _FIRST_WINDOW
             offered = [{"id": restaurant}] if restaurant else restaurants_of(view, caller.tenants)
@@ -105,7 +106,7 @@ def _restaurant_page(request: Request, restaurant_id: str, window: str = _FIRST_
     restaurant_id = read_id(restaurant_id)
     try:
         caller = callers.current_caller(request)
-        hours = _hours_of(window)
+        hours = WINDOWS[known_window(window)]
         if not caller.may_see(restaurant_id):
             raise _unknown()
         hub, now = part_of(request, Hub), part_of(request, callers.Guard).now
@@ -221,14 +222,6 @@ def _wants_json(request: Request) -> bool:
 
 def _unknown() -> ProblemError:
     return ProblemError("RESTAURANT_UNKNOWN", "no such restaurant, or it is not yours to see")
-
-
-def _hours_of(window: str) -> int:
-    if window not in WINDOWS:
-        raise ProblemError(
-            "WINDOW_UNKNOWN", f"window must be one of {', '.join(WINDOWS)}; found {window[:80]}"
-        )
-    return WINDOWS[window]
 
 
 def _picker(restaurants: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:

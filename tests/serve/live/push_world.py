@@ -15,13 +15,7 @@ from livemart.store.positions import state_id
 from livemart.store.reader import StoreReader
 from tests.serve.apps import make_settings, wait_until
 from tests.serve.live.events import Event, Stream
-from tests.store.stores import (
-    NOON,
-    Order,
-    fill_store,
-    make_orders,
-    reference_tables,
-)
+from tests.store.stores import NOON, Order, fill_store, make_orders, reference_tables
 
 ORDERS = make_orders(a_day=6)
 DISHES = "/v1/models/restaurant_top_dishes/stream"

@@ -14,10 +14,7 @@ from livemart.serve.live import streams
 from tests.serve.apps import bearer, wait_until
 from tests.serve.live.events import Event, open_stream
 from tests.serve.live.push_world import DISHES, World, newest_id
-from tests.store.stores import (
-    fill_store,
-    reference_tables,
-)
+from tests.store.stores import fill_store, reference_tables
 
 
 def test_a_stream_ends_with_its_token(world: World) -> None:

@@ -11,12 +11,7 @@ from livemart.serve.models import changes
 from tests.serve.apps import bearer
 from tests.serve.live.events import Event, open_stream
 from tests.serve.live.push_world import DISHES, KEY, World, apply, number_of, until_mark
-from tests.store.stores import (
-    NOON,
-    fill_store,
-    make_orders,
-    reference_tables,
-)
+from tests.store.stores import NOON, fill_store, make_orders, reference_tables
 
 
 def test_a_change_stream_begins_with_all_rows_and_follows_them(world: World) -> None:

@@ -17,16 +17,8 @@ from livemart.serve.owner.facts import DISHES, METRICS
 from livemart.serve.owner.panes import TREND
 from livemart.store.reader import StoreReader
 from tests.serve.owner.window_bodies import metrics_body, state_body, top_dishes_body, trend_body
-from tests.store.stores import (
-    DISHES as MENU,
-)
-from tests.store.stores import (
-    NOON,
-    Order,
-    fill_store,
-    make_orders,
-    reference_tables,
-)
+from tests.store.stores import DISHES as MENU
+from tests.store.stores import NOON, Order, fill_store, make_orders, reference_tables
 
 ORDERS = make_orders()
 CASES = [(restaurant, hours) for restaurant in ("r1", "r2", "r3") for hours in (1, 24, 168)]

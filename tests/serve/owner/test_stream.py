@@ -14,13 +14,7 @@ from livemart.store.store import Store
 from tests.serve.live.events import Event, open_stream
 from tests.serve.live.push_world import World, newest_id, number_of
 from tests.serve.owner.window_bodies import state_body
-from tests.store.stores import (
-    NOON,
-    fill_store,
-    make_orders,
-    make_snapshot,
-    reference_tables,
-)
+from tests.store.stores import NOON, fill_store, make_orders, make_snapshot, reference_tables
 
 
 def test_the_state_comes_at_once_and_with_every_snapshot(world: World) -> None:
