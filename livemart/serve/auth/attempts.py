@@ -1,4 +1,4 @@
-"""Counts wrong tokens by address, so that no one tries them out.
+"""Counts wrong tokens by address, so that no one can try many.
 
 Used where a token is refused. Only the addresses that tried last are kept.
 """
