@@ -23,6 +23,7 @@ from livemart.plan.planner import Inputs, Plan, plan_query
 from livemart.plan.project_plans import views_of
 from livemart.plan.reasons import Unplannable
 from livemart.plan.sql.flatten import Flat, flatten
+from livemart.plan.strategies.signed import Signed
 from livemart.project.graph import DataTest, Project
 
 # Above this a test in full is cheaper than a view of the rows that changed.
@@ -177,10 +178,12 @@ class Prover:
     ) -> RowTest | None:
         if test.limit is not None or test.fail_calc != "count(*)" or not _fails_by_any_row(test):
             return None
-        plan = self._linear_plan(text, warehouse)
-        if plan is None or plan.flat is None or plan.signed is None:
+        linear = self._linear_plan(text, warehouse)
+        if linear is None:
             return None
-        anchors = set(plan.signed.anchors)
+        plan, signed = linear
+        assert plan.flat is not None
+        anchors = set(signed.anchors)
         rows: dict[int, pa.Table] = {}
         for occurrence in plan.flat.occurrences:
             if occurrence.index in anchors:
@@ -192,13 +195,15 @@ class Prover:
                 return None
         return RowTest(plan.flat, rows)
 
-    def _linear_plan(self, text: str, warehouse: Warehouse) -> Plan | None:
+    def _linear_plan(self, text: str, warehouse: Warehouse) -> tuple[Plan, Signed] | None:
         """Return the plan of SQL in which each row found comes from one row of one table."""
         if text not in self._linear:
             self._linear[text] = plan_query(text, self._inputs(warehouse))
         plan = self._linear[text]
-        is_linear = plan.signed is not None and plan.signed.outputs is None
-        return plan if is_linear and not plan.slices and not plan.is_volatile else None
+        signed = plan.strategy
+        if not isinstance(signed, Signed) or signed.outputs is not None or plan.slices:
+            return None
+        return plan, signed
 
     def _origins(
         self, test: DataTest, warehouse: Warehouse, versions: Versions
@@ -219,14 +224,16 @@ class Prover:
             )
         if test.kind not in OF_VALUES or model.compiled_code is None:
             return ()
-        plan = self._linear_plan(model.compiled_code, warehouse)
-        if plan is None or plan.flat is None or plan.signed is None:
+        linear = self._linear_plan(model.compiled_code, warehouse)
+        if linear is None:
             return ()
+        plan, signed = linear
+        assert plan.flat is not None
         if set(plan.flat.relations) != set(flat.relations):
             return ()
-        sites = plan.origins.get((test.column_name or "").strip("` ").lower(), ())
+        sites = signed.origins.get((test.column_name or "").strip("` ").lower(), ())
         names = {each.index: each.relation for each in plan.flat.occurrences}
-        others = names.keys() - set(plan.signed.anchors)
+        others = names.keys() - set(signed.anchors)
         if not all(versions.is_unchanged(names[occurrence]) for occurrence in others):
             # A row that a lookup newly lets through is none of the new rows.
             return ()

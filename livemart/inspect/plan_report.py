@@ -11,6 +11,7 @@ from typing import Any
 
 from livemart.intervals import format_interval
 from livemart.plan.planner import Plan
+from livemart.plan.strategies.signed import Append
 from livemart.project.graph import Model, Project
 
 
@@ -76,7 +77,7 @@ def full_models(report: Mapping[str, Any]) -> list[str]:
 
 
 def _describe(model: Model, plan: Plan) -> dict[str, Any]:
-    region = plan.region if plan.strategy in ("region", "signed") else None
+    region = None if isinstance(plan.strategy, Append) else plan.region
     time = None
     if region is not None and region.time is not None:
         time = {
@@ -88,7 +89,7 @@ def _describe(model: Model, plan: Plan) -> dict[str, Any]:
     return {
         "name": model.name,
         "unique_id": model.unique_id,
-        "strategy": plan.strategy,
+        "strategy": plan.strategy.name,
         "policy": model.policy,
         "keys": list(plan.unique_key or (region.keys if region else ())),
         "region_keys": list(region.keys) if region else [],

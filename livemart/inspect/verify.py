@@ -18,7 +18,7 @@ from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError, StateError, first_lines
 from livemart.inspect.comparison import ESTIMATE_TOLERANCE, Differences, compare
 from livemart.plan.approximate import approximate_columns
-from livemart.plan.planner import Plan
+from livemart.plan.planner import Full, Plan
 from livemart.plan.project_plans import plan_project, views_of
 from livemart.plan.reasons import Unplannable
 from livemart.plan.sql.flatten import Flat, flatten
@@ -172,7 +172,8 @@ class _Recomputation:
             return Comparison(
                 model.name, False, stored_rows, "its SQL is not that of the snapshot: run `refresh`"
             )
-        if plan.is_volatile or model.language != "sql":
+        is_volatile = isinstance(plan.strategy, Full) and plan.strategy.is_volatile
+        if is_volatile or model.language != "sql":
             reason = next((reason.message for reason in plan.reasons), "not SQL")
             note = f"cannot be recomputed: {reason}"
             return self._uncompared(model, stored, stored_rows, note)

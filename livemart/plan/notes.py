@@ -13,7 +13,6 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from livemart.plan.reasons import Reason
 from livemart.plan.relations.aggregate_calls import called
-from livemart.plan.relations.monotone import base_time
 from livemart.plan.relations.relation import Restriction
 from livemart.plan.sql.determinism import function_name, line_of
 
@@ -68,8 +67,7 @@ def growth(
             continue
         time = growing[relation]
         for restriction in alternatives:
-            bases = [base_time(expr) for _, expr in restriction.keys]
-            names = {base[0].lower() for base in bases if base is not None}
+            names = {column.lower() for _, column, _ in restriction.keys}
             if restriction.time is None and (time or "").lower() not in names:
                 keys = ", ".join(sorted(names)) or "all rows"
                 return Reason(

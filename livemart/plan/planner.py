@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import ClassVar
 
 from sqlglot import exp
 from sqlglot.optimizer.qualify import qualify
@@ -24,10 +24,9 @@ from livemart.plan.sql.parse import parse
 from livemart.plan.sql.used_columns import used_columns
 from livemart.plan.strategies.region import Region, region_of
 from livemart.plan.strategies.running import Running, running_totals
-from livemart.plan.strategies.signed import Signed, origins, signed_change
+from livemart.plan.strategies.signed import Append, Signed, signed_change
 from livemart.plan.strategies.slices import Slice, slices_of
 
-Strategy = Literal["append", "signed", "region", "full", "view"]
 _SAFE_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 
 
@@ -47,29 +46,55 @@ class Inputs:
 
 
 @dataclass(frozen=True, slots=True)
+class Full:
+    """The model is recomputed; `is_volatile`: in every batch, as its SQL is not deterministic."""
+
+    name: ClassVar[str] = "full"
+    reasons: tuple[Reason, ...] = ()
+    is_volatile: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Nothing is stored, so there is nothing to refresh."""
+
+    name: ClassVar[str] = "view"
+
+
+Strategy = Append | Signed | Region | Running | Full | View
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """How one model is refreshed.
 
-    `unique_key`: output columns that the SQL itself proves unique; `origins`: by output column of
-    linear SQL, the anchors' stored columns (occurrence, name) that each of its values is one of;
-    `parameters`: occurrences read for one value (True: only compared with times); `slices`: see
-    Slice; `used`: stored columns that the query needs, where fewer than all are enough.
+    `notes`: what makes a refresh dear, though it is none in full; `unique_key`: output columns that
+    the SQL itself proves unique; `parameters`: occurrences read for one value (True: only compared
+    with times); `slices`: see Slice; `used`: stored columns that the query needs, where fewer than
+    all are enough.
     """
 
     strategy: Strategy
-    reasons: tuple[Reason, ...] = ()
+    notes: tuple[Reason, ...] = ()
     flat: Flat | None = None
     names: tuple[str, ...] = ()
     unique_key: tuple[str, ...] = ()
-    origins: Mapping[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
-    signed: Signed | None = None
-    region: Region | None = None
-    running: Running | None = None
     slices: tuple[Slice, ...] = ()
     parameters: Mapping[int, bool] = field(default_factory=dict)
     used: Mapping[int, frozenset[str]] = field(default_factory=dict)
-    is_volatile: bool = False
     fingerprint: str = ""
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Why the model is recomputed in full, or what makes a refresh of it dear."""
+        return self.strategy.reasons if isinstance(self.strategy, Full) else self.notes
+
+    @property
+    def region(self) -> Region | None:
+        """The region of the model, which may be no more than the second choice."""
+        if isinstance(self.strategy, Signed | Running):
+            return self.strategy.region
+        return self.strategy if isinstance(self.strategy, Region) else None
 
 
 def plan_query(text: str, inputs: Inputs) -> Plan:
@@ -77,21 +102,21 @@ def plan_query(text: str, inputs: Inputs) -> Plan:
     try:
         flat = flatten(text, inputs.views)
     except Unplannable as error:
-        return Plan("full", (error.reason,))
+        return Plan(Full((error.reason,)))
     except Exception as error:
-        return Plan("full", (_unknown(error),))
+        return Plan(Full((_unknown(error),)))
     try:
         tree = parse(flat.text)
         require_deterministic(tree)
         query, used, notes = _query(tree, flat, inputs)
         plan = replace(_plan(query, flat, inputs), used=used)
-        return plan if plan.strategy == "full" else _noted(plan, notes, inputs)
+        return plan if isinstance(plan.strategy, Full) else _noted(plan, notes, inputs)
     except Unplannable as error:
         is_volatile = error.reason.code == "EXPRESSION_NOT_DETERMINISTIC"
-        return Plan("full", (error.reason,), flat, is_volatile=is_volatile)
+        return Plan(Full((error.reason,), is_volatile), flat=flat)
     except Exception as error:
         # A shape the parser or the analysis does not know is recomputed, never guessed.
-        return Plan("full", (_unknown(error),), flat)
+        return Plan(Full((_unknown(error),)), flat=flat)
 
 
 def _unknown(error: Exception) -> Reason:
@@ -103,14 +128,16 @@ def _noted(plan: Plan, notes: tuple[Reason, ...], inputs: Inputs) -> Plan:
     """Return a plan with the notes on its SQL, and on what its region reads."""
     assert plan.flat is not None
     reads_frames = any(note.code == "WINDOW_UNBOUNDED" for note in notes)
-    if plan.strategy == "region" and plan.region and plan.running is None and not reads_frames:
-        bounded = {*plan.region.windows, *plan.parameters}
+    if isinstance(region := plan.strategy, Region) and not reads_frames:
+        bounded = {*region.windows, *plan.parameters}
         relations = {
-            each.index: each.relation for each in plan.flat.occurrences if each.index not in bounded
+            occurrence.index: occurrence.relation
+            for occurrence in plan.flat.occurrences
+            if occurrence.index not in bounded
         }
-        note = growth(plan.region.restrictions, relations, inputs.growing)
+        note = growth(region.restrictions, relations, inputs.growing)
         notes = notes if note is None else (*notes, note)
-    return replace(plan, reasons=(*plan.reasons, *notes))
+    return replace(plan, notes=(*plan.notes, *notes))
 
 
 def _query(
@@ -177,17 +204,9 @@ def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:
     slices, unsliced = slices_of(query)
     for occurrence in unsliced:
         parameters[occurrence] = False
-    signed = signed_change(query)
-    region: Region | None = None
-    reason: Reason | None = None
-    try:
-        region = region_of(query)
-    except Unplannable as error:
-        reason = error.reason
-    if signed is None and region is None:
-        assert reason is not None
-        return Plan("full", (reason,), flat, query.names, parameters=parameters)
-    unique = _unique_key(query)
+    strategy = _strategy(query, flat, inputs, has_slices=bool(slices), parameters=parameters)
+    if isinstance(strategy, Full):
+        return Plan(strategy, flat=flat, names=query.names, parameters=parameters)
     notes = tuple(
         Reason(
             "SCALAR_SUBQUERY_CHANGED",
@@ -199,24 +218,33 @@ def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:
         for occurrence, compared in parameters.items()
         if not compared
     )
-    strategy: Strategy = "region" if signed is None else "signed"
-    if signed is not None and signed.outputs is None and not slices:
-        read = {occurrence.relation for occurrence in flat.occurrences}
-        if read <= inputs.append_only and not signed.lookups:
-            strategy = "append"
-    return Plan(
-        strategy,
-        notes,
-        flat,
-        query.names,
-        unique,
-        origins(query, signed) if signed is not None else {},
-        signed,
-        region,
-        running_totals(query) if not parameters else None,
-        slices,
-        parameters,
-    )
+    return Plan(strategy, notes, flat, query.names, _unique_key(query), slices, parameters)
+
+
+def _strategy(
+    query: Query,
+    flat: Flat,
+    inputs: Inputs,
+    *,
+    has_slices: bool,
+    parameters: Mapping[int, bool],
+) -> Strategy:
+    region: Region | None = None
+    reasons: tuple[Reason, ...] = ()
+    try:
+        region = region_of(query)
+    except Unplannable as error:
+        reasons = (error.reason,)
+    signed = signed_change(query, region)
+    if signed is not None:
+        is_linear = signed.outputs is None and not signed.lookups and not has_slices
+        if is_linear and inputs.append_only.issuperset(flat.relations):
+            return Append(signed.anchors, (), None, signed.origins, region)
+        return signed
+    if region is None:
+        return Full(reasons)
+    running = running_totals(query, region) if not parameters else None
+    return running or region
 
 
 def _unique_key(query: Query) -> tuple[str, ...]:

@@ -7,10 +7,11 @@ from dataclasses import replace
 from hashlib import sha256
 
 from livemart.errors import PlanError
-from livemart.plan.planner import Inputs, Plan, plan_query
+from livemart.plan.planner import Full, Inputs, Plan, View, plan_query
 from livemart.plan.reasons import Reason
 from livemart.plan.sql.flatten import flatten
 from livemart.plan.sql.parse import parse
+from livemart.plan.strategies.signed import Append
 from livemart.project.graph import Model, Project
 
 LANDING_COLUMNS = ("_landed_at", "_batch_id", "_origin", "_rescued_data")
@@ -56,9 +57,9 @@ def plan_project(
     for unique_id, model in project.models.items():
         known = stored_columns(model.relation) if model.is_stored else None
         if model.compiled_code is None or model.language != "sql":
-            plan = Plan("full", _unread(model))
+            plan = Plan(Full(_unread(model)))
         elif not model.is_stored:
-            plan = Plan("view")
+            plan = Plan(View())
         else:
             inputs = Inputs(
                 columns, unique, views, frozenset(clocks), frozenset(append_only), growing
@@ -66,7 +67,7 @@ def plan_project(
             plan = _under_policy(model, plan_query(model.compiled_code, inputs))
         if model.materialized == "snapshot":
             # Build lets dbt keep its history: many rows for each one that the SQL gives.
-            plan = Plan("full", names=_history_columns(model, plan.names))
+            plan = Plan(Full(), names=_history_columns(model, plan.names))
         names = known or plan.names or tuple(column.name for column in model.columns)
         if names and model.materialized != "other":
             # What a materialization of the project's own stores, if anything, nobody here knows.
@@ -74,7 +75,7 @@ def plan_project(
         keys = tuple(key for key in (plan.unique_key, model.primary_key) if key)
         if keys:
             unique[model.relation] = keys
-        if plan.strategy == "append":
+        if isinstance(plan.strategy, Append):
             append_only.add(model.relation)
         plans[unique_id] = replace(plan, fingerprint=fingerprint(model, views))
     return plans
@@ -118,7 +119,7 @@ def require_policies(project: Project, plans: Mapping[str, Plan]) -> None:
     broken = []
     for unique_id, plan in plans.items():
         model = project.models[unique_id]
-        if model.policy in ("incremental", "strict") and plan.strategy == "full":
+        if model.policy in ("incremental", "strict") and isinstance(plan.strategy, Full):
             why = "; ".join(f"{reason.code}: {reason.message}" for reason in plan.reasons)
             line = next((reason.line for reason in plan.reasons if reason.line), 1)
             broken.append(f"{model.file}:{line}: refresh: {model.policy}, but {why}")
@@ -131,10 +132,10 @@ def require_policies(project: Project, plans: Mapping[str, Plan]) -> None:
 
 
 def _under_policy(model: Model, plan: Plan) -> Plan:
-    if model.policy != "full" or plan.strategy == "full":
+    if model.policy != "full" or isinstance(plan.strategy, Full):
         return plan
     reason = Reason("POLICY_FULL", "the model's policy is full", None)
-    return replace(plan, strategy="full", reasons=(reason,), signed=None, region=None)
+    return replace(plan, strategy=Full((reason,)))
 
 
 def _history_columns(model: Model, names: tuple[str, ...]) -> tuple[str, ...]:

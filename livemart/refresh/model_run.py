@@ -21,7 +21,6 @@ from livemart.delta.row_filter import (
 from livemart.delta.warehouse import Warehouse
 from livemart.plan.planner import Plan
 from livemart.plan.relations.clock import evaluate
-from livemart.plan.relations.monotone import base_time
 from livemart.plan.relations.relation import Restriction
 from livemart.plan.sql.flatten import Occurrence
 from livemart.plan.strategies.slices import Slice
@@ -138,18 +137,15 @@ class ModelRun:
         alternatives = []
         for restriction in restrictions:
             conditions = []
-            for index, expr in restriction.keys:
-                base = base_time(expr)
-                if base is None:
-                    continue
-                field_ = stored_field(schema, base[0])
-                condition = self._key_condition(field_, base[1], region.column(f"w{index}"))
+            for index, name, margin in restriction.keys:
+                field_ = stored_field(schema, name)
+                condition = self._key_condition(field_, margin, region.column(f"w{index}"))
                 if condition is not None:
                     conditions.append(condition)
-            if restriction.time is not None and (base := base_time(restriction.time)) is not None:
-                field_ = stored_field(schema, base[0])
-                low = pc.min(region.column("low")).as_py() - restriction.before - base[1]
-                high = pc.max(region.column("high")).as_py() + restriction.after + base[1]
+            if restriction.time is not None:
+                field_ = stored_field(schema, restriction.time)
+                low = pc.min(region.column("low")).as_py() - restriction.before
+                high = pc.max(region.column("high")).as_py() + restriction.after
                 has_null = bool(pc.any(region.column("has_null")).as_py())
                 condition = time_condition(field_.name, field_.type, low, high, has_null=has_null)
                 if condition is not None:

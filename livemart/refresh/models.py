@@ -10,7 +10,7 @@ from livemart.delta.warehouse import Commit
 from livemart.errors import PlanError, RefreshError, first_lines
 from livemart.failpoints import failpoint
 from livemart.intervals import ms_since
-from livemart.plan.planner import Plan
+from livemart.plan.planner import Full, Plan
 from livemart.plan.project_plans import plan_project
 from livemart.plan.reasons import Reason
 from livemart.project.graph import Model, Project
@@ -200,7 +200,7 @@ class _Refresher:
         strategy: str
         if warehouse.exists(model.relation) and warehouse.is_tagged(model.relation, tag):
             version = warehouse.version(model.relation)
-            commit, strategy = Commit(version, True, 0, 0), plan.strategy
+            commit, strategy = Commit(version, True, 0, 0), plan.strategy.name
         elif rebuild is not None or before is None:
             code = rebuild.code if rebuild else "NEW_MODEL"
             version_before = (
@@ -224,7 +224,7 @@ class _Refresher:
         return self._recorded(model, commit, strategy, why, generation, started)
 
     def _is_touched(self, model: Model, plan: Plan) -> bool:
-        if plan.is_volatile:
+        if isinstance(plan.strategy, Full) and plan.strategy.is_volatile:
             return True
         if plan.flat is None:
             project = self._project
@@ -268,7 +268,7 @@ class _Refresher:
         try:
             if plan.flat is not None:
                 reason = self._schemas.changed(plan.flat)
-            if plan.strategy != "full" and reason is None:
+            if not isinstance(plan.strategy, Full) and reason is None:
                 try:
                     change, strategy = changed_rows(run)
                     if change is None:

@@ -11,7 +11,7 @@ from livemart.arrow.bags import difference
 from livemart.arrow.times import EVER, instant, micros
 from livemart.delta.row_filter import RowFilter
 from livemart.plan.reasons import Reason
-from livemart.plan.relations.relation import Restriction, column
+from livemart.plan.relations.relation import Restriction
 from livemart.plan.strategies.region import Region
 from livemart.plan.strategies.slices import Windows
 from livemart.refresh.inputs import FallBack, stored_field
@@ -31,7 +31,7 @@ _MOST_ISLANDS = 8
 _FEW_ROWS = 2_000
 
 
-def refresh_region(run: ModelRun) -> pa.Table | None:
+def refresh_region(run: ModelRun, region: Region) -> pa.Table | None:
     """Recompute the affected region of a model.
 
     Returns:
@@ -40,8 +40,6 @@ def refresh_region(run: ModelRun) -> pa.Table | None:
     Raises:
         FallBack: if the region is too large.
     """
-    region = run.plan.region
-    assert region is not None
     affected = affected_region(run, region)
     if affected.num_rows == 0:
         return None
@@ -85,11 +83,7 @@ def _input(
 
 def _own(run: ModelRun, region: Region, affected: pa.Table) -> RowFilter:
     """Return which of the model's own rows may lie in the region."""
-    restriction = Restriction(
-        tuple((index, column(name)) for index, name in enumerate(region.keys)),
-        None if region.time is None else column(region.time),
-    )
-    return run.filter_of(run.model.relation, [restriction], affected)
+    return run.filter_of(run.model.relation, [region.stored], affected)
 
 
 def affected_region(run: ModelRun, region: Region) -> pa.Table:

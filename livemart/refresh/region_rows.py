@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from livemart.arrow.bags import as_numpy, is_member, one_array, row_codes
 from livemart.arrow.times import DAY, is_time, micros_of
 from livemart.delta.row_filter import narrows
-from livemart.plan.relations.monotone import base_time
 from livemart.plan.relations.relation import Restriction
 from livemart.plan.strategies.region import Region
 from livemart.refresh.inputs import stored_field
@@ -104,11 +103,10 @@ def _compared(
     asked: list[pa.Array] = []
     stored = {name.lower(): name for name in rows.column_names}
     times: list[tuple[int, str, pa.Array]] = []
-    for index, expr in restriction.keys:
-        base = base_time(expr)
-        if base is None or base[0].lower() not in stored:
+    for index, key, margin in restriction.keys:
+        if key.lower() not in stored:
             continue
-        name, margin = stored[base[0].lower()], base[1]
+        name = stored[key.lower()]
         found, wanted = one_array(rows.column(name)), one_array(affected.column(f"w{index}"))
         if margin == 0 and found.type == wanted.type and narrows(found.type):
             own.append(found)

@@ -49,7 +49,7 @@ class _Part:
     totals: tuple[pa.Array, ...]
 
 
-def refresh_running(run: ModelRun) -> pa.Table | None:
+def refresh_running(run: ModelRun, running: Running) -> pa.Table | None:
     """Return the changed rows of a model of running totals.
 
     Returns:
@@ -58,8 +58,6 @@ def refresh_running(run: ModelRun) -> pa.Table | None:
     Raises:
         NotRunning: a time is NULL, or a sum is not exact or does not fit its type.
     """
-    running = run.plan.running
-    assert running is not None
     images = run.images(running.occurrence).drop_columns([WEIGHT])
     if images.num_rows == 0:
         return None

@@ -51,7 +51,7 @@ class NotSigned(Exception):
     """This batch's change cannot be added: the caller takes the next strategy."""
 
 
-def refresh_signed(run: ModelRun) -> pa.Table | None:
+def refresh_signed(run: ModelRun, signed: Signed) -> pa.Table | None:
     """Move a model by the signed change of its inputs.
 
     Returns:
@@ -62,8 +62,6 @@ def refresh_signed(run: ModelRun) -> pa.Table | None:
             become NULL.
         FallBack: as for the region.
     """
-    signed = run.plan.signed
-    assert signed is not None
     if signed.outputs is not None and not _is_exact(run, signed.outputs):
         raise NotSigned
     passing = {anchor: moved_rows(run, anchor) for anchor in signed.anchors}

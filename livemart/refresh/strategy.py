@@ -5,6 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from livemart.plan.reasons import Reason
+from livemart.plan.strategies.running import Running
+from livemart.plan.strategies.signed import Signed
 from livemart.refresh.inputs import FallBack
 from livemart.refresh.model_run import ModelRun
 from livemart.refresh.region import refresh_region
@@ -41,21 +43,22 @@ def changed_rows(run: ModelRun) -> tuple[pa.Table | None, str]:
             raise FallBack(
                 Reason("SCALAR_SUBQUERY_CHANGED", f"the value of {relation} changed", None)
             )
-    if plan.signed is not None:
+    strategy = plan.strategy
+    if isinstance(strategy, Signed):
         try:
-            return refresh_signed(run), plan.strategy
+            return refresh_signed(run, strategy), strategy.name
         except NotSigned:
             run.views.close()
-    if plan.running is not None and not run.views.is_large:
+    if isinstance(strategy, Running) and not run.views.is_large:
         try:
-            return refresh_running(run), "region"
+            return refresh_running(run, strategy), strategy.name
         except NotRunning:
             run.views.close()
-    if plan.region is None:
+    if (region := plan.region) is None:
         raise FallBack(
             Reason("KEY_NOT_IN_OUTPUT", "the change cannot be added, and no key confines it", None)
         )
-    return refresh_region(run), "region"
+    return refresh_region(run, region), region.name
 
 
 def _require_names(run: ModelRun) -> None:

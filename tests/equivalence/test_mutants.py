@@ -77,8 +77,8 @@ def no_tombstones(patch: pytest.MonkeyPatch) -> None:
     ):
         real = getattr(module, name)
 
-        def kept(run: model_run.ModelRun, real: Any = real) -> pa.Table | None:
-            found = real(run)
+        def kept(run: model_run.ModelRun, strategy: Any, real: Any = real) -> pa.Table | None:
+            found = real(run, strategy)
             if found is None:
                 return None
             keys = run.plan.unique_key
@@ -125,14 +125,14 @@ def carried_twice(patch: pytest.MonkeyPatch) -> None:
 
 
 def _no_signed_change(patch: pytest.MonkeyPatch) -> None:
-    def refuse(run: model_run.ModelRun) -> pa.Table | None:
+    def refuse(run: model_run.ModelRun, strategy: Any) -> pa.Table | None:
         raise signed_refresh.NotSigned
 
     patch.setattr("livemart.refresh.strategy.refresh_signed", refuse)
 
 
 def _recompute_running_totals(patch: pytest.MonkeyPatch) -> None:
-    def refuse(run: model_run.ModelRun) -> pa.Table | None:
+    def refuse(run: model_run.ModelRun, strategy: Any) -> pa.Table | None:
         raise running_refresh.NotRunning
 
     patch.setattr("livemart.refresh.strategy.refresh_running", refuse)

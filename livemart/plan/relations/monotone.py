@@ -5,7 +5,14 @@ from __future__ import annotations
 from sqlglot import exp
 
 from livemart.plan.relations.frames import micros_of
-from livemart.plan.relations.relation import Expr, bare, columns_of, is_constant
+from livemart.plan.relations.relation import (
+    Expr,
+    Restriction,
+    Want,
+    bare,
+    columns_of,
+    is_constant,
+)
 from livemart.plan.sql.determinism import function_name
 
 _DAY = 86_400_000_000
@@ -71,6 +78,18 @@ def base_time(expr: Expr) -> tuple[str, int] | None:
     if len(references) == 1 and function_name(expr) in ("to_timestamp", "timestamp", "to_date"):
         return _farther(base_time(references[0]), _DAY)
     return None
+
+
+def restriction_of(want: Want) -> Restriction:
+    """Return which rows of a stored relation are enough for what is wanted of it."""
+    keys = []
+    for index, key in enumerate(want.keys):
+        if key is not None and (base := base_time(key)) is not None:
+            keys.append((index, *base))
+    if want.time is None or (base := base_time(want.time)) is None:
+        return Restriction(tuple(keys))
+    column, margin = base
+    return Restriction(tuple(keys), column, want.before + margin, want.after + margin)
 
 
 def _farther(base: tuple[str, int] | None, distance: int) -> tuple[str, int] | None:

@@ -46,22 +46,21 @@ class Want:
 
 @dataclass(frozen=True, slots=True)
 class Restriction:
-    """Rows of one stored relation to read: `keys` pairs a region key's index with an expression.
+    """Rows of one stored relation to read; neither keys nor time: the whole relation.
 
-    Neither keys nor time: the whole relation.
+    `keys`: index of the region's key, stored column, and how many microseconds at most the two are
+    apart. `time`: the stored column that lies in the region's intervals, once these are widened by
+    so many microseconds `before` and `after`.
     """
 
-    keys: tuple[tuple[int, Expr], ...]
-    time: Expr | None = None
+    keys: tuple[tuple[int, str, int], ...]
+    time: str | None = None
     before: int = 0
     after: int = 0
 
-    @property
-    def is_whole(self) -> bool:
-        return not self.keys and self.time is None
 
-
-Restrictions = dict[int, list[Restriction]]
+# What each occurrence must supply, over its stored columns.
+Restrictions = dict[int, list[Want]]
 
 
 class Relation(ABC):
@@ -168,13 +167,7 @@ class Scan(Relation):
         return [f"select distinct {selected(want)} from {view}"]
 
     def restrict(self, want: Want, found: Restrictions) -> None:
-        keys = tuple(
-            (index, key)
-            for index, key in enumerate(want.keys)
-            if key is not None and any(columns_of(key))
-        )
-        restriction = Restriction(keys, want.time, want.before, want.after)
-        found.setdefault(self.occurrence, []).append(restriction)
+        found.setdefault(self.occurrence, []).append(want)
 
     def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
         return [(self, expr)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from sqlglot import exp
 
@@ -12,7 +13,15 @@ from livemart.plan.build.scopes import Query
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.relations.constants import constants_of
 from livemart.plan.relations.gate import Gate, Window
-from livemart.plan.relations.relation import Relation, Restriction, Want, column, sql_of
+from livemart.plan.relations.monotone import restriction_of
+from livemart.plan.relations.relation import (
+    Relation,
+    Restriction,
+    Restrictions,
+    Want,
+    column,
+    sql_of,
+)
 from livemart.plan.strategies.slices import Windows, windows_of
 
 _TOUCHED = re.compile(r"__touched_(\d+)__")
@@ -42,6 +51,7 @@ class Region:
     changed must lie to affect anything, if not anywhere.
     """
 
+    name: ClassVar[str] = "region"
     keys: tuple[str, ...]
     time: str | None
     before: int
@@ -49,6 +59,13 @@ class Region:
     affected: tuple[Affected, ...]
     restrictions: Mapping[int, tuple[Restriction, ...]]
     windows: Mapping[int, Windows]
+
+    @property
+    def stored(self) -> Restriction:
+        """Which of the model's own rows may lie in the region."""
+        return Restriction(
+            tuple((index, name, 0) for index, name in enumerate(self.keys)), self.time
+        )
 
 
 def region_of(query: Query) -> Region:
@@ -95,8 +112,8 @@ def region_of(query: Query) -> Region:
         match = _TOUCHED.search(sql)
         assert match is not None
         affected.append(Affected(int(match.group(1)), sql, _plain_columns(sql)))
-    found: dict[int, list[Restriction]] = {}
-    top.restrict(Want(tuple(keys), time), found)
+    wants: Restrictions = {}
+    top.restrict(Want(tuple(keys), time), wants)
     before, after = _margins(gates) if time is not None else (0, 0)
     return Region(
         tuple(key.name for key in keys),
@@ -104,7 +121,7 @@ def region_of(query: Query) -> Region:
         before,
         after,
         tuple(affected),
-        {occurrence: tuple(items) for occurrence, items in found.items()},
+        {occurrence: tuple(map(restriction_of, items)) for occurrence, items in wants.items()},
         windows_of(top),
     )
 

@@ -10,6 +10,7 @@ Source: carry and eviction, a subtract-on-evict sliding aggregate; for frames in
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from sqlglot import exp
 
@@ -19,6 +20,7 @@ from livemart.plan.relations.frames import frame_of
 from livemart.plan.relations.gate import Window
 from livemart.plan.relations.project import Project
 from livemart.plan.relations.relation import Expr, Relation, Scan, bare, column, sql_of
+from livemart.plan.strategies.region import Region
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +52,11 @@ class Running:
     """A query whose every row is one row of one scan, with running totals beside it.
 
     `keys` and `time` pair output columns with stored columns, `plain` are the outputs that are no
-    totals.
+    totals. `region` refreshes a batch whose totals cannot be carried on.
     """
 
+    name: ClassVar[str] = "region"
+    region: Region
     occurrence: int
     keys: tuple[tuple[str, str], ...]
     time: tuple[str, str]
@@ -65,7 +69,7 @@ class Running:
         return max(total.before for total in self.totals)
 
 
-def running_totals(query: Query) -> Running | None:
+def running_totals(query: Query, region: Region) -> Running | None:
     """Return the running totals of a query, None if it is anything else."""
     outputs: dict[str, Expr] = {name: column(name) for name in query.names}
     relation: Relation = query.top
@@ -104,7 +108,7 @@ def running_totals(query: Query) -> Running | None:
     times = [pair for pair in stored.items() if pair[1] == order.name]
     if {name for _, name in keys} != partitioned or not times:
         return None
-    return Running(relation.occurrence, tuple(keys), times[0], tuple(plain), tuple(totals))
+    return Running(region, relation.occurrence, tuple(keys), times[0], tuple(plain), tuple(totals))
 
 
 def _over(window: Window, relation: Project | Alias) -> Window:

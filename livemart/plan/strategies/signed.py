@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
 from sqlglot import exp
 
@@ -33,6 +33,7 @@ from livemart.plan.relations.relation import (
 from livemart.plan.relations.union import Union
 from livemart.plan.relations.values import Values
 from livemart.plan.sql.determinism import function_name
+from livemart.plan.strategies.region import Region
 
 _EXACT_TYPES = (exp.DataType.Type.DECIMAL, exp.DataType.Type.BIGINT, exp.DataType.Type.INT)
 
@@ -66,18 +67,32 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """How a query moves by signed change; `outputs` is None for linear rows without groups."""
+    """How a query moves by signed change; `outputs` is None for linear rows without groups.
 
+    `origins`: by output column of linear SQL, the anchors' stored columns (occurrence, name) that
+    each of its values is one of. `region` refreshes a batch whose change cannot be added.
+    """
+
+    name: ClassVar[str] = "signed"
     anchors: tuple[int, ...]
     lookups: tuple[Lookup, ...]
     outputs: tuple[Output, ...] | None
+    origins: Mapping[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
+    region: Region | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Append(Signed):
+    """Signed change of rows that are only ever added."""
+
+    name: ClassVar[str] = "append"
 
 
 class _NotSigned(Exception):
     """The query, or a part of it, is neither linear nor additive."""
 
 
-def signed_change(query: Query) -> Signed | None:
+def signed_change(query: Query, region: Region | None = None) -> Signed | None:
     """Return how the query moves by signed change, None if it cannot."""
     try:
         branches = _branches(query.top, {name: exp.column(name) for name in query.names}, False)
@@ -94,26 +109,26 @@ def signed_change(query: Query) -> Signed | None:
     if set(anchors) & {lookup.occurrence for lookup in lookups}:
         # A common table expression used on both sides of a join is one scan with two roles.
         return None
-    return Signed(tuple(dict.fromkeys(anchors)), tuple(lookups), outputs)
+    origins = _origins(query, anchors) if outputs is None else {}
+    return Signed(tuple(dict.fromkeys(anchors)), tuple(lookups), outputs, origins, region)
 
 
-def origins(query: Query, signed: Signed) -> dict[str, tuple[tuple[int, str], ...]]:
+def _origins(query: Query, anchors: list[int]) -> dict[str, tuple[tuple[int, str], ...]]:
     """Return, by output column of linear SQL, the anchors' columns that each value is one of.
 
     A lookup's columns are left out: of a row that a join does not find they are NULL.
     """
-    found: dict[str, tuple[tuple[int, str], ...]] = {}
-    if signed.outputs is not None or any(isinstance(part, Values) for part in query.top.walk()):
-        return found
+    origins: dict[str, tuple[tuple[int, str], ...]] = {}
+    if any(isinstance(part, Values) for part in query.top.walk()):
+        return origins
     for name in query.names:
         sites = query.top.trace(exp.column(name)) or ()
         plain = [(scan.occurrence, bare(expr)) for scan, expr in sites]
         if plain and all(
-            isinstance(expr, exp.Column) and occurrence in signed.anchors
-            for occurrence, expr in plain
+            isinstance(expr, exp.Column) and occurrence in anchors for occurrence, expr in plain
         ):
-            found[name.lower()] = tuple((occurrence, expr.name) for occurrence, expr in plain)
-    return found
+            origins[name.lower()] = tuple((occurrence, expr.name) for occurrence, expr in plain)
+    return origins
 
 
 @dataclass(frozen=True, slots=True)

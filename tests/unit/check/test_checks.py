@@ -13,7 +13,8 @@ import pytest
 from livemart.check import checks
 from livemart.check.checks import Prover, Versions, run_checks
 from livemart.errors import RefreshError
-from livemart.plan.planner import Plan
+from livemart.plan.planner import Full, Plan
+from livemart.plan.strategies.signed import Signed
 from livemart.project.graph import DataTest, Project
 from tests.models import make_model
 
@@ -84,7 +85,7 @@ def how(
 
     monkeypatch.setattr(checks, "_ask_all", in_full)
     monkeypatch.setattr(checks, "_statement", lambda *_: "")
-    prover = Prover(found, {"model.mini.totals": plan or Plan("full")})
+    prover = Prover(found, {"model.mini.totals": plan or Plan(Full())})
     versions = Versions({} if before is None else {RELATION: before}, {RELATION: 2})
     result = run_checks(None, warehouse, prover, versions, {TEST: previous})  # type: ignore[arg-type]
     return result[TEST].how
@@ -142,7 +143,7 @@ def test_a_linear_test_is_run_over_the_new_rows_first(
     result = run_checks(
         None,  # type: ignore[arg-type]
         FakeWarehouse([], [change("a")]),  # type: ignore[arg-type]
-        Prover(found, {"model.mini.totals": Plan("full")}),
+        Prover(found, {"model.mini.totals": Plan(Full())}),
         Versions({RELATION: 1}, {RELATION: 2}),
         {TEST: "pass"},
     )[TEST]
@@ -159,7 +160,7 @@ def test_a_linear_test_without_new_rows_is_proven(monkeypatch: pytest.MonkeyPatc
 
 def test_a_key_that_the_sql_makes_unique_is_not_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
     warehouse = FakeWarehouse([], None)
-    plan = Plan("signed", unique_key=("k",))
+    plan = Plan(Signed((), (), ()), unique_key=("k",))
 
     assert how(project("unique"), warehouse, monkeypatch, plan=plan) == "changes"
     assert how(project("unique", "n"), warehouse, monkeypatch, plan=plan) == "full"

@@ -88,12 +88,12 @@ def test_a_traceback_comes_with_debug_only() -> None:
 def test_a_plan_that_no_build_would_accept_is_shown_and_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from livemart.plan.planner import Plan
+    from livemart.plan.planner import Full, Plan
     from livemart.plan.reasons import Reason
     from livemart.run import runtime
     from tests.unit.plan.test_policies import make_project
 
-    full = Plan("full", (Reason("GLOBAL_AGG", "count(*) over all rows", 3),))
+    full = Plan(Full((Reason("GLOBAL_AGG", "count(*) over all rows", 3),)))
     found = (make_project("incremental"), {"model.shop.totals": full}, None)
     monkeypatch.setattr(runtime, "load_plans", lambda settings, say: found)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from livemart.inspect.plan_report import describe_plans, full_models, render_plans
-from livemart.plan.planner import Plan
+from livemart.plan.planner import Full, Plan, View
 from livemart.plan.reasons import Reason
 from livemart.plan.strategies.region import Region
+from livemart.plan.strategies.signed import Signed
 from livemart.project.graph import Model, Policy, Project
 from tests.models import make_model
 
@@ -25,7 +26,7 @@ REGION = Region(("shop_id",), "sold_at", 3_600_000_000, 0, (), {}, {})
 
 
 def test_a_report_names_strategy_and_reasons_as_scripts_rely_on() -> None:
-    report = describe_plans(project(model("a")), {"model.m.a": Plan("full", (REASON,))})
+    report = describe_plans(project(model("a")), {"model.m.a": Plan(Full((REASON,)))})
 
     described = report["models"][0]
     assert (described["name"], described["strategy"]) == ("a", "full")
@@ -40,22 +41,20 @@ def test_a_report_names_strategy_and_reasons_as_scripts_rely_on() -> None:
 
 
 def test_a_reason_is_shown_with_file_line_and_next_step() -> None:
-    text = render_plans(describe_plans(project(model("a")), {"model.m.a": Plan("full", (REASON,))}))
+    text = render_plans(describe_plans(project(model("a")), {"model.m.a": Plan(Full((REASON,)))}))
 
     assert "GLOBAL_AGG: models/a.sql:7: one row over all" in text
     assert "next: put an hourly model below it" in text
 
 
 def test_margins_of_a_frame_are_shown() -> None:
-    text = render_plans(
-        describe_plans(project(model("a")), {"model.m.a": Plan("region", region=REGION)})
-    )
+    text = render_plans(describe_plans(project(model("a")), {"model.m.a": Plan(REGION)}))
 
     assert text == "a  region  keys (shop_id), time sold_at, reaches 1h after a change"
 
 
 def test_only_selected_models_are_listed() -> None:
-    plans = {"model.m.a": Plan("signed"), "model.m.b": Plan("view")}
+    plans = {"model.m.a": Plan(Signed((), (), ())), "model.m.b": Plan(View())}
 
     report = describe_plans(project(model("a"), model("b")), plans, frozenset({"model.m.b"}))
 
@@ -65,13 +64,13 @@ def test_only_selected_models_are_listed() -> None:
 def test_what_dbt_alone_builds_is_not_listed() -> None:
     seed = replace(model("a"), materialized="seed")
     history = replace(model("b"), materialized="snapshot")
-    plans = {"model.m.a": Plan("full"), "model.m.b": Plan("full")}
+    plans = {"model.m.a": Plan(Full()), "model.m.b": Plan(Full())}
 
     assert describe_plans(project(seed, history), plans) == {"models": []}
 
 
 def test_a_model_that_wants_to_be_full_is_no_fallback() -> None:
-    plans = {"model.m.a": Plan("full", (REASON,)), "model.m.b": Plan("full")}
+    plans = {"model.m.a": Plan(Full((REASON,))), "model.m.b": Plan(Full())}
 
     report = describe_plans(project(model("a"), model("b", "full")), plans)
 

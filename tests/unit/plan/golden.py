@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from livemart.plan.explain import summary
-from livemart.plan.planner import Inputs, plan_query
+from livemart.plan.planner import Inputs, Plan, plan_query
+from livemart.plan.strategies.region import Region
+from livemart.plan.strategies.signed import Signed
+from livemart.plan.strategies.slices import Slice
 
 FOLDER = Path(__file__).parents[2] / "golden"
 
@@ -60,6 +62,44 @@ def cases() -> Iterator[Case]:
 def actual(case: Case) -> str:
     """Return the plan of a case in one line."""
     return summary(plan_query(case.sql, INPUTS))
+
+
+def summary(plan: Plan) -> str:
+    """Return a plan in one line.
+
+    Examples: `signed groups`, `region keys=(restaurant_id)`, `full reason=GLOBAL_AGG`.
+    """
+    words: list[str] = [plan.strategy.name]
+    if isinstance(signed := plan.strategy, Signed):
+        words.append("rows" if signed.outputs is None else "groups")
+        if signed.lookups:
+            resolved = sum(1 for lookup in signed.lookups if lookup.keys)
+            words.append(f"lookups={resolved}/{len(signed.lookups)}")
+    if plan.region is not None:
+        words.append(_region(plan.region))
+    if plan.unique_key:
+        words.append(f"unique=({', '.join(plan.unique_key)})")
+    if plan.slices:
+        columns = sorted({item.column for item in plan.slices})
+        words.append(f"slices=({', '.join(columns)})")
+    for reason in plan.reasons:
+        words.append(f"reason={reason.code}")
+    return " ".join(words)
+
+
+def _region(region: Region) -> str:
+    text = f"keys=({', '.join(region.keys)})"
+    if region.time is not None:
+        before = region.before // 1_000_000
+        after = region.after // 1_000_000
+        text += f" time={region.time} before={before}s after={after}s"
+    for occurrence, windows in sorted(region.windows.items()):
+        text += f" within[{occurrence}]=({' or '.join(map(_window, windows))})"
+    return text
+
+
+def _window(window: tuple[Slice, ...]) -> str:
+    return ", ".join(f"{'from' if end.is_lower else 'to'} {end.threshold}" for end in window)
 
 
 def rewrite() -> None:

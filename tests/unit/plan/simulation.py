@@ -18,7 +18,6 @@ import duckdb
 import sqlglot
 
 from livemart.plan.planner import Plan
-from livemart.plan.relations.monotone import base_time
 from livemart.plan.relations.relation import Restriction
 from livemart.plan.strategies.region import Region
 from livemart.plan.strategies.signed import Signed
@@ -63,8 +62,8 @@ class Simulation:
         yield from self._unique(plan, before)
         if plan.region is not None:
             yield from self._region(plan, plan.region, change, before, after)
-        if plan.signed is not None:
-            yield from self._signed(plan, plan.signed, change, before, after)
+        if isinstance(plan.strategy, Signed):
+            yield from self._signed(plan, plan.strategy, change, before, after)
 
     # Tables ------------------------------------------------------------------------------------
 
@@ -265,28 +264,25 @@ class _Area:
         return any(self._passes(row, columns, each) for each in restrictions) or not restrictions
 
     def _passes(self, row: Row, columns: Sequence[str], restriction: Restriction) -> bool:
-        for index, expr in restriction.keys:
-            base = base_time(expr)
-            if base is None:
-                continue
-            found = {affected[index] for affected in self._affected}
-            value = _plain(row[columns.index(base[0])])
-            if base[1] == 0 and value not in found:
+        for index, name, margin in restriction.keys:
+            keys = {affected[index] for affected in self._affected}
+            value = _plain(row[columns.index(name)])
+            if margin == 0 and value not in keys:
                 return False
-            times = [time for time in found if isinstance(time, int)]
-            if base[1] and value is not None and times:
-                if not min(times) - base[1] <= value <= max(times) + base[1]:
+            times = [time for time in keys if isinstance(time, int)]
+            if margin and value is not None and times:
+                if not min(times) - margin <= value <= max(times) + margin:
                     return False
-            elif base[1] and value is None and None not in found:
+            elif margin and value is None and None not in keys:
                 return False
-        if restriction.time is None or (base := base_time(restriction.time)) is None:
+        if restriction.time is None:
             return True
-        value = _plain(row[columns.index(base[0])])
+        value = _plain(row[columns.index(restriction.time)])
         if self._whole or value is None:
             return bool(self._whole)
         bounds = [bound for found in self._intervals.values() for bound in found]
-        low = min(low for low, _ in bounds) - restriction.before - base[1]
-        high = max(high for _, high in bounds) + restriction.after + base[1]
+        low = min(low for low, _ in bounds) - restriction.before
+        high = max(high for _, high in bounds) + restriction.after
         return bool(low <= value <= high)
 
 

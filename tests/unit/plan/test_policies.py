@@ -7,13 +7,13 @@ from typing import cast
 import pytest
 
 from livemart.errors import PlanError
-from livemart.plan.planner import Plan
+from livemart.plan.planner import Full, Plan
 from livemart.plan.project_plans import require_policies
 from livemart.plan.reasons import Reason
 from livemart.project.graph import Policy, Project
 from tests.models import make_model
 
-FULL = Plan("full", (Reason("GLOBAL_AGG", "count(*) over all rows", 3),))
+FULL = Plan(Full((Reason("GLOBAL_AGG", "count(*) over all rows", 3),)))
 
 
 def make_project(policy: Policy) -> Project:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from livemart.plan.planner import Full
 from livemart.plan.project_plans import plan_project
 from livemart.project.graph import Column, Model, Project
 from tests.models import make_model
@@ -26,7 +27,7 @@ def project(*models: Model) -> Project:
 def test_a_model_over_a_seed_is_planned_before_the_first_build() -> None:
     plans = plan_project(project(SEED, READER))
 
-    assert plans[READER.unique_id].strategy == "signed"
+    assert plans[READER.unique_id].strategy.name == "signed"
 
 
 def test_a_dbt_snapshot_keeps_many_rows_of_each_key_of_its_sql() -> None:
@@ -38,8 +39,8 @@ def test_a_dbt_snapshot_keeps_many_rows_of_each_key_of_its_sql() -> None:
     grouped = plan_project(project(SEED, HISTORY, reader))
     plain = plan_project(project(SEED, HISTORY, by_key))
 
-    assert (grouped[HISTORY.unique_id].strategy, grouped[HISTORY.unique_id].reasons) == ("full", ())
-    assert grouped[reader.unique_id].strategy == "signed"
+    assert grouped[HISTORY.unique_id].strategy == Full()
+    assert grouped[reader.unique_id].strategy.name == "signed"
     assert plain[by_key.unique_id].unique_key == ()
 
 
@@ -68,4 +69,4 @@ def test_nobody_knows_what_a_materialization_of_the_project_stores() -> None:
 
     plan = plan_project(project(SEED, parent, reader))[reader.unique_id]
 
-    assert (plan.strategy, plan.reasons[0].code) == ("full", "INPUT_NOT_IN_DELTA")
+    assert (plan.strategy.name, plan.reasons[0].code) == ("full", "INPUT_NOT_IN_DELTA")

@@ -48,7 +48,7 @@ def moved(policy: Policy, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     (model,) = project.models.values()
     model = replace(model, compiled_code=SQL)
     plan = plan_query(SQL, Inputs({"shop.sales": ("shop_id", "amount")}))
-    assert plan.strategy == "region"
+    assert plan.strategy.name == "region"
     frontier = SimpleNamespace(sources={"shop.sales": 1}, models={})
     refresher = refresh._Refresher(
         cast(Any, context),

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import parse_one
 
-from livemart.plan.relations.relation import Restriction
+from livemart.plan.relations.monotone import restriction_of
+from livemart.plan.relations.relation import Restriction, Want
 from livemart.refresh.region_rows import is_comparable, lies_in, needed_rows
 
 _START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -111,7 +112,7 @@ _MINUTES = st.integers(-300, 300)
 
 
 def _restriction(*keys: str) -> Restriction:
-    return Restriction(tuple((i, parse_one(key, dialect="spark")) for i, key in enumerate(keys)))
+    return restriction_of(Want(tuple(parse_one(key, dialect="spark") for key in keys)))
 
 
 def _rows(rows: list[tuple[str | None, int | None]]) -> pa.Table:
@@ -172,7 +173,7 @@ def test_one_of_several_restrictions_is_enough() -> None:
     rows = _rows([("a", 30), ("a", 600), ("b", 600)])
     restrictions = [
         _restriction("shop", "date_trunc('hour', at)"),
-        Restriction(((0, parse_one("shop")), (1, parse_one("at")))),
+        _restriction("shop", "at"),
     ]
 
     found = needed_rows(restrictions, _hours([("a", 0), ("b", 10)]), rows)
@@ -186,7 +187,7 @@ def test_one_of_several_restrictions_is_enough() -> None:
         _restriction("shop"),
         _restriction("shop", "nothing"),
         _restriction("n", "date_trunc('hour', at)"),
-        Restriction(_restriction("shop", "at").keys, time=parse_one("at"), before=1, after=1),
+        Restriction(_restriction("shop", "at").keys, "at", before=1, after=1),
     ],
     ids=["one key", "a column that was not read", "another type", "an interval"],
 )

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from livemart.arrow.bags import WEIGHT
 from livemart.delta.row_filter import RowFilter
 from livemart.plan.planner import Inputs, Plan, plan_query
+from livemart.plan.strategies.running import Running
 from livemart.refresh.running import NotRunning, refresh_running
 from livemart.spark.arrow_views import ArrowViews
 
@@ -48,7 +49,7 @@ def _plan(partition: str) -> Plan:
         f" sum(amount) over ({amount} preceding and current row) as amount from s.orders",
         Inputs(columns={"s.orders": tuple(_ORDERS.names)}),
     )
-    assert found.running is not None
+    assert isinstance(found.strategy, Running)
     return found
 
 
@@ -128,7 +129,7 @@ def _refreshed(
             read=read, query=query, of_rows=views.add, shared=SimpleNamespace(exact={})
         ),
     )
-    change = refresh_running(run)  # type: ignore[arg-type]
+    change = refresh_running(run, _PLANS[is_keyed].strategy)  # type: ignore[arg-type]
     found = Counter(before)
     for row in [] if change is None else change.to_pylist():
         *values, had, has = row.values()
