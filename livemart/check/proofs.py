@@ -19,12 +19,9 @@ import pyarrow as pa
 from livemart.check.row_proofs import OF_VALUES, SHOWN_BY_NEW_ROWS, Place, tested_columns
 from livemart.check.versions import Versions, new_rows, repeated_rows
 from livemart.delta.warehouse import Warehouse
-from livemart.plan.planner import Inputs, Plan, plan_query
-from livemart.plan.project_plans import views_of
-from livemart.plan.reasons import Unplannable
-from livemart.plan.sql.flatten import Flat, flatten
-from livemart.plan.strategies.signed import Signed
-from livemart.project.graph import DataTest, Project
+from livemart.plan.project_plans import ProjectPlans
+from livemart.plan.sql.flatten import Flat
+from livemart.project.graph import DataTest
 
 # Above this a test in full is cheaper than a view of the rows that changed.
 _MOST_NEW_ROWS = 400_000
@@ -74,16 +71,11 @@ class MovedTest:
 class Prover:
     """Knows the tests of one project as planned; made once, used for every batch."""
 
-    def __init__(self, project: Project, plans: Mapping[str, Plan]) -> None:
-        self.project = project
+    def __init__(self, plans: ProjectPlans) -> None:
+        self.project = plans.project
         self._plans = plans
-        self._views = views_of(project)
-        self._flats: dict[str, Flat | None] = {}
-        # By the text of the SQL.
-        self._linear: dict[str, Plan] = {}
         # How many rows failed a test, and at which versions: as long as this process lives.
         self._failures: dict[str, tuple[int, Mapping[str, int]]] = {}
-        self._keys: dict[str, tuple[str, ...]] = {}
 
     @cached_property
     def fingerprints(self) -> Mapping[str, str]:
@@ -112,26 +104,21 @@ class Prover:
 
     def flat(self, test: DataTest) -> Flat | None:
         """Return the test's SQL with its views inlined, None if it cannot be taken apart."""
-        if test.unique_id not in self._flats:
-            try:
-                self._flats[test.unique_id] = flatten(test.compiled_code, self._views)
-            except Unplannable:
-                self._flats[test.unique_id] = None
-        return self._flats[test.unique_id]
+        return self._plans.flat(test)
 
     def is_shown(self, test: DataTest, warehouse: Warehouse, versions: Versions) -> bool:
         """Return True if the tested model's SQL, or its new rows, show that the test passes."""
         has_filter = "dbt_subquery" in test.compiled_code
         if has_filter or not _fails_by_any_row(test):
             return False
-        if self._is_unique_by_sql(test, warehouse):
+        if self._is_unique_by_sql(test):
             return True
         show = SHOWN_BY_NEW_ROWS.get(test.kind or "")
         flat = self.flat(test)
         if show is None or flat is None:
             return False
         is_shown = False
-        for relation, column in self._origins(test, warehouse, versions):
+        for relation, column in self._origins(test, versions):
             found = new_rows(warehouse, versions, relation)
             if found is None:
                 return False
@@ -178,36 +165,20 @@ class Prover:
     ) -> RowTest | None:
         if test.limit is not None or test.fail_calc != "count(*)" or not _fails_by_any_row(test):
             return None
-        linear = self._linear_plan(text, warehouse)
-        if linear is None:
+        if (query := self._plans.row_query(text)) is None:
             return None
-        plan, signed = linear
-        assert plan.flat is not None
-        anchors = set(signed.anchors)
         rows: dict[int, pa.Table] = {}
-        for occurrence in plan.flat.occurrences:
-            if occurrence.index in anchors:
-                found = repeated_rows(warehouse, versions, occurrence.relation, sign)
-                if found is None or found.num_rows > _MOST_NEW_ROWS:
+        for occurrence in query.flat.occurrences:
+            if occurrence.index in query.signed.anchors:
+                changed = repeated_rows(warehouse, versions, occurrence.relation, sign)
+                if changed is None or changed.num_rows > _MOST_NEW_ROWS:
                     return None
-                rows[occurrence.index] = found
+                rows[occurrence.index] = changed
             elif not versions.is_unchanged(occurrence.relation):
                 return None
-        return RowTest(plan.flat, rows)
+        return RowTest(query.flat, rows)
 
-    def _linear_plan(self, text: str, warehouse: Warehouse) -> tuple[Plan, Signed] | None:
-        """Return the plan of SQL in which each row found comes from one row of one table."""
-        if text not in self._linear:
-            self._linear[text] = plan_query(text, self._inputs(warehouse))
-        plan = self._linear[text]
-        signed = plan.strategy
-        if not isinstance(signed, Signed) or signed.outputs is not None or plan.slices:
-            return None
-        return plan, signed
-
-    def _origins(
-        self, test: DataTest, warehouse: Warehouse, versions: Versions
-    ) -> Sequence[tuple[str, str | None]]:
+    def _origins(self, test: DataTest, versions: Versions) -> Sequence[tuple[str, str | None]]:
         """Return the stored columns, by relation, that all values of a tested column are from.
 
         Of a test of several columns, only of a stored node. Empty: not known.
@@ -224,59 +195,21 @@ class Prover:
             )
         if test.kind not in OF_VALUES or model.compiled_code is None:
             return ()
-        linear = self._linear_plan(model.compiled_code, warehouse)
-        if linear is None:
+        query = self._plans.row_query(model.compiled_code)
+        if query is None or set(query.flat.relations) != set(flat.relations):
             return ()
-        plan, signed = linear
-        assert plan.flat is not None
-        if set(plan.flat.relations) != set(flat.relations):
-            return ()
-        sites = signed.origins.get((test.column_name or "").strip("` ").lower(), ())
-        names = {each.index: each.relation for each in plan.flat.occurrences}
-        others = names.keys() - set(signed.anchors)
+        sites = query.signed.origins.get((test.column_name or "").strip("` ").lower(), ())
+        names = {mention.index: mention.relation for mention in query.flat.occurrences}
+        others = names.keys() - set(query.signed.anchors)
         if not all(versions.is_unchanged(names[occurrence]) for occurrence in others):
             # A row that a lookup newly lets through is none of the new rows.
             return ()
         return tuple((names[occurrence], column) for occurrence, column in sites)
 
-    def _is_unique_by_sql(self, test: DataTest, warehouse: Warehouse) -> bool:
+    def _is_unique_by_sql(self, test: DataTest) -> bool:
         columns = {name.lower() for name in tested_columns(test)}
-        key = {name.lower() for name in self._key_of(test.attached_to or "", warehouse)}
+        key = {name.lower() for name in self._plans.unique_key(test.attached_to or "")}
         return bool(key) and key <= columns
-
-    def _key_of(self, unique_id: str, warehouse: Warehouse) -> tuple[str, ...]:
-        """Return the columns that a node's SQL makes unique; landing keeps a source's keys so."""
-        if unique_id not in self._keys:
-            source, model = (
-                self.project.sources.get(unique_id),
-                self.project.models.get(unique_id),
-            )
-            key: tuple[str, ...] = ()
-            if source is not None and source.stream is not None:
-                key = source.stream.keys
-            elif model is not None and model.materialized == "view" and model.compiled_code:
-                key = plan_query(model.compiled_code, self._inputs(warehouse)).unique_key
-            elif model is not None and model.is_stored:
-                key = self._plans[unique_id].unique_key
-            self._keys[unique_id] = key
-        return self._keys[unique_id]
-
-    def _inputs(self, warehouse: Warehouse) -> Inputs:
-        columns: dict[str, tuple[str, ...]] = {}
-        unique: dict[str, tuple[tuple[str, ...], ...]] = {}
-        for source in self.project.sources.values():
-            if (names := warehouse.column_names(source.relation)) is not None:
-                columns[source.relation] = names
-            if source.stream is not None and source.stream.keys:
-                unique[source.relation] = (source.stream.keys,)
-        for unique_id, model in self.project.models.items():
-            if model.is_stored and (names := warehouse.column_names(model.relation)) is not None:
-                columns[model.relation] = names
-                if key := self._plans[unique_id].unique_key or model.primary_key:
-                    unique[model.relation] = (key,)
-        clock = self.project.clock
-        clocks = frozenset({clock.relation} if clock else ())
-        return Inputs(columns, unique, self._views, clocks)
 
 
 def _fails_by_any_row(test: DataTest) -> bool:

@@ -19,7 +19,7 @@ from livemart.errors import LivemartError, StateError, first_lines
 from livemart.inspect.comparison import ESTIMATE_TOLERANCE, Differences, compare
 from livemart.plan.approximate import approximate_columns
 from livemart.plan.planner import Full, Plan
-from livemart.plan.project_plans import plan_project, views_of
+from livemart.plan.project_plans import ProjectPlans, views_of
 from livemart.plan.reasons import Unplannable
 from livemart.plan.sql.flatten import Flat, flatten
 from livemart.project.graph import Model, Project
@@ -144,7 +144,7 @@ class _Recomputation:
             version = self._snapshot.sources.get(source.relation)
             if version is not None:
                 self._name(source.relation, self._read(source.relation, version))
-        plans = plan_project(self._project, self._columns.get)
+        plans = ProjectPlans(self._project, self._columns.get).models
         for unique_id, model in self._project.models.items():
             if not model.is_stored:
                 continue

@@ -5,7 +5,7 @@ None of them changes how a model is refreshed: the analyst learns what to bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -36,7 +36,7 @@ class Known:
 
     relations: Mapping[str, str]
     growing: Mapping[str, str | None]
-    clocks: frozenset[str]
+    clocks: Set[str]
 
 
 def notes_of(query: exp.Query, known: Known) -> tuple[Reason, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
@@ -40,8 +40,8 @@ class Inputs:
     columns: Mapping[str, tuple[str, ...]]
     unique: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     views: Mapping[str, str] = field(default_factory=dict)
-    clocks: frozenset[str] = frozenset()
-    append_only: frozenset[str] = frozenset()
+    clocks: Set[str] = frozenset()
+    append_only: Set[str] = frozenset()
     growing: Mapping[str, str | None] = field(default_factory=dict)
 
 
@@ -238,7 +238,7 @@ def _strategy(
     signed = signed_change(query, region)
     if signed is not None:
         is_linear = signed.outputs is None and not signed.lookups and not has_slices
-        if is_linear and inputs.append_only.issuperset(flat.relations):
+        if is_linear and inputs.append_only >= set(flat.relations):
             return Append(signed.anchors, (), None, signed.origins, region)
         return signed
     if region is None:

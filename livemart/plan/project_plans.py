@@ -1,18 +1,22 @@
-"""The plans of a whole project: each model on top of what is known of the relations it reads."""
+"""Plans a project: each model on top of what is known of the relations it reads, and its tests.
+
+Used by every step that asks for a plan; nothing else calls the planner. Plans last until a table
+has other columns.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from livemart.errors import PlanError
 from livemart.plan.planner import Full, Inputs, Plan, View, plan_query
-from livemart.plan.reasons import Reason
-from livemart.plan.sql.flatten import flatten
+from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.sql.flatten import Flat, flatten
 from livemart.plan.sql.parse import parse
-from livemart.plan.strategies.signed import Append
-from livemart.project.graph import Model, Project
+from livemart.plan.strategies.signed import Append, Signed
+from livemart.project.graph import DataTest, Model, Project
 
 LANDING_COLUMNS = ("_landed_at", "_batch_id", "_origin", "_rescued_data")
 _HISTORY_COLUMNS = ("dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_valid_to")
@@ -20,24 +24,96 @@ _HISTORY_COLUMNS = ("dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_valid
 ColumnsOf = Callable[[str], tuple[str, ...] | None]
 
 
-def plan_project(
-    project: Project, stored_columns: ColumnsOf = lambda relation: None
-) -> dict[str, Plan]:
-    """Return the plan of every model by unique id, in dependency order.
+@dataclass(frozen=True, slots=True)
+class RowQuery:
+    """SQL whose every row comes from one row of one table: of `signed`, the anchors."""
 
-    Args:
-        project: what the analyst wrote.
-        stored_columns: the columns of a table that exists, None otherwise; then the declared ones
-            and those that the SQL itself yields are used.
-    """
-    views = views_of(project)
+    flat: Flat
+    signed: Signed
+
+
+class ProjectPlans:
+    """The plans of one project's models and tests, on the columns that its tables have."""
+
+    def __init__(self, project: Project, stored_columns: ColumnsOf = lambda relation: None) -> None:
+        """Plan all models; tests are planned when they are first asked for.
+
+        Args:
+            project: what the analyst wrote.
+            stored_columns: the columns of a table that exists, None otherwise; then the declared
+                ones and those that the SQL itself yields are used.
+        """
+        self.project = project
+        # By unique id, in dependency order.
+        self.models: Mapping[str, Plan] = {}
+        self._stored_columns = stored_columns
+        self._views = views_of(project)
+        self._columns: Mapping[str, tuple[str, ...]] | None = None
+        self._inputs = Inputs({})
+        self._flats: dict[str, Flat | None] = {}
+        self._by_text: dict[str, Plan] = {}
+        self.renew()
+
+    def renew(self) -> None:
+        """Plan again if a table has other columns by now."""
+        project = self.project
+        relations = [source.relation for source in project.sources.values()]
+        relations += [model.relation for model in project.models.values() if model.is_stored]
+        columns = {
+            relation: names
+            for relation in relations
+            if (names := self._stored_columns(relation)) is not None
+        }
+        if columns != self._columns:
+            self._columns = columns
+            self.models, self._inputs = _plan_models(project, self._views, columns)
+            self._by_text.clear()
+
+    def flat(self, test: DataTest) -> Flat | None:
+        """Return the test's SQL with its views inlined, None if it cannot be taken apart."""
+        if test.unique_id not in self._flats:
+            try:
+                self._flats[test.unique_id] = flatten(test.compiled_code, self._views)
+            except Unplannable:
+                self._flats[test.unique_id] = None
+        return self._flats[test.unique_id]
+
+    def row_query(self, text: str) -> RowQuery | None:
+        """Return SQL as rows that each come from one row of one table; None if they do not."""
+        plan = self._planned(text)
+        signed = plan.strategy
+        if plan.flat is None or not isinstance(signed, Signed):
+            return None
+        return None if signed.outputs is not None or plan.slices else RowQuery(plan.flat, signed)
+
+    def unique_key(self, unique_id: str) -> tuple[str, ...]:
+        """Return the columns that a node's SQL makes unique; landing keeps a source's keys so."""
+        source, model = self.project.sources.get(unique_id), self.project.models.get(unique_id)
+        if source is not None:
+            return source.stream.keys if source.stream is not None else ()
+        if model is None:
+            return ()
+        if model.materialized == "view" and model.compiled_code:
+            return self._planned(model.compiled_code).unique_key
+        return self.models[unique_id].unique_key
+
+    def _planned(self, text: str) -> Plan:
+        if text not in self._by_text:
+            self._by_text[text] = plan_query(text, self._inputs)
+        return self._by_text[text]
+
+
+def _plan_models(
+    project: Project, views: Mapping[str, str], stored: Mapping[str, tuple[str, ...]]
+) -> tuple[dict[str, Plan], Inputs]:
+    """Return the plan of every model, and what is then known of all relations."""
     columns: dict[str, tuple[str, ...]] = {}
     unique: dict[str, tuple[tuple[str, ...], ...]] = {}
     append_only: set[str] = set()
     clocks: set[str] = set()
     growing: dict[str, str | None] = {}
     for source in project.sources.values():
-        known = stored_columns(source.relation)
+        known = stored.get(source.relation)
         declared = tuple(column.name for column in source.columns)
         if source.is_clock:
             clocks.add(source.relation)
@@ -53,24 +129,23 @@ def plan_project(
                 append_only.add(source.relation)
         if known or declared:
             columns[source.relation] = known or declared
+    # One for all models: each finds there what the models before it have added.
+    inputs = Inputs(columns, unique, views, clocks, append_only, growing)
     plans: dict[str, Plan] = {}
     for unique_id, model in project.models.items():
-        known = stored_columns(model.relation) if model.is_stored else None
+        known = stored.get(model.relation) if model.is_stored else None
         if model.compiled_code is None or model.language != "sql":
             plan = Plan(Full(_unread(model)))
         elif not model.is_stored:
             plan = Plan(View())
         else:
-            inputs = Inputs(
-                columns, unique, views, frozenset(clocks), frozenset(append_only), growing
-            )
             plan = _under_policy(model, plan_query(model.compiled_code, inputs))
         if model.materialized == "snapshot":
             # Build lets dbt keep its history: many rows for each one that the SQL gives.
             plan = Plan(Full(), names=_history_columns(model, plan.names))
         names = known or plan.names or tuple(column.name for column in model.columns)
         if names and model.materialized != "other":
-            # What a materialization of the project's own stores, if anything, nobody here knows.
+            # What a materialization of the project's own stores, if anything, is not known.
             columns[model.relation] = names
         keys = tuple(key for key in (plan.unique_key, model.primary_key) if key)
         if keys:
@@ -78,7 +153,7 @@ def plan_project(
         if isinstance(plan.strategy, Append):
             append_only.add(model.relation)
         plans[unique_id] = replace(plan, fingerprint=fingerprint(model, views))
-    return plans
+    return plans, inputs
 
 
 def views_of(project: Project) -> dict[str, str]:
@@ -160,4 +235,11 @@ def _seed_hash(model: Model) -> str:
     return str(model.config.get("checksum", "")) if model.materialized == "seed" else ""
 
 
-__all__ = ["LANDING_COLUMNS", "fingerprint", "plan_project", "require_policies", "views_of"]
+__all__ = [
+    "LANDING_COLUMNS",
+    "ProjectPlans",
+    "RowQuery",
+    "fingerprint",
+    "require_policies",
+    "views_of",
+]

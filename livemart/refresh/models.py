@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from datetime import datetime
 
 from livemart.delta.warehouse import Commit
 from livemart.errors import PlanError, RefreshError, first_lines
 from livemart.failpoints import failpoint
 from livemart.intervals import ms_since
 from livemart.plan.planner import Full, Plan
-from livemart.plan.project_plans import plan_project
+from livemart.plan.project_plans import ProjectPlans
 from livemart.plan.reasons import Reason
-from livemart.project.graph import Model, Project
+from livemart.project.graph import Model
 from livemart.refresh.context import BatchContext
 from livemart.refresh.dependency_order import in_dependency_order
 from livemart.refresh.full import refresh_full
@@ -35,24 +34,18 @@ _RECOMPUTED = {
 
 def refresh_models(
     context: BatchContext,
-    project: Project,
+    plans: ProjectPlans,
     frontier: Snapshot,
     sources: Mapping[str, int],
-    as_of_before: datetime | None,
-    as_of: datetime | None,
-    plans: Mapping[str, Plan],
-    shared: SharedViews | None = None,
+    shared: SharedViews,
 ) -> dict[str, ModelState]:
     """Refresh all stored models of a project in one batch.
 
     Args:
         context: session, tables and identity of the batch.
-        project: what the analyst wrote.
+        plans: of the project; made again where a table that now exists tells more.
         frontier: the newest snapshot, where every change set starts.
         sources: version of each source table in this batch, the clock included.
-        as_of_before: the clock's value of the frontier.
-        as_of: the clock's value of this batch.
-        plans: by unique id; planned again where a table that now exists tells more.
         shared: views kept between the batches of one process.
 
     Returns:
@@ -62,22 +55,20 @@ def refresh_models(
         RefreshError: a model could not be refreshed.
         PlanError: POLICY_NOT_MET, if a model of policy strict would fall back to a full refresh.
     """
-    refresher = _Refresher(context, project, frontier, sources, plans, shared or SharedViews())
-    return refresher.run()
+    return _Refresher(context, plans, frontier, sources, shared).run()
 
 
 class _Refresher:
     def __init__(
         self,
         context: BatchContext,
-        project: Project,
+        plans: ProjectPlans,
         frontier: Snapshot,
         sources: Mapping[str, int],
-        plans: Mapping[str, Plan],
         shared: SharedViews,
     ) -> None:
         self._context = context
-        self._project = project
+        self._project = project = plans.project
         self._frontier = frontier
         self._shared = shared
         # One for all threads: the transaction id is a setting of the session.
@@ -97,7 +88,8 @@ class _Refresher:
                 old[model.relation] = state.version
         self._inputs = BatchInputs(context.warehouse, old, dict(sources))
         self._schemas = InputSchemas(context.warehouse, self._inputs)
-        self._plans = self._replanned(plans)
+        plans.renew()
+        self._plans = plans.models
         self._pin_undeclared()
         self._states: dict[str, ModelState] = {}
 
@@ -135,21 +127,6 @@ class _Refresher:
             elif parent is not None or unique_id in self._project.sources:
                 found.add(unique_id)
         return frozenset(found)
-
-    def _replanned(self, plans: Mapping[str, Plan]) -> Mapping[str, Plan]:
-        """Plan again with the columns of the tables that exist now, once per set of columns."""
-        warehouse = self._context.warehouse
-        columns: dict[str, tuple[str, ...]] = {}
-        relations = [source.relation for source in self._project.sources.values()]
-        relations += [model.relation for model in self._project.models.values() if model.is_stored]
-        for relation in relations:
-            if (names := warehouse.column_names(relation)) is not None:
-                columns[relation] = names
-        key = (tuple(sorted(plan.fingerprint for plan in plans.values())), tuple(columns.items()))
-        if self._shared.plans_key != key:
-            self._shared.plans = plan_project(self._project, columns.get)
-            self._shared.plans_key = key
-        return self._shared.plans
 
     def _pin_undeclared(self) -> None:
         """Fix the versions of tables that models name and the project does not declare.

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from livemart.delta.row_filter import EVERY_ROW, RowFilter
 from livemart.delta.warehouse import Warehouse
-from livemart.plan.planner import Plan
 from livemart.spark.arrow_views import ArrowViews, to_view_of
 from livemart.spark.differences import row_of_literals
 from livemart.spark.types import spark_schema
@@ -38,9 +37,6 @@ class SharedViews:
         self._registered: set[tuple[SparkSession, str, int]] = set()
         # By fingerprint: whether the sums of an additive model are exact, asked of Spark once.
         self.exact: dict[str, bool] = {}
-        # Plans on top of the columns that the tables have, and what they were made from.
-        self.plans: dict[str, Plan] = {}
-        self.plans_key: object = None
 
     def rows(self, warehouse: Warehouse, relation: str, version: int) -> pa.Table:
         """Return the rows of a whole table at a version, read at most once."""

@@ -83,16 +83,7 @@ class BatchRunner:
         if has_same_nodes and not rebuilds and not draft.has_news:
             return BatchOutcome(batch.batch_id, None)
         context = replace(context, done=build_seeds(runtime, rebuilds))
-        models = refresh_models(
-            context,
-            runtime.project,
-            newest,
-            draft.sources,
-            newest.as_of,
-            draft.as_of,
-            runtime.plans,
-            self._shared,
-        )
+        models = refresh_models(context, runtime.plans, newest, draft.sources, self._shared)
         self._refuse_writes_between(newest, batch.batch_id, rebuilds)
         before = table_versions(runtime.project, newest)
         for unique_id in rebuilds:

@@ -74,7 +74,7 @@ def _state_of(
     """Return the state of a model that dbt just made."""
     return ModelState(
         version=runtime.warehouse.version(model.relation),
-        fingerprint=runtime.plans[model.unique_id].fingerprint,
+        fingerprint=runtime.plans.models[model.unique_id].fingerprint,
         strategy="full",
         reason=reason,
         rows_changed=0,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from livemart.check.proofs import Prover
 from livemart.delta.warehouse import Warehouse
 from livemart.plan.planner import Plan
-from livemart.plan.project_plans import plan_project, require_policies
+from livemart.plan.project_plans import ProjectPlans, require_policies
 from livemart.project.cursors import SessionFactory
 from livemart.project.dbt import Dbt
 from livemart.project.graph import Project
@@ -39,16 +39,12 @@ class Runtime:
     dbt: Dbt
     project: Project
     log: SnapshotLog
-    plans: Mapping[str, Plan] = field(init=False)
+    plans: ProjectPlans = field(init=False)
     prover: Prover = field(init=False)
 
     def __post_init__(self) -> None:
-        self.plan()
-
-    def plan(self) -> None:
-        """Plan all models, on the columns that the tables have by now."""
-        self.plans = plan_project(self.project, self.warehouse.column_names)
-        self.prover = Prover(self.project, self.plans)
+        self.plans = ProjectPlans(self.project, self.warehouse.column_names)
+        self.prover = Prover(self.plans)
 
     @property
     def checkpoint(self) -> Path:
@@ -63,7 +59,7 @@ class Runtime:
     @property
     def fingerprints(self) -> dict[str, str]:
         """The fingerprint of every model, by unique id."""
-        return {unique_id: plan.fingerprint for unique_id, plan in self.plans.items()}
+        return {unique_id: plan.fingerprint for unique_id, plan in self.plans.models.items()}
 
 
 class Narrator(Protocol):
@@ -92,7 +88,7 @@ def load_runtime(settings: Settings, spark: SparkSession, narrator: Narrator) ->
     register(spark, settings.warehouse, project)
     log = SnapshotLog(settings.warehouse)
     runtime = Runtime(settings, spark, Warehouse(settings.warehouse), dbt, project, log)
-    require_policies(project, runtime.plans)
+    require_policies(project, runtime.plans.models)
     return runtime
 
 
@@ -171,7 +167,8 @@ def load_plans(
         chosen = None
         if settings.select or settings.exclude:
             chosen = dbt.selection(settings.select, settings.exclude)
-    return project, plan_project(project, Warehouse(settings.warehouse).column_names), chosen
+    plans = ProjectPlans(project, Warehouse(settings.warehouse).column_names)
+    return project, plans.models, chosen
 
 
 @contextmanager

@@ -13,7 +13,8 @@ import pytest
 from livemart.check import checks
 from livemart.check.checks import Prover, Versions, run_checks
 from livemart.errors import RefreshError
-from livemart.plan.planner import Full, Plan
+from livemart.plan.planner import Plan
+from livemart.plan.project_plans import ProjectPlans
 from livemart.plan.strategies.signed import Signed
 from livemart.project.graph import DataTest, Project
 from tests.models import make_model
@@ -85,9 +86,11 @@ def how(
 
     monkeypatch.setattr(checks, "_ask_all", in_full)
     monkeypatch.setattr(checks, "_statement", lambda *_: "")
-    prover = Prover(found, {"model.mini.totals": plan or Plan(Full())})
+    plans = ProjectPlans(found, warehouse.column_names)
+    if plan is not None:
+        plans.models = {"model.mini.totals": plan}
     versions = Versions({} if before is None else {RELATION: before}, {RELATION: 2})
-    result = run_checks(None, warehouse, prover, versions, {TEST: previous})  # type: ignore[arg-type]
+    result = run_checks(None, warehouse, Prover(plans), versions, {TEST: previous})  # type: ignore[arg-type]
     return result[TEST].how
 
 
@@ -101,8 +104,8 @@ def how(
     ],
 )
 def test_an_edited_test_has_no_outcome_yet(edited: dict[str, Any]) -> None:
-    then = Prover(project("unique"), {})
-    now = Prover(project("unique", **edited), {})
+    then = Prover(ProjectPlans(project("unique")))
+    now = Prover(ProjectPlans(project("unique", **edited)))
 
     assert then.unedited({TEST: "pass"}, then.fingerprints) == {TEST: "pass"}
     assert now.unedited({TEST: "pass"}, then.fingerprints) == {}
@@ -117,7 +120,7 @@ def test_a_test_of_a_view_that_was_edited_has_no_outcome_yet() -> None:
         view = replace(
             table, unique_id="v", identifier="seen", materialized="view", compiled_code=sql
         )
-        provers.append(Prover(replace(found, models={**found.models, "v": view}), {}))
+        provers.append(Prover(ProjectPlans(replace(found, models={**found.models, "v": view}))))
 
     then, now = provers
 
@@ -140,10 +143,11 @@ def test_a_linear_test_is_run_over_the_new_rows_first(
 
     monkeypatch.setattr(checks, "_ask_all", ask)
     monkeypatch.setattr(checks, "_statement", lambda *_: "")
+    warehouse = FakeWarehouse([], [change("a")])
     result = run_checks(
         None,  # type: ignore[arg-type]
-        FakeWarehouse([], [change("a")]),  # type: ignore[arg-type]
-        Prover(found, {"model.mini.totals": Plan(Full())}),
+        warehouse,  # type: ignore[arg-type]
+        Prover(ProjectPlans(found, warehouse.column_names)),
         Versions({RELATION: 1}, {RELATION: 2}),
         {TEST: "pass"},
     )[TEST]

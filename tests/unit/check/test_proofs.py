@@ -10,7 +10,7 @@ import pytest
 
 from livemart.check import checks
 from livemart.check.checks import Prover, TestResult, Versions, run_checks
-from livemart.plan.planner import Full, Plan
+from livemart.plan.project_plans import ProjectPlans
 from livemart.plan.sql.flatten import Flat
 from livemart.project.graph import DataTest, Model, Project
 from tests.models import make_model
@@ -94,8 +94,8 @@ def prover(kind: str | None, column: str | None, code: str, **arguments: Any) ->
         file="",
     )
     by_id = {each.unique_id: each for each in models}
-    plans = {each.unique_id: Plan(Full()) for each in models if each.is_stored}
-    return Prover(Project("mini", ".", "raw", {}, by_id, {TEST: test}, {}), plans)
+    project = Project("mini", ".", "raw", {}, by_id, {TEST: test}, {})
+    return Prover(ProjectPlans(project, COLUMNS.get))
 
 
 def row(note: str | None = "a", order_id: str | None = "1") -> dict[str, str | None]:

@@ -140,7 +140,10 @@ def test_a_clock_of_the_project_is_a_window_as_a_value_and_noted_as_a_join() -> 
         KNOWN,
     )
 
-    assert (value.strategy.name, [each.column for each in value.slices]) == ("signed", ["ordered_at"])
+    assert (value.strategy.name, [each.column for each in value.slices]) == (
+        "signed",
+        ["ordered_at"],
+    )
     assert value.reasons == ()
     assert [(each.code, each.suggestion) for each in joined.reasons] == [
         (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from livemart.plan.planner import Full
-from livemart.plan.project_plans import plan_project
+from livemart.plan.project_plans import ProjectPlans
 from livemart.project.graph import Column, Model, Project
 from tests.models import make_model
 
@@ -25,7 +25,7 @@ def project(*models: Model) -> Project:
 
 
 def test_a_model_over_a_seed_is_planned_before_the_first_build() -> None:
-    plans = plan_project(project(SEED, READER))
+    plans = ProjectPlans(project(SEED, READER)).models
 
     assert plans[READER.unique_id].strategy.name == "signed"
 
@@ -36,8 +36,8 @@ def test_a_dbt_snapshot_keeps_many_rows_of_each_key_of_its_sql() -> None:
     )
     by_key = replace(READER, compiled_code="select city, n, dbt_valid_to from m.history")
 
-    grouped = plan_project(project(SEED, HISTORY, reader))
-    plain = plan_project(project(SEED, HISTORY, by_key))
+    grouped = ProjectPlans(project(SEED, HISTORY, reader)).models
+    plain = ProjectPlans(project(SEED, HISTORY, by_key)).models
 
     assert grouped[HISTORY.unique_id].strategy == Full()
     assert grouped[reader.unique_id].strategy.name == "signed"
@@ -53,7 +53,7 @@ def test_a_dbt_snapshot_may_rename_its_own_columns() -> None:
         },
     )
 
-    plans = plan_project(project(SEED, history))
+    plans = ProjectPlans(project(SEED, history)).models
 
     assert plans[history.unique_id].names == (
         *("city", "n", "dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "ended_at"),
@@ -67,6 +67,37 @@ def test_nobody_knows_what_a_materialization_of_the_project_stores() -> None:
     )
     reader = replace(READER, compiled_code="select shop_id, city from m.p")
 
-    plan = plan_project(project(SEED, parent, reader))[reader.unique_id]
+    plan = ProjectPlans(project(SEED, parent, reader)).models[reader.unique_id]
 
     assert (plan.strategy.name, plan.reasons[0].code) == ("full", "INPUT_NOT_IN_DELTA")
+
+
+def test_a_project_is_planned_again_only_when_a_table_has_other_columns() -> None:
+    columns = {"m.shops": ("shop_id", "city")}
+    plans = ProjectPlans(project(SEED, READER), columns.get)
+    first = plans.models
+
+    plans.renew()
+    unchanged = plans.models
+    columns["m.shops"] = ("shop_id",)
+    plans.renew()
+
+    assert unchanged is first
+    assert plans.models is not first
+
+
+def test_sql_of_rows_is_told_from_sql_of_groups() -> None:
+    plans = ProjectPlans(project(SEED, READER))
+
+    rows = plans.row_query("select city from m.shops where shop_id is null")
+
+    assert rows is not None
+    assert rows.signed.anchors == (0,)
+    assert plans.row_query(BY_CITY) is None
+
+
+def test_a_view_is_unique_by_its_own_sql() -> None:
+    view = replace(READER, materialized="view")
+
+    assert ProjectPlans(project(SEED, view)).unique_key(view.unique_id) == ("city",)
+    assert ProjectPlans(project(SEED, view)).unique_key("model.m.other") == ()

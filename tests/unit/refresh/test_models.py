@@ -13,6 +13,7 @@ from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit, Warehouse
 from livemart.errors import PlanError
 from livemart.plan.planner import Inputs, plan_query
+from livemart.plan.project_plans import ProjectPlans
 from livemart.plan.reasons import Reason
 from livemart.project.graph import Policy
 from livemart.refresh import models as refresh
@@ -52,10 +53,9 @@ def moved(policy: Policy, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     frontier = SimpleNamespace(sources={"shop.sales": 1}, models={})
     refresher = refresh._Refresher(
         cast(Any, context),
-        project,
+        ProjectPlans(project),
         cast(Any, frontier),
         {"shop.sales": 1},
-        {model.unique_id: plan},
         SharedViews(),
     )
     return refresher._moved(model, plan, BEFORE, 0)
