@@ -84,6 +84,7 @@ def set_clock(warehouse: Warehouse, as_of: datetime, tag: Tag, *, relation: str 
 
 def fix_as_of(
     context: BatchContext,
+    settings: Settings,
     clock: SourceTable,
     newest: Snapshot | None,
     *,
@@ -106,10 +107,10 @@ def fix_as_of(
         if warehouse.is_tagged(relation, own):
             return read_clock(warehouse, version, relation=relation), version
         if known == version and before is not None:
-            wanted = _wanted(context.settings, before, newest_event_time, now)
+            wanted = _wanted(settings, before, newest_event_time, now)
             if wanted == before:
                 return before, version
-    wanted = _wanted(context.settings, before, newest_event_time, now)
+    wanted = _wanted(settings, before, newest_event_time, now)
     version = set_clock(warehouse, wanted, context.tag(relation, 0), relation=relation)
     return read_clock(warehouse, version, relation=relation), version
 

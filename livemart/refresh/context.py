@@ -1,14 +1,19 @@
-"""What one micro-batch works with: handed from the pipeline to refresh and checks."""
+"""Holds what one micro-batch works with: handed from run to the refresh of every model.
+
+It changes with the batch alone; what a model's refresh works with is a ModelRun.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
 
 from livemart.delta.tags import Tag, Tags
 from livemart.delta.warehouse import Warehouse
-from livemart.settings import Settings
+from livemart.refresh.views import SharedViews
+from livemart.spark.large_lane import LargeLane
 from livemart.state.snapshots import ModelState
 
 if TYPE_CHECKING:
@@ -28,9 +33,21 @@ class Rebuild:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptBetweenBatches:
+    """What stays from one batch to the next, as long as the process lives.
+
+    `exact_sums`: by fingerprint, whether the sums of a model are exact, asked of Spark once.
+    """
+
+    views: SharedViews = field(default_factory=SharedViews)
+    exact_sums: dict[str, bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class BatchContext:
     """Session, tables and identity of the micro-batch `batch_id` of `epoch`.
 
+    `lane`, `small_lane_rows`, `threads`: the settings of these names.
     `rebuilds`: by unique id, the models to recompute in full whatever their plan allows.
     `fingerprints`: of the models' SQL, by relation; kept with each commit.
     `done`: models that are at this batch already (seeds that dbt loaded again).
@@ -39,13 +56,21 @@ class BatchContext:
 
     spark: SparkSession
     warehouse: Warehouse
-    settings: Settings
     epoch: str
     batch_id: int
+    lane: Literal["auto", "small", "large"] = "auto"
+    small_lane_rows: int = 100_000
+    threads: int = 2
     rebuilds: Mapping[str, Rebuild] = field(default_factory=dict)
     fingerprints: Mapping[str, str] = field(default_factory=dict)
     done: Mapping[str, ModelState] = field(default_factory=dict)
     report: Callable[[str, str], None] = lambda unique_id, word: None
+    kept: KeptBetweenBatches = field(default_factory=KeptBetweenBatches)
+
+    @cached_property
+    def large_lane(self) -> LargeLane:
+        """Spark's commits: one for all threads, as the transaction id is the session's."""
+        return LargeLane(self.spark, self.warehouse)
 
     def tag(self, relation: str, generation: int) -> Tag:
         """Return the transaction id under which `relation` is committed in this batch, once."""

@@ -1,28 +1,215 @@
-"""Schemas of inputs: whether a model's own columns may follow from a change of what it reads.
+"""Resolves what a batch reads: which version of each table, before and now, and what changed.
 
-A column that came or changed its type is no change of rows: added to every row as NULL, or cast, it
-nets to nothing. So the schemas of both versions are compared, wherever a commit between them could
-have changed them.
+Used by every refresh of a model, in several threads. Versions are pinned once per batch, before the
+first model; each mention of a table in a model's SQL is resolved once, before a strategy begins.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, Protocol
 
 import pyarrow as pa
 from sqlglot import exp
 
+from livemart.arrow.bags import WEIGHT
 from livemart.delta.log import LogEntry
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
+from livemart.plan.planner import Plan
+from livemart.plan.project_plans import ProjectPlans
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.sql.flatten import Flat
 from livemart.plan.sql.parse import parse
+from livemart.refresh.context import BatchContext
+from livemart.refresh.pinned_table import FallBack, PinnedTable
+from livemart.state.snapshots import ModelState, Snapshot
+
+Side = Literal["old", "new"]
 
 
-class Tables(Protocol):
+@dataclass
+class PinnedInputs:
+    """The versions of every table before and in this batch, by relation.
+
+    `states`: of each model at the frontier, by unique id.
+    """
+
+    warehouse: Warehouse
+    old: Mapping[str, int]
+    new: dict[str, int]
+    states: Mapping[str, ModelState] = field(default_factory=dict)
+    _empty: dict[str, bool] = field(default_factory=dict)
+    _values: dict[tuple[PinnedTable, str], object] = field(default_factory=dict)
+
+    @cached_property
+    def schemas(self) -> InputSchemas:
+        """What became of the inputs' columns."""
+        return InputSchemas(self.warehouse, self)
+
+    def table(self, relation: str) -> PinnedTable | None:
+        """Return a table as of this batch, None if it is none of the warehouse."""
+        version = self.new.get(relation)
+        return None if version is None else self.at(relation, version)
+
+    def at(self, relation: str, version: int) -> PinnedTable:
+        return PinnedTable(self.warehouse, relation, version)
+
+    def newest(self, relation: str) -> PinnedTable | None:
+        """Return a table as it lies now, None if there is none."""
+        if not self.warehouse.exists(relation):
+            return None
+        return self.at(relation, self.warehouse.version(relation))
+
+    def one_value(self, table: PinnedTable, name: str) -> object:
+        """Return the value of a column of a table of one row; models share what was read.
+
+        Raises:
+            FallBack: CLOCK_NOT_ONE_ROW.
+        """
+        if (table, name) not in self._values:
+            rows = self.warehouse.read(table.relation, table.version, columns=[name])
+            if rows.num_rows != 1:
+                message = f"{table.relation} has {rows.num_rows} rows"
+                raise FallBack(Reason("CLOCK_NOT_ONE_ROW", message, None))
+            self._values[table, name] = rows.column(0)[0].as_py()
+        return self._values[table, name]
+
+    def has_changed(self, relation: str) -> bool:
+        """Return True if the table's rows differ between the frontier and this batch."""
+        if self.old.get(relation) == self.new[relation]:
+            return False
+        if relation not in self._empty:
+            self._empty[relation] = self.changes(relation).num_rows == 0
+        return not self._empty[relation]
+
+    def may_have_changed(self, relation: str) -> bool:
+        """Return True also of a table whose change is not known."""
+        if relation not in self.new or relation not in self.old:
+            # It lies elsewhere, or is read for the first time.
+            return True
+        try:
+            return self.has_changed(relation)
+        except RefreshError as error:
+            if error.code not in ("CDF_UNAVAILABLE", "TABLE_MISSING", "VERSION_GONE"):
+                raise
+            return True
+
+    def changes(self, relation: str) -> pa.Table:
+        """Return the net change since the frontier: columns of the table plus `_weight`.
+
+        Raises:
+            RefreshError: CDF_UNAVAILABLE.
+        """
+        return self.warehouse.changes(relation, self.old[relation], self.new[relation])
+
+    def resolve(self, plan: Plan) -> tuple[Input, ...]:
+        """Return the tables that a query mentions, in order of appearance.
+
+        Raises:
+            FallBack: INPUT_NOT_IN_DELTA or CDF_UNAVAILABLE, if one has no version to start from.
+        """
+        inputs = []
+        for occurrence in plan.flat.occurrences if plan.flat is not None else ():
+            relation = occurrence.relation
+            if relation not in self.old and relation not in self.new:
+                message = f"{relation} is not a Delta table of the warehouse"
+                raise FallBack(Reason("INPUT_NOT_IN_DELTA", message, None))
+            if relation not in self.old:
+                raise FallBack(Reason("CDF_UNAVAILABLE", f"{relation} was rebuilt", None))
+            inputs.append(
+                Input(
+                    self,
+                    occurrence.index,
+                    self.at(relation, self.old[relation]),
+                    self.at(relation, self.new[relation]),
+                    plan.used.get(occurrence.index),
+                )
+            )
+        return tuple(inputs)
+
+
+def pin_inputs(
+    context: BatchContext, plans: ProjectPlans, frontier: Snapshot, sources: Mapping[str, int]
+) -> PinnedInputs:
+    """Return the versions that this batch starts from and reads; models add theirs as they end.
+
+    Args:
+        context: of the batch.
+        plans: of the project.
+        frontier: the newest snapshot, where every change set starts.
+        sources: version of each source table in this batch, the clock included.
+    """
+    warehouse, models = context.warehouse, plans.project.models
+    old = dict(frontier.sources)
+    for unique_id, state in frontier.models.items():
+        if (model := models.get(unique_id)) is None:
+            continue
+        # A table written from outside and rebuilt in place still has its net change in the log; a
+        # table made anew has not.
+        if unique_id not in context.rebuilds or (
+            warehouse.exists(model.relation)
+            and warehouse.table_id(model.relation) == state.table_id
+        ):
+            old[model.relation] = state.version
+    new = dict(sources)
+    # The snapshot log does not know tables that models name and the project does not declare: what
+    # reads one is recomputed in every batch.
+    stored = {model.relation for model in models.values() if model.is_stored}
+    for plan in plans.models.values():
+        for relation in plan.flat.relations if plan.flat is not None else ():
+            if relation not in stored and relation not in new and warehouse.exists(relation):
+                new[relation] = warehouse.version(relation)
+    return PinnedInputs(warehouse, old, new, frontier.models)
+
+
+@dataclass(frozen=True)
+class Input:
+    """A mention of a table in a model's SQL: its versions, columns and changed rows in a batch.
+
+    `used`: the columns that the query needs, in lower case; None for all.
+    """
+
+    pinned: PinnedInputs
+    index: int
+    old: PinnedTable
+    new: PinnedTable
+    used: frozenset[str] | None = None
+
+    def at(self, side: Side) -> PinnedTable:
+        return self.new if side == "new" else self.old
+
+    @property
+    def has_changed(self) -> bool:
+        return self.pinned.has_changed(self.new.relation)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The stored columns that the query needs, or all where not even one is."""
+        names = self.new.schema.names
+        used = [name for name in names if self.used is None or name.lower() in self.used]
+        return tuple(used or names)
+
+    @cached_property
+    def images(self) -> pa.Table:
+        """Old and new images of the changed rows, with `_weight`; every column is there."""
+        if not self.has_changed:
+            return self.new.schema.append(pa.field(WEIGHT, pa.int64())).empty_table()
+        return self.pinned.changes(self.new.relation)
+
+    def value(self, name: str, side: Side) -> object:
+        """Return a column of a table of one row as of `side`.
+
+        Raises:
+            FallBack: CLOCK_NOT_ONE_ROW.
+        """
+        table = self.at(side)
+        return self.pinned.one_value(table, table.field(name).name)
+
+
+class SchemaTables(Protocol):
     """What is asked of the warehouse here."""
 
     def arrow_schema(self, relation: str, version: int | None = None) -> pa.Schema: ...
@@ -30,12 +217,17 @@ class Tables(Protocol):
 
 
 class InputSchemas:
-    """What became of the columns of every input since the frontier; asked once per relation."""
+    """What became of the columns of every input since the frontier; compared once per relation.
 
-    def __init__(self, tables: Tables, inputs: BatchInputs) -> None:
+    A column that came or changed its type is no change of rows: added to every row as NULL, or
+    cast, it nets to nothing. So the schemas of both versions are compared, wherever a commit
+    between them could have changed them.
+    """
+
+    def __init__(self, tables: SchemaTables, inputs: PinnedInputs) -> None:
         self._tables = tables
         self._inputs = inputs
-        self._found: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
+        self._differences: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
 
     def changed(self, flat: Flat) -> Reason | None:
         """Return why a query may yield other columns than at the frontier, None if it cannot."""
@@ -53,9 +245,9 @@ class InputSchemas:
 
     def _differing(self, relation: str) -> tuple[frozenset[str], frozenset[str]]:
         """Return the columns with another type, and those that came or went."""
-        if relation not in self._found:
-            self._found[relation] = self._compare(relation)
-        return self._found[relation]
+        if relation not in self._differences:
+            self._differences[relation] = self._compare(relation)
+        return self._differences[relation]
 
     def _compare(self, relation: str) -> tuple[frozenset[str], frozenset[str]]:
         old, new = self._inputs.old.get(relation), self._inputs.new.get(relation)
@@ -72,9 +264,12 @@ class InputSchemas:
                 raise
             # The change of its rows cannot be read either: its readers are recomputed anyway.
             return same
-        types, found = ({field.name: field.type for field in each} for each in (before, now))
-        retyped = {name for name in types.keys() & found.keys() if types[name] != found[name]}
-        return frozenset(retyped), frozenset(types.keys() ^ found.keys())
+        old_types, types = (
+            {field.name: field.type for field in schema} for schema in (before, now)
+        )
+        kept = types.keys() & old_types.keys()
+        retyped = {name for name in kept if types[name] != old_types[name]}
+        return frozenset(retyped), frozenset(types.keys() ^ old_types.keys())
 
 
 def reads_every_column(flat: Flat) -> bool:
@@ -91,68 +286,3 @@ def reads_every_column(flat: Flat) -> bool:
 def _reason(relation: str, names: frozenset[str]) -> Reason:
     listed = ", ".join(sorted(names))
     return Reason("FINGERPRINT_CHANGED", f"columns of {relation} changed: {listed}", None)
-
-
-__all__ = ["InputSchemas", "reads_every_column"]
-
-
-Side = Literal["old", "new"]
-
-
-class FallBack(Exception):
-    """The planned strategy cannot be used in this batch; the model is recomputed in full."""
-
-    def __init__(self, reason: Reason) -> None:
-        super().__init__(reason.code)
-        self.reason = reason
-
-
-@dataclass(slots=True)
-class BatchInputs:
-    """The versions of every table before and in this batch, by relation."""
-
-    warehouse: Warehouse
-    old: Mapping[str, int]
-    new: dict[str, int]
-    _empty: dict[str, bool] = field(default_factory=dict)
-    _values: dict[tuple[str, int, str], object] = field(default_factory=dict)
-
-    def one_value(self, relation: str, version: int, name: str) -> object:
-        """Return the value of a column of a table of one row; models share what was read.
-
-        Raises:
-            FallBack: CLOCK_NOT_ONE_ROW.
-        """
-        key = (relation, version, name)
-        if key not in self._values:
-            rows = self.warehouse.read(relation, version, columns=[name])
-            if rows.num_rows != 1:
-                raise FallBack(
-                    Reason("CLOCK_NOT_ONE_ROW", f"{relation} has {rows.num_rows} rows", None)
-                )
-            self._values[key] = rows.column(0)[0].as_py()
-        return self._values[key]
-
-    def has_changed(self, relation: str) -> bool:
-        """Return True if the table's rows differ between the frontier and this batch."""
-        if self.old.get(relation) == self.new[relation]:
-            return False
-        if relation not in self._empty:
-            self._empty[relation] = self.changes(relation).num_rows == 0
-        return not self._empty[relation]
-
-    def changes(self, relation: str) -> pa.Table:
-        """Return the net change since the frontier: columns of the table plus `_weight`.
-
-        Raises:
-            RefreshError: CDF_UNAVAILABLE.
-        """
-        return self.warehouse.changes(relation, self.old[relation], self.new[relation])
-
-
-def stored_field(schema: pa.Schema, name: str) -> pa.Field:
-    """Return a field by name, letter case aside, as Spark resolves it."""
-    for field_ in schema:
-        if field_.name.lower() == name.lower():
-            return field_
-    raise FallBack(Reason("PARSE_UNSUPPORTED", f"column {name} is not stored", None))

@@ -1,4 +1,8 @@
-"""Region recompute: T' = (T minus rows in A) + the analyst's SQL, restricted to A."""
+"""Recomputes the affected region of a model: T' = (T minus rows in A) + its SQL, restricted to A.
+
+Used where a key or an interval of time confines a change (plan/strategies/region), and where a
+signed change or running totals do not hold in a batch.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +13,15 @@ import pyarrow as pa
 
 from livemart.arrow.bags import difference
 from livemart.arrow.times import EVER, instant, micros
-from livemart.delta.row_filter import RowFilter
 from livemart.plan.reasons import Reason
 from livemart.plan.relations.relation import Restriction
 from livemart.plan.strategies.region import Region
 from livemart.plan.strategies.slices import Windows
-from livemart.refresh.inputs import FallBack, stored_field
+from livemart.refresh.inputs import Input
+from livemart.refresh.limits import FEW_INPUT_ROWS, MOST_INTERVALS_OF_A_KEY, MOST_REGION_KEYS
 from livemart.refresh.model_run import ModelRun
-from livemart.refresh.region_rows import is_comparable, lies_in, needed_rows
+from livemart.refresh.pinned_table import FallBack, column_of
+from livemart.refresh.region_rows import is_comparable, lies_in, needed_rows, rows_to_read
 from livemart.refresh.touched_rows import rows_in_windows, touched_rows
 from livemart.spark.differences import counted_difference, typed_columns
 from livemart.spark_sql import quoted
@@ -24,11 +29,6 @@ from livemart.spark_sql import quoted
 _PRESENT = re.compile(r"__present_(\d+)__")
 _KNOWN = re.compile(r"__known_(\d+)__")
 _TOUCHED = re.compile(r"__touched_(\d+)__")
-# A larger region costs more to join with than a full recompute.
-_MOST_REGION_ROWS = 1_000_000
-_MOST_ISLANDS = 8
-# So many rows cost Spark less than it costs to leave some of them out.
-_FEW_ROWS = 2_000
 
 
 def refresh_region(run: ModelRun, region: Region) -> pa.Table | None:
@@ -43,47 +43,40 @@ def refresh_region(run: ModelRun, region: Region) -> pa.Table | None:
     affected = affected_region(run, region)
     if affected.num_rows == 0:
         return None
-    names: dict[int, str] = {}
-    for occurrence, restrictions in region.restrictions.items():
-        if occurrence in run.plan.parameters:
-            continue
-        names[occurrence] = _input(run, occurrence, restrictions, affected)
+    names = {
+        occurrence: _view_of_needed(run, run.inputs[occurrence], restrictions, affected)
+        for occurrence, restrictions in region.restrictions.items()
+        if occurrence not in run.plan.parameters
+    }
     area = run.views.of_rows("area", _as_timestamps(affected) if region.time else affected)
-    schema = run.stored_schema
+    schema = run.stored.schema
     part = (
         f"select {typed_columns(schema, 'q')} from ({run.render('new', names)}) as q"
         f" {_semi_join(region, area, 'q')}"
     )
-    relation, version, passing = run.model.relation, run.stored_version, _own(run, region, affected)
-    if not run.views.is_large and is_comparable(region, affected, schema):
-        stored = run.views.read(relation, version, passing).select(schema.names)
+    passing = rows_to_read(run.stored, [region.stored], affected)
+    if not run.views.is_large and is_comparable(region, affected, run.stored):
+        stored = run.stored.read(passing).select(schema.names)
         kept = stored.filter(lies_in(region, affected, stored))
         return difference(run.views.query(part), kept)
-    own = ", ".join(f"t.{quoted(name)}" for name in schema.names)
-    view = run.views.slice("stored", relation, version, passing)
-    known = f"select {own} from {view} as t {_semi_join(region, area, 't')}"
-    sides = [(part, 0, 1), (known, 1, 0)]
-    return run.views.query(counted_difference(schema, sides))
+    listed = ", ".join(f"t.{quoted(name)}" for name in schema.names)
+    view = run.views.slice("stored", run.stored, passing)
+    kept_rows = f"select {listed} from {view} as t {_semi_join(region, area, 't')}"
+    return run.views.query(counted_difference(schema, [(part, 0, 1), (kept_rows, 1, 0)]))
 
 
-def _input(
-    run: ModelRun, occurrence: int, restrictions: Sequence[Restriction], affected: pa.Table
+def _view_of_needed(
+    run: ModelRun, source: Input, restrictions: Sequence[Restriction], affected: pa.Table
 ) -> str:
     """Return the view of what the region needs of one input."""
-    label, relation = f"new_{occurrence}", run.relation_of(occurrence)
-    version, columns = run.version_of(occurrence, "new"), run.columns_of(occurrence)
-    passing = run.filter_of(relation, restrictions, affected)
+    label = f"new_{source.index}"
+    passing = rows_to_read(source.new, restrictions, affected)
     if passing.is_whole or run.views.is_large:
-        return run.views.slice(label, relation, version, passing, columns)
-    rows = run.views.read(relation, version, passing, columns)
-    if rows.num_rows > _FEW_ROWS:
+        return run.views.slice(label, source.new, passing, source.columns)
+    rows = source.new.read(passing, source.columns)
+    if rows.num_rows > FEW_INPUT_ROWS:
         rows = needed_rows(restrictions, affected, rows)
-    return run.views.padded(label, rows, run.warehouse.arrow_schema(relation, version))
-
-
-def _own(run: ModelRun, region: Region, affected: pa.Table) -> RowFilter:
-    """Return which of the model's own rows may lie in the region."""
-    return run.filter_of(run.model.relation, [region.stored], affected)
+    return run.views.padded(label, rows, source.new.schema)
 
 
 def affected_region(run: ModelRun, region: Region) -> pa.Table:
@@ -108,14 +101,14 @@ def affected_region(run: ModelRun, region: Region) -> pa.Table:
             continue
         query = _TOUCHED.sub(lambda match: touched.view(int(match.group(1))), item.query)
         query = _KNOWN.sub(lambda match: touched.known(int(match.group(1))), query)
-        queries.append(_PRESENT.sub(lambda match: _present(run, int(match.group(1))), query))
+        queries.append(_PRESENT.sub(lambda match: touched.present(int(match.group(1))), query))
     if queries:
         pieces.append(run.views.query(" union ".join(queries)))
     names = [f"w{index}" for index in range(width)]
     if not pieces:
         return pa.table({name: pa.array([], pa.null()) for name in names})
     distinct = _distinct([piece.select(names) for piece in pieces])
-    if distinct.num_rows > _MOST_REGION_ROWS:
+    if distinct.num_rows > MOST_REGION_KEYS:
         raise FallBack(Reason("COST_GATE", f"{distinct.num_rows} keys are affected", None))
     if region.time is None:
         return distinct.combine_chunks()
@@ -153,7 +146,8 @@ class _Touched:
         if occurrence not in self._rows:
             rows = self._touched(occurrence)
             if occurrence in self._windows and rows.num_rows:
-                within = rows_in_windows(self._run, occurrence, self._windows[occurrence])
+                source = self._run.inputs[occurrence]
+                within = rows_in_windows(self._run, source, self._windows[occurrence])
                 rows = rows if within.is_whole else rows.filter(within.matches(rows))
             self._rows[occurrence] = rows
         return self._rows[occurrence]
@@ -161,9 +155,13 @@ class _Touched:
     def view(self, occurrence: int) -> str:
         return self._view("touched", occurrence, self.rows(occurrence))
 
+    def present(self, occurrence: int) -> str:
+        """Return all rows of an occurrence as they are."""
+        return self._run.views.whole(self._run.inputs[occurrence].new)
+
     def known(self, occurrence: int) -> str:
         """Return the rows of an occurrence as they are, and those of its touched rows before."""
-        present, rows = _present(self._run, occurrence), self._touched(occurrence)
+        present, rows = self.present(occurrence), self._touched(occurrence)
         if rows.num_rows == 0:
             return present
         listed = ", ".join(map(quoted, rows.column_names))
@@ -174,7 +172,7 @@ class _Touched:
 
     def _touched(self, occurrence: int) -> pa.Table:
         if occurrence not in self._all:
-            self._all[occurrence] = touched_rows(self._run, occurrence)
+            self._all[occurrence] = touched_rows(self._run, self._run.inputs[occurrence])
         return self._all[occurrence]
 
     def _view(self, kind: str, occurrence: int, rows: pa.Table) -> str:
@@ -184,19 +182,14 @@ class _Touched:
         return self._views[kind, occurrence]
 
 
-def _present(run: ModelRun, occurrence: int) -> str:
-    return run.views.whole(run.relation_of(occurrence), run.version_of(occurrence, "new"))
-
-
 def _plain(rows: pa.Table, columns: Iterable[str | int]) -> pa.Table:
     arrays = []
-    for found in columns:
-        if isinstance(found, int):
-            arrays.append(
-                pa.chunked_array([pa.repeat(pa.scalar(found, pa.int32()), rows.num_rows)])
-            )
+    for column in columns:
+        if isinstance(column, int):
+            constant = pa.repeat(pa.scalar(column, pa.int32()), rows.num_rows)
+            arrays.append(pa.chunked_array([constant]))
         else:
-            arrays.append(rows.column(stored_field(rows.schema, found).name))
+            arrays.append(column_of(rows, column))
     return pa.table(arrays, names=[f"w{index}" for index in range(len(arrays))])
 
 
@@ -206,7 +199,7 @@ def _islands(points: pa.Table, keys: int, before: int, after: int) -> pa.Table:
     Source: gaps and islands; a key with many islands is covered by one hull, which only widens.
     """
     names = points.column_names
-    found: dict[tuple[object, ...], list[tuple[int, int]]] = {}
+    intervals_of: dict[tuple[object, ...], list[tuple[int, int]]] = {}
     whole: set[tuple[object, ...]] = set()
     columns = [points.column(name).to_pylist() for name in names]
     for row in zip(*columns, strict=True):
@@ -216,9 +209,9 @@ def _islands(points: pa.Table, keys: int, before: int, after: int) -> pa.Table:
             # NULL times see each other in every frame: the key's whole partition is affected.
             whole.add(key)
         else:
-            found.setdefault(key, []).append((at - after, at + before))
+            intervals_of.setdefault(key, []).append((at - after, at + before))
     rows: list[tuple[object, ...]] = [(*key, -EVER, EVER, True) for key in whole]
-    for key, intervals in found.items():
+    for key, intervals in intervals_of.items():
         if key in whole:
             continue
         merged: list[list[int]] = []
@@ -227,7 +220,7 @@ def _islands(points: pa.Table, keys: int, before: int, after: int) -> pa.Table:
                 merged[-1][1] = max(merged[-1][1], high)
             else:
                 merged.append([low, high])
-        if len(merged) > _MOST_ISLANDS:
+        if len(merged) > MOST_INTERVALS_OF_A_KEY:
             merged = [[merged[0][0], merged[-1][1]]]
         rows.extend((*key, low, high, False) for low, high in merged)
     schema = pa.schema(

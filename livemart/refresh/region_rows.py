@@ -1,7 +1,7 @@
 """Tells which rows in memory lie in an affected region, and which rows of an input it needs.
 
-Used by region refreshes of the small lane. The answer is that of the region's semi join in SQL; a
-RowFilter, which reads the rows, can only test one column at a time.
+Used by region refreshes. A RowFilter, which reads the rows, can only test one column at a time; in
+the small lane what it lets through is narrowed to what the region's semi join in SQL would take.
 """
 
 from __future__ import annotations
@@ -13,23 +13,77 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.arrow.bags import as_numpy, is_member, one_array, row_codes
-from livemart.arrow.times import DAY, is_time, micros_of
-from livemart.delta.row_filter import narrows
+from livemart.arrow.times import DAY, is_time, micros, micros_of
+from livemart.delta.row_filter import (
+    EVERY_ROW,
+    Condition,
+    RowFilter,
+    narrows,
+    time_condition,
+    values_condition,
+)
 from livemart.plan.relations.relation import Restriction
 from livemart.plan.strategies.region import Region
-from livemart.refresh.inputs import stored_field
+from livemart.refresh.pinned_table import PinnedTable, column_of
 
 
-def is_comparable(region: Region, affected: pa.Table, schema: pa.Schema) -> bool:
+def rows_to_read(
+    table: PinnedTable, restrictions: Sequence[Restriction], affected: pa.Table
+) -> RowFilter:
+    """Return which rows of a table are enough for the affected region.
+
+    Args:
+        table: an input, or the model's own.
+        restrictions: alternatives; one that does not narrow means the whole table.
+        affected: the region, w0, w1, ... and with a time: `low`, `high` (microseconds) and
+            `has_null`.
+    """
+    alternatives = []
+    for restriction in restrictions:
+        conditions = []
+        for index, name, margin in restriction.keys:
+            condition = _near(table.field(name), margin, affected.column(f"w{index}"))
+            if condition is not None:
+                conditions.append(condition)
+        if restriction.time is not None:
+            field = table.field(restriction.time)
+            low = pc.min(affected.column("low")).as_py() - restriction.before
+            high = pc.max(affected.column("high")).as_py() + restriction.after
+            has_null = bool(pc.any(affected.column("has_null")).as_py())
+            condition = time_condition(field.name, field.type, low, high, has_null=has_null)
+            if condition is not None:
+                conditions.append(condition)
+        if not conditions:
+            return EVERY_ROW
+        alternatives.append(tuple(conditions))
+    return RowFilter(tuple(alternatives)) if alternatives else EVERY_ROW
+
+
+def _near(field: pa.Field, margin: int, keys: pa.ChunkedArray) -> Condition | None:
+    """Return the condition that a column is as close to one of the keys as `margin`."""
+    if margin == 0 and field.type == keys.type:
+        return values_condition(field.name, field.type, keys)
+    bounds = pc.min_max(keys)
+    low, high = micros(bounds["min"].as_py()), micros(bounds["max"].as_py())
+    if low is None or high is None:
+        return None
+    # A date stands for all of its day.
+    margin = max(margin, DAY if pa.types.is_date(keys.type) else 0)
+    return time_condition(
+        field.name, field.type, low - margin, high + margin, has_null=keys.null_count > 0
+    )
+
+
+def is_comparable(region: Region, affected: pa.Table, stored: PinnedTable) -> bool:
     """Return True if keys and time compare in Arrow as in SQL: the same type on both sides."""
     for index, name in enumerate(region.keys):
-        mine, theirs = stored_field(schema, name).type, affected.schema.field(f"w{index}").type
+        mine, theirs = stored.field(name).type, affected.schema.field(f"w{index}").type
         both_whole = pa.types.is_integer(mine) and pa.types.is_integer(theirs)
         if mine != theirs and not both_whole:
             return False
     if region.time is None:
         return bool(region.keys)
-    return is_time(stored_field(schema, region.time).type)
+    return is_time(stored.field(region.time).type)
 
 
 def lies_in(region: Region, affected: pa.Table, rows: pa.Table) -> pa.Array:
@@ -44,7 +98,7 @@ def lies_in(region: Region, affected: pa.Table, rows: pa.Table) -> pa.Array:
     size = affected.num_rows
     columns = []
     for index, name in enumerate(region.keys):
-        own = one_array(rows.column(stored_field(rows.schema, name).name))
+        own = one_array(column_of(rows, name))
         asked = one_array(affected.column(f"w{index}"))
         if own.type != asked.type:
             own, asked = own.cast(pa.int64()), asked.cast(pa.int64())
@@ -58,7 +112,7 @@ def lies_in(region: Region, affected: pa.Table, rows: pa.Table) -> pa.Array:
     asked_codes, low = asked_codes[order], low[order]
     high = as_numpy(one_array(affected.column("high")))[order]
     has_null = as_numpy(one_array(affected.column("has_null")))[order]
-    times, is_null = micros_of(rows.column(stored_field(rows.schema, region.time).name))
+    times, is_null = micros_of(column_of(rows, region.time))
     start = np.searchsorted(asked_codes, own_codes, "left")
     end = np.searchsorted(asked_codes, own_codes, "right")
     found = np.zeros(rows.num_rows, dtype=bool)

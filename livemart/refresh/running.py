@@ -14,8 +14,8 @@ from livemart.arrow.bags import WEIGHT, as_numpy, difference, matching_rows, one
 from livemart.arrow.times import micros_of
 from livemart.delta.row_filter import Condition, RowFilter, time_condition, values_condition
 from livemart.plan.strategies.running import Plain, Running
-from livemart.refresh.inputs import stored_field
 from livemart.refresh.model_run import ModelRun
+from livemart.refresh.pinned_table import PinnedTable, column_of
 from livemart.refresh.running_totals import DoubtfulTotal, Starts, UnfitTotal, running_rows
 from livemart.spark.differences import typed_columns
 from livemart.spark_sql import quoted
@@ -58,7 +58,7 @@ def refresh_running(run: ModelRun, running: Running) -> pa.Table | None:
     Raises:
         NotRunning: a time is NULL, or a sum is not exact or does not fit its type.
     """
-    images = run.images(running.occurrence).drop_columns([WEIGHT])
+    images = run.inputs[running.occurrence].images.drop_columns([WEIGHT])
     if images.num_rows == 0:
         return None
     _require_exact(run, running)
@@ -76,7 +76,7 @@ def refresh_running(run: ModelRun, running: Running) -> pa.Table | None:
             part = _part(run, running, starts.without_past(doubt.keys), newest)
         parts.append(part)
         stored.append(kept)
-    schema = run.stored_schema
+    schema = run.stored.schema
     kept = pa.concat_tables(stored).combine_chunks().select(schema.names)
     return difference(_outputs(run, running, parts), kept.cast(schema))
 
@@ -86,7 +86,7 @@ def _groups(images: pa.Table, running: Running) -> list[_Group]:
 
     One key that changed long ago would otherwise make every key's frames be read from there on.
     """
-    times = _micros(_column(images, running.time[1]))
+    times = _micros(column_of(images, running.time[1]))
     keys = _keys_of(images, [name for _, name in running.keys])
     codes = row_codes(keys, images.num_rows)
     _, first, group = np.unique(codes, return_index=True, return_inverse=True)
@@ -108,14 +108,13 @@ def _groups(images: pa.Table, running: Running) -> list[_Group]:
 
 def _stored_rows(run: ModelRun, running: Running, group: _Group) -> pa.Table:
     """Return the model's own rows of the changed keys, from the look-back on."""
-    relation, schema = run.model.relation, run.stored_schema
     names = [name for name, _ in running.keys]
-    field = stored_field(schema, running.time[0])
+    field = run.stored.field(running.time[0])
     low, high = int(group.low.min()) - _LOOK_BACK, int(group.high.max())
     condition = time_condition(field.name, field.type, low, high, has_null=False)
-    conditions = [*_key_conditions(schema, names, group.keys), condition]
+    conditions = [*_key_conditions(run.stored, names, group.keys), condition]
     passing = RowFilter((tuple(found for found in conditions if found is not None),))
-    return run.views.read(relation, run.stored_version, passing)
+    return run.stored.read(passing)
 
 
 def _starts(running: Running, group: _Group, own: pa.Table) -> tuple[Starts, pa.Table]:
@@ -124,7 +123,7 @@ def _starts(running: Running, group: _Group, own: pa.Table) -> tuple[Starts, pa.
     keys = _keys_of(own, [name for name, _ in running.keys])
     keys = tuple(key.cast(asked.type) for key, asked in zip(keys, group.keys, strict=True))
     key, is_own = matching_rows(group.keys, keys)
-    times, is_null = micros_of(_column(own, running.time[0]))
+    times, is_null = micros_of(column_of(own, running.time[0]))
     is_own &= ~is_null
     is_inside = is_own & (times >= group.low[key]) & (times <= group.high[key])
     before = np.flatnonzero(is_own & (times < group.low[key]))
@@ -135,7 +134,7 @@ def _starts(running: Running, group: _Group, own: pa.Table) -> tuple[Starts, pa.
     since = np.zeros(size, dtype=np.int64)
     since[has_since] = times[last[has_since]]
     rows = pa.array(last, pa.int64(), mask=~has_since)
-    carried = tuple(one_array(_column(own, total.name)).take(rows) for total in running.totals)
+    carried = tuple(one_array(column_of(own, total.name)).take(rows) for total in running.totals)
     for values in carried:
         # Nothing to add to: nothing but NULL was there, or more than the type holds.
         has_since &= as_numpy(values.is_valid())
@@ -147,8 +146,8 @@ def _wanted(
     run: ModelRun, running: Running, starts: Starts, newest: int
 ) -> list[tuple[Condition, ...]]:
     """Return which input rows arrive after each key's start, and which leave its frames."""
-    schema = run.warehouse.arrow_schema(run.relation_of(running.occurrence))
-    time = stored_field(schema, running.time[1])
+    source = run.inputs[running.occurrence].new
+    time = source.field(running.time[1])
     names = [name for _, name in running.keys]
     first = starts.first(running.longest)
     alternatives = []
@@ -156,7 +155,7 @@ def _wanted(
         if not mask.any():
             continue
         keys = _key_conditions(
-            schema, names, tuple(key.filter(pa.array(mask)) for key in starts.keys)
+            source, names, tuple(key.filter(pa.array(mask)) for key in starts.keys)
         )
         low, high = int(first[mask].min()), min(int(starts.high[mask].max()), newest)
         spans = [(low, high)]
@@ -176,22 +175,18 @@ def _part(run: ModelRun, running: Running, starts: Starts, newest: int) -> _Part
     Raises:
         DoubtfulTotal: some of the keys must start without what was there before.
     """
-    schema = run.stored_schema
-    rows = run.views.read(
-        run.relation_of(running.occurrence),
-        run.version_of(running.occurrence, "new"),
-        RowFilter(tuple(_wanted(run, running, starts, newest))),
-        run.columns_of(running.occurrence),
-    )
+    source = run.inputs[running.occurrence]
+    passing = RowFilter(tuple(_wanted(run, running, starts, newest)))
+    rows = source.new.read(passing, source.columns)
     try:
         shown, totals = running_rows(
             running.totals,
-            tuple(stored_field(schema, total.name).type for total in running.totals),
+            tuple(run.stored.field(total.name).type for total in running.totals),
             starts,
             _keys_of(rows, [name for _, name in running.keys]),
-            _micros(_column(rows, running.time[1])),
+            _micros(column_of(rows, running.time[1])),
             tuple(
-                None if total.argument is None else one_array(_column(rows, total.argument))
+                None if total.argument is None else one_array(column_of(rows, total.argument))
                 for total in running.totals
             ),
         )
@@ -202,24 +197,22 @@ def _part(run: ModelRun, running: Running, starts: Starts, newest: int) -> _Part
 
 def _outputs(run: ModelRun, running: Running, parts: Sequence[_Part]) -> pa.Table:
     """Return the model's rows, in its columns and types."""
-    schema = run.stored_schema
+    schema = run.stored.schema
     rows = pa.concat_tables([part.rows for part in parts]).combine_chunks()
     found: dict[str, pa.Array] = {
-        stored_field(schema, total.name).name: pa.concat_arrays(
-            [part.totals[index] for part in parts]
-        )
+        run.stored.field(total.name).name: pa.concat_arrays([part.totals[index] for part in parts])
         for index, total in enumerate(running.totals)
     }
     asked: list[Plain] = []
     for plain in running.plain:
-        field = stored_field(schema, plain.name)
+        field = run.stored.field(plain.name)
         copied = _copied(plain, rows, field.type)
         if copied is None:
             asked.append(plain)
         else:
             found[field.name] = copied
     if asked:
-        found |= _computed(run, schema, asked, rows)
+        found |= _computed(run, asked, rows)
     return pa.table([found[name] for name in schema.names], schema=schema)
 
 
@@ -227,7 +220,7 @@ def _copied(plain: Plain, rows: pa.Table, kind: pa.DataType) -> pa.Array | None:
     """Return a column that is one of the input's, perhaps cast without a loss; None if not."""
     if plain.source is None:
         return None
-    column = one_array(_column(rows, plain.source))
+    column = one_array(column_of(rows, plain.source))
     if column.type == kind:
         return column
     if not (pa.types.is_decimal(column.type) and pa.types.is_decimal(kind)):
@@ -239,14 +232,12 @@ def _copied(plain: Plain, rows: pa.Table, kind: pa.DataType) -> pa.Array | None:
         return None
 
 
-def _computed(
-    run: ModelRun, schema: pa.Schema, asked: list[Plain], rows: pa.Table
-) -> dict[str, pa.Array]:
+def _computed(run: ModelRun, asked: list[Plain], rows: pa.Table) -> dict[str, pa.Array]:
     """Return columns that only Spark can compute, by name."""
     place = "__place__"
     numbered = rows.append_column(place, pa.array(np.arange(rows.num_rows)))
     view = run.views.of_rows("inputs", numbered)
-    wanted = pa.schema([stored_field(schema, plain.name) for plain in asked])
+    wanted = pa.schema([run.stored.field(plain.name) for plain in asked])
     listed = ", ".join(f"{plain.sql} as {quoted(plain.name)}" for plain in asked)
     query = (
         f"select {typed_columns(wanted, 'q')}, {place}"
@@ -258,14 +249,14 @@ def _computed(
 
 def _require_exact(run: ModelRun, running: Running) -> None:
     """Raise NotRunning unless totals are integers or decimals that hold every sum unrounded."""
-    known = run.views.shared.exact
+    known = run.exact_sums
     name = f"running {run.plan.fingerprint}"
     if name not in known:
-        source = run.warehouse.arrow_schema(run.relation_of(running.occurrence))
+        source = run.inputs[running.occurrence].new
         known[name] = all(
             _is_exact(
-                stored_field(run.stored_schema, total.name).type,
-                None if total.argument is None else stored_field(source, total.argument).type,
+                run.stored.field(total.name).type,
+                None if total.argument is None else source.field(total.argument).type,
             )
             for total in running.totals
         )
@@ -285,19 +276,15 @@ def _keys_of(rows: pa.Table, names: list[str]) -> _Keys:
     """Return the key columns; without any, all rows have one key."""
     if not names:
         return (pa.repeat(pa.scalar(0), rows.num_rows),)
-    return tuple(one_array(_column(rows, name)) for name in names)
+    return tuple(one_array(column_of(rows, name)) for name in names)
 
 
-def _key_conditions(schema: pa.Schema, names: list[str], keys: _Keys) -> list[Condition | None]:
-    fields = [stored_field(schema, name) for name in names]
+def _key_conditions(table: PinnedTable, names: list[str], keys: _Keys) -> list[Condition | None]:
+    fields = [table.field(name) for name in names]
     return [
         values_condition(field.name, field.type, key)
         for field, key in zip(fields, keys, strict=False)
     ]
-
-
-def _column(rows: pa.Table, name: str) -> pa.ChunkedArray:
-    return rows.column(stored_field(rows.schema, name).name)
 
 
 def _micros(column: pa.ChunkedArray) -> _Micros:
@@ -307,7 +294,7 @@ def _micros(column: pa.ChunkedArray) -> _Micros:
 
 
 def _largest(rows: pa.Table, name: str, default: int = 0) -> int:
-    found = pc.max(_column(rows, name).cast(pa.int64())).as_py()
+    found = pc.max(column_of(rows, name).cast(pa.int64())).as_py()
     return default if found is None else int(found)
 
 

@@ -1,4 +1,8 @@
-"""Signed change: T' = T + Q(touched rows as they are) - Q(touched rows as they were)."""
+"""Moves a model by signed change: T' = T + Q(touched rows as they are) - Q(as they were).
+
+Used for linear SQL and additive aggregates (plan/strategies/signed). A change that cannot be added
+exactly is left to the region.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +31,9 @@ from livemart.delta.row_filter import (
     values_condition,
 )
 from livemart.plan.strategies.signed import Lookup, Output, Signed
-from livemart.refresh.inputs import Side, stored_field
+from livemart.refresh.inputs import Input, Side
 from livemart.refresh.model_run import ModelRun
+from livemart.refresh.pinned_table import column_of
 from livemart.refresh.signed_groups import (
     DoubtfulSum,
     combine_groups,
@@ -45,6 +50,7 @@ _DIGITS_OF_BIGINT = 19
 _DIGITS_OF_SUM = 10
 _MOST_DIGITS = 38
 _PRESENT = re.compile(r"__present_(\d+)__")
+_SIDES: tuple[tuple[Side, int], ...] = (("new", 1), ("old", -1))
 
 
 class NotSigned(Exception):
@@ -64,49 +70,44 @@ def refresh_signed(run: ModelRun, signed: Signed) -> pa.Table | None:
     """
     if signed.outputs is not None and not _is_exact(run, signed.outputs):
         raise NotSigned
-    passing = {anchor: moved_rows(run, anchor) for anchor in signed.anchors}
+    passing = {anchor: moved_rows(run, run.inputs[anchor]) for anchor in signed.anchors}
     for lookup in signed.lookups:
         _touch_anchors(run, lookup, passing)
     kept = {
-        anchor: _kept_rows(run, anchor, rows)
+        anchor: _kept_rows(run.inputs[anchor], rows)
         for anchor, rows in passing.items()
         if rows.alternatives and not run.views.is_large
     }
     sides: list[tuple[str, int]] = []
-    for side, sign in (("new", 1), ("old", -1)):
-        names = _side(run, signed, passing, kept, side)  # type: ignore[arg-type]
+    for side, sign in _SIDES:
+        names = _side(run, signed, passing, kept, side)
         if names is not None:
-            sides.append((run.render(side, names), sign))  # type: ignore[arg-type]
+            sides.append((run.render(side, names), sign))
     if not sides:
         return None
     if signed.outputs is None:
         return _rows(run, sides)
-    return _groups(run, signed, sides)
+    return _groups(run, signed.outputs, sides)
 
 
 def _is_exact(run: ModelRun, outputs: Sequence[Output]) -> bool:
     """Return True if no sum is rounded: over integers or decimals, into a type that holds them."""
-    known = run.views.shared.exact
     fingerprint = run.plan.fingerprint
-    if fingerprint not in known:
-        schema = run.stored_schema
-        known[fingerprint] = all(
-            _holds(stored_field(schema, output.name).type, _summed_type(run, output.argument_query))
+    if fingerprint not in run.exact_sums:
+        run.exact_sums[fingerprint] = all(
+            _holds(run.stored.field(output.name).type, _summed_type(run, output.argument_query))
             for output in outputs
             if output.argument_query is not None
         )
-    return known[fingerprint]
+    return run.exact_sums[fingerprint]
 
 
 def _summed_type(run: ModelRun, query: str) -> pa.DataType:
     def present(match: re.Match[str]) -> str:
-        occurrence = int(match.group(1))
-        version = run.version_of(occurrence, "new")
-        table = run.warehouse.sql_at(run.relation_of(occurrence), version)
-        return f"(select * from {table} where false)"
+        return f"(select * from {run.inputs[int(match.group(1))].new.sql} where false)"
 
     # Only analysed, never run.
-    frame = run.context.spark.sql(_PRESENT.sub(present, query))
+    frame = run.views.analyzed(_PRESENT.sub(present, query))
     return to_arrow_type(frame.schema.fields[0].dataType)
 
 
@@ -127,31 +128,29 @@ def _holds(total: pa.DataType, summed: pa.DataType) -> bool:
 
 def _touch_anchors(run: ModelRun, lookup: Lookup, passing: dict[int, RowFilter]) -> None:
     """Add the anchor rows that share the join key of a changed lookup row."""
-    touched = touched_rows(run, lookup.occurrence)
+    source = run.inputs[lookup.occurrence]
+    touched = touched_rows(run, source)
     if touched.num_rows == 0:
         return
     if not lookup.keys:
         raise NotSigned
     name, sites = lookup.keys[0]
-    keys = touched.column(stored_field(touched.schema, name).name)
-    for anchor, own in sites:
-        relation = run.relation_of(anchor)
-        found = stored_field(run.warehouse.arrow_schema(relation), own)
-        condition = values_condition(found.name, found.type, keys)
+    keys = column_of(touched, name)
+    for anchor, column in sites:
+        field = run.inputs[anchor].new.field(column)
+        condition = values_condition(field.name, field.type, keys)
         passing[anchor] = passing[anchor].or_else(
             EVERY_ROW if condition is None else RowFilter(((condition,),))
         )
 
 
-def _kept_rows(run: ModelRun, anchor: int, passing: RowFilter) -> pa.Table:
+def _kept_rows(anchor: Input, passing: RowFilter) -> pa.Table:
     """Return the rows of an anchor that pass the filter and are the same before and now.
 
     Each comes as often as it is there on both sides; columns as in `_changed_rows`.
     """
-    coming = _changed_rows(run, anchor, NO_ROW, "new", passing)
-    rows = run.views.read(
-        run.relation_of(anchor), run.version_of(anchor, "new"), passing, run.columns_of(anchor)
-    ).select(coming.column_names)
+    coming = _changed_rows(anchor, "new", anchor.columns, passing=passing)
+    rows = anchor.new.read(passing, anchor.columns)
     return without(rows, coming.cast(rows.schema))
 
 
@@ -168,37 +167,37 @@ def _side(
     present: dict[int, pa.Table] = {}
     is_empty = True
     for anchor in signed.anchors:
-        relation, version = run.relation_of(anchor), run.version_of(anchor, side)
-        schema = run.warehouse.arrow_schema(relation, version)
+        source, label = run.inputs[anchor], f"{side}_{anchor}"
+        columns = source.new.schema.names if run.views.is_large else source.columns
         if anchor in kept:
-            rows = _changed_rows(run, anchor, NO_ROW, side).cast(kept[anchor].schema)
+            rows = _changed_rows(source, side, columns).cast(kept[anchor].schema)
             present[anchor] = pa.concat_tables([kept[anchor], rows]).combine_chunks()
         elif not passing[anchor].alternatives:
-            present[anchor] = _changed_rows(run, anchor, NO_ROW, side)
+            present[anchor] = _changed_rows(source, side, columns)
         else:
             # How many rows a slice holds is for Spark to see.
             is_empty = False
             filtered = passing[anchor].bounded()
-            rows = _changed_rows(run, anchor, filtered, side)
+            rows = _changed_rows(source, side, columns, left_out=filtered)
             listed = ", ".join(quoted(name) for name in rows.column_names)
-            changed = run.views.of_rows(f"{side}_{anchor}", rows)
-            stored = run.views.stored(relation, version, filtered)
+            changed = run.views.of_rows(label, rows)
+            stored = run.views.stored(source.at(side), filtered)
             names[anchor] = (
                 f"(select {listed} from {stored} union all select {listed} from {changed})"
             )
         if anchor in present:
             is_empty &= present[anchor].num_rows == 0
-            names[anchor] = run.views.padded(f"{side}_{anchor}", present[anchor], schema)
+            names[anchor] = run.views.padded(label, present[anchor], source.at(side).schema)
     if is_empty:
         return None
     # One scan may be looked up at several places: a common table expression.
     joined: dict[int, RowFilter] = {}
     for lookup in signed.lookups:
-        found = _joined(run, lookup, present)
-        joined[lookup.occurrence] = found.or_else(joined.get(lookup.occurrence, NO_ROW))
-    for occurrence, wanted in joined.items():
-        relation, version = run.relation_of(occurrence), run.version_of(occurrence, side)
-        names[occurrence] = run.views.matching(f"{side}_{occurrence}", relation, version, wanted)
+        rows_of_keys = _joined(run, lookup, present)
+        joined[lookup.occurrence] = rows_of_keys.or_else(joined.get(lookup.occurrence, NO_ROW))
+    for occurrence, rows_of_keys in joined.items():
+        table = run.inputs[occurrence].at(side)
+        names[occurrence] = run.views.matching(f"{side}_{occurrence}", table, rows_of_keys)
     return names
 
 
@@ -207,37 +206,37 @@ def _joined(run: ModelRun, lookup: Lookup, present: Mapping[int, pa.Table]) -> R
     if not lookup.keys:
         return EVERY_ROW
     name, sites = lookup.keys[0]
-    own = stored_field(run.warehouse.arrow_schema(run.relation_of(lookup.occurrence)), name)
+    field = run.inputs[lookup.occurrence].new.field(name)
     keys: list[pa.ChunkedArray] = []
-    for anchor, key in sites:
+    for anchor, column in sites:
         if anchor not in present:
             return EVERY_ROW
-        keys.append(present[anchor].column(stored_field(present[anchor].schema, key).name))
-    if any(found.type != own.type for found in keys):
+        keys.append(column_of(present[anchor], column))
+    if any(key.type != field.type for key in keys):
         # Which values are equal across types is for Spark to say.
         return EVERY_ROW
-    condition = values_condition(own.name, own.type, pa.chunked_array(keys, own.type))
+    condition = values_condition(field.name, field.type, pa.chunked_array(keys, field.type))
     return EVERY_ROW if condition is None else RowFilter(((condition,),))
 
 
 def _changed_rows(
-    run: ModelRun,
-    anchor: int,
-    left_out: RowFilter,
+    anchor: Input,
     side: Side,
+    columns: Sequence[str],
+    *,
+    left_out: RowFilter = NO_ROW,
     passing: RowFilter = EVERY_ROW,
 ) -> pa.Table:
     """Return the changed rows of an anchor as of one side, each as often as it is there.
 
     Args:
-        run: the model in this batch.
-        anchor: the occurrence.
-        left_out: rows that are read from the table at that side's version.
+        anchor: the input.
         side: before or now.
-        passing: rows that are asked for.
+        columns: names of those that are enough.
+        left_out: rows that are read from the table at that side's version.
+        passing: rows that are enough.
     """
-    columns = None if run.views.is_large else run.columns_of(anchor)
-    images = run.images(anchor)
+    images = anchor.images
     weights = images.column(WEIGHT).combine_chunks().cast(pa.int64())
     counts = weights if side == "new" else pc.negate(weights)
     chosen = pc.greater(counts, 0)
@@ -245,19 +244,12 @@ def _changed_rows(
         chosen = pc.and_(chosen, pc.invert(left_out.matches(images)))
     if not passing.is_whole:
         chosen = pc.and_(chosen, passing.matches(images))
-    picked = images.filter(chosen)
-    repeats = counts.filter(chosen)
-    names = [
-        name
-        for name in picked.column_names
-        if name != WEIGHT and (columns is None or name.lower() in columns)
-    ]
-    return repeated(picked.select(names), repeats)
+    return repeated(images.filter(chosen).select(columns), counts.filter(chosen))
 
 
 def _rows(run: ModelRun, sides: Sequence[tuple[str, int]]) -> pa.Table:
     """Return the change of a linear query's rows."""
-    schema = run.stored_schema
+    schema = run.stored.schema
     stacked = " union all ".join(
         f"select {typed_columns(schema, 'q')}, cast({sign} as bigint) as {WEIGHT}"
         f" from ({query}) as q"
@@ -290,31 +282,25 @@ def _stored_counts(run: ModelRun, rows: pa.Table) -> np.ndarray:
     """Return how often each of some distinct rows is in the model's table."""
     if run.plan.unique_key:
         return np.ones(rows.num_rows, dtype=np.int64)
-    schema = run.stored_schema
-    stored = run.views.read(run.model.relation, run.stored_version, equal_in(schema, rows))
+    schema = run.stored.schema
+    stored = run.stored.read(equal_in(schema, rows))
     aligned = rows.select(schema.names).cast(stored.schema)
     both = pa.concat_tables([aligned, stored]).combine_chunks()
     codes = row_codes(both.columns, both.num_rows)
     return copies_of(codes[: rows.num_rows], codes[rows.num_rows :])
 
 
-def _groups(run: ModelRun, signed: Signed, sides: Sequence[tuple[str, int]]) -> pa.Table | None:
+def _groups(
+    run: ModelRun, outputs: Sequence[Output], sides: Sequence[tuple[str, int]]
+) -> pa.Table | None:
     """Return the change of an additive aggregate's groups."""
-    assert signed.outputs is not None
-    schema = run.stored_schema
-    found = run.views.query(stacked_sides(schema, sides))
-    change = moved_groups(found, signed.outputs)
+    schema = run.stored.schema
+    change = moved_groups(run.views.query(stacked_sides(schema, sides)), outputs)
     if change.num_rows == 0:
         return None
-    stored = run.views.read(
-        run.model.relation,
-        run.stored_version,
-        equal_in(schema, change.select(key_columns(change, signed.outputs))),
-    )
+    groups = change.select(key_columns(change, outputs))
+    stored = run.stored.read(equal_in(schema, groups)).select(schema.names)
     try:
-        return combine_groups(schema, signed.outputs, change, stored.select(schema.names))
+        return combine_groups(schema, outputs, change, stored)
     except DoubtfulSum as doubt:
         raise NotSigned from doubt
-
-
-__all__ = ["NotSigned", "refresh_signed"]

@@ -1,17 +1,91 @@
-"""Which of a plan's strategies holds in a batch: signed, running totals, region, or none."""
+"""Moves a model by the best of its strategies that holds in a batch, or recomputes it in full.
+
+Used by the refresh of a project, for each model that something it reads has changed. Every rule
+about falling back is here.
+"""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
+from livemart.delta.warehouse import Commit
+from livemart.errors import PlanError, RefreshError
+from livemart.plan.planner import Full, Plan
 from livemart.plan.reasons import Reason
 from livemart.plan.strategies.running import Running
 from livemart.plan.strategies.signed import Signed
-from livemart.refresh.inputs import FallBack
+from livemart.project.graph import Model
+from livemart.refresh.context import BatchContext
+from livemart.refresh.full import refresh_full
+from livemart.refresh.inputs import PinnedInputs
+from livemart.refresh.lane import commit_change, takes_large_lane
 from livemart.refresh.model_run import ModelRun
+from livemart.refresh.pinned_table import FallBack, PinnedTable
 from livemart.refresh.region import refresh_region
 from livemart.refresh.running import NotRunning, refresh_running
 from livemart.refresh.signed import NotSigned, refresh_signed
+from livemart.refresh.views import BatchViews
+
+# Errors that a full refresh mends, with the reason that the snapshot row then names.
+_RECOMPUTED = {
+    "CDF_UNAVAILABLE": "CDF_UNAVAILABLE",
+    "VERSION_GONE": "CDF_UNAVAILABLE",
+    "STORED_ROWS_DIFFER": "CHANGED_OUTSIDE",
+}
+
+
+def move(
+    context: BatchContext,
+    model: Model,
+    plan: Plan,
+    inputs: PinnedInputs,
+    stored: PinnedTable,
+    generation: int,
+) -> tuple[Commit, str, Reason | None]:
+    """Bring one model from the frontier to this batch.
+
+    Returns:
+        What was committed, the name of the strategy, and why it was recomputed, if it was.
+
+    Raises:
+        PlanError: POLICY_NOT_MET, if a model of policy strict would be recomputed.
+    """
+    tag = context.tag(model.relation, generation)
+    reason = inputs.schemas.changed(plan.flat) if plan.flat is not None else None
+    if reason is None and not isinstance(plan.strategy, Full):
+        views = BatchViews(
+            context.spark,
+            f"__{model.relation.replace('.', '__')}_{context.batch_id}",
+            context.kept.views,
+            is_large=takes_large_lane(context, plan, inputs),
+        )
+        try:
+            _require_names(plan, stored)
+            run = ModelRun(plan, stored, inputs.resolve(plan), views, context.kept.exact_sums)
+            change, strategy = changed_rows(run)
+            if change is None:
+                return Commit(stored.version, False, 0, 0), strategy, None
+            commit = commit_change(context, model.relation, change, tag, key=plan.unique_key)
+            return commit, strategy, None
+        except FallBack as fall:
+            reason = fall.reason
+        except RefreshError as error:
+            if error.code not in _RECOMPUTED:
+                raise
+            reason = Reason(_RECOMPUTED[error.code], error.message, None)
+        finally:
+            views.close()
+    # Other columns of an input make another model, as other SQL does.
+    is_rebuilt = reason is not None and reason.code == "FINGERPRINT_CHANGED"
+    if model.policy == "strict" and reason is not None and not is_rebuilt:
+        raise PlanError(
+            "POLICY_NOT_MET",
+            f"{model.file}: refresh: strict, but {reason.code}: {reason.message}",
+            hint="follow the reason's advice, or set the policy to auto",
+        )
+    if reason is None and plan.reasons:
+        reason = plan.reasons[0]
+    return refresh_full(context, model, plan, inputs, tag, stored), Full.name, reason
 
 
 def changed_rows(run: ModelRun) -> tuple[pa.Table | None, str]:
@@ -25,25 +99,12 @@ def changed_rows(run: ModelRun) -> tuple[pa.Table | None, str]:
         FallBack: no strategy but a full recomputation holds.
         RefreshError: CDF_UNAVAILABLE, VERSION_GONE.
     """
-    plan = run.plan
-    _require_names(run)
-    missing = [
-        occurrence.relation
-        for occurrence in (plan.flat.occurrences if plan.flat else ())
-        if occurrence.relation not in run.inputs.old
-    ]
-    if missing and missing[0] not in run.inputs.new:
-        message = f"{missing[0]} is not a Delta table of the warehouse"
-        raise FallBack(Reason("INPUT_NOT_IN_DELTA", message, None))
-    if missing:
-        raise FallBack(Reason("CDF_UNAVAILABLE", f"{missing[0]} was rebuilt", None))
-    for occurrence in run.changed_parameters():
-        if not plan.parameters[occurrence]:
-            relation = run.relation_of(occurrence)
-            raise FallBack(
-                Reason("SCALAR_SUBQUERY_CHANGED", f"the value of {relation} changed", None)
-            )
-    strategy = plan.strategy
+    for occurrence, is_only_compared in run.plan.parameters.items():
+        parameter = run.inputs[occurrence]
+        if not is_only_compared and parameter.has_changed:
+            message = f"the value of {parameter.new.relation} changed"
+            raise FallBack(Reason("SCALAR_SUBQUERY_CHANGED", message, None))
+    strategy = run.plan.strategy
     if isinstance(strategy, Signed):
         try:
             return refresh_signed(run, strategy), strategy.name
@@ -54,14 +115,13 @@ def changed_rows(run: ModelRun) -> tuple[pa.Table | None, str]:
             return refresh_running(run, strategy), strategy.name
         except NotRunning:
             run.views.close()
-    if (region := plan.region) is None:
-        raise FallBack(
-            Reason("KEY_NOT_IN_OUTPUT", "the change cannot be added, and no key confines it", None)
-        )
+    if (region := run.plan.region) is None:
+        message = "the change cannot be added, and no key confines it"
+        raise FallBack(Reason("KEY_NOT_IN_OUTPUT", message, None))
     return refresh_region(run, region), region.name
 
 
-def _require_names(run: ModelRun) -> None:
+def _require_names(plan: Plan, stored: PinnedTable) -> None:
     """Fall back where a table has columns that the analysis does not know.
 
     An expression without a name gets one from Spark, and some generators make several columns.
@@ -69,8 +129,8 @@ def _require_names(run: ModelRun) -> None:
     Raises:
         FallBack: PARSE_UNSUPPORTED.
     """
-    names = {name.lower() for name in run.plan.names}
-    unknown = [name for name in run.stored_schema.names if name.lower() not in names]
+    names = {name.lower() for name in plan.names}
+    unknown = [name for name in stored.schema.names if name.lower() not in names]
     if names and unknown:
         message = f"column {unknown[0]} comes from an expression without a name"
         raise FallBack(Reason("PARSE_UNSUPPORTED", message, None, "name it in the select list"))

@@ -1,74 +1,67 @@
-"""The views one model's refresh reads: slices of stored tables under names of their own.
+"""Gives Spark the rows that one model's refresh reads, under names of their own.
 
-Small lane: a slice is read into Arrow and Spark sees it as a temporary view. Large lane: the view
-is a query on the Delta table at its pinned version. The SQL above them is the same.
+Used by every strategy. Small lane: a slice is read into Arrow and Spark sees it as a temporary
+view. Large lane: the view is a query on the Delta table at its pinned version. The SQL above them
+is the same.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from livemart.delta.row_filter import EVERY_ROW, RowFilter
-from livemart.delta.warehouse import Warehouse
+from livemart.refresh.limits import FEW_LOOKUP_ROWS, ROWS_IN_MEMORY
+from livemart.refresh.pinned_table import PinnedTable
 from livemart.spark.arrow_views import ArrowViews, to_view_of
 from livemart.spark.differences import row_of_literals
 from livemart.spark.types import spark_schema
 from livemart.spark_sql import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-# A whole table up to this many rows is read into memory; a larger one is read by Spark.
-SMALL_ROWS = 400_000
-# A view of so many rows, made once, costs less than one of its own for every batch.
-_FEW_ROWS = 5_000
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class SharedViews:
     """Whole small tables as views that stay from one batch to the next, by version."""
 
     def __init__(self) -> None:
-        self._tables: dict[tuple[str, int], pa.Table] = {}
+        self._rows: dict[PinnedTable, pa.Table] = {}
         self._lock = threading.Lock()
-        self._registered: set[tuple[SparkSession, str, int]] = set()
-        # By fingerprint: whether the sums of an additive model are exact, asked of Spark once.
-        self.exact: dict[str, bool] = {}
+        self._registered: set[tuple[SparkSession, PinnedTable]] = set()
 
-    def rows(self, warehouse: Warehouse, relation: str, version: int) -> pa.Table:
-        """Return the rows of a whole table at a version, read at most once."""
+    def rows(self, table: PinnedTable) -> pa.Table:
+        """Return the rows of a whole table, read at most once."""
         with self._lock:
-            found = self._tables.get((relation, version))
-            if found is None:
-                found = self._tables[relation, version] = warehouse.read(relation, version)
-            return found
+            if (rows := self._rows.get(table)) is None:
+                rows = self._rows[table] = table.read(EVERY_ROW)
+            return rows
 
-    def register(self, spark: SparkSession, relation: str, version: int) -> None:
+    def register(self, spark: SparkSession, table: PinnedTable) -> None:
         """Give a session the view of a table that `rows` has returned."""
         with self._lock:
-            if (spark, relation, version) not in self._registered:
-                rows = self._tables[relation, version]
-                to_view_of(spark, whole_name(relation, version), rows)
-                self._registered.add((spark, relation, version))
+            if (spark, table) not in self._registered:
+                to_view_of(spark, whole_name(table), self._rows[table])
+                self._registered.add((spark, table))
 
-    def keep(self, versions: dict[str, int]) -> None:
+    def keep(self, versions: Mapping[str, int]) -> None:
         """Drop the views of versions that no later batch reads."""
         with self._lock:
-            for relation, version in list(self._tables):
-                if versions.get(relation) != version:
-                    del self._tables[relation, version]
-            for spark, relation, version in list(self._registered):
-                if (relation, version) not in self._tables:
-                    spark.catalog.dropTempView(whole_name(relation, version))
-                    self._registered.discard((spark, relation, version))
+            for table in list(self._rows):
+                if versions.get(table.relation) != table.version:
+                    del self._rows[table]
+            for spark, table in list(self._registered):
+                if table not in self._rows:
+                    spark.catalog.dropTempView(whole_name(table))
+                    self._registered.discard((spark, table))
 
 
-def whole_name(relation: str, version: int) -> str:
+def whole_name(table: PinnedTable) -> str:
     """Return the name of the view of a whole table."""
-    return f"__whole_{relation.replace('.', '__')}_{version}"
+    return f"__whole_{table.relation.replace('.', '__')}_{table.version}"
 
 
 class BatchViews:
@@ -77,32 +70,32 @@ class BatchViews:
     def __init__(
         self,
         spark: SparkSession,
-        warehouse: Warehouse,
         prefix: str,
         shared: SharedViews,
         *,
         is_large: bool = False,
     ) -> None:
-        self._warehouse = warehouse
         self._prefix = prefix
         self._shared = shared
         # The large lane: Spark reads stored tables itself.
         self.is_large = is_large
+        self._spark = spark
         self._slices = ArrowViews(spark)
-        self._whole: dict[tuple[str, int], int] = {}
-        # True once Spark reads a table itself: how many rows that is, nobody counts.
+        # By whole table, its rows.
+        self._whole: dict[PinnedTable, int] = {}
+        # True once Spark reads a table itself: how many rows that is, is not counted.
         self._reads_tables = False
-
-    @property
-    def shared(self) -> SharedViews:
-        return self._shared
 
     def query(self, sql: str) -> pa.Table:
         """Return the rows of a statement over these views, planned for as many as they have."""
         spark = self._slices.session(None if self._reads_tables else sum(self._whole.values()))
-        for relation, version in self._whole:
-            self._shared.register(spark, relation, version)
+        for table in self._whole:
+            self._shared.register(spark, table)
         return spark.sql(sql).toArrow()
+
+    def analyzed(self, sql: str) -> DataFrame:
+        """Return a statement that is analysed for its types, and never run."""
+        return self._spark.sql(sql)
 
     def of_rows(self, label: str, rows: pa.Table) -> str:
         """Return the view of rows in memory."""
@@ -123,68 +116,51 @@ class BatchViews:
         )
         return f"(select {selected} from {name})"
 
-    def whole(self, relation: str, version: int) -> str:
-        """Return a name or subquery that reads a whole table at a version."""
-        if not self.is_large and self._warehouse.row_count(relation, version) <= SMALL_ROWS:
-            rows = self._shared.rows(self._warehouse, relation, version)
-            # Spark folds such a row, the clock's above all, into the statement; it would run a job
-            # for each place that asks a view for it.
-            if (spelled_out := row_of_literals(rows)) is not None:
-                return spelled_out
-            self._whole[relation, version] = rows.num_rows
-            return whole_name(relation, version)
-        return self.stored(relation, version, EVERY_ROW)
+    def whole(self, table: PinnedTable) -> str:
+        """Return a name or subquery that reads a whole table."""
+        if self.is_large or table.row_count > ROWS_IN_MEMORY:
+            return self.stored(table, EVERY_ROW)
+        rows = self._shared.rows(table)
+        # Spark folds such a row, the clock's above all, into the statement; it would run a job
+        # for each place that asks a view for it.
+        if (spelled_out := row_of_literals(rows)) is not None:
+            return spelled_out
+        self._whole[table] = rows.num_rows
+        return whole_name(table)
 
-    def matching(self, label: str, relation: str, version: int, rows: RowFilter) -> str:
+    def matching(self, label: str, table: PinnedTable, rows: RowFilter) -> str:
         """Return a view of a table looked up by key: at least the rows that pass a filter.
 
         A small table is kept in memory from batch to batch and filtered there.
         """
         if self.is_large or rows.is_whole:
-            return self.whole(relation, version)
-        if self._warehouse.row_count(relation, version) > SMALL_ROWS:
-            return self.slice(label, relation, version, rows)
-        known = self._shared.rows(self._warehouse, relation, version)
-        if known.num_rows <= _FEW_ROWS:
-            return self.whole(relation, version)
-        return self.of_rows(label, known.filter(rows.matches(known)).combine_chunks())
+            return self.whole(table)
+        if table.row_count > ROWS_IN_MEMORY:
+            return self.slice(label, table, rows)
+        kept = self._shared.rows(table)
+        if kept.num_rows <= FEW_LOOKUP_ROWS:
+            return self.whole(table)
+        return self.of_rows(label, kept.filter(rows.matches(kept)).combine_chunks())
 
-    def stored(self, relation: str, version: int, rows: RowFilter) -> str:
+    def stored(self, table: PinnedTable, rows: RowFilter) -> str:
         """Return a subquery on the Delta table itself, pruned by literals."""
         self._reads_tables = True
         where = "" if rows.is_whole else f" where {rows.sql()}"
-        return f"(select * from {self._warehouse.sql_at(relation, version)}{where})"
+        return f"(select * from {table.sql}{where})"
 
     def slice(
         self,
         label: str,
-        relation: str,
-        version: int,
+        table: PinnedTable,
         rows: RowFilter,
-        columns: Iterable[str] | None = None,
+        columns: Sequence[str] | None = None,
     ) -> str:
         """Return the view of the rows that pass a filter."""
         if rows.is_whole:
-            return self.whole(relation, version)
+            return self.whole(table)
         if self.is_large:
-            return self.stored(relation, version, rows.bounded())
-        schema = self._warehouse.arrow_schema(relation, version)
-        return self.padded(label, self.read(relation, version, rows, columns), schema)
-
-    def read(
-        self,
-        relation: str,
-        version: int,
-        rows: RowFilter,
-        columns: Iterable[str] | None = None,
-    ) -> pa.Table:
-        """Return the rows that pass a filter; only some columns, if fewer are enough."""
-        names = None
-        if columns is not None:
-            wanted = {name.lower() for name in columns}
-            schema = self._warehouse.arrow_schema(relation, version)
-            names = [name for name in schema.names if name.lower() in wanted] or None
-        return self._warehouse.read(relation, version, columns=names, filter=rows.expression())
+            return self.stored(table, rows.bounded())
+        return self.padded(label, table.read(rows, columns), table.schema)
 
     def close(self) -> None:
         self._slices.close()

@@ -15,10 +15,10 @@ from livemart.check.checks import TestResult, Versions, run_checks
 from livemart.delta.conflicts import TableChangedError
 from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch
-from livemart.refresh.context import BatchContext, Rebuild
+from livemart.refresh.context import BatchContext, KeptBetweenBatches, Rebuild
 from livemart.refresh.frontier import check_landed, find_rebuilds
+from livemart.refresh.inputs import pin_inputs
 from livemart.refresh.models import refresh_models
-from livemart.refresh.views import SharedViews
 from livemart.run.dbt_builds import build_models, build_seeds
 from livemart.run.draft import draft_snapshot, table_versions
 from livemart.run.runtime import Runtime
@@ -53,7 +53,7 @@ class BatchRunner:
     now: Callable[[], datetime]
     report: Callable[[str, str], None]
     selected: frozenset[str] = frozenset()
-    _shared: SharedViews = field(default_factory=SharedViews)
+    _kept: KeptBetweenBatches = field(default_factory=KeptBetweenBatches)
 
     def refresh(self, batch: LandedBatch) -> BatchOutcome:
         """Bring every model up to `batch` and append the snapshot row; nothing if nothing changed.
@@ -83,7 +83,9 @@ class BatchRunner:
         if has_same_nodes and not rebuilds and not draft.has_news:
             return BatchOutcome(batch.batch_id, None)
         context = replace(context, done=build_seeds(runtime, rebuilds))
-        models = refresh_models(context, runtime.plans, newest, draft.sources, self._shared)
+        runtime.plans.renew()
+        inputs = pin_inputs(context, runtime.plans, newest, draft.sources)
+        models = refresh_models(context, runtime.plans, inputs)
         self._refuse_writes_between(newest, batch.batch_id, rebuilds)
         before = table_versions(runtime.project, newest)
         for unique_id in rebuilds:
@@ -169,13 +171,16 @@ class BatchRunner:
         return BatchContext(
             runtime.spark,
             runtime.warehouse,
-            runtime.settings,
             self.epoch,
             batch_id,
+            runtime.settings.lane,
+            runtime.settings.small_lane_rows,
+            runtime.settings.threads,
             rebuilds,
             {
                 runtime.project.models[unique_id].relation: fingerprint
                 for unique_id, fingerprint in runtime.fingerprints.items()
             },
             report=self.report,
+            kept=self._kept,
         )

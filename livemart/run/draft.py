@@ -93,7 +93,12 @@ def draft_snapshot(
     if (clock := runtime.project.clock) is not None:
         failpoint("clock.before")
         as_of, sources[clock.relation] = fix_as_of(
-            context, clock, newest, newest_event_time=batch.newest_event_time, now=now
+            context,
+            runtime.settings,
+            clock,
+            newest,
+            newest_event_time=batch.newest_event_time,
+            now=now,
         )
         failpoint("clock.after")
     return SnapshotDraft(runtime, context.epoch, newest, batch, as_of, sources, started_at)

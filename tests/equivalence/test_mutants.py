@@ -16,11 +16,12 @@ from livemart.arrow.bags import NEW_COUNT, WEIGHT
 from livemart.delta.row_filter import NO_ROW
 from livemart.delta.warehouse import Warehouse
 from livemart.plan.relations.join import Join
-from livemart.refresh import model_run
 from livemart.refresh import region as region_refresh
 from livemart.refresh import running as running_refresh
 from livemart.refresh import signed as signed_refresh
 from livemart.refresh import touched_rows as clock_windows
+from livemart.refresh.inputs import Input
+from livemart.refresh.model_run import ModelRun
 from livemart.refresh.running_totals import Starts
 from tests.equivalence.mart_history import MartBatch, mart_history
 from tests.equivalence.project_run import ProjectRun
@@ -32,13 +33,13 @@ Mutant = Callable[[pytest.MonkeyPatch], None]
 
 def post_images_only(patch: pytest.MonkeyPatch) -> None:
     """Old images are forgotten: what a row was is never taken away."""
-    real = model_run.ModelRun.images
+    real = vars(Input)["images"].func
 
-    def images(self: model_run.ModelRun, occurrence: int) -> pa.Table:
-        found = real(self, occurrence)
-        return found.filter(pc.greater(found.column(WEIGHT), 0))
+    def images(self: Input) -> pa.Table:
+        rows: pa.Table = real(self)
+        return rows.filter(pc.greater(rows.column(WEIGHT), 0))
 
-    patch.setattr(model_run.ModelRun, "images", images)
+    patch.setattr(Input, "images", property(images))
 
 
 def no_frame_margin(patch: pytest.MonkeyPatch) -> None:
@@ -77,7 +78,7 @@ def no_tombstones(patch: pytest.MonkeyPatch) -> None:
     ):
         real = getattr(module, name)
 
-        def kept(run: model_run.ModelRun, strategy: Any, real: Any = real) -> pa.Table | None:
+        def kept(run: ModelRun, strategy: Any, real: Any = real) -> pa.Table | None:
             found = real(run, strategy)
             if found is None:
                 return None
@@ -96,7 +97,7 @@ def no_tombstones(patch: pytest.MonkeyPatch) -> None:
 def no_expiry(patch: pytest.MonkeyPatch) -> None:
     """Windows against the clock never let a row go."""
     for module in (clock_windows, signed_refresh):
-        patch.setattr(module, "moved_rows", lambda run, occurrence: NO_ROW)
+        patch.setattr(module, "moved_rows", lambda run, source: NO_ROW)
 
 
 def double_replay(patch: pytest.MonkeyPatch) -> None:
@@ -125,14 +126,14 @@ def carried_twice(patch: pytest.MonkeyPatch) -> None:
 
 
 def _no_signed_change(patch: pytest.MonkeyPatch) -> None:
-    def refuse(run: model_run.ModelRun, strategy: Any) -> pa.Table | None:
+    def refuse(run: ModelRun, strategy: Any) -> pa.Table | None:
         raise signed_refresh.NotSigned
 
     patch.setattr("livemart.refresh.strategy.refresh_signed", refuse)
 
 
 def _recompute_running_totals(patch: pytest.MonkeyPatch) -> None:
-    def refuse(run: model_run.ModelRun, strategy: Any) -> pa.Table | None:
+    def refuse(run: ModelRun, strategy: Any) -> pa.Table | None:
         raise running_refresh.NotRunning
 
     patch.setattr("livemart.refresh.strategy.refresh_running", refuse)

@@ -73,7 +73,7 @@ def test_nobody_knows_what_a_materialization_of_the_project_stores() -> None:
 
 
 def test_a_project_is_planned_again_only_when_a_table_has_other_columns() -> None:
-    columns = {"m.shops": ("shop_id", "city")}
+    columns: dict[str, tuple[str, ...]] = {"m.shops": ("shop_id", "city")}
     plans = ProjectPlans(project(SEED, READER), columns.get)
     first = plans.models
 

@@ -93,8 +93,15 @@ class Setting:
     def fix(
         self, batch_id: int, now: datetime, event_time: datetime | None = None
     ) -> tuple[datetime, int]:
-        context = BatchContext(None, self.warehouse, self.settings, "e", batch_id)  # type: ignore[arg-type]
-        return fix_as_of(context, CLOCK, self.newest, newest_event_time=event_time, now=lambda: now)
+        context = BatchContext(None, self.warehouse, "e", batch_id)  # type: ignore[arg-type]
+        return fix_as_of(
+            context,
+            self.settings,
+            CLOCK,
+            self.newest,
+            newest_event_time=event_time,
+            now=lambda: now,
+        )
 
     def publish(self, batch_id: int, fixed: tuple[datetime, int]) -> None:
         self.newest = Snapshot(

@@ -9,9 +9,8 @@ from typing import cast
 from livemart.delta.warehouse import Warehouse
 from livemart.plan.planner import Inputs, plan_query
 from livemart.project.graph import Model
-from livemart.refresh.context import BatchContext
 from livemart.refresh.full import full_query
-from livemart.refresh.inputs import BatchInputs
+from livemart.refresh.inputs import PinnedInputs
 
 SQL = (
     "select o.order_id, l.name from raw.orders as o"
@@ -22,11 +21,10 @@ SQL = (
 
 def test_a_table_outside_of_the_warehouse_is_read_as_it_was_written(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
-    context = cast(BatchContext, SimpleNamespace(warehouse=warehouse))
     plan = plan_query(SQL, Inputs({"raw.orders": ("order_id", "id")}))
     model = cast(Model, SimpleNamespace(compiled_code=SQL))
 
-    query = full_query(context, model, plan, BatchInputs(warehouse, {}, {"raw.orders": 2}))
+    query = full_query(model, plan, PinnedInputs(warehouse, {}, {"raw.orders": 2}))
 
     assert "left join delta.`/data/Labels` as l" in query
     assert "left join other.`Raw`.Orders as x" in query

@@ -10,7 +10,8 @@ import pytest
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.plan.sql.flatten import flatten
-from livemart.refresh.inputs import BatchInputs, InputSchemas, reads_every_column
+from livemart.refresh.inputs import PinnedInputs, reads_every_column
+from livemart.refresh.pinned_table import FallBack, PinnedTable
 
 RELATION = "mart.totals"
 SMALL = pa.schema([("id", pa.int64()), ("name", pa.string())])
@@ -24,8 +25,8 @@ def warehouse(tmp_path: Path) -> Warehouse:
 
 
 def changed(warehouse: Warehouse, sql: str, *, views: dict[str, str] | None = None) -> str | None:
-    inputs = BatchInputs(warehouse, {RELATION: 0}, {RELATION: warehouse.version(RELATION)})
-    reason = InputSchemas(warehouse, inputs).changed(flatten(sql, views or {}))
+    inputs = PinnedInputs(warehouse, {RELATION: 0}, {RELATION: warehouse.version(RELATION)})
+    reason = inputs.schemas.changed(flatten(sql, views or {}))
     return None if reason is None else f"{reason.code}: {reason.message}"
 
 
@@ -92,3 +93,35 @@ def test_a_commit_of_rows_alone_changes_no_columns(warehouse: Warehouse) -> None
 )
 def test_what_reads_every_column(sql: str, expected: bool) -> None:
     assert reads_every_column(flatten(sql, {})) is expected
+
+
+CLOCK = "bronze.my_clock"
+CLOCK_SCHEMA = pa.schema([("clock_id", pa.string()), ("as_of", pa.int64())])
+
+
+@pytest.mark.parametrize("rows", [0, 2])
+def test_a_clock_of_the_project_must_hold_one_row(tmp_path: Path, rows: int) -> None:
+    warehouse = Warehouse(tmp_path)
+    warehouse.create(CLOCK, CLOCK_SCHEMA)
+    keys = [str(number) for number in range(rows)]
+    written = pa.table({"clock_id": keys, "as_of": [7] * rows}, schema=CLOCK_SCHEMA)
+    warehouse.overwrite(CLOCK, written, Tag("t", 0, {}))
+    version = warehouse.version(CLOCK)
+
+    with pytest.raises(FallBack) as caught:
+        PinnedInputs(warehouse, {}, {}).one_value(PinnedTable(warehouse, CLOCK, version), "as_of")
+
+    assert caught.value.reason.code == "CLOCK_NOT_ONE_ROW"
+    assert caught.value.reason.message == f"bronze.my_clock has {rows} rows"
+
+
+def test_the_value_of_a_clock_of_one_row_is_read(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    warehouse.create(CLOCK, CLOCK_SCHEMA)
+    written = pa.table({"clock_id": ["only"], "as_of": [7]}, schema=CLOCK_SCHEMA)
+    warehouse.overwrite(CLOCK, written, Tag("t", 0, {}))
+    version = warehouse.version(CLOCK)
+
+    clock = PinnedTable(warehouse, CLOCK, version)
+
+    assert PinnedInputs(warehouse, {}, {}).one_value(clock, "as_of") == 7

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -101,8 +101,9 @@ def test_keys_of_different_types_are_left_to_sql(
     stored: pa.DataType, asked: pa.DataType, expected: bool
 ) -> None:
     affected = pa.table({"w0": pa.array([], asked)})
+    table = SimpleNamespace(field=pa.schema([("k", stored)]).field)
 
-    assert is_comparable(_region(("k",), None), affected, pa.schema([("k", stored)])) is expected
+    assert is_comparable(_region(("k",), None), affected, cast(Any, table)) is expected
 
 
 _INPUT_KEYS = st.sampled_from(["a", "b", "c", None])

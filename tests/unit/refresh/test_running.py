@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from livemart.arrow.bags import WEIGHT
-from livemart.delta.row_filter import RowFilter
 from livemart.plan.planner import Inputs, Plan, plan_query
 from livemart.plan.strategies.running import Running
 from livemart.refresh.running import NotRunning, refresh_running
@@ -104,10 +103,13 @@ def _refreshed(
     changed = [(*row, weight) for row, weight in net.items() if weight]
     images = _table(changed, _ORDERS.append(pa.field(WEIGHT, pa.int64())))
     before = _model(old, is_keyed=is_keyed)
-    tables = {"orders": _table(new, _ORDERS), "totals": _table(before, _TOTALS)}
 
-    def read(relation: str, version: str, rows: RowFilter, columns: object = None) -> pa.Table:
-        return tables[version].filter(rows.matches(tables[version]))
+    def table(rows: pa.Table) -> SimpleNamespace:
+        return SimpleNamespace(
+            schema=rows.schema,
+            field=lambda name: next(each for each in rows.schema if each.name.lower() == name),
+            read=lambda passing, columns=None: rows.filter(passing.matches(rows)),
+        )
 
     def query(sql: str) -> pa.Table:
         views.session(0)
@@ -117,17 +119,10 @@ def _refreshed(
 
     run = SimpleNamespace(
         plan=_PLANS[is_keyed],
-        images=lambda occurrence: images,
-        stored_schema=_TOTALS,
-        stored_version="totals",
-        model=SimpleNamespace(relation="s.totals"),
-        relation_of=lambda occurrence: "s.orders",
-        version_of=lambda occurrence, side: "orders",
-        columns_of=lambda occurrence: None,
-        warehouse=SimpleNamespace(arrow_schema=lambda relation, version=None: _ORDERS),
-        views=SimpleNamespace(
-            read=read, query=query, of_rows=views.add, shared=SimpleNamespace(exact={})
-        ),
+        inputs=[SimpleNamespace(images=images, new=table(_table(new, _ORDERS)), columns=())],
+        stored=table(_table(before, _TOTALS)),
+        views=SimpleNamespace(query=query, of_rows=views.add),
+        exact_sums={},
     )
     change = refresh_running(run, _PLANS[is_keyed].strategy)  # type: ignore[arg-type]
     found = Counter(before)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pyarrow as pa
@@ -11,28 +12,24 @@ import pytest
 
 from livemart.plan.strategies.slices import Slice
 from livemart.refresh.inputs import Side
-from livemart.refresh.model_run import ModelRun
 from livemart.refresh.touched_rows import rows_in_windows
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
+TIME = pa.timestamp("us", tz="UTC")
 
 
 class FakeRun:
-    """One input with a time `at`; thresholds by their SQL, before and after the batch."""
+    """Thresholds by their SQL, before and after the batch."""
 
     def __init__(self, **thresholds: tuple[datetime | None, datetime | None]) -> None:
         self._thresholds: Mapping[str, tuple[datetime | None, datetime | None]] = thresholds
-        self.warehouse = self
-
-    def relation_of(self, occurrence: int) -> str:
-        return "raw.orders"
-
-    def arrow_schema(self, relation: str) -> pa.Schema:
-        return pa.schema([("At", pa.timestamp("us", tz="UTC"))])
 
     def threshold(self, item: Slice, side: Side) -> datetime | None:
         return self._thresholds[item.threshold][side == "new"]
+
+
+ORDERS = SimpleNamespace(new=SimpleNamespace(field=lambda name: pa.field("At", TIME)))
 
 
 def end(threshold: str, *, is_lower: bool, margin: timedelta = timedelta(0)) -> Slice:
@@ -45,8 +42,9 @@ def passing(run: FakeRun, *windows: tuple[Slice, ...]) -> list[int | None]:
     """Return which minutes around noon may lie in one of the windows."""
     minutes = [*range(-10, 11), None]
     moments = [None if minute is None else NOON + minute * MINUTE for minute in minutes]
-    rows = pa.table({"At": pa.array(moments, pa.timestamp("us", tz="UTC"))})
-    mask = rows_in_windows(cast(ModelRun, cast(Any, run)), 0, windows).matches(rows).to_pylist()
+    rows = pa.table({"At": pa.array(moments, TIME)})
+    within = rows_in_windows(cast(Any, run), cast(Any, ORDERS), windows)
+    mask = within.matches(rows).to_pylist()
     return [minute for minute, passes in zip(minutes, mask, strict=True) if passes]
 
 

@@ -1,0 +1,19 @@
+"""Holds the limits of a refresh: from how many rows on another way is taken.
+
+Used by the modules of this room. Which lane a change set takes is a setting, `small_lane_rows`;
+limits of a single file, filter or statement stay where that is made.
+"""
+
+from __future__ import annotations
+
+# ADR-0008: a larger region costs more to join with than a full recomputation; it is counted where
+# the keys are known anyway, before any input is read.
+MOST_REGION_KEYS = 1_000_000
+# Guards the length of a region: a key with more intervals is covered by one, which only widens it.
+MOST_INTERVALS_OF_A_KEY = 8
+# So many rows of an input cost Spark less than it costs to leave some of them out.
+FEW_INPUT_ROWS = 2_000
+# A view of so many rows, made once, costs less than one of its own for every batch.
+FEW_LOOKUP_ROWS = 5_000
+# Guards the driver's memory: a larger table is read by Spark, and not compared in Arrow.
+ROWS_IN_MEMORY = 400_000

@@ -1,0 +1,69 @@
+"""Gives a table at one version, the same for as long as a batch lasts.
+
+Used wherever a refresh reads stored rows. A column is found as Spark finds it: letter case aside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from livemart.delta.row_filter import RowFilter
+from livemart.delta.warehouse import Warehouse
+from livemart.plan.reasons import Reason
+
+
+class FallBack(Exception):
+    """The planned strategy cannot be used in this batch; the model is recomputed in full."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason.code)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class PinnedTable:
+    """A table at one version."""
+
+    warehouse: Warehouse
+    relation: str
+    version: int
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        return self.warehouse.arrow_schema(self.relation, self.version)
+
+    @property
+    def row_count(self) -> int:
+        return self.warehouse.row_count(self.relation, self.version)
+
+    @property
+    def sql(self) -> str:
+        """How Spark names the table at this version."""
+        return self.warehouse.sql_at(self.relation, self.version)
+
+    def field(self, name: str) -> pa.Field:
+        """Return a column by name, letter case aside, as Spark resolves it."""
+        return _field_of(self.schema, name)
+
+    def read(self, rows: RowFilter, columns: Iterable[str] | None = None) -> pa.Table:
+        """Return the rows that pass a filter; only some columns, if fewer are enough."""
+        names = None if columns is None else list(columns)
+        return self.warehouse.read(
+            self.relation, self.version, columns=names, filter=rows.expression()
+        )
+
+
+def column_of(rows: pa.Table, name: str) -> pa.ChunkedArray:
+    """Return a column of rows in memory by name, letter case aside."""
+    return rows.column(_field_of(rows.schema, name).name)
+
+
+def _field_of(schema: pa.Schema, name: str) -> pa.Field:
+    for field in schema:
+        if field.name.lower() == name.lower():
+            return field
+    raise FallBack(Reason("PARSE_UNSUPPORTED", f"column {name} is not stored", None))
