@@ -1,9 +1,9 @@
-"""Checks: the project's data tests, run before a snapshot may be shown.
+"""Runs the project's data tests, before a snapshot may be shown.
 
-A test costs nothing if nothing it reads has changed, and little if the new rows prove that it
-still passes, or if new and gone rows tell how many now fail. Every other test runs in full, as dbt
-compiled it, many in one statement. What a proof cannot show goes the full way, so that all ways
-give the same answer.
+Used by run as the last step of a batch. A test costs nothing if nothing it reads has changed, and
+little if the new rows prove that it still passes, or if new and gone rows tell how many now fail.
+Every other test runs in full, as dbt compiled it, many in one statement. What a proof cannot show
+goes the full way, so that all ways give the same answer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 from livemart.check.proofs import MovedTest, Prover, RowTest
-from livemart.check.versions import Versions
+from livemart.check.versions import CheckedVersions
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import first_lines
 from livemart.plan.sql.flatten import Flat, Occurrence
@@ -25,9 +25,9 @@ from livemart.spark.arrow_views import ArrowViews
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Prover", "TestResult", "Versions", "run_checks"]
+__all__ = ["CheckedVersions", "Prover", "TestResult", "run_checks"]
 
-Status = Literal["pass", "warn", "fail", "error"]
+CheckStatus = Literal["pass", "warn", "fail", "error"]
 
 _TESTS_A_STATEMENT = 20
 # Below this a table is handed to Spark as Arrow rows: its own read of a fresh commit costs more.
@@ -40,7 +40,7 @@ class TestResult:
 
     __test__ = False
 
-    status: Status
+    status: CheckStatus
     failures: int | None
     how: Literal["unchanged", "changes", "full"]
     message: str = ""
@@ -55,7 +55,7 @@ def run_checks(
     spark: SparkSession,
     warehouse: Warehouse,
     prover: Prover,
-    versions: Versions,
+    versions: CheckedVersions,
     previous: Mapping[str, str],
 ) -> dict[str, TestResult]:
     """Return the result of every data test of the project, by unique id.
@@ -122,7 +122,7 @@ def run_checks(
     return {unique_id: results[unique_id] for unique_id in tests}
 
 
-def _status(text: str) -> Status:
+def _status(text: str) -> CheckStatus:
     return text if text in ("pass", "warn", "fail") else "error"  # type: ignore[return-value]
 
 
@@ -160,7 +160,7 @@ def _judge(
     test: DataTest, failures: int | None, warns: bool | None, fails: bool | None
 ) -> TestResult:
     """dbt's rule: severity warn never fails."""
-    status: Status = "pass"
+    status: CheckStatus = "pass"
     if test.severity == "error" and fails:
         status = "fail"
     elif warns:

@@ -1,9 +1,9 @@
-"""Proofs: what shows, without looking at every row, that a data test that passed still passes.
+"""Shows, without looking at every row, that a data test that passed still passes.
 
-Three kinds. The model's SQL itself makes a key unique. The new rows alone decide a test of single
-rows, and a look-up of their keys one of uniqueness. A test whose SQL is linear is run over the new
-rows instead of all; if some rows failed it before, then over the gone rows, too, and the difference
-is how many fail now. What none of them shows is run in full.
+Used by the checks. Three kinds of proof: the model's SQL itself makes a key unique; the new rows
+alone decide a test of single rows, and a look-up of their keys one of uniqueness; a test whose SQL
+is linear is run over the new rows instead of all. If some rows failed it before, it is run over the
+gone rows, too, and the difference is how many fail now. What none of them shows is run in full.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from hashlib import sha256
 
 import pyarrow as pa
 
-from livemart.check.row_proofs import OF_VALUES, SHOWN_BY_NEW_ROWS, Place, tested_columns
-from livemart.check.versions import Versions, new_rows, repeated_rows
+from livemart.check.row_proofs import OF_VALUES, SHOWN_BY_NEW_ROWS, CheckedTable, tested_columns
+from livemart.check.versions import CheckedVersions, new_rows, repeated_rows
 from livemart.delta.warehouse import Warehouse
 from livemart.plan.project_plans import ProjectPlans
 from livemart.plan.sql.flatten import Flat
@@ -106,7 +106,7 @@ class Prover:
         """Return the test's SQL with its views inlined, None if it cannot be taken apart."""
         return self._plans.flat(test)
 
-    def is_shown(self, test: DataTest, warehouse: Warehouse, versions: Versions) -> bool:
+    def is_shown(self, test: DataTest, warehouse: Warehouse, versions: CheckedVersions) -> bool:
         """Return True if the tested model's SQL, or its new rows, show that the test passes."""
         has_filter = "dbt_subquery" in test.compiled_code
         if has_filter or not _fails_by_any_row(test):
@@ -122,14 +122,14 @@ class Prover:
             found = new_rows(warehouse, versions, relation)
             if found is None:
                 return False
-            here = Place(warehouse, relation, versions.now[relation])
+            here = CheckedTable(warehouse, relation, versions.now[relation])
             if found.num_rows and not show(replace(test, column_name=column), found, here):
                 return False
             is_shown = True
         return is_shown
 
     def test_of_new_rows(
-        self, test: DataTest, warehouse: Warehouse, versions: Versions
+        self, test: DataTest, warehouse: Warehouse, versions: CheckedVersions
     ) -> RowTest | None:
         """Return the test over the rows that came, which are enough for a test that passed.
 
@@ -138,7 +138,7 @@ class Prover:
         return self._over_changed_rows(test, warehouse, versions, _without_groups(test), 1)
 
     def moved_test(
-        self, test: DataTest, warehouse: Warehouse, versions: Versions
+        self, test: DataTest, warehouse: Warehouse, versions: CheckedVersions
     ) -> MovedTest | None:
         """Return what tells how many rows fail now, from how many failed at the frontier."""
         known = self._failures.get(test.unique_id)
@@ -154,14 +154,14 @@ class Prover:
         )
         return None if new is None or gone is None else MovedTest(test, failures, new, gone)
 
-    def remember(self, test: DataTest, failures: int | None, versions: Versions) -> None:
+    def remember(self, test: DataTest, failures: int | None, versions: CheckedVersions) -> None:
         """Note how many rows fail a test at these versions; what passes needs no note."""
         self._failures.pop(test.unique_id, None)
         if failures:
             self._failures[test.unique_id] = (failures, versions.now)
 
     def _over_changed_rows(
-        self, test: DataTest, warehouse: Warehouse, versions: Versions, text: str, sign: int
+        self, test: DataTest, warehouse: Warehouse, versions: CheckedVersions, text: str, sign: int
     ) -> RowTest | None:
         if test.limit is not None or test.fail_calc != "count(*)" or not _fails_by_any_row(test):
             return None
@@ -178,7 +178,9 @@ class Prover:
                 return None
         return RowTest(query.flat, rows)
 
-    def _origins(self, test: DataTest, versions: Versions) -> Sequence[tuple[str, str | None]]:
+    def _origins(
+        self, test: DataTest, versions: CheckedVersions
+    ) -> Sequence[tuple[str, str | None]]:
         """Return the stored columns, by relation, that all values of a tested column are from.
 
         Of a test of several columns, only of a stored node. Empty: not known.

@@ -1,6 +1,6 @@
-"""What the new rows alone show: that a data test of dbt's own that passed still passes.
+"""Decides from the new rows alone whether a data test of dbt's own that passed still passes.
 
-One predicate per kind of test. True: it passes. False: it may, or it may not.
+Used by the proofs: one predicate per kind of test. True: it passes. False: it may, or it may not.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _COMBINATIONS = ("unique_combination", "unique_combination_of_columns")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CheckedTable:
     """A table at the version that is tested."""
 
     warehouse: Warehouse
@@ -30,12 +30,12 @@ class Place:
     version: int
 
 
-def _is_not_null(test: DataTest, new_rows: pa.Table, here: Place) -> bool:
+def _is_not_null(test: DataTest, new_rows: pa.Table, here: CheckedTable) -> bool:
     name = _column(test.column_name, new_rows)
     return name is not None and new_rows[name].null_count == 0
 
 
-def _is_accepted(test: DataTest, new_rows: pa.Table, here: Place) -> bool:
+def _is_accepted(test: DataTest, new_rows: pa.Table, here: CheckedTable) -> bool:
     name = _column(test.column_name, new_rows)
     values = test.arguments.get("values")
     if name is None or not isinstance(values, list | tuple):
@@ -51,7 +51,7 @@ def _is_accepted(test: DataTest, new_rows: pa.Table, here: Place) -> bool:
     return all(value in accepted for value in found.to_pylist())
 
 
-def _are_keys_single(test: DataTest, new_rows: pa.Table, here: Place) -> bool:
+def _are_keys_single(test: DataTest, new_rows: pa.Table, here: CheckedTable) -> bool:
     """Return True if each key among the new rows occurs once in the table as it is now."""
     names = [_column(name, new_rows) for name in tested_columns(test)]
     if not names or None in names:
@@ -97,7 +97,7 @@ def _column(name: str | None, table: pa.Table) -> str | None:
     return next((own for own in table.column_names if own.lower() == bare), None)
 
 
-SHOWN_BY_NEW_ROWS: Mapping[str, Callable[[DataTest, pa.Table, Place], bool]] = {
+SHOWN_BY_NEW_ROWS: Mapping[str, Callable[[DataTest, pa.Table, CheckedTable], bool]] = {
     "not_null": _is_not_null,
     "accepted_values": _is_accepted,
     "unique": _are_keys_single,

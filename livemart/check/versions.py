@@ -1,4 +1,7 @@
-"""What data tests look at: the versions of all tables, and the rows that came and went between."""
+"""Gives data tests the versions of all tables, and the rows that came and went between two.
+
+Used by the proofs. What cannot be read any more is None, and its tests run in full.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from livemart.errors import RefreshError
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
+class CheckedVersions:
     """The versions of all stored tables, by relation, at the frontier and now.
 
     `before` leaves out tables that are new or rebuilt: their tests run in full.
@@ -28,13 +31,13 @@ class Versions:
         return relation in self.now and self.before.get(relation) == self.now[relation]
 
 
-def new_rows(warehouse: Warehouse, versions: Versions, relation: str) -> pa.Table | None:
+def new_rows(warehouse: Warehouse, versions: CheckedVersions, relation: str) -> pa.Table | None:
     """Return the rows that are there now and were not before, with `_weight`; None if unknown."""
     return _rows(warehouse, versions, relation, 1)
 
 
 def repeated_rows(
-    warehouse: Warehouse, versions: Versions, relation: str, sign: int
+    warehouse: Warehouse, versions: CheckedVersions, relation: str, sign: int
 ) -> pa.Table | None:
     """Return the rows that came (1) or went (-1), each as often as it did; None if unknown."""
     found = _rows(warehouse, versions, relation, sign)
@@ -43,7 +46,9 @@ def repeated_rows(
     return repeated(found.drop_columns([WEIGHT]), pc.abs(found[WEIGHT]))
 
 
-def _rows(warehouse: Warehouse, versions: Versions, relation: str, sign: int) -> pa.Table | None:
+def _rows(
+    warehouse: Warehouse, versions: CheckedVersions, relation: str, sign: int
+) -> pa.Table | None:
     before, now = versions.before.get(relation), versions.now.get(relation)
     if before is None or now is None:
         return None

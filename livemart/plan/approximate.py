@@ -1,4 +1,7 @@
-"""Columns that two full recomputations may disagree on: sketches, and estimates from them."""
+"""Finds the columns that two full recomputations may disagree on: sketches and their estimates.
+
+Used by verify, which compares them within a tolerance.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Notes of a plan: SQL that is kept incrementally, and what makes each refresh of it dear.
+"""Notes what makes each refresh of a model dear, though its SQL is kept incrementally.
 
-None of them changes how a model is refreshed: the analyst learns what to bound.
+Used by the planner; `plan` shows it. No note changes how a model is refreshed: the analyst learns
+what to bound.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _INEQUALITIES = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownRelations:
     """What notes ask of the relations a query reads.
 
     `relations`: by name in the query; `growing`: event time, or None, of each that only ever gets
@@ -39,7 +40,7 @@ class Known:
     clocks: Set[str]
 
 
-def notes_of(query: exp.Query, known: Known) -> tuple[Reason, ...]:
+def notes_of(query: exp.Query, known: KnownRelations) -> tuple[Reason, ...]:
     """Return the notes on the SQL of a qualified query, in order of their kind."""
     found = [*_unbounded_frames(query)]
     for scope in traverse_scope(query):
@@ -59,7 +60,7 @@ def growth(
     Args:
         restrictions: what each occurrence must supply.
         relations: by occurrence; those that a window against the clock bounds are left out.
-        growing: see `Known`.
+        growing: see `KnownRelations`.
     """
     for occurrence, alternatives in restrictions.items():
         relation = relations.get(occurrence, "")
@@ -106,7 +107,7 @@ def _unbounded_frames(query: exp.Query) -> Iterator[Reason]:
             )
 
 
-def _joins_without_band(scope: Scope, known: Known) -> Iterator[Reason]:
+def _joins_without_band(scope: Scope, known: KnownRelations) -> Iterator[Reason]:
     select = scope.expression
     # Only what FROM names: every common table expression is a source of a scope.
     before = [name for name, (_, source) in scope.selected_sources.items() if _grows(source, known)]
@@ -145,7 +146,7 @@ def _is_band(node: exp.Expr, own: str, others: set[str], times: set[str]) -> boo
     return isinstance(node, _INEQUALITIES)
 
 
-def _grows(source: exp.Expr | Scope, known: Known) -> bool:
+def _grows(source: exp.Expr | Scope, known: KnownRelations) -> bool:
     if isinstance(source, exp.Table):
         return known.relations.get(source.name.lower(), "") in known.growing
     if not isinstance(source, Scope):
@@ -157,7 +158,7 @@ def _grows(source: exp.Expr | Scope, known: Known) -> bool:
     return any(_grows(each, known) for each in [*read, *source.set_operation_scopes])
 
 
-def _joined_clocks(scope: Scope, known: Known) -> Iterator[Reason]:
+def _joined_clocks(scope: Scope, known: KnownRelations) -> Iterator[Reason]:
     """Find tables joined for one time that rows are compared with, which may hold many rows."""
     select = scope.expression
     where = select.args.get("where")
@@ -187,4 +188,4 @@ def _joined_clocks(scope: Scope, known: Known) -> Iterator[Reason]:
             )
 
 
-__all__ = ["Known", "growth", "notes_of"]
+__all__ = ["KnownRelations", "growth", "notes_of"]

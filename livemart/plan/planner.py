@@ -1,4 +1,8 @@
-"""The planner: which strategy refreshes a model, and everything the engine must know to do it."""
+"""Plans one query: which strategy refreshes its model, and all that the refresh needs to know.
+
+Used by ProjectPlans. A plan is made without Spark and never fails: SQL without a rule is recomputed
+in full, with the reason.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from livemart.errors import first_lines
 from livemart.plan.build.guards import check_functions, check_names
 from livemart.plan.build.scopes import Query, build_query
 from livemart.plan.build.using import mark_written
-from livemart.plan.notes import Known, growth, notes_of
+from livemart.plan.notes import KnownRelations, growth, notes_of
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.relations.relation import Scan, column, sql_of
 from livemart.plan.sql.determinism import require_deterministic
@@ -192,7 +196,7 @@ def _query(
     notes: tuple[Reason, ...] = ()
     # A shape that the notes do not know has none; the rules below decide about the plan.
     with suppress(Exception):
-        notes = notes_of(qualified, Known(relations, inputs.growing, inputs.clocks))
+        notes = notes_of(qualified, KnownRelations(relations, inputs.growing, inputs.clocks))
     return build_query(qualified, scan_of, inputs.clocks.__contains__), used, notes
 
 

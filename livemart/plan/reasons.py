@@ -1,4 +1,7 @@
-"""Reason codes: why a model, or one refresh of it, is recomputed in full or costs much."""
+"""Lists the reason codes: why a model, or one refresh of it, is recomputed in full or costs much.
+
+Used by every rule of the planner and by each refresh that falls back.
+"""
 
 from __future__ import annotations
 

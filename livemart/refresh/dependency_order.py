@@ -1,9 +1,13 @@
-"""Work on a graph: each node as soon as all it depends on is done, several at a time."""
+"""Runs work along a graph: each node as soon as all it depends on is done, several at a time.
+
+Used for the models of a batch.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Set
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from graphlib import TopologicalSorter
 from typing import TypeVar
 
 _Result = TypeVar("_Result")
@@ -22,19 +26,18 @@ def in_dependency_order(
         work: done in a thread of its own.
         threads: how many at a time.
     """
-    waiting = dict(parents)
-    done: set[str] = set()
+    graph = TopologicalSorter(parents)
+    graph.prepare()
     running: dict[Future[_Result], str] = {}
     with ThreadPoolExecutor(threads, thread_name_prefix="refresh") as pool:
         try:
-            while waiting or running:
-                for node in [node for node, needed in waiting.items() if needed <= done]:
-                    del waiting[node]
+            while graph.is_active():
+                for node in graph.get_ready():
                     running[pool.submit(work, node)] = node
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     node = running.pop(future)
                     yield node, future.result()
-                    done.add(node)
+                    graph.done(node)
         finally:
             for future in running:
                 future.cancel()

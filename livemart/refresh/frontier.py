@@ -1,8 +1,8 @@
-"""The frontier: where each model's refresh starts, and which models cannot start there.
+"""Finds where each model's refresh starts, and which models cannot start there.
 
-The newest row of the snapshot log is compared with the tables as they lie and with the models as
-they are written now. A landed table that somebody else changed is an error; a model's table that
-somebody else changed, or whose SQL changed, is rebuilt.
+Used by run before each batch. The newest row of the snapshot log is compared with the tables as
+they lie and with the models as they are written now. A landed table that something else changed is
+an error; a model's table that something else changed, or whose SQL changed, is rebuilt.
 """
 
 from __future__ import annotations

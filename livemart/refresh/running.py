@@ -1,4 +1,7 @@
-"""Running totals carried on from the last stored row before a change: see plan/running.py."""
+"""Carries running totals on from the last stored row before a change (plan/strategies/running).
+
+Used in the small lane. Totals that cannot be carried on exactly are left to the region.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Running totals of rows in memory: what arrives adds, what leaves its frame is taken away."""
+"""Adds up running totals of rows in memory: what arrives adds, what leaves its frame is taken away.
+
+Used for each group of changed keys. Exact, or an error that says which total is in doubt.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Additive groups: stored totals plus the signed change, exactly, without a statement."""
+"""Adds the signed change to stored totals of additive groups, exactly and without a statement.
+
+Used by signed change. A total that the change alone does not tell is an error.
+"""
 
 from __future__ import annotations
 

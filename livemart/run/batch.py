@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from livemart.check.checks import TestResult, Versions, run_checks
+from livemart.check.checks import CheckedVersions, TestResult, run_checks
 from livemart.delta.conflicts import TableChangedError
 from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch
@@ -150,7 +150,7 @@ class BatchRunner:
         failpoint("checks.before")
         now = table_versions(runtime.project, snapshot)
         checks = run_checks(
-            runtime.spark, runtime.warehouse, runtime.prover, Versions(before, now), previous
+            runtime.spark, runtime.warehouse, runtime.prover, CheckedVersions(before, now), previous
         )
         failpoint("checks.after")
         is_held = any(check.holds for check in checks.values())

@@ -1,4 +1,7 @@
-"""FROM: tables, common table expressions, subqueries, joins and lateral views as relations."""
+"""Turns a FROM clause into relations: tables, subqueries, joins and lateral views.
+
+Used by scopes, for each SELECT. What it cannot express is a reason why not.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from livemart.plan.relations.equi_keys import equi_keys
 from livemart.plan.relations.generate import Generate
 from livemart.plan.relations.join import Join, JoinKind
 from livemart.plan.relations.relation import Expr, Relation, Scan, column, columns_of
-from livemart.plan.relations.values import Values
+from livemart.plan.relations.values import InlineRows
 from livemart.plan.sql.determinism import line_of
 
 # The common table expressions in sight, by name: relation and names of the columns.
@@ -59,7 +62,7 @@ class FromClause:
         """
         from_ = tree.args.get("from_") or tree.args.get("from")
         if from_ is None:
-            return Values("select 1 as one", ("one",))
+            return InlineRows("select 1 as one", ("one",))
         relation = self.source(from_.this, environment)
         for join in tree.args.get("joins") or ():
             relation = self._joined(relation, join, environment, tree)
@@ -86,7 +89,7 @@ class FromClause:
             names = _column_aliases(item)
             if not names:
                 raise unsupported("VALUES without column names", item)
-            return Values(f"select * from {item.sql('spark')}", names, item.alias_or_name)
+            return InlineRows(f"select * from {item.sql('spark')}", names, item.alias_or_name)
         raise unsupported(f"{item.sql('spark')[:60]} in FROM", item)
 
     def _joined(
@@ -197,7 +200,7 @@ def _refuse_comma_before(join: exp.Join, tree: exp.Select) -> None:
 
 def _qualifiers(relation: Relation) -> list[str]:
     """Return the qualifiers visible in a FROM clause's relation."""
-    if isinstance(relation, Alias | Values):
+    if isinstance(relation, Alias | InlineRows):
         return [relation.qualifier]
     if isinstance(relation, Generate):
         return [*_qualifiers(relation.inputs[0]), relation.qualifier]

@@ -1,4 +1,7 @@
-"""GROUP BY and OVER: the gates of a SELECT, where rows meet other rows."""
+"""Puts the gates of a SELECT above its rows: GROUP BY and OVER, where rows meet other rows.
+
+Used by scopes, after FROM and WHERE.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from livemart.plan.relations.aggregate_calls import (
     is_total,
 )
 from livemart.plan.relations.frames import frame_of, needs_total_order
-from livemart.plan.relations.gate import Aggregate, Frame, Window
+from livemart.plan.relations.gate import Aggregate, Frame, WindowGate
 from livemart.plan.relations.relation import Expr, Relation, bare, columns_of, sql_of
 from livemart.plan.sql.determinism import function_name, line_of
 
@@ -83,7 +86,7 @@ def windowed(relation: Relation, tree: exp.Select, exprs: Sequence[Expr]) -> Rel
     ]
     # Windows of one SELECT read the same input: side by side they widen a change by the widest
     # of their frames, not by the sum.
-    together: dict[tuple[str, ...], list[Window]] = {}
+    together: dict[tuple[str, ...], list[WindowGate]] = {}
     for window in windows:
         order = sql_of(window.frame.order) if window.frame is not None else ""
         keys = (*(sql_of(key) for key in window.keys), "order", order)
@@ -95,11 +98,11 @@ def windowed(relation: Relation, tree: exp.Select, exprs: Sequence[Expr]) -> Rel
             before = max(frame.before for frame in frames)
             frame = Frame(frames[0].order, before, max(frame.after for frame in frames))
         ranked = [rank for window in group for rank in window.ranked]
-        relation = Window(relation, group[0].keys, frame, ranked)
+        relation = WindowGate(relation, group[0].keys, frame, ranked)
     return relation
 
 
-def _window(relation: Relation, window: exp.Window, named: Mapping[str, Expr]) -> Window:
+def _window(relation: Relation, window: exp.Window, named: Mapping[str, Expr]) -> WindowGate:
     spec: Expr = window
     if window.alias and window.alias in named:
         spec = named[window.alias]
@@ -133,7 +136,7 @@ def _window(relation: Relation, window: exp.Window, named: Mapping[str, Expr]) -
             ranked.append(window)
     elif is_order_dependent(call, relation, partition):
         raise Unplannable(Reason("NONDETERMINISTIC_AGG", window.sql("spark")[:80], line_of(window)))
-    return Window(relation, partition, frame, ranked)
+    return WindowGate(relation, partition, frame, ranked)
 
 
 def window_struct(expr: Expr, tree: exp.Select) -> Expr:

@@ -1,4 +1,7 @@
-"""Guards: what the analysis must not reason about, found before a query is taken apart."""
+"""Refuses what the analysis must not reason about, before a query is taken apart.
+
+Used by the planner, on the parsed and on the qualified tree.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Scopes: from qualified SQL to relations, one step at a time, innermost first."""
+"""Turns qualified SQL into relations, one step at a time, innermost first.
+
+Used by the planner. A shape without a rule is refused with its reason, never guessed.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.relations.clock import ClockBound, bounds_of, clock_values
 from livemart.plan.relations.gate import Distinct
 from livemart.plan.relations.generate import Generate
-from livemart.plan.relations.project import Filter, Project
+from livemart.plan.relations.project import Filter, Projection
 from livemart.plan.relations.relation import (
     Expr,
     Relation,
@@ -88,7 +91,7 @@ class _Builder:
                 relation, names = self.query(cte.this, environment)
                 renamed = tuple(name.name for name in cte.args["alias"].args.get("columns") or ())
                 if renamed:
-                    relation = Project(
+                    relation = Projection(
                         relation,
                         {new: column(old) for new, old in zip(renamed, names, strict=True)},
                     )
@@ -159,7 +162,7 @@ class _Builder:
         relation = windowed(relation, tree, computed)
         if qualify_ is not None:
             relation = Filter(relation, ())
-        relation = Project(relation, outputs)
+        relation = Projection(relation, outputs)
         if tree.args.get("distinct"):
             if tree.args["distinct"].args.get("on"):
                 raise unsupported("DISTINCT ON", tree)

@@ -1,4 +1,7 @@
-"""Subqueries in expressions: the value of a one-row relation, or a reason why not."""
+"""Turns a subquery in an expression into the value of a one-row relation, or says why not.
+
+Used by scopes. Such a value is a parameter: when it changes, every row may.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from sqlglot import exp
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.relations.alias import Alias
 from livemart.plan.relations.clock import clock_value
-from livemart.plan.relations.project import Project
+from livemart.plan.relations.project import Projection
 from livemart.plan.relations.relation import Expr, Relation, Scan, bare
 from livemart.plan.sql.determinism import line_of
 
@@ -91,7 +94,7 @@ def refuse_subqueries(condition: Expr) -> None:
 
 def only_scan(relation: Relation) -> Scan | None:
     """Return the scan at the foot of renamings alone."""
-    while isinstance(relation, Alias | Project):
+    while isinstance(relation, Alias | Projection):
         relation = relation.inputs[0]
     return relation if isinstance(relation, Scan) else None
 

@@ -1,6 +1,7 @@
-"""USING: the column of both sides is the one of the side that the join preserves.
+"""Makes the column of JOIN ... USING the one of the side that the join preserves.
 
-The parser spells it `coalesce(left, right)`, which reads two sides and so would confine nothing.
+Used by scopes and the planner. The parser spells it `coalesce(left, right)`, which reads two sides
+and so would confine nothing.
 """
 
 from __future__ import annotations

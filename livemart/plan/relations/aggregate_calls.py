@@ -1,4 +1,7 @@
-"""Aggregate calls: where they stand in an expression, and if the order of rows decides them."""
+"""Finds aggregate calls in an expression, and whether the order of rows decides their value.
+
+Used where gates are built, and by the notes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Alias: a subquery, a common table expression or a table under a name of its own."""
+"""Gives a subquery, a common table expression or a table a name of its own.
+
+Linear: only the names of columns change.
+"""
 
 from __future__ import annotations
 

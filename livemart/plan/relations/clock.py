@@ -1,4 +1,7 @@
-"""Windows against the clock: which slices of time enter or leave when `as_of` moves."""
+"""Finds windows against the clock: which slices of time enter or leave when `as_of` moves.
+
+Used for each WHERE. A condition that uses the clock in another way is none.
+"""
 
 from __future__ import annotations
 
@@ -113,14 +116,14 @@ _TRUNCATED = {
 
 
 def _evaluate(expr: Expr, value: datetime) -> datetime | None:
-    from livemart.plan.relations.frames import micros_of
+    from livemart.plan.relations.frames import interval_micros
 
     if isinstance(expr, exp.Paren):
         return _evaluate(expr.this, value)
     if is_clock_value(expr):
         return value
     if isinstance(expr, exp.Add | exp.Sub):
-        left, micros = _evaluate(expr.left, value), micros_of(expr.right)
+        left, micros = _evaluate(expr.left, value), interval_micros(expr.right)
         if left is None or micros is None:
             return None
         shift = timedelta(microseconds=micros)

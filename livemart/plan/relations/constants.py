@@ -1,4 +1,7 @@
-"""Constant columns: a key that is the same in every row, or in every branch, confines little."""
+"""Finds columns that are the same in every row, or in every branch: as keys they confine little.
+
+Used when the keys of a region are chosen.
+"""
 
 from __future__ import annotations
 

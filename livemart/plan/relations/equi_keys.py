@@ -1,4 +1,7 @@
-"""Equalities of a join condition: what rows of the two sides have in common."""
+"""Splits a join condition into equalities: what the rows of the two sides have in common.
+
+Used by joins and by correlated subqueries.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Window frames in value space (exact, closed intervals of microseconds)."""
+"""Reads the frames of window functions: exact, closed intervals of microseconds around a row.
+
+Used where OVER becomes a gate. A frame of rows, or one without a bound, is none here.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,11 @@ _ORDERED_FUNCTIONS = frozenset(
 )  # fmt: skip
 
 
-def micros_of(interval: Expr | None) -> int | None:
+def interval_micros(interval: Expr | None) -> int | None:
     """Return the length of a day-time interval literal, None if it is anything else.
 
     >>> from sqlglot import parse_one
-    >>> micros_of(parse_one("interval 24 hours", dialect="spark"))
+    >>> interval_micros(parse_one("interval 24 hours", dialect="spark"))
     86400000000
     """
     if not isinstance(interval, exp.Interval) or interval.this is None:
@@ -80,7 +83,7 @@ def _offset(bound: Expr | str | None, side: str | None, *, is_start: bool) -> in
         return 0 if not is_start else None
     if isinstance(bound, str):
         return 0 if bound.upper() == "CURRENT ROW" else None
-    micros = micros_of(bound)
+    micros = interval_micros(bound)
     if micros is None:
         return None
     return micros if (side or "").upper() == "PRECEDING" else -micros

@@ -1,7 +1,8 @@
-"""Gates: GROUP BY, DISTINCT and OVER let rows influence each other, but only within a key.
+"""Lets rows influence each other, but only within a key: GROUP BY, DISTINCT and OVER.
 
-A gate keeps its input's columns, so that the select list above it can be taken as it is written;
-what may pass as a region key is what the gate's own keys are made of.
+Built for each SELECT that has one. A gate keeps its input's columns, so that the select list above
+it can be taken as it is written; what may pass as a region key is what the gate's own keys are made
+of.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ class Frame:
     after: int
 
 
-class Window(Gate):
+class WindowGate(Gate):
     """OVER (PARTITION BY `keys` ...); `frame` only for a bounded RANGE frame over a time.
 
     A change at t touches [t - after, t + before] of its partition and nothing else; the rows of

@@ -1,4 +1,7 @@
-"""Generate: LATERAL VIEW and explode(), linear: a row's elements depend on that row alone."""
+"""Makes rows of one row's elements: LATERAL VIEW and explode().
+
+Linear: a row's elements depend on that row alone.
+"""
 
 from __future__ import annotations
 

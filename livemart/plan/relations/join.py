@@ -1,4 +1,4 @@
-"""Joins: a change reaches the rows that share its join key, on either side.
+"""Joins two relations: a change reaches the rows that share its join key, on either side.
 
 Sources: rules 7 to 10 of the refresh design; Larson and Zhou, "Efficient maintenance of
 materialized outer-join views", ICDE 2007 (null-extended rows flip with the match).

@@ -1,10 +1,13 @@
-"""Monotone functions of a time: the stored column a computed time moves with, and how far off."""
+"""Finds the stored column that a computed time moves with, and how far off it may be.
+
+Used wherever a time becomes a condition on stored rows, once, when the query is planned.
+"""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-from livemart.plan.relations.frames import micros_of
+from livemart.plan.relations.frames import interval_micros
 from livemart.plan.relations.relation import (
     Expr,
     Restriction,
@@ -48,7 +51,7 @@ def base_time(expr: Expr) -> tuple[str, int] | None:
     if isinstance(expr, exp.Column):
         return expr.name, 0
     if isinstance(expr, exp.Add | exp.Sub):
-        shift = micros_of(bare(expr.right))
+        shift = interval_micros(bare(expr.right))
         return _farther(base_time(expr.left), abs(shift)) if shift is not None else None
     if isinstance(expr, exp.Cast):
         kind = expr.to.this
@@ -99,7 +102,7 @@ def _farther(base: tuple[str, int] | None, distance: int) -> tuple[str, int] | N
 def _duration(literal: Expr) -> int | None:
     """Return the microseconds of a duration such as '5 minutes'."""
     if not isinstance(literal, exp.Literal) or not literal.is_string:
-        return micros_of(literal) if is_constant(literal) else None
+        return interval_micros(literal) if is_constant(literal) else None
     words = str(literal.this).lower().removeprefix("interval ").split()
     if len(words) % 2:
         return None

@@ -1,4 +1,7 @@
-"""Project and filter: linear, a row's image depends on that row alone."""
+"""Projects and filters rows.
+
+Linear: a row's image depends on that row alone.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from livemart.plan.relations.relation import (
 )
 
 
-class Project(Renaming):
+class Projection(Renaming):
     """Compute each output column from one input row."""
 
     def __init__(self, source: Relation, outputs: Mapping[str, Expr]) -> None:

@@ -1,7 +1,8 @@
-"""Relations: a query as a tree of local steps, each able to say how a change passes through it.
+"""Gives a query as a tree of local steps, each able to say how a change passes through it.
 
-Every SQL shape is one subclass in `livemart/plan/rules`. A relation answers four questions, all by
-rewriting expressions over its own columns into expressions over its inputs' columns:
+Used by the strategies. Every SQL shape is one subclass, in a module beside this one. A relation
+answers four questions, all by rewriting expressions over its own columns into expressions over its
+inputs' columns:
 
 - `is_local(expr)`: may the value of `expr` confine a change, i.e. do rows with different values
   never influence each other below this point? (a region key)

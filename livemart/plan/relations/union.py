@@ -1,4 +1,4 @@
-"""UNION ALL: the sum of its branches."""
+"""Adds up the branches of UNION ALL: a change of one branch is a change of the sum."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import combinations
 
 from sqlglot import exp
 
-from livemart.plan.relations.project import Project
+from livemart.plan.relations.project import Projection
 from livemart.plan.relations.relation import (
     Expr,
     Relation,
@@ -134,7 +134,7 @@ def _position(text: str, names: tuple[str, ...]) -> int | None:
 
 def _constant_output(relation: Relation, name: str) -> str | int | None:
     expr: Expr = column(name)
-    while isinstance(relation, Project) or hasattr(relation, "over_source"):
+    while isinstance(relation, Projection) or hasattr(relation, "over_source"):
         expr = relation.over_source(expr)
         if is_constant(expr):
             return _literal(expr)

@@ -1,4 +1,4 @@
-"""Constants: VALUES, and a SELECT without FROM. They never change."""
+"""Gives rows that the query spells out: VALUES, and a SELECT without FROM. They never change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from livemart.plan.relations.relation import (
 )
 
 
-class Values(Relation):
+class InlineRows(Relation):
     """Constant rows, read as `qualifier.name` (bare names if there is no qualifier)."""
 
     def __init__(self, query: str, names: tuple[str, ...], qualifier: str = "") -> None:

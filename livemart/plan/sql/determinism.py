@@ -1,7 +1,7 @@
-"""What a function is: by its name, and if it may give another answer for the same rows.
+"""Tells what a function is: by its name, and if it may give another answer for the same rows.
 
-Catalyst reports `deterministic=true` for several of them (current_timestamp, first, collect_list,
-max_by, mode), so the list is our own.
+Used before a query is planned. Catalyst reports `deterministic=true` for several that do
+(current_timestamp, first, collect_list, max_by, mode), so the list is our own.
 """
 
 from __future__ import annotations

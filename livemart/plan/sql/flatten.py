@@ -1,7 +1,8 @@
-"""Flat SQL: a model's compiled text, views inlined and every stored relation a placeholder.
+"""Makes SQL flat: a compiled text with its views inlined and every stored relation a placeholder.
 
-The analyst's text is kept to the letter: only table names are replaced, at the offsets that the
-parser reports, so that Spark parses exactly what was written.
+Used for models, tests and verify (ADR-0003). The analyst's text is kept to the letter: only table
+names are replaced, at the offsets that the parser reports, so that Spark parses exactly what was
+written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The names of Spark 4.2's built-in functions, as its own function registry lists them."""
+"""Lists the names of Spark 4.2's built-in functions, as its own function registry does.
+
+Used by the guards: any other name is a function of the project's.
+"""
 
 # ruff: noqa: SIM905
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Parsing: Spark SQL as a tree for the analysis; what does not change the rows is left out."""
+"""Parses Spark SQL as a tree for the analysis; what does not change the rows is left out.
+
+Used wherever SQL is looked at. What the parser does not know is a reason, not an error.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The stored columns that a query needs: what else a table holds is not read."""
+"""Finds the stored columns that a query needs: what else a table holds is not read.
+
+Used by the planner; no answer means all columns.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The affected region: which output rows a change may move, and what is read to recompute them."""
+"""Finds the affected region: the output rows that a change may move, and what recomputes them.
+
+Used by the planner for every query with a key, or a bounded frame over a time, that confines a
+change.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from sqlglot import exp
 from livemart.plan.build.scopes import Query
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.relations.constants import constants_of
-from livemart.plan.relations.gate import Gate, Window
+from livemart.plan.relations.gate import Gate, WindowGate
 from livemart.plan.relations.monotone import restriction_of
 from livemart.plan.relations.relation import (
     Relation,
@@ -81,7 +85,7 @@ def region_of(query: Query) -> Region:
     if all(constants_of(top, key) is not None for key in keys):
         keys = [name for name in names if top.is_local(name, anchored=False)]
     time = None
-    if any(isinstance(gate, Window) and gate.frame is not None for gate in gates):
+    if any(isinstance(gate, WindowGate) and gate.frame is not None for gate in gates):
         times = (name for name in names if top.is_local_time(name) and top.meets_frame(name))
         time = next(times, None)
     keys = [key for key in keys if time is None or sql_of(key) != sql_of(time)]
@@ -148,11 +152,13 @@ def _varies(top: Relation, key: exp.Expr) -> bool:
 
 def _margins(gates: Sequence[Gate]) -> tuple[int, int]:
     """Return the sums of the frames' margins: no path through the query can widen a change more."""
-    frames = [gate.frame for gate in gates if isinstance(gate, Window) and gate.frame is not None]
+    frames = [
+        gate.frame for gate in gates if isinstance(gate, WindowGate) and gate.frame is not None
+    ]
     distinct = {id(frame): frame for frame in frames}.values()
     return sum(frame.before for frame in distinct), sum(frame.after for frame in distinct)
 
 
 def _gate_text(gate: Gate) -> str:
-    kind = "PARTITION BY" if isinstance(gate, Window) else "GROUP BY"
+    kind = "PARTITION BY" if isinstance(gate, WindowGate) else "GROUP BY"
     return f"{kind} {', '.join(map(sql_of, gate.keys)) or '()'}"

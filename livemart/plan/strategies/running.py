@@ -1,4 +1,4 @@
-"""Running totals: SUM and COUNT over RANGE frames, carried on from the last row before a change.
+"""Finds running totals: SUM and COUNT over RANGE frames, carried on from the row before a change.
 
 For key k let a be the first changed time and p the last stored row before a. Rows before a are
 unaffected, so s(x) = s(p) + arrivals in (p, x] - rows in [p - W, x - W). The cost is that of the
@@ -17,8 +17,8 @@ from sqlglot import exp
 from livemart.plan.build.scopes import Query
 from livemart.plan.relations.alias import Alias
 from livemart.plan.relations.frames import frame_of
-from livemart.plan.relations.gate import Window
-from livemart.plan.relations.project import Project
+from livemart.plan.relations.gate import WindowGate
+from livemart.plan.relations.project import Projection
 from livemart.plan.relations.relation import Expr, Relation, Scan, bare, column, sql_of
 from livemart.plan.strategies.region import Region
 
@@ -73,12 +73,12 @@ def running_totals(query: Query, region: Region) -> Running | None:
     """Return the running totals of a query, None if it is anything else."""
     outputs: dict[str, Expr] = {name: column(name) for name in query.names}
     relation: Relation = query.top
-    windows: list[Window] = []
+    windows: list[WindowGate] = []
     while not isinstance(relation, Scan):
-        if isinstance(relation, Window):
+        if isinstance(relation, WindowGate):
             windows.append(relation)
             relation = relation.source
-        elif isinstance(relation, Project | Alias):
+        elif isinstance(relation, Projection | Alias):
             outputs = {name: relation.over_source(expr) for name, expr in outputs.items()}
             windows = [_over(window, relation) for window in windows]
             relation = relation.source
@@ -111,12 +111,12 @@ def running_totals(query: Query, region: Region) -> Running | None:
     return Running(region, relation.occurrence, tuple(keys), times[0], tuple(plain), tuple(totals))
 
 
-def _over(window: Window, relation: Project | Alias) -> Window:
+def _over(window: WindowGate, relation: Projection | Alias) -> WindowGate:
     """Return a window's keys and order over the input of the step below it."""
     frame = window.frame
     if frame is not None:
         frame = type(frame)(relation.over_source(frame.order), frame.before, frame.after)
-    return Window(window.source, [relation.over_source(key) for key in window.keys], frame)
+    return WindowGate(window.source, [relation.over_source(key) for key in window.keys], frame)
 
 
 def _source(expr: Expr) -> str | None:

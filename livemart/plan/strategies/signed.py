@@ -1,4 +1,4 @@
-"""Signed change: T' = T + Q(new images) - Q(old images), for linear SQL and additive aggregates.
+"""Finds signed change: T' = T + Q(new images) - Q(old images), for linear SQL and additive totals.
 
 Every output row of a linear query comes from exactly one row of an *anchor*: a scan that no join
 looks up. Evaluating the query over the touched anchor rows, once as they were and once as they
@@ -31,7 +31,7 @@ from livemart.plan.relations.relation import (
     sql_of,
 )
 from livemart.plan.relations.union import Union
-from livemart.plan.relations.values import Values
+from livemart.plan.relations.values import InlineRows
 from livemart.plan.sql.determinism import function_name
 from livemart.plan.strategies.region import Region
 
@@ -119,7 +119,7 @@ def _origins(query: Query, anchors: list[int]) -> dict[str, tuple[tuple[int, str
     A lookup's columns are left out: of a row that a join does not find they are NULL.
     """
     origins: dict[str, tuple[tuple[int, str], ...]] = {}
-    if any(isinstance(part, Values) for part in query.top.walk()):
+    if any(isinstance(part, InlineRows) for part in query.top.walk()):
         return origins
     for name in query.names:
         sites = query.top.trace(exp.column(name)) or ()
@@ -175,7 +175,7 @@ def _collect(relation: Relation, anchors: list[int], lookups: list[Lookup]) -> N
     """Find anchors and lookups of a linear query."""
     if isinstance(relation, Scan):
         anchors.append(relation.occurrence)
-    elif isinstance(relation, Values):
+    elif isinstance(relation, InlineRows):
         return
     elif isinstance(relation, Renaming | Generate | Union):
         if any(map(_is_constant, relation.inputs)) and not _is_constant(relation):

@@ -1,4 +1,7 @@
-"""Stored rows and windows against the clock: which enter or leave, and which lie in one at all."""
+"""Finds the stored rows that a window against the clock gains or loses, and those it holds at all.
+
+Used by signed change and by the region.
+"""
 
 from __future__ import annotations
 

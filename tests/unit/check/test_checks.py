@@ -11,7 +11,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from livemart.check import checks
-from livemart.check.checks import Prover, Versions, run_checks
+from livemart.check.checks import CheckedVersions, Prover, run_checks
 from livemart.errors import RefreshError
 from livemart.plan.planner import Plan
 from livemart.plan.project_plans import ProjectPlans
@@ -89,7 +89,7 @@ def how(
     plans = ProjectPlans(found, warehouse.column_names)
     if plan is not None:
         plans.models = {"model.mini.totals": plan}
-    versions = Versions({} if before is None else {RELATION: before}, {RELATION: 2})
+    versions = CheckedVersions({} if before is None else {RELATION: before}, {RELATION: 2})
     result = run_checks(None, warehouse, Prover(plans), versions, {TEST: previous})  # type: ignore[arg-type]
     return result[TEST].how
 
@@ -132,7 +132,7 @@ LINEAR = "select n from (select k, n + 1 as n from mini.totals where k <> 'x') w
 
 @pytest.mark.parametrize("status", ["pass", "fail"])
 def test_a_linear_test_is_run_over_the_new_rows_first(
-    monkeypatch: pytest.MonkeyPatch, status: checks.Status
+    monkeypatch: pytest.MonkeyPatch, status: checks.CheckStatus
 ) -> None:
     found = project("not_negative", compiled_code=LINEAR)
     asked: list[int] = []
@@ -148,7 +148,7 @@ def test_a_linear_test_is_run_over_the_new_rows_first(
         None,  # type: ignore[arg-type]
         warehouse,  # type: ignore[arg-type]
         Prover(ProjectPlans(found, warehouse.column_names)),
-        Versions({RELATION: 1}, {RELATION: 2}),
+        CheckedVersions({RELATION: 1}, {RELATION: 2}),
         {TEST: "pass"},
     )[TEST]
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from livemart.check import checks
-from livemart.check.checks import Prover, TestResult, Versions, run_checks
+from livemart.check.checks import CheckedVersions, Prover, TestResult, run_checks
 from livemart.plan.project_plans import ProjectPlans
 from livemart.plan.sql.flatten import Flat
 from livemart.project.graph import DataTest, Model, Project
@@ -106,7 +106,7 @@ def run(
     knows: Prover,
     warehouse: FakeWarehouse,
     previous: str,
-    versions: Versions,
+    versions: CheckedVersions,
     answers: Sequence[int] = (),
 ) -> tuple[TestResult, list[str]]:
     """Return the result, and the SQL that went to Spark, which answers in turn."""
@@ -133,8 +133,8 @@ def run(
     return result[TEST], asked
 
 
-ONE_LATER = Versions({ORDERS: 1, SHOPS: 1}, {ORDERS: 2, SHOPS: 1})
-BOTH_LATER = Versions({ORDERS: 1, SHOPS: 1}, {ORDERS: 2, SHOPS: 2})
+ONE_LATER = CheckedVersions({ORDERS: 1, SHOPS: 1}, {ORDERS: 2, SHOPS: 1})
+BOTH_LATER = CheckedVersions({ORDERS: 1, SHOPS: 1}, {ORDERS: 2, SHOPS: 2})
 NOT_NULL = "select * from raw.seen where {} is null"
 
 
@@ -157,7 +157,7 @@ def test_a_column_that_a_view_only_passes_on_is_shown_by_its_table() -> None:
     ids=["a NULL came", "an expression", "of a row that a join may not find", "the lookup changed"],
 )
 def test_what_the_new_rows_do_not_show_of_a_view_is_asked(
-    column: str, order: dict[str, str | None], versions: Versions
+    column: str, order: dict[str, str | None], versions: CheckedVersions
 ) -> None:
     knows = prover("not_null", column, NOT_NULL.format(column))
     warehouse = FakeWarehouse(orders=[(1, order)], shops=[(1, {"shop_id": "s", "city": None})])
@@ -198,7 +198,7 @@ def moved(
     knows = prover(None, None, FAILING)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checks, "_statement", lambda test, *_: test.unique_id)
-        run(knows, FakeWarehouse(), "warn", Versions({}, {ORDERS: 1, SHOPS: 1}), [3])
+        run(knows, FakeWarehouse(), "warn", CheckedVersions({}, {ORDERS: 1, SHOPS: 1}), [3])
         return run(knows, FakeWarehouse(orders=changed), "warn", ONE_LATER, answers)
 
 
@@ -225,7 +225,7 @@ def test_a_count_that_cannot_be_is_asked_in_full() -> None:
 
 def test_rows_count_as_often_as_they_came() -> None:
     knows = prover(None, None, FAILING)
-    knows.remember(knows.project.tests[TEST], 1, Versions({}, {ORDERS: 1}))
+    knows.remember(knows.project.tests[TEST], 1, CheckedVersions({}, {ORDERS: 1}))
 
     found = knows.moved_test(
         knows.project.tests[TEST],
@@ -239,7 +239,7 @@ def test_rows_count_as_often_as_they_came() -> None:
 
 def test_what_was_known_of_other_versions_is_not_used() -> None:
     knows = prover(None, None, FAILING)
-    knows.remember(knows.project.tests[TEST], 3, Versions({}, {ORDERS: 0, SHOPS: 0}))
+    knows.remember(knows.project.tests[TEST], 3, CheckedVersions({}, {ORDERS: 0, SHOPS: 0}))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checks, "_statement", lambda test, *_: test.unique_id)
