@@ -93,8 +93,8 @@ def run_checks(
         questions = [
             (test, _statement(test, reader, rows.flat, rows.rows)) for test, rows in over_new_rows
         ]
-        for each in moved:
-            for side, rows, _ in each.sides():
+        for change in moved:
+            for side, rows, _ in change.sides():
                 questions.append((side, _statement(side, reader, rows.flat, rows.rows)))
         questions += [(test, _statement(test, reader, prover.flat(test))) for test in in_full]
         answers = _ask_all(reader.session, questions)
@@ -106,14 +106,14 @@ def run_checks(
                 results[test.unique_id] = TestResult("pass", 0, "changes")
             else:
                 again.append(test)
-        counts = {name: found.failures for name, found in answers.items()}
-        for each in moved:
-            failures = each.failures(counts)
+        counts = {name: answer.failures for name, answer in answers.items()}
+        for change in moved:
+            failures = change.failures(counts)
             if failures is None:
-                again.append(each.test)
+                again.append(change.test)
             else:
-                status = _judge(each.test, failures, failures != 0, failures != 0).status
-                results[each.test.unique_id] = TestResult(status, failures, "changes")
+                status = _judge(change.test, failures, failures != 0, failures != 0).status
+                results[change.test.unique_id] = TestResult(status, failures, "changes")
         full = [(test, _statement(test, reader, prover.flat(test))) for test in again]
         results |= _ask_all(reader.session, full)
     for unique_id, result in results.items():

@@ -37,7 +37,7 @@ class RowTest:
     @property
     def is_empty(self) -> bool:
         """True if nothing came or went."""
-        return not any(found.num_rows for found in self.rows.values())
+        return not any(rows.num_rows for rows in self.rows.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Prover:
     def _hash(self, test: DataTest) -> str:
         flat = self.flat(test)
         text = test.compiled_code if flat is None else flat.text
-        read = () if flat is None else (each.relation for each in flat.occurrences)
+        read = () if flat is None else (occurrence.relation for occurrence in flat.occurrences)
         judged = (test.severity, test.warn_if, test.error_if, test.fail_calc, str(test.limit))
         return sha256("\n".join((text, *read, *judged)).encode()).hexdigest()
 
@@ -119,11 +119,11 @@ class Prover:
             return False
         is_shown = False
         for relation, column in self._origins(test, versions):
-            found = new_rows(warehouse, versions, relation)
-            if found is None:
+            came = new_rows(warehouse, versions, relation)
+            if came is None:
                 return False
             here = CheckedTable(warehouse, relation, versions.now[relation])
-            if found.num_rows and not show(replace(test, column_name=column), found, here):
+            if came.num_rows and not show(replace(test, column_name=column), came, here):
                 return False
             is_shown = True
         return is_shown
@@ -228,7 +228,7 @@ def _without_groups(test: DataTest) -> str:
     It looks at the keys of the groups alone: a group fails exactly if all of its rows do.
     """
     text = test.compiled_code
-    found = [len(pattern.findall(text)) for pattern in (_COUNTED, _GROUPED)]
-    if test.kind != "accepted_values" or found != [1, 1]:
+    counts = [len(pattern.findall(text)) for pattern in (_COUNTED, _GROUPED)]
+    if test.kind != "accepted_values" or counts != [1, 1]:
         return text
     return _GROUPED.sub(")", _COUNTED.sub("", text))

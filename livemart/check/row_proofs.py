@@ -40,15 +40,15 @@ def _is_accepted(test: DataTest, new_rows: pa.Table, here: CheckedTable) -> bool
     values = test.arguments.get("values")
     if name is None or not isinstance(values, list | tuple):
         return False
-    found = pc.unique(new_rows[name]).drop_null()
+    values_that_came = pc.unique(new_rows[name]).drop_null()
     # Other types are compared as Spark casts them: leave that to Spark.
-    if pa.types.is_string(found.type) or pa.types.is_large_string(found.type):
+    if pa.types.is_string(values_that_came.type) or pa.types.is_large_string(values_that_came.type):
         accepted = {str(value) for value in values}
-    elif pa.types.is_integer(found.type) and all(type(value) is int for value in values):
+    elif pa.types.is_integer(values_that_came.type) and all(type(value) is int for value in values):
         accepted = set(values)
     else:
         return False
-    return all(value in accepted for value in found.to_pylist())
+    return all(value in accepted for value in values_that_came.to_pylist())
 
 
 def _are_keys_single(test: DataTest, new_rows: pa.Table, here: CheckedTable) -> bool:
@@ -67,13 +67,13 @@ def _are_keys_single(test: DataTest, new_rows: pa.Table, here: CheckedTable) -> 
         # Arrow never joins NULL keys: leave them to Spark.
         return False
     try:
-        wanted = new_rows.select(keys).group_by(keys).aggregate([])
-        if wanted.num_rows < new_rows.num_rows:
+        changed_keys = new_rows.select(keys).group_by(keys).aggregate([])
+        if changed_keys.num_rows < new_rows.num_rows:
             return False
-        passing = equal_in(wanted.schema, wanted).expression()
+        passing = equal_in(changed_keys.schema, changed_keys).expression()
         stored = here.warehouse.read(here.relation, here.version, columns=keys, filter=passing)
-        found = stored.join(wanted, keys, join_type="left semi")
-        return bool(found.group_by(keys).aggregate([]).num_rows == found.num_rows)
+        matching = stored.join(changed_keys, keys, join_type="left semi")
+        return bool(matching.group_by(keys).aggregate([]).num_rows == matching.num_rows)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
         # A key of a type that Arrow does not group or join by.
         return False
@@ -85,16 +85,16 @@ def tested_columns(test: DataTest) -> tuple[str, ...]:
         return ((test.column_name or "").strip("` "),)
     if test.kind in _COMBINATIONS:
         for name in ("columns", "combination_of_columns", "column_names"):
-            found = test.arguments.get(name)
-            if isinstance(found, list | tuple):
-                return tuple(str(each).strip("` ") for each in found)
+            columns = test.arguments.get(name)
+            if isinstance(columns, list | tuple):
+                return tuple(str(column).strip("` ") for column in columns)
     return ()
 
 
 def _column(name: str | None, table: pa.Table) -> str | None:
     """Return the table's spelling of a column that a test names, None if it is an expression."""
     bare = (name or "").strip("` ").lower()
-    return next((own for own in table.column_names if own.lower() == bare), None)
+    return next((column for column in table.column_names if column.lower() == bare), None)
 
 
 SHOWN_BY_NEW_ROWS: Mapping[str, Callable[[DataTest, pa.Table, CheckedTable], bool]] = {

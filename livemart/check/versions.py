@@ -40,10 +40,10 @@ def repeated_rows(
     warehouse: Warehouse, versions: CheckedVersions, relation: str, sign: int
 ) -> pa.Table | None:
     """Return the rows that came (1) or went (-1), each as often as it did; None if unknown."""
-    found = _rows(warehouse, versions, relation, sign)
-    if found is None:
+    moved = _rows(warehouse, versions, relation, sign)
+    if moved is None:
         return None
-    return repeated(found.drop_columns([WEIGHT]), pc.abs(found[WEIGHT]))
+    return repeated(moved.drop_columns([WEIGHT]), pc.abs(moved[WEIGHT]))
 
 
 def _rows(

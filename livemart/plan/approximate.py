@@ -53,17 +53,17 @@ def approximate_columns(
             quote_identifiers=False,
             identify=False,
         )
-        found: dict[int, dict[str, str]] = {}
+        by_scope: dict[int, dict[str, str]] = {}
         result: dict[str, str] = {}
         for scope in traverse_scope(tree):
-            result = found[id(scope.expression)] = _of_scope(scope, found, known)
+            result = by_scope[id(scope.expression)] = _of_scope(scope, by_scope, known)
         return result
     except (Unplannable, SqlglotError, RecursionError, KeyError, AttributeError):
         return {}
 
 
 def _of_scope(
-    scope: Scope, found: Mapping[int, dict[str, str]], known: Mapping[str, Mapping[str, str]]
+    scope: Scope, by_scope: Mapping[int, dict[str, str]], known: Mapping[str, Mapping[str, str]]
 ) -> dict[str, str]:
     query = scope.expression
     if isinstance(query, exp.SetOperation):
@@ -71,18 +71,18 @@ def _of_scope(
         assert isinstance(right, exp.Query)
         names = [name.lower() for name in query.named_selects]
         pairs = zip(names, right.named_selects, strict=False)
-        flags = dict(found.get(id(left), {}))
+        flags = dict(by_scope.get(id(left), {}))
         flags |= {
-            name: found[id(right)][other.lower()]
+            name: by_scope[id(right)][other.lower()]
             for name, other in pairs
-            if other.lower() in found.get(id(right), {})
+            if other.lower() in by_scope.get(id(right), {})
         }
         return flags
     if not isinstance(query, exp.Select):
         return {}
     flags = {}
     for projection in query.selects:
-        function = _function_below(projection, scope, found, known)
+        function = _function_below(projection, scope, by_scope, known)
         if function is not None:
             flags[projection.alias_or_name.lower()] = function
     return flags
@@ -91,7 +91,7 @@ def _of_scope(
 def _function_below(
     projection: exp.Expr,
     scope: Scope,
-    found: Mapping[int, dict[str, str]],
+    by_scope: Mapping[int, dict[str, str]],
     known: Mapping[str, Mapping[str, str]],
 ) -> str | None:
     for node in projection.walk():
@@ -101,7 +101,7 @@ def _function_below(
         if isinstance(node, exp.Column):
             source = scope.sources.get(node.table)
             if isinstance(source, Scope):
-                inherited = found.get(id(source.expression), {}).get(node.name.lower())
+                inherited = by_scope.get(id(source.expression), {}).get(node.name.lower())
             elif isinstance(source, exp.Table):
                 inherited = known.get(source.name, {}).get(node.name.lower())
             else:

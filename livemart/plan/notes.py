@@ -42,12 +42,12 @@ class KnownRelations:
 
 def notes_of(query: exp.Query, known: KnownRelations) -> tuple[Reason, ...]:
     """Return the notes on the SQL of a qualified query, in order of their kind."""
-    found = [*_unbounded_frames(query)]
+    notes = [*_unbounded_frames(query)]
     for scope in traverse_scope(query):
         if isinstance(scope.expression, exp.Select):
-            found += _joins_without_band(scope, known)
-            found += _joined_clocks(scope, known)
-    return tuple(dict.fromkeys(found))
+            notes += _joins_without_band(scope, known)
+            notes += _joined_clocks(scope, known)
+    return tuple(dict.fromkeys(notes))
 
 
 def growth(
@@ -84,7 +84,8 @@ def _unbounded_frames(query: exp.Query) -> Iterator[Reason]:
     for window in query.find_all(exp.Window):
         select = window.find_ancestor(exp.Select)
         named = {
-            each.this.name: each for each in (select.args.get("windows") if select else ()) or ()
+            named_window.this.name: named_window
+            for named_window in (select.args.get("windows") if select else ()) or ()
         }
         spec = named.get(window.alias, window) if window.alias else window
         call = called(window)
@@ -114,32 +115,34 @@ def _joins_without_band(scope: Scope, known: KnownRelations) -> Iterator[Reason]
     times = {time.lower() for time in known.growing.values() if time}
     where = select.args.get("where")
     for join in select.args.get("joins") or ():
-        own, on = join.this.alias_or_name, join.args.get("on")
-        if on is None or own not in before or on.find(exp.EQ) is None:
+        name, on = join.this.alias_or_name, join.args.get("on")
+        if on is None or name not in before or on.find(exp.EQ) is None:
             continue
         others = {column.table for column in on.find_all(exp.Column) if column.table in before} - {
-            own
+            name
         }
         if not others:
             continue
         conditions = [on, *([where] if where is not None else [])]
         if not any(
-            _is_band(node, own, others, times) for each in conditions for node in each.walk()
+            _is_band(node, name, others, times)
+            for condition in conditions
+            for node in condition.walk()
         ):
             yield Reason(
                 "JOIN_UNBOUNDED_TIME",
-                f"no bound on the time between rows of {own} and {', '.join(sorted(others))}",
+                f"no bound on the time between rows of {name} and {', '.join(sorted(others))}",
                 line_of(join),
                 "add a band: and a.happened_at between b.happened_at and b.happened_at + interval "
                 "24 hours",
             )
 
 
-def _is_band(node: exp.Expr, own: str, others: set[str], times: set[str]) -> bool:
+def _is_band(node: exp.Expr, name: str, others: set[str], times: set[str]) -> bool:
     """Return True if a condition bounds how far apart the rows of two sides lie."""
     columns = list(node.find_all(exp.Column))
     tables = {column.table for column in columns}
-    if own not in tables or not tables & others:
+    if name not in tables or not tables & others:
         return False
     if isinstance(node, exp.EQ):
         return any(column.name.lower() in times for column in columns)
@@ -154,8 +157,8 @@ def _grows(source: exp.Expr | Scope, known: KnownRelations) -> bool:
     select = source.expression
     if isinstance(select, exp.Select) and (select.args.get("group") or select.args.get("distinct")):
         return False
-    read = [found for _, found in source.selected_sources.values()]
-    return any(_grows(each, known) for each in [*read, *source.set_operation_scopes])
+    read = [selected for _, selected in source.selected_sources.values()]
+    return any(_grows(read_source, known) for read_source in [*read, *source.set_operation_scopes])
 
 
 def _joined_clocks(scope: Scope, known: KnownRelations) -> Iterator[Reason]:
@@ -171,10 +174,10 @@ def _joined_clocks(scope: Scope, known: KnownRelations) -> Iterator[Reason]:
             continue
         if join.args.get("on") is not None or join.args.get("using"):
             continue
-        own = table.alias_or_name
-        read = {column.name for column in select.find_all(exp.Column) if column.table == own}
+        alias = table.alias_or_name
+        read = {column.name for column in select.find_all(exp.Column) if column.table == alias}
         compared = any(
-            {own} < {column.table for column in node.find_all(exp.Column)}
+            {alias} < {column.table for column in node.find_all(exp.Column)}
             and node.find(exp.Interval) is not None
             for node in where.find_all(*_INEQUALITIES)
         )
@@ -184,7 +187,7 @@ def _joined_clocks(scope: Scope, known: KnownRelations) -> Iterator[Reason]:
                 "CLOCK_NOT_ONE_ROW",
                 f"nothing says that {relation} holds one row: when it changes, every row is read",
                 line_of(join),
-                f"read it as a value: (select {own}.{name} from {relation} as {own})",
+                f"read it as a value: (select {alias}.{name} from {relation} as {alias})",
             )
 
 

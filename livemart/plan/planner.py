@@ -191,8 +191,8 @@ def _query(
         if identifier.args.get("quoted") and _SAFE_NAME.fullmatch(identifier.name):
             identifier.set("quoted", False)
     check_names(qualified)
-    used = used_columns(qualified, {name: found.index for name, found in by_name.items()})
-    relations = {name: found.relation for name, found in by_name.items()}
+    used = used_columns(qualified, {name: occurrence.index for name, occurrence in by_name.items()})
+    relations = {name: occurrence.relation for name, occurrence in by_name.items()}
     notes: tuple[Reason, ...] = ()
     # A shape that the notes do not know has none; the rules below decide about the plan.
     with suppress(Exception):

@@ -217,10 +217,10 @@ def _history_columns(model: Model, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the columns of a dbt snapshot whose SQL yields `names`; empty if it is not known."""
     renamed = model.config.get("snapshot_meta_column_names")
     given = renamed if isinstance(renamed, Mapping) else {}
-    own = [*_HISTORY_COLUMNS]
+    history = [*_HISTORY_COLUMNS]
     if model.config.get("hard_deletes") == "new_record":
-        own.append("dbt_is_deleted")
-    return (*names, *(str(given.get(name) or name) for name in own)) if names else ()
+        history.append("dbt_is_deleted")
+    return (*names, *(str(given.get(name) or name) for name in history)) if names else ()
 
 
 def _unread(model: Model) -> tuple[Reason, ...]:

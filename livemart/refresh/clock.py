@@ -103,19 +103,19 @@ def fix_as_of(
     before = newest.as_of if newest else None
     if warehouse.exists(relation):
         version = warehouse.version(relation)
-        own = context.tag(relation, 0)
-        if warehouse.is_tagged(relation, own):
+        tag = context.tag(relation, 0)
+        if warehouse.is_tagged(relation, tag):
             return read_clock(warehouse, version, relation=relation), version
         if known == version and before is not None:
-            wanted = _wanted(settings, before, newest_event_time, now)
-            if wanted == before:
+            as_of = _next_as_of(settings, before, newest_event_time, now)
+            if as_of == before:
                 return before, version
-    wanted = _wanted(settings, before, newest_event_time, now)
-    version = set_clock(warehouse, wanted, context.tag(relation, 0), relation=relation)
+    as_of = _next_as_of(settings, before, newest_event_time, now)
+    version = set_clock(warehouse, as_of, context.tag(relation, 0), relation=relation)
     return read_clock(warehouse, version, relation=relation), version
 
 
-def _wanted(
+def _next_as_of(
     settings: Settings,
     before: datetime | None,
     newest_event_time: datetime | None,

@@ -47,11 +47,11 @@ def find_rebuilds(
     for unique_id, model in project.models.items():
         if model.is_stored:
             state = newest.models.get(unique_id) if newest else None
-            found = _find_rebuild(
+            rebuild = _find_rebuild(
                 model.relation, state, fingerprints[unique_id], tables, epoch, batch_id
             )
-            if found is not None:
-                rebuilds[unique_id] = found
+            if rebuild is not None:
+                rebuilds[unique_id] = rebuild
     return rebuilds
 
 
@@ -101,7 +101,7 @@ def _find_rebuild(
         # An earlier attempt at this batch has rebuilt it already.
         return Rebuild(code, message, made[-1])
     # Never a generation that carries this batch already: Delta would skip the rebuild.
-    return Rebuild(code, message, 1 + max(generation, *(each or 0 for each in made)))
+    return Rebuild(code, message, 1 + max(generation, *(known or 0 for known in made)))
 
 
 def _explain(

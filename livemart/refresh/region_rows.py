@@ -98,11 +98,11 @@ def lies_in(region: Region, affected: pa.Table, rows: pa.Table) -> pa.Array:
     size = affected.num_rows
     columns = []
     for index, name in enumerate(region.keys):
-        own = one_array(column_of(rows, name))
-        asked = one_array(affected.column(f"w{index}"))
-        if own.type != asked.type:
-            own, asked = own.cast(pa.int64()), asked.cast(pa.int64())
-        columns.append(pa.concat_arrays([asked, own]))
+        mine = one_array(column_of(rows, name))
+        theirs = one_array(affected.column(f"w{index}"))
+        if mine.type != theirs.type:
+            mine, theirs = mine.cast(pa.int64()), theirs.cast(pa.int64())
+        columns.append(pa.concat_arrays([theirs, mine]))
     codes = row_codes(columns, size + rows.num_rows)
     asked_codes, own_codes = codes[:size], codes[size:]
     if region.time is None:
@@ -115,12 +115,12 @@ def lies_in(region: Region, affected: pa.Table, rows: pa.Table) -> pa.Array:
     times, is_null = micros_of(column_of(rows, region.time))
     start = np.searchsorted(asked_codes, own_codes, "left")
     end = np.searchsorted(asked_codes, own_codes, "right")
-    found = np.zeros(rows.num_rows, dtype=bool)
+    is_in_region = np.zeros(rows.num_rows, dtype=bool)
     for step in range(int((end - start).max(initial=0))):
         place = np.minimum(start + step, max(size - 1, 0))
         is_inside = (low[place] <= times) & (times <= high[place])
-        found |= (start + step < end) & np.where(is_null, has_null[place], is_inside)
-    return pa.array(found)
+        is_in_region |= (start + step < end) & np.where(is_null, has_null[place], is_inside)
+    return pa.array(is_in_region)
 
 
 def needed_rows(
@@ -141,11 +141,11 @@ def needed_rows(
         if restriction.time is not None:
             # An interval is the filter's.
             return rows
-        own, asked = _compared(restriction, affected, rows)
-        if len(own) < 2:
+        mine, theirs = _compared(restriction, affected, rows)
+        if len(mine) < 2:
             # The filter has asked that much.
             return rows
-        needed |= is_member(own, asked)
+        needed |= is_member(mine, theirs)
     return rows.filter(pa.array(needed)).combine_chunks()
 
 
@@ -153,30 +153,30 @@ def _compared(
     restriction: Restriction, affected: pa.Table, rows: pa.Table
 ) -> tuple[list[pa.Array], list[pa.Array]]:
     """Return the columns of the rows and of the region that are equal in a row that is needed."""
-    own: list[pa.Array] = []
-    asked: list[pa.Array] = []
+    mine: list[pa.Array] = []
+    theirs: list[pa.Array] = []
     stored = {name.lower(): name for name in rows.column_names}
     times: list[tuple[int, str, pa.Array]] = []
     for index, key, margin in restriction.keys:
         if key.lower() not in stored:
             continue
         name = stored[key.lower()]
-        found, wanted = one_array(rows.column(name)), one_array(affected.column(f"w{index}"))
-        if margin == 0 and found.type == wanted.type and narrows(found.type):
-            own.append(found)
-            asked.append(wanted)
-        elif pa.types.is_timestamp(found.type) and is_time(wanted.type) and not wanted.null_count:
-            margin = max(margin, DAY if pa.types.is_date(wanted.type) else 1)
-            times.append((margin, name, wanted))
+        column, keys = one_array(rows.column(name)), one_array(affected.column(f"w{index}"))
+        if margin == 0 and column.type == keys.type and narrows(column.type):
+            mine.append(column)
+            theirs.append(keys)
+        elif pa.types.is_timestamp(column.type) and is_time(keys.type) and not keys.null_count:
+            margin = max(margin, DAY if pa.types.is_date(keys.type) else 1)
+            times.append((margin, name, keys))
     if not times:
-        return own, asked
-    margin, name, wanted = min(times, key=lambda one: one[0])
+        return mine, theirs
+    margin, name, keys = min(times, key=lambda one: one[0])
     # As far off as the margin is the next bucket at most.
-    buckets = _buckets(wanted, margin)
+    buckets = _buckets(keys, margin)
     near = [pc.add(buckets, step) for step in (-1, 0, 1)]
-    own.append(_buckets(rows.column(name), margin))
-    asked = [pa.concat_arrays([each] * len(near)) for each in asked]
-    return own, [*asked, pa.concat_arrays(near)]
+    mine.append(_buckets(rows.column(name), margin))
+    theirs = [pa.concat_arrays([keys_of_column] * len(near)) for keys_of_column in theirs]
+    return mine, [*theirs, pa.concat_arrays(near)]
 
 
 def _buckets(column: pa.Array | pa.ChunkedArray, width: int) -> pa.Array:

@@ -68,10 +68,11 @@ def refresh_running(run: ModelRun, running: Running) -> pa.Table | None:
     parts: list[_Part] = []
     stored: list[pa.Table] = []
     for group in _groups(images, running):
-        own = _stored_rows(run, running, group)
-        starts, kept = _starts(running, group, own)
+        stored_rows = _stored_rows(run, running, group)
+        starts, kept = _starts(running, group, stored_rows)
         newest = max(
-            _largest(images, running.time[1]), _largest(own, running.time[0], int(group.low.min()))
+            _largest(images, running.time[1]),
+            _largest(stored_rows, running.time[0], int(group.low.min())),
         )
         try:
             part = _part(run, running, starts, newest)
@@ -116,17 +117,19 @@ def _stored_rows(run: ModelRun, running: Running, group: _Group) -> pa.Table:
     low, high = int(group.low.min()) - _LOOK_BACK, int(group.high.max())
     condition = time_condition(field.name, field.type, low, high, has_null=False)
     conditions = [*_key_conditions(run.stored, names, group.keys), condition]
-    passing = RowFilter((tuple(found for found in conditions if found is not None),))
+    passing = RowFilter((tuple(condition for condition in conditions if condition is not None),))
     return run.stored.read(passing)
 
 
-def _starts(running: Running, group: _Group, own: pa.Table) -> tuple[Starts, pa.Table]:
+def _starts(running: Running, group: _Group, stored: pa.Table) -> tuple[Starts, pa.Table]:
     """Return where each changed key starts from, and the stored rows that may differ."""
     size = len(group.low)
-    keys = _keys_of(own, [name for name, _ in running.keys])
-    keys = tuple(key.cast(asked.type) for key, asked in zip(keys, group.keys, strict=True))
+    keys = _keys_of(stored, [name for name, _ in running.keys])
+    keys = tuple(
+        key.cast(changed_key.type) for key, changed_key in zip(keys, group.keys, strict=True)
+    )
     key, is_own = matching_rows(group.keys, keys)
-    times, is_null = micros_of(column_of(own, running.time[0]))
+    times, is_null = micros_of(column_of(stored, running.time[0]))
     is_own &= ~is_null
     is_inside = is_own & (times >= group.low[key]) & (times <= group.high[key])
     before = np.flatnonzero(is_own & (times < group.low[key]))
@@ -137,12 +140,12 @@ def _starts(running: Running, group: _Group, own: pa.Table) -> tuple[Starts, pa.
     since = np.zeros(size, dtype=np.int64)
     since[has_since] = times[last[has_since]]
     rows = pa.array(last, pa.int64(), mask=~has_since)
-    carried = tuple(one_array(column_of(own, total.name)).take(rows) for total in running.totals)
+    carried = tuple(one_array(column_of(stored, total.name)).take(rows) for total in running.totals)
     for values in carried:
         # Nothing to add to: nothing but NULL was there, or more than the type holds.
         has_since &= as_numpy(values.is_valid())
     starts = Starts(group.keys, group.low, group.high, since, has_since, carried)
-    return starts, own.filter(pa.array(is_inside)).combine_chunks()
+    return starts, stored.filter(pa.array(is_inside)).combine_chunks()
 
 
 def _wanted(
@@ -167,8 +170,8 @@ def _wanted(
             spans += [(low - before, high - before) for before in reaches]
         for span in spans:
             condition = time_condition(time.name, time.type, *span, has_null=False)
-            found = [*keys, condition]
-            alternatives.append(tuple(item for item in found if item is not None))
+            conditions = [*keys, condition]
+            alternatives.append(tuple(item for item in conditions if item is not None))
     return alternatives
 
 
@@ -202,21 +205,21 @@ def _outputs(run: ModelRun, running: Running, parts: Sequence[_Part]) -> pa.Tabl
     """Return the model's rows, in its columns and types."""
     schema = run.stored.schema
     rows = pa.concat_tables([part.rows for part in parts]).combine_chunks()
-    found: dict[str, pa.Array] = {
+    columns: dict[str, pa.Array] = {
         run.stored.field(total.name).name: pa.concat_arrays([part.totals[index] for part in parts])
         for index, total in enumerate(running.totals)
     }
-    asked: list[Plain] = []
+    computed: list[Plain] = []
     for plain in running.plain:
         field = run.stored.field(plain.name)
         copied = _copied(plain, rows, field.type)
         if copied is None:
-            asked.append(plain)
+            computed.append(plain)
         else:
-            found[field.name] = copied
-    if asked:
-        found |= _computed(run, asked, rows)
-    return pa.table([found[name] for name in schema.names], schema=schema)
+            columns[field.name] = copied
+    if computed:
+        columns |= _computed(run, computed, rows)
+    return pa.table([columns[name] for name in schema.names], schema=schema)
 
 
 def _copied(plain: Plain, rows: pa.Table, kind: pa.DataType) -> pa.Array | None:
@@ -235,19 +238,19 @@ def _copied(plain: Plain, rows: pa.Table, kind: pa.DataType) -> pa.Array | None:
         return None
 
 
-def _computed(run: ModelRun, asked: list[Plain], rows: pa.Table) -> dict[str, pa.Array]:
+def _computed(run: ModelRun, plains: list[Plain], rows: pa.Table) -> dict[str, pa.Array]:
     """Return columns that only Spark can compute, by name."""
     place = "__place__"
     numbered = rows.append_column(place, pa.array(np.arange(rows.num_rows)))
     view = run.views.of_rows("inputs", numbered)
-    wanted = pa.schema([run.stored.field(plain.name) for plain in asked])
-    listed = ", ".join(f"{plain.sql} as {quoted(plain.name)}" for plain in asked)
+    schema = pa.schema([run.stored.field(plain.name) for plain in plains])
+    listed = ", ".join(f"{plain.sql} as {quoted(plain.name)}" for plain in plains)
     query = (
-        f"select {typed_columns(wanted, 'q')}, {place}"
+        f"select {typed_columns(schema, 'q')}, {place}"
         f" from (select {listed}, {place} from {view}) as q"
     )
-    found = run.views.query(query).sort_by(place)
-    return {field.name: one_array(found.column(field.name).cast(field.type)) for field in wanted}
+    computed = run.views.query(query).sort_by(place)
+    return {field.name: one_array(computed.column(field.name).cast(field.type)) for field in schema}
 
 
 def _require_exact(run: ModelRun, running: Running) -> None:
@@ -297,8 +300,8 @@ def _micros(column: pa.ChunkedArray) -> _Micros:
 
 
 def _largest(rows: pa.Table, name: str, default: int = 0) -> int:
-    found = pc.max(column_of(rows, name).cast(pa.int64())).as_py()
-    return default if found is None else int(found)
+    largest = pc.max(column_of(rows, name).cast(pa.int64())).as_py()
+    return default if largest is None else int(largest)
 
 
 __all__ = ["NotRunning", "refresh_running"]

@@ -103,7 +103,7 @@ def running_rows(
     shown = arrives & (times >= starts.low[key])
     shown_key = key[shown]
     is_doubtful = np.zeros(len(starts.low), dtype=bool)
-    found: dict[int, pa.Array] = {}
+    sums: dict[int, pa.Array] = {}
     for before in {total.before for total in totals}:
         lowest = np.where(starts.has_since[key], starts.since[key] - before, first + 1)
         leaves = is_known & (times >= lowest) & (times < high - before)
@@ -113,14 +113,14 @@ def running_rows(
                 [times[arrives], times[leaves] + before + 1, starts.since[starts.has_since]]
             ),
         )
-        asked = np.flatnonzero(shown[arrives])
+        at = np.flatnonzero(shown[arrives])
         for index, total in enumerate(totals):
             if total.before != before:
                 continue
             scale = types[index].scale if pa.types.is_decimal(types[index]) else 0
-            own = _values(arguments[index], len(times), scale)
+            values = _values(arguments[index], len(times), scale)
             carried = to_whole(starts.carried[index].filter(pa.array(starts.has_since)))
-            summed = moves.sums(np.concatenate([own[arrives], -own[leaves], carried]), asked)
+            summed = moves.sums(np.concatenate([values[arrives], -values[leaves], carried]), at)
             is_null = np.zeros(len(summed), dtype=bool)
             argument = arguments[index]
             if argument is not None:
@@ -131,15 +131,15 @@ def running_rows(
                 if is_null.any():
                     ones = (~is_missing).astype(np.int64)
                     none = np.zeros(len(carried), dtype=np.int64)
-                    counts = moves.sums(np.concatenate([ones[arrives], -ones[leaves], none]), asked)
+                    counts = moves.sums(np.concatenate([ones[arrives], -ones[leaves], none]), at)
                     is_null &= (counts == 0).astype(bool)
             made = from_whole(summed, types[index], is_null)
             if made is None:
                 raise UnfitTotal
-            found[index] = made
+            sums[index] = made
     if is_doubtful.any():
         raise DoubtfulTotal(is_doubtful)
-    return shown, tuple(found[index] for index in range(len(totals)))
+    return shown, tuple(sums[index] for index in range(len(totals)))
 
 
 class _Moves:
@@ -161,10 +161,10 @@ class _Moves:
         self._place = np.empty(size, dtype=np.int64)
         self._place[self._order] = places
 
-    def sums(self, values: Whole, asked: _Numbers) -> Whole:
+    def sums(self, values: Whole, moves: _Numbers) -> Whole:
         """Return, for some of the moves, the sum of their key's values until then."""
         so_far = np.concatenate([[0], totals_so_far(values[self._order])])
-        place = self._place[asked]
+        place = self._place[moves]
         summed: Whole = so_far[self._end[place] + 1] - so_far[self._begin[place]]
         return summed
 

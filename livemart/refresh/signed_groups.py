@@ -86,10 +86,10 @@ def combine_groups(
         ],
         change.num_rows + stored.num_rows,
     )
-    own, others = codes[: change.num_rows], codes[change.num_rows :]
-    distinct, first, group = np.unique(own, return_index=True, return_inverse=True)
+    moved_codes, stored_codes = codes[: change.num_rows], codes[change.num_rows :]
+    distinct, first, group = np.unique(moved_codes, return_index=True, return_inverse=True)
     size = len(distinct)
-    at, is_stored = places_of(distinct, others)
+    at, is_stored = places_of(distinct, stored_codes)
     before = stored.take(pa.array(at, pa.int64(), mask=~is_stored))
 
     measures = _measures(change, outputs)
@@ -112,10 +112,10 @@ def combine_groups(
             is_null = ~(has_total | gained)
             differs |= is_null != ~has_total
         differs |= ~is_null & (moved != 0).astype(bool)
-        found = from_whole(value, schema.field(name).type, is_null)
-        if found is None:
+        total = from_whole(value, schema.field(name).type, is_null)
+        if total is None:
             raise DoubtfulSum
-        after[name] = found
+        after[name] = total
     is_present = (count > 0).astype(bool)
     is_changed = differs | ~(is_stored & is_present)
     leaving = before.select(schema.names).filter(pa.array(is_changed & is_stored))

@@ -142,7 +142,7 @@ class FromClause:
             keys = [
                 key
                 for key in equi_keys(where.this, rights)
-                if {found.table for found in columns_of(key.left)} <= lefts
+                if {reference.table for reference in columns_of(key.left)} <= lefts
             ]
             joined = "inner" if keys else "cross"
         return Join(left, right, joined, keys, rights)
@@ -165,9 +165,9 @@ class FromClause:
         assert isinstance(relation, Alias)
         sites = {name: relation.trace(column(name, qualifier)) for name in relation.names}
         return qualifier, {
-            name: _over_clock(scan.occurrence, found[0][1])
-            for name, found in sites.items()
-            if found
+            name: _over_clock(scan.occurrence, traced[0][1])
+            for name, traced in sites.items()
+            if traced
         }
 
     def _lateral(self, relation: Relation, lateral: Expr) -> Relation:

@@ -116,13 +116,13 @@ class _Builder:
         branches = [self.query(side, environment) for side in (tree.left, tree.right)]
         flat: list[Relation] = []
         names: list[tuple[str, ...]] = []
-        for relation, own in branches:
-            if isinstance(relation, Union) and own == relation.names:
+        for relation, names_of_branch in branches:
+            if isinstance(relation, Union) and names_of_branch == relation.names:
                 flat.extend(relation.inputs)
                 names.extend(relation.branch_names)
             else:
                 flat.append(relation)
-                names.append(own)
+                names.append(names_of_branch)
         union: Relation = Union(flat, names)
         if tree.args.get("distinct"):
             union = Distinct(union, [column(name) for name in names[0]])
@@ -216,12 +216,12 @@ class _Builder:
         if bounded is None:
             conjuncts = _conjuncts(condition)
             for conjunct in conjuncts:
-                found = bounds_of(conjunct)
-                if found is None:
+                clock_bounds = bounds_of(conjunct)
+                if clock_bounds is None:
                     for marker in clock_values(conjunct):
                         self._parameter(int(marker.meta["occurrence"])).compared_with_time = False
                     continue
-                bounds.extend(found)
+                bounds.extend(clock_bounds)
         else:
             bounds.extend(bounded)
         return Filter(relation, tuple(bounds))
@@ -248,8 +248,10 @@ class _Builder:
                 continue
             if isinstance(subquery.parent, exp.Any | exp.All):
                 raise unsupported("a comparison with any or all of a query", subquery.parent)
-            found = scalar_value(subquery.this, lambda item: self._from.source(item, environment))
-            if found is None:
+            scan_and_value = scalar_value(
+                subquery.this, lambda item: self._from.source(item, environment)
+            )
+            if scan_and_value is None:
                 raise Unplannable(
                     Reason(
                         "SUBQUERY_NOT_INCREMENTALIZABLE",
@@ -258,7 +260,7 @@ class _Builder:
                         "join the value, or compute it in a model of its own",
                     )
                 )
-            scan, value = found
+            scan, value = scan_and_value
             self.parameters.setdefault(scan.occurrence, Parameter(scan.occurrence, scan.relation))
             if not is_condition:
                 self.parameters[scan.occurrence].compared_with_time = False

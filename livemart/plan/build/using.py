@@ -39,9 +39,9 @@ def merge_keys(tree: exp.Select, keys: Iterable[EquiKey]) -> None:
     for call in list(_calls(tree)):
         kept = [call.this, *call.expressions]
         for place in reversed(range(len(kept))):
-            own = sql_of(kept[place])
-            before = {(sql_of(other), own) for other in kept[:place]}
-            after = {(sql_of(other), own) for other in kept[place + 1 : place + 2]}
+            kept_text = sql_of(kept[place])
+            before = {(sql_of(other), kept_text) for other in kept[:place]}
+            after = {(sql_of(other), kept_text) for other in kept[place + 1 : place + 2]}
             if pairs & (before | after):
                 del kept[place]
         if len(kept) == 1:

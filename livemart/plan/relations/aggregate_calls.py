@@ -31,7 +31,7 @@ _WRAPPERS = (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)
 
 def aggregate_calls(expr: Expr) -> list[Expr]:
     """Return the aggregate calls in an expression that are not window functions."""
-    found: list[Expr] = []
+    calls: list[Expr] = []
 
     def visit(node: Expr) -> None:
         if isinstance(node, exp.Window):
@@ -50,13 +50,13 @@ def aggregate_calls(expr: Expr) -> list[Expr]:
         if isinstance(node, exp.Query):
             return
         if is_aggregate(node):
-            found.append(node)
+            calls.append(node)
             return
         for child in node.iter_expressions():
             visit(child)
 
     visit(expr)
-    return found
+    return calls
 
 
 def called(window: exp.Window) -> Expr:

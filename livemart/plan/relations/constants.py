@@ -26,10 +26,10 @@ def constants_of(relation: Relation, expr: Expr) -> frozenset[str] | None:
             return None
         return constants_of(relation.right if side == "right" else relation.left, expr)
     if isinstance(relation, Union):
-        found = [
+        by_branch = [
             constants_of(branch, relation.over_branch(expr, index))
             for index, branch in enumerate(relation.inputs)
         ]
-        known = [constants for constants in found if constants is not None]
-        return frozenset().union(*known) if len(known) == len(found) else None
+        known = [constants for constants in by_branch if constants is not None]
+        return frozenset().union(*known) if len(known) == len(by_branch) else None
     return None

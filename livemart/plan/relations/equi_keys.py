@@ -25,13 +25,13 @@ def equi_keys(condition: Expr | None, right_qualifiers: frozenset[str]) -> list[
     """Return the equalities between the two sides among the conjuncts of a join condition."""
     if condition is None:
         return []
-    found: list[EquiKey] = []
+    keys: list[EquiKey] = []
     conjuncts = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
     for conjunct in conjuncts:
         while isinstance(conjunct, exp.Paren):
             conjunct = conjunct.this
         if isinstance(conjunct, exp.And):
-            found.extend(equi_keys(conjunct, right_qualifiers))
+            keys.extend(equi_keys(conjunct, right_qualifiers))
             continue
         if not isinstance(conjunct, exp.EQ | exp.NullSafeEQ):
             continue
@@ -39,10 +39,10 @@ def equi_keys(condition: Expr | None, right_qualifiers: frozenset[str]) -> list[
         on_right = [_on_right(side, right_qualifiers) for side in (left, right)]
         null_safe = isinstance(conjunct, exp.NullSafeEQ)
         if on_right == [False, True]:
-            found.append(EquiKey(left, right, null_safe))
+            keys.append(EquiKey(left, right, null_safe))
         elif on_right == [True, False]:
-            found.append(EquiKey(right, left, null_safe))
-    return found
+            keys.append(EquiKey(right, left, null_safe))
+    return keys
 
 
 def _on_right(expr: Expr, qualifiers: frozenset[str]) -> bool | None:

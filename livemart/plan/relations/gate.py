@@ -59,13 +59,13 @@ class Gate(Relation):
         self._require(want)
         return self.source.rows(want, past=past)
 
-    def restrict(self, want: Want, found: Restrictions) -> None:
+    def restrict(self, want: Want, restrictions: Restrictions) -> None:
         keys = tuple(
             key if key is not None and self.passes(key) and not _repeats_rows(key) else None
             for key in want.keys
         )
         time = want.time if want.time is not None and self._passes_time(want.time) else None
-        self.source.restrict(Want(keys, time, *self._widened(want)), found)
+        self.source.restrict(Want(keys, time, *self._widened(want)), restrictions)
 
     def _passes_time(self, expr: Expr) -> bool:
         return self.passes(expr) and not _repeats_rows(expr)
@@ -163,10 +163,10 @@ class WindowGate(Gate):
         return self.source.trace(expr)
 
     def unique_keys(self) -> list[frozenset[str]]:
-        own = [
+        by_rank = [
             frozenset({*(sql_of(key) for key in self.keys), sql_of(rank)}) for rank in self.ranked
         ]
-        return [*own, *self.source.unique_keys()]
+        return [*by_rank, *self.source.unique_keys()]
 
 
 def _is_elastic(key: Expr) -> bool:

@@ -85,8 +85,8 @@ class Join(Relation):
             return expr
         text = sql_of(expr)
         for key in self.keys:
-            own, other = (key.left, key.right) if target == "right" else (key.right, key.left)
-            if sql_of(own) == text:
+            joined, other = (key.left, key.right) if target == "right" else (key.right, key.left)
+            if sql_of(joined) == text:
                 return other
         return None
 
@@ -126,10 +126,10 @@ class Join(Relation):
                 self._answers[question] = answer()
             except Unplannable as error:
                 self._answers[question] = error
-        found = self._answers[question]
-        if isinstance(found, Unplannable):
-            raise found
-        return found
+        known = self._answers[question]
+        if isinstance(known, Unplannable):
+            raise known
+        return known
 
     def _affected_by_left(self, want: Sequence[Expr]) -> list[str]:
         over_left = [self._as_left(expr) for expr in want]
@@ -267,7 +267,7 @@ class Join(Relation):
             for joined in joins
         ]
 
-    def restrict(self, want: Want, found: Restrictions) -> None:
+    def restrict(self, want: Want, restrictions: Restrictions) -> None:
         self.left.restrict(
             Want(
                 tuple(None if key is None else self._as_left(key) for key in want.keys),
@@ -275,7 +275,7 @@ class Join(Relation):
                 want.before,
                 want.after,
             ),
-            found,
+            restrictions,
         )
         self.right.restrict(
             Want(
@@ -284,7 +284,7 @@ class Join(Relation):
                 want.before,
                 want.after,
             ),
-            found,
+            restrictions,
         )
 
     def _asked_of_right(self, expr: Expr) -> Expr | None:

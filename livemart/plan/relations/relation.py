@@ -10,8 +10,8 @@ inputs' columns:
   old and new images, given one view of touched rows per stored relation.
 - `rows(want)`: SQL for `want` over all present rows (filters may be left out: a superset); with
   `past` also over the old images of touched rows.
-- `restrict(want, found)`: which rows of each stored relation are enough to compute the output rows
-  that match given values of `want`.
+- `restrict(want, restrictions)`: which rows of each stored relation are enough to compute the
+  output rows that match given values of `want`.
 
 Soundness: see docs/refresh.md; "affected may grow freely, and what is read follows from it".
 """
@@ -97,8 +97,8 @@ class Relation(ABC):
         """
 
     @abstractmethod
-    def restrict(self, want: Want, found: Restrictions) -> None:
-        """Add to `found` what each stored relation below must supply."""
+    def restrict(self, want: Want, restrictions: Restrictions) -> None:
+        """Add to `restrictions` what each stored relation below must supply."""
 
     @abstractmethod
     def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
@@ -167,8 +167,8 @@ class Scan(Relation):
         view = self.known_view if past else self.present_view
         return [f"select distinct {selected(want)} from {view}"]
 
-    def restrict(self, want: Want, found: Restrictions) -> None:
-        found.setdefault(self.occurrence, []).append(want)
+    def restrict(self, want: Want, restrictions: Restrictions) -> None:
+        restrictions.setdefault(self.occurrence, []).append(want)
 
     def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
         return [(self, expr)]
@@ -178,7 +178,9 @@ class Scan(Relation):
 
     def _has(self, expr: Expr) -> bool:
         """Return False if more than columns of this relation is read, such as the clock."""
-        return all(not found.table and found.name in self.names for found in columns_of(expr))
+        return all(
+            not reference.table and reference.name in self.names for reference in columns_of(expr)
+        )
 
     def _require(self, want: Sequence[Expr]) -> None:
         for expr in want:
@@ -221,10 +223,10 @@ class Renaming(Relation):
     def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
         return self.source.rows([self.over_source(expr) for expr in want], past=past)
 
-    def restrict(self, want: Want, found: Restrictions) -> None:
+    def restrict(self, want: Want, restrictions: Restrictions) -> None:
         keys = tuple(None if key is None else self.over_source(key) for key in want.keys)
         time = None if want.time is None else self.over_source(want.time)
-        self.source.restrict(Want(keys, time, want.before, want.after), found)
+        self.source.restrict(Want(keys, time, want.before, want.after), restrictions)
 
     def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
         return self.source.trace(self.over_source(expr))

@@ -31,11 +31,11 @@ class Union(Relation):
 
     def over_branch(self, expr: Expr, branch: int) -> Expr:
         """Return `expr` over the columns of one branch."""
-        own = dict(zip(self.names, self.branch_names[branch], strict=True))
+        names = dict(zip(self.names, self.branch_names[branch], strict=True))
         copy = expr.copy()
         for reference in list(columns_of(copy)):
-            if not reference.table and reference.name in own:
-                replacement = column(own[reference.name])
+            if not reference.table and reference.name in names:
+                replacement = column(names[reference.name])
                 if reference is copy:
                     return replacement
                 reference.replace(replacement)
@@ -73,19 +73,19 @@ class Union(Relation):
             for query in branch.rows([self.over_branch(expr, index) for expr in want], past=past)
         ]
 
-    def restrict(self, want: Want, found: Restrictions) -> None:
+    def restrict(self, want: Want, restrictions: Restrictions) -> None:
         for index, branch in enumerate(self.inputs):
             keys = tuple(None if key is None else self.over_branch(key, index) for key in want.keys)
             time = None if want.time is None else self.over_branch(want.time, index)
-            branch.restrict(Want(keys, time, want.before, want.after), found)
+            branch.restrict(Want(keys, time, want.before, want.after), restrictions)
 
     def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
         sites: list[tuple[Scan, Expr]] = []
         for index, branch in enumerate(self.inputs):
-            found = branch.trace(self.over_branch(expr, index))
-            if found is None:
+            traced = branch.trace(self.over_branch(expr, index))
+            if traced is None:
                 return None
-            sites.extend(found)
+            sites.extend(traced)
         return sites
 
     def unique_keys(self) -> list[frozenset[str]]:

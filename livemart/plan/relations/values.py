@@ -38,7 +38,7 @@ class InlineRows(Relation):
         inner = [over_subquery(expr, places, "v") for expr in want]
         return [f"select {selected(inner)} from ({self.query}) as v"]
 
-    def restrict(self, want: Want, found: Restrictions) -> None:
+    def restrict(self, want: Want, restrictions: Restrictions) -> None:
         return
 
     def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:

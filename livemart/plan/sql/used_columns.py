@@ -28,7 +28,7 @@ def used_columns(qualified: exp.Query, occurrences: Mapping[str, int]) -> dict[i
         for alias, source in scope.sources.items():
             if isinstance(source, exp.Table) and source.name.lower() in occurrences:
                 names = used.setdefault(occurrences[source.name.lower()], set())
-                names |= {found.name for found in scope.source_columns(alias)}
+                names |= {reference.name for reference in scope.source_columns(alias)}
                 if scope.stars:
                     return {}
     return {occurrence: frozenset(names) for occurrence, names in used.items()}

@@ -135,13 +135,13 @@ def _plain_columns(sql: str) -> tuple[str | int, ...] | None:
     whole = _PLAIN.fullmatch(sql)
     if whole is None:
         return None
-    found: list[str | int] = []
+    columns: list[str | int] = []
     for item in whole.group(1).split(", "):
         match = _PLAIN_ITEM.fullmatch(item)
         if match is None:
             return None
-        found.append(match.group(1) if match.group(1) else int(match.group(2)))
-    return tuple(found)
+        columns.append(match.group(1) if match.group(1) else int(match.group(2)))
+    return tuple(columns)
 
 
 def _varies(top: Relation, key: exp.Expr) -> bool:

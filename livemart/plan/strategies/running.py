@@ -131,8 +131,8 @@ def _total(name: str, expr: Expr, order: Expr, partition: list[Expr]) -> Total |
         expr = bare(expr.this)
     if not isinstance(expr, exp.Window) or expr.alias:
         return None
-    own = [sql_of(bare(key)) for key in expr.args.get("partition_by") or ()]
-    if own != [sql_of(key) for key in partition]:
+    partition_of_call = [sql_of(bare(key)) for key in expr.args.get("partition_by") or ()]
+    if partition_of_call != [sql_of(key) for key in partition]:
         return None
     frame = frame_of(expr, expr.this)
     ordered = expr.args["order"].expressions[0]

@@ -145,9 +145,9 @@ def _branches(relation: Relation, outputs: Mapping[str, Expr], is_filtered: bool
         return [_Branch(relation, relation, outputs)]
     if isinstance(relation, Union):
         return [
-            found
+            leaf
             for index, branch in enumerate(relation.inputs)
-            for found in _branches(
+            for leaf in _branches(
                 branch,
                 {name: relation.over_branch(expr, index) for name, expr in outputs.items()},
                 is_filtered,
@@ -183,12 +183,12 @@ def _collect(relation: Relation, anchors: list[int], lookups: list[Lookup]) -> N
         for source in relation.inputs:
             _collect(source, anchors, lookups)
     elif isinstance(relation, Join):
-        own: list[int] = []
-        _collect(relation.left, own, lookups)
-        if not own:
+        own_anchors: list[int] = []
+        _collect(relation.left, own_anchors, lookups)
+        if not own_anchors:
             raise _NotSigned
-        anchors.extend(own)
-        _collect_lookups(relation, frozenset(own), lookups)
+        anchors.extend(own_anchors)
+        _collect_lookups(relation, frozenset(own_anchors), lookups)
     else:
         raise _NotSigned
 
@@ -267,13 +267,13 @@ def _outputs(branches: list[_Branch], query: Query) -> tuple[Output, ...] | None
 def _roles(branch: _Branch) -> list[Output]:
     assert branch.gate is not None
     gate = branch.gate
-    found = [_output(name, expr, gate) for name, expr in branch.outputs.items()]
-    keys = [bare(branch.outputs[output.name]) for output in found if output.role == "key"]
+    outputs = [_output(name, expr, gate) for name, expr in branch.outputs.items()]
+    keys = [bare(branch.outputs[output.name]) for output in outputs if output.role == "key"]
     for key in gate.keys:
-        # A group whose key is not in the output cannot be found again.
+        # A group whose key is not in the output cannot be outputs again.
         if sql_of(key) not in {sql_of(expr) for expr in keys} and list(key.find_all(exp.Column)):
             raise _NotSigned
-    return found
+    return outputs
 
 
 def _output(name: str, expr: Expr, gate: Aggregate) -> Output:

@@ -52,7 +52,9 @@ def slices_of(query: Query) -> tuple[tuple[Slice, ...], set[int]]:
             if sites is None or None in located:
                 unsliced.add(bound.occurrence)
                 continue
-            slices.update((found, None) for found in located if found is not None)
+            slices.update(
+                (located_slice, None) for located_slice in located if located_slice is not None
+            )
     return tuple(slices), unsliced
 
 
@@ -63,7 +65,7 @@ def windows_of(top: Relation) -> Mapping[int, Windows]:
     before the change and after it, changes nothing. An occurrence that is also read without such a
     filter is left out.
     """
-    found: dict[int, dict[tuple[Slice, ...], None]] = {}
+    windows_by_scan: dict[int, dict[tuple[Slice, ...], None]] = {}
     seen: set[tuple[int, tuple[tuple[int, str], ...]]] = set()
 
     def descend(relation: Relation, bounds: tuple[tuple[ClockBound, Expr], ...]) -> None:
@@ -73,11 +75,11 @@ def windows_of(top: Relation) -> Mapping[int, Windows]:
         seen.add(place)
         if isinstance(relation, Scan):
             located = [_slice(bound, relation, time) for bound, time in bounds]
-            window = tuple(each for each in located if each is not None)
-            found.setdefault(relation.occurrence, {})[window] = None
+            window = tuple(end for end in located if end is not None)
+            windows_by_scan.setdefault(relation.occurrence, {})[window] = None
         elif isinstance(relation, Filter):
-            own = tuple((bound, bound.time) for bound in relation.bounds)
-            descend(relation.source, bounds + own)
+            bounds_here = tuple((bound, bound.time) for bound in relation.bounds)
+            descend(relation.source, bounds + bounds_here)
         elif isinstance(relation, Renaming):
             over = tuple((bound, relation.over_source(time)) for bound, time in bounds)
             descend(relation.source, over)
@@ -87,7 +89,9 @@ def windows_of(top: Relation) -> Mapping[int, Windows]:
 
     descend(top, ())
     return {
-        occurrence: tuple(windows) for occurrence, windows in found.items() if () not in windows
+        occurrence: tuple(windows)
+        for occurrence, windows in windows_by_scan.items()
+        if () not in windows
     }
 
 
