@@ -53,7 +53,7 @@ def _is_accepted(test: DataTest, new_rows: pa.Table, here: CheckedTable) -> bool
 
 def _are_keys_single(test: DataTest, new_rows: pa.Table, here: CheckedTable) -> bool:
     """Return True if each key among the new rows occurs once in the table as it is now."""
-    names = [_column(name, new_rows) for name in tested_columns(test)]
+    names = [_column(name, new_rows) for name in columns_unique_together(test)]
     if not names or None in names:
         return False
     keys = [name for name in names if name is not None]
@@ -79,7 +79,7 @@ def _are_keys_single(test: DataTest, new_rows: pa.Table, here: CheckedTable) -> 
         return False
 
 
-def tested_columns(test: DataTest) -> tuple[str, ...]:
+def columns_unique_together(test: DataTest) -> tuple[str, ...]:
     """Return the columns that a test wants unique together, none if it is another test."""
     if test.kind == "unique":
         return ((test.column_name or "").strip("` "),)

@@ -91,10 +91,10 @@ def test_a_plan_that_no_build_would_accept_is_shown_and_refused(
     from livemart.plan.planner import Full, Plan
     from livemart.plan.reasons import Reason
     from livemart.run import runtime
-    from tests.unit.plan.test_policies import make_project
+    from tests.unit.plan.test_project_plans import policy_project
 
     full = Plan(Full((Reason("GLOBAL_AGG", "count(*) over all rows", 3),)))
-    found = (make_project("incremental"), {"model.shop.totals": full}, None)
+    found = (policy_project("incremental"), {"model.shop.totals": full}, None)
     monkeypatch.setattr(runtime, "load_plans", lambda settings, say: found)
 
     answer = CliRunner().invoke(cli, ["plan"])

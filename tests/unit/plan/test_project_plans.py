@@ -1,12 +1,17 @@
-"""The plans of a project whose models are built on seeds, dbt snapshots and other materials."""
+"""The plans of a project: models on seeds, dbt snapshots and others, tests, and kept policies."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
-from livemart.plan.planner import Full
-from livemart.plan.project_plans import ProjectPlans
-from livemart.project.graph import Column, Model, Project
+import pytest
+
+from livemart.errors import PlanError
+from livemart.plan.planner import Full, Plan
+from livemart.plan.project_plans import ProjectPlans, require_policies
+from livemart.plan.reasons import Reason
+from livemart.project.graph import Column, Model, Policy, Project
 from tests.models import make_model
 
 SEED = make_model(
@@ -101,3 +106,30 @@ def test_a_view_is_unique_by_its_own_sql() -> None:
 
     assert ProjectPlans(project(SEED, view)).unique_key(view.unique_id) == ("city",)
     assert ProjectPlans(project(SEED, view)).unique_key("model.m.other") == ()
+
+
+FULL = Plan(Full((Reason("GLOBAL_AGG", "count(*) over all rows", 3),)))
+
+
+def policy_project(policy: Policy) -> Project:
+    model = make_model(
+        "model.shop.totals",
+        compiled_code="select count(*) as n from shop.sales",
+        policy=policy,
+    )
+    return Project("shop", ".", "shop", {}, {model.unique_id: model}, {}, {})
+
+
+@pytest.mark.parametrize("policy", ["incremental", "strict"])
+def test_a_model_that_must_be_incremental_and_cannot_is_an_error(policy: str) -> None:
+    project = policy_project(cast(Policy, policy))
+
+    with pytest.raises(PlanError, match=r"models/totals\.sql:3: .*GLOBAL_AGG") as caught:
+        require_policies(project, {"model.shop.totals": FULL})
+
+    assert caught.value.code == "POLICY_NOT_MET"
+
+
+@pytest.mark.parametrize("policy", ["auto", "full"])
+def test_other_models_may_be_recomputed_in_full(policy: str) -> None:
+    require_policies(policy_project(cast(Policy, policy)), {"model.shop.totals": FULL})

@@ -16,7 +16,7 @@ from livemart.refresh import strategy
 from livemart.refresh.context import BatchContext
 from livemart.refresh.inputs import PinnedInputs
 from livemart.refresh.pinned_table import FallBack
-from tests.unit.plan.test_policies import make_project
+from tests.unit.plan.test_project_plans import policy_project
 
 SQL = "select shop_id, max(amount) as most from shop.sales group by 1"
 
@@ -33,7 +33,7 @@ def moved(policy: Policy, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(strategy, "refresh_full", lambda *_: Commit(5, False, 1, 1))
     warehouse = Warehouse(folder)
     context = BatchContext(cast(Any, None), warehouse, "e", 3)
-    (model,) = make_project(policy).models.values()
+    (model,) = policy_project(policy).models.values()
     plan = plan_query(SQL, Inputs({"shop.sales": ("shop_id", "amount")}))
     assert plan.strategy.name == "region"
     inputs = PinnedInputs(warehouse, {"shop.sales": 1}, {"shop.sales": 1})

@@ -1,0 +1,21 @@
+"""What is left of a text for the analysis."""
+
+from __future__ import annotations
+
+import pytest
+
+from livemart.plan.reasons import Unplannable
+from livemart.plan.sql.parse import parse
+
+
+def test_a_hint_and_the_last_semicolon_change_no_rows() -> None:
+    tree = parse("select /*+ broadcast(t) */ a from t;")
+
+    assert tree.sql("spark") == "SELECT a FROM t"
+
+
+def test_text_that_is_no_sql_is_a_reason() -> None:
+    with pytest.raises(Unplannable) as caught:
+        parse("select (")
+
+    assert caught.value.reason.code == "PARSE_UNSUPPORTED"

@@ -1,0 +1,57 @@
+"""What confines a change, and which stored rows are enough to recompute it."""
+
+from __future__ import annotations
+
+import pytest
+
+from livemart.plan.planner import Inputs, plan_query
+from livemart.plan.relations.relation import Restriction
+from livemart.plan.strategies.region import Region
+
+HOUR = 3_600_000_000
+INPUTS = Inputs(columns={"s.sales": ("shop", "amount", "sold_at")})
+
+
+def region(sql: str) -> Region:
+    plan = plan_query(sql, INPUTS)
+    assert plan.region is not None
+    return plan.region
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("shop", (0, "shop", 0)),
+        ("date_trunc('hour', sold_at)", (0, "sold_at", HOUR)),
+        ("sold_at + interval 2 hours", (0, "sold_at", 2 * HOUR)),
+    ],
+)
+def test_a_key_is_a_stored_column_and_how_far_off_it_may_be(
+    key: str, expected: tuple[int, str, int]
+) -> None:
+    found = region(f"select {key} as k, max(amount) as most from s.sales group by 1")
+
+    assert found.restrictions == {0: (Restriction((expected,)),)}
+
+
+def test_a_key_that_is_no_plain_function_of_a_column_narrows_nothing() -> None:
+    found = region("select upper(shop) as k, max(amount) as most from s.sales group by 1")
+
+    assert found.restrictions == {0: (Restriction(()),)}
+
+
+def test_a_frame_reaches_as_far_as_its_margins() -> None:
+    found = region(
+        "select shop, sold_at, max(amount) over (partition by shop order by sold_at"
+        " range between interval 1 hour preceding and current row) as most from s.sales"
+    )
+
+    assert (found.keys, found.time, found.before, found.after) == (("shop",), "sold_at", HOUR, 0)
+    assert found.restrictions == {0: (Restriction(((0, "shop", 0),), "sold_at", HOUR, 0),)}
+    assert found.stored == Restriction(((0, "shop", 0),), "sold_at")
+
+
+def test_keys_that_are_plain_columns_need_no_statement() -> None:
+    (affected,) = region("select shop, max(amount) as most from s.sales group by 1").affected
+
+    assert affected.columns == ("shop",)

@@ -1,0 +1,38 @@
+"""What a plan is of SQL that has rules, and of SQL that has none."""
+
+from __future__ import annotations
+
+from livemart.plan.planner import Full, Inputs, plan_query
+from livemart.plan.strategies.signed import Append, Signed
+
+INPUTS = Inputs(columns={"s.sales": ("shop", "amount", "sold_at")})
+
+
+def test_text_that_cannot_be_parsed_is_recomputed_with_a_reason() -> None:
+    plan = plan_query("select from where", INPUTS)
+
+    assert isinstance(plan.strategy, Full)
+    assert [reason.code for reason in plan.reasons] == ["PARSE_UNSUPPORTED"]
+
+
+def test_sql_that_is_not_deterministic_is_recomputed_in_every_batch() -> None:
+    plan = plan_query("select shop, rand() as r from s.sales", INPUTS)
+
+    assert isinstance(plan.strategy, Full)
+    assert plan.strategy.is_volatile
+
+
+def test_rows_of_tables_that_only_grow_are_only_added() -> None:
+    sql = "select shop, amount from s.sales where amount > 0"
+
+    changing = plan_query(sql, INPUTS)
+    growing = plan_query(sql, Inputs(INPUTS.columns, append_only={"s.sales"}))
+
+    assert type(changing.strategy) is Signed
+    assert type(growing.strategy) is Append
+
+
+def test_a_table_that_is_not_known_is_a_reason() -> None:
+    plan = plan_query("select * from s.others", INPUTS)
+
+    assert plan.reasons[0].code == "INPUT_NOT_IN_DELTA"

@@ -1,0 +1,45 @@
+"""A table at one version, and its columns by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from livemart.delta.row_filter import EVERY_ROW
+from livemart.delta.tags import Tag
+from livemart.delta.warehouse import Warehouse
+from livemart.refresh.pinned_table import FallBack, PinnedTable, column_of
+
+SCHEMA = pa.schema([("Shop", pa.string()), ("n", pa.int64())])
+
+
+def table(folder: Path) -> PinnedTable:
+    warehouse = Warehouse(folder)
+    warehouse.create("m.shops", SCHEMA)
+    for n in (1, 2):
+        rows = pa.table({"Shop": ["a"], "n": [n]}, schema=SCHEMA)
+        warehouse.overwrite("m.shops", rows, Tag("t", n, {}))
+    return PinnedTable(warehouse, "m.shops", 1)
+
+
+def test_a_later_commit_is_not_seen(tmp_path: Path) -> None:
+    shops = table(tmp_path)
+
+    assert shops.read(EVERY_ROW, ["n"]).to_pylist() == [{"n": 1}]
+    assert shops.row_count == 1
+
+
+def test_a_column_is_found_whatever_its_letter_case(tmp_path: Path) -> None:
+    shops = table(tmp_path)
+
+    assert shops.field("sHOP").name == "Shop"
+    assert column_of(shops.read(EVERY_ROW), "shop").to_pylist() == ["a"]
+
+
+def test_a_column_that_is_not_stored_is_a_reason_to_recompute(tmp_path: Path) -> None:
+    with pytest.raises(FallBack) as caught:
+        table(tmp_path).field("city")
+
+    assert caught.value.reason.message == "column city is not stored"
