@@ -7,7 +7,6 @@ those of `bags`.
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 
@@ -20,11 +19,6 @@ def as_added(rows: pa.Table) -> pa.Table:
 def as_removed(rows: pa.Table) -> pa.Table:
     """Return rows as a change set that takes each of them away."""
     return _counted(rows, 1, 0)
-
-
-def added_count(diff: pa.Table | None) -> int:
-    """Return how many rows a change set adds; none if there is no change set."""
-    return 0 if diff is None else int(pc.sum(diff.column(NEW_COUNT), min_count=0).as_py())
 
 
 def _counted(rows: pa.Table, old: int, new: int) -> pa.Table:

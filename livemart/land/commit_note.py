@@ -10,8 +10,6 @@ from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.state.counts import Counts
 
-UNKNOWN = -1
-
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
@@ -29,15 +27,14 @@ class Landed:
     newest_event_time: datetime | None = None
 
 
-def noted(tag: Tag, landed: Landed, deleted: int = 0) -> Tag:
+def noted(tag: Tag, landed: Landed) -> Tag:
     """Return the tag with a note.
 
     Args:
         tag: of the commit to the landed table.
-        landed: what the batch came to; `counts.landed` is UNKNOWN if only the commit will show it.
-        deleted: records that were taken as deletes: rows of the commit do not show them.
+        landed: what the batch came to.
     """
-    note = {"counts": json.dumps(asdict(landed.counts)), "deleted": str(deleted)}
+    note = {"counts": json.dumps(asdict(landed.counts))}
     if landed.newest_event_time is not None:
         note["newest_event_time"] = landed.newest_event_time.isoformat()
     return tag.with_metadata(note)
@@ -57,7 +54,8 @@ def read_note(warehouse: Warehouse, relation: str, batch_id: int, before: int) -
         if found.get("batch_id") != str(batch_id) or "counts" not in found:
             continue
         counts = Counts(**json.loads(found["counts"]))
-        if counts.landed == UNKNOWN:
+        if counts.landed < 0:
+            # Noted by a version that knew the rows of a bulk load only after its commit.
             rows = warehouse.row_count
             landed = rows(relation, version) - rows(relation, version - 1) + int(found["deleted"])
             good = counts.produced - counts.dead_letters

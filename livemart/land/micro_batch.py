@@ -1,4 +1,8 @@
-"""One micro-batch on its way into the tables: read, judge, decide, commit; small or in bulk."""
+"""Takes one micro-batch into the tables: reads, judges, decides, commits.
+
+Used by `Landing` for each batch that Spark hands out. What the driver holds it decides itself, more
+than that is decided by Spark's workers; both are a change of each source, committed in one order.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from livemart.arrow.change_sets import added_count
-from livemart.delta.tags import Tag, Tags
+from livemart.delta.tags import Tags
 from livemart.delta.warehouse import Warehouse
 from livemart.failpoints import failpoint
-from livemart.land.bulk.landing import BulkLanding, Taken
+from livemart.land.bulk.landing import BulkLanding
 from livemart.land.bulk.staging import stage
-from livemart.land.commit_note import UNKNOWN, Landed, Stamp, noted, read_note
+from livemart.land.commit_note import Landed, Stamp, noted, read_note
 from livemart.land.files.folder import LandingFolder
 from livemart.land.files.manifest import Manifest
 from livemart.land.files.problems import FileProblem, changed_since, find_readable
@@ -57,15 +60,6 @@ class Limit:
         return {"small": cls(float("inf")), "large": cls(-1)}.get(lane, cls())
 
 
-@dataclass(frozen=True, slots=True)
-class _BulkChange:
-    """A source of a group that Spark has staged."""
-
-    landing: BulkLanding
-    taken: Taken
-    deletes: pa.Table | None
-
-
 class MicroBatch:
     """The records that a manifest names, landed at most once in each table."""
 
@@ -94,7 +88,7 @@ class MicroBatch:
         self._letters = LetterBox(spark, warehouse, self._tags.rows)
         self._file_letters = FileLetters(warehouse, self._tags, self._stamp)
         self._drift_stop = DriftStop(spark, warehouse, self._tags)
-        self._changes: dict[str, SourceChange | _BulkChange] = {}
+        self._changes: dict[str, SourceChange | BulkLanding] = {}
         self._refused_files: Counter[str] = Counter()
 
     def waiting(self) -> list[str]:
@@ -131,6 +125,9 @@ class MicroBatch:
                 landed[name] = self._commit(name)
                 failpoint(f"landing.after_table.{number}")
         finally:
+            for change in self._changes.values():
+                if isinstance(change, BulkLanding):
+                    change.close()
             shutil.rmtree(self._staging, ignore_errors=True)
         return landed
 
@@ -197,19 +194,17 @@ class MicroBatch:
         self._letters.put(source.schema, change.letters)
         return change
 
-    def _bulk_change(self, source: SourceTable, staged: DataFrame, position: int) -> _BulkChange:
+    def _bulk_change(self, source: SourceTable, staged: DataFrame, position: int) -> BulkLanding:
         if source.arrival.schema_drift == "evolve":
             fields = f"select distinct explode(map_keys({RESCUED})) as field from {{staged}}"
-            found = self._spark.sql(fields, staged=staged).collect()
-            self._evolve(source, [row.field for row in found])
+            rows = self._spark.sql(fields, staged=staged).collect()
+            self._evolve(source, [row.field for row in rows])
         before = TablesBefore(self._spark, self._warehouse, self._manifest.versions)
-        landing = BulkLanding(before, staged, source, position, self._stamp)
+        change = BulkLanding(before, staged, source, position, self._stamp)
         if source.arrival.schema_drift == "fail":
-            self._drift_stop.check_frame(source, landing.letters())
-        taken = landing.take()
-        deletes = landing.deletes() if taken.deletes else None
-        self._letters.put_frame(source.schema, landing.letters(), taken.refused)
-        return _BulkChange(landing, taken, deletes)
+            self._drift_stop.check_frame(source, change.letters())
+        self._letters.put_frame(source.schema, change.letters(), change.refused)
+        return change
 
     def _evolve(self, source: SourceTable, fields: Sequence[str]) -> None:
         relation = source.relation
@@ -226,8 +221,8 @@ class MicroBatch:
                     self._refuse_files(self._sources[relation], [changed_since(name, changed)])
 
     def _refuse_files(self, source: SourceTable, problems: Sequence[FileProblem]) -> None:
-        for each in problems:
-            self._file_letters.put(source, each)
+        for problem in problems:
+            self._file_letters.put(source, problem)
             self._refused_files[source.relation] += 1
 
     def _commit_deletes(self) -> None:
@@ -239,32 +234,17 @@ class MicroBatch:
                 self._warehouse.commit(relation, change.deletes, tag, key=source.arrival.keys)
 
     def _commit(self, name: str) -> Landed:
-        refused = self._refused_files[name]
-        match self._changes.get(name):
-            case None:
-                return Landed(Counts().with_dead_letters(refused))
-            case SourceChange() as change:
-                counts = change.counts.with_dead_letters(refused)
-                landed = Landed(counts, change.newest_event_time)
-                keys = self._sources[name].arrival.keys
-                tag = noted(self._tags.rows(name), landed)
-                self._warehouse.commit(name, change.landed, tag, key=keys)
-                return landed
-            case _BulkChange() as change:
-                return self._commit_bulk(name, change, refused)
-
-    def _commit_bulk(self, name: str, change: _BulkChange, refused: int) -> Landed:
-        taken, deleted = change.taken, added_count(change.deletes)
-
-        def landed(written: int | None) -> Landed:
-            count = UNKNOWN if written is None else written + deleted
-            counts = Counts(taken.produced, count, taken.good - count, taken.refused)
-            return Landed(counts.with_dead_letters(refused), taken.newest_event_time)
-
-        def tag(written: int | None) -> Tag:
-            return noted(self._tags.rows(name), landed(written), deleted)
-
-        return landed(change.landing.land(taken.good, tag))
+        refused, change = self._refused_files[name], self._changes.get(name)
+        if change is None:
+            return Landed(Counts().with_dead_letters(refused))
+        landed = Landed(change.counts.with_dead_letters(refused), change.newest_event_time)
+        tag = noted(self._tags.rows(name), landed)
+        if isinstance(change, BulkLanding):
+            change.commit(tag)
+        else:
+            keys = self._sources[name].arrival.keys
+            self._warehouse.commit(name, change.landed, tag, key=keys)
+        return landed
 
     def _is_committed(self, name: str) -> bool:
         return self._warehouse.is_tagged(name, self._tags.rows(name))

@@ -1,14 +1,14 @@
-"""Bulk landing: Spark lands what is too much for the driver, to the rows of small batches.
+"""Lands by Spark what is too much for the driver, to the rows of small batches.
 
-Workers call the very parser of small batches; the records they give are staged once.
+Used by micro-batches over a limit of bytes. Workers call the very parser and the very upsert of
+small batches; the records that they parse are staged once.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,41 +16,42 @@ import pyarrow as pa
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.arrow.types import plain_table
 from livemart.delta.tags import Tag
-from livemart.land.bulk.contest import ARRIVED, IS_DELETE, KIND, Contest, find_moved_by_spark
+from livemart.land.bulk.key_ranges import (
+    ACTION,
+    ARRIVED,
+    DELETING,
+    FORGOTTEN,
+    IS_DELETE,
+    KIND,
+    REMEMBERED,
+    REMOVED,
+    STORED,
+    WRITTEN,
+    decide_ranges,
+)
+from livemart.land.bulk.key_ranges import (
+    MOVED as IS_MOVED,
+)
 from livemart.land.commit_note import Stamp
 from livemart.land.records.judge import RECORD, SIZE, verdict
 from livemart.land.records.schema import BATCH_ID, LANDED_AT, ORIGIN, RESCUED
-from livemart.land.upsert.deletes import deletes_relation
+from livemart.land.upsert.deletes import deletes_relation, remember
 from livemart.land.upsert.event_time import MOVED, moved_detail
+from livemart.land.upsert.upsert import Upsert
 from livemart.project.graph import SourceTable
 from livemart.spark.large_lane import LargeLane
 from livemart.spark.tables_before import TablesBefore
 from livemart.spark_sql import quoted
+from livemart.state.counts import Counts
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# A key's later versions rewrite the file that holds it, so files are small.
-ROWS_PER_FILE = 20_000
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """How many records there are, how many a source takes and as deletes, and their newest time."""
-
-    produced: int
-    good: int
-    deletes: int
-    newest_event_time: datetime | None
-
-    @property
-    def refused(self) -> int:
-        """How many records become dead letters."""
-        return self.produced - self.good
-
 
 class BulkLanding:
     """Lands the staged records of one source: dead letters, remembered deletes, rows.
+
+    Its words are those of `SourceChange`, which is the same for a small batch.
 
     Args:
         before: the tables before the batch.
@@ -77,36 +78,69 @@ class BulkLanding:
         self._detail = quoted(verdict("detail", position))
         self._staged = staged
         self._schema = before.warehouse.arrow_schema(source.relation)
-        self._moved: DataFrame | None = None
 
-    def take(self) -> Taken:
-        """Count the records; called first."""
+    @cached_property
+    def _figures(self) -> tuple[int, int, datetime | None]:
+        """Records, records without a mistake, and the newest event time of those, UTC."""
         time = self._source.event_time
-        if self._spec.event_time_is_fixed and time is not None:
-            moved = find_moved_by_spark(self._spec, time, self._contest().versions())
-            self._moved = moved.select(ORIGIN).persist()
-        newest = f"max(timestamp({quoted(time)}))" if time else "cast(null as timestamp)"
-        figures = ("count(*)", f"count_if({self._is_delete})", newest)
-        if self._moved is None:
-            arrived = f"filter (where {self._code} is null)"
-            refused, good, deletes, moment = self._staged.selectExpr(
-                f"count({self._code})",
-                *(f"{each} {arrived}" for each in figures[:1]),
-                f"count_if({self._code} is null and ({self._is_delete}))",
-                f"{newest} {arrived}" if time else newest,
-            ).collect()[0]
-        else:
-            (total,) = self._staged.selectExpr("count(*)").collect()[0]
-            good, deletes, moment = self.arrived().selectExpr(*figures).collect()[0]
-            refused = total - good
-        # Spark hands out local wall-clock times of this process.
-        instant = moment.astimezone(UTC) if moment is not None else None
-        return Taken(refused + good, good, deletes, instant)
+        newest = f"timestamp({quoted(time)})" if time else "cast(null as timestamp)"
+        count, refused, moment = self._staged.selectExpr(
+            "count(*)", f"count({self._code})", f"max({newest}) filter (where {self._code} is null)"
+        ).collect()[0]
+        return count, count - refused, _utc(moment)
+
+    @cached_property
+    def _changed(self) -> DataFrame:
+        """The rows that change with their `ACTION`, kept while the batch lands."""
+        _, good, _ = self._figures
+        upsert, names = Upsert.of(self._source), tuple(self._schema.names)
+        return decide_ranges(self._versions(), upsert, names, good).persist()
+
+    @cached_property
+    def _actions(self) -> dict[str, int]:
+        return {row[0]: row[1] for row in self._changed.groupBy(ACTION).count().collect()}
+
+    def _of(self, action: str) -> DataFrame:
+        return self._changed.where(f"{ACTION} = '{action}'").drop(ACTION)
 
     @property
-    def _is_delete(self) -> str:
-        condition = self._spec.apply_as_deletes
-        return f"coalesce(({condition}), false)" if condition else "false"
+    def refused(self) -> int:
+        """How many records become dead letters."""
+        produced, good, _ = self._figures
+        return produced - good + (self._actions.get(IS_MOVED, 0) if self._spec.keys else 0)
+
+    @cached_property
+    def counts(self) -> Counts:
+        produced, good, _ = self._figures
+        if not self._spec.keys:
+            return Counts(produced, good, 0, self.refused)
+        landed = self._actions.get(WRITTEN, 0) + self._actions.get(DELETING, 0)
+        return Counts(produced, landed, produced - self.refused - landed, self.refused)
+
+    @cached_property
+    def newest_event_time(self) -> datetime | None:
+        _, _, newest = self._figures
+        time = self._source.event_time
+        if not self._has_moved or time is None:
+            return newest
+        return _utc(self._taken().selectExpr(f"max(timestamp({quoted(time)}))").collect()[0][0])
+
+    @property
+    def _has_moved(self) -> bool:
+        return bool(self._spec.keys and self._actions.get(IS_MOVED))
+
+    @cached_property
+    def deletes(self) -> pa.Table | None:
+        """The change set of remembered deletes; None for a source whose records hold none."""
+        if not self._spec.keys or not self._actions.get(DELETING):
+            return None
+        names = self._before.warehouse.arrow_schema(deletes_relation(self._source)).names
+        return remember(
+            *(
+                plain_table(self._of(each).select(*map(quoted, names)).toArrow())
+                for each in (DELETING, FORGOTTEN)
+            )
+        )
 
     def letters(self) -> DataFrame:
         """Return refused records in the schema of dead letters."""
@@ -117,10 +151,11 @@ class BulkLanding:
             sql.expr(self._code),
             sql.expr(self._detail),
         )
-        if self._moved is None:
+        if not self._has_moved:
             return refused
-        records = self._staged.join(sql.broadcast(self._moved), [ORIGIN], "left_semi")
+        moved = sql.broadcast(self._of(IS_MOVED).select(ORIGIN))
         detail = sql.lit(moved_detail(self._source))
+        records = self._staged.join(moved, [ORIGIN], "left_semi")
         return refused.unionByName(self._letters(records, sql.lit(MOVED), detail))
 
     def _letters(self, records: DataFrame, code: Column, detail: Column) -> DataFrame:
@@ -137,7 +172,7 @@ class BulkLanding:
             sql.lit(self._stamp.landed_at).alias("landed_at"),
         )
 
-    def arrived(self) -> DataFrame:
+    def _arrived(self) -> DataFrame:
         """Return good records in the schema of the landed table."""
         from pyspark.sql import functions as sql
 
@@ -153,80 +188,65 @@ class BulkLanding:
         if adopted:
             left = sql.map_filter(RESCUED, lambda name, _: ~name.isin(adopted))
             known[RESCUED] = sql.when(sql.size(left) > 0, left)
-        good = self._staged.where(f"{self._code} is null").select(
+        return self._staged.where(f"{self._code} is null").select(
             *(
                 known[name].alias(name) if name in known else sql.col(quoted(name))
                 for name in self._schema.names
             )
         )
-        if self._moved is None:
-            return good
-        return good.join(sql.broadcast(self._moved), [ORIGIN], "left_anti").select(
-            *map(quoted, self._schema.names)
-        )
 
-    def _contest(self) -> Contest:
-        return Contest(self._source, self._before, self._schema, self.arrived(), self._is_delete)
-
-    def deletes(self) -> pa.Table:
-        """Return the change set of remembered deletes, for a source whose records hold some."""
+    def _taken(self) -> DataFrame:
+        """Return the records that become rows or deletes, or are superseded."""
         from pyspark.sql import functions as sql
 
-        relation = deletes_relation(self._source)
-        names = self._before.warehouse.arrow_schema(relation).names
+        moved = sql.broadcast(self._of(IS_MOVED).select(ORIGIN))
+        return self._arrived().join(moved, [ORIGIN], "left_anti")
+
+    def _versions(self) -> DataFrame:
+        """Return every version of the arrived keys, with `KIND` and `IS_DELETE`."""
+        from pyspark.sql import functions as sql
+
         keys = list(self._spec.keys)
-        contest = self._contest()
-        versions = contest.versions()
-        concerned = versions.where(f"{IS_DELETE} and {KIND} = {ARRIVED}").select(*keys)
-        winners = contest.winners(
-            versions.join(sql.broadcast(concerned.distinct()), keys, "left_semi")
-        )
-        deleting = winners.where(f"{IS_DELETE} and {KIND} = {ARRIVED}")
-        changed = deleting.select(*map(quoted, names), *_counts(0, 1))
-        if self._before.has_rows(relation):
-            replaced = self._before.frame(relation).join(deleting.select(*keys), keys, "left_semi")
-            changed = changed.unionByName(replaced.select(*map(quoted, names), *_counts(1, 0)))
-        return plain_table(changed.toArrow())
+        arrived = self._arrived()
+        condition = self._spec.apply_as_deletes
+        is_delete = f"coalesce(({condition}), false)" if condition else "false"
+        versions = arrived.selectExpr("*", f"{ARRIVED} as {KIND}", f"{is_delete} as {IS_DELETE}")
+        for relation, kind in (
+            (self._source.relation, STORED),
+            (deletes_relation(self._source), REMEMBERED),
+        ):
+            if self._before.has_rows(relation):
+                known = self._before.frame(relation).join(arrived.select(*keys), keys, "left_semi")
+                marked = known.select(
+                    "*", sql.lit(kind).alias(KIND), sql.lit(kind == REMEMBERED).alias(IS_DELETE)
+                )
+                versions = versions.unionByName(marked, allowMissingColumns=True)
+        return versions
 
-    def land(self, rows: int, tag: Callable[[int | None], Tag]) -> int | None:
-        """Commit the rows in one commit.
-
-        Args:
-            rows: about how many there are.
-            tag: makes the tag, given the number of rows that are written if that is known before.
-
-        Returns:
-            How many rows the commit wrote.
-        """
-        from pyspark.sql import functions as sql
-
-        relation, names = self._source.relation, self._schema.names
+    def commit(self, tag: Tag) -> None:
+        """Commit the rows in one commit."""
+        relation = self._source.relation
         if not self._spec.keys:
-            self._lane.append(relation, self.arrived(), tag(rows))
-            return rows
-        keys = [sql.col(quoted(name)) for name in self._spec.keys]
-        parts = max(1, -(-rows // ROWS_PER_FILE))
-        contest = self._contest()
-        versions = contest.without_losers(contest.versions())
-        winners = contest.winners(versions.repartitionByRange(parts, *keys))
-        winners = winners.where(f"{KIND} = {ARRIVED}")
-        written = winners.where(f"not {IS_DELETE}").select(*map(quoted, names))
+            self._lane.append(relation, self._arrived(), tag)
+            return
         if not self._before.has_rows(relation):
-            return self._lane.append(relation, written, tag(None)).rows_changed
-        winners = winners.persist()
-        try:
-            old = self._before.frame(relation)
-            old = old.join(winners.select(*keys), [*self._spec.keys], "left_semi")
-            diff = written.select("*", *_counts(0, 1)).unionByName(
-                old.select(*map(quoted, names), *_counts(1, 0))
-            )
-            view = f"_landing_{uuid.uuid4().hex}"
-            diff.createOrReplaceTempView(view)
-            count = written.count()
-            self._lane.commit(relation, view, tag(count), key=self._spec.keys)
-        finally:
-            winners.unpersist()
-        return count
+            self._lane.append(relation, self._of(WRITTEN), tag)
+            return
+        view = f"_landing_{uuid.uuid4().hex}"
+        written = self._of(WRITTEN).select("*", *_counts(0, 1))
+        diff = written.unionByName(self._of(REMOVED).select("*", *_counts(1, 0)))
+        diff.createOrReplaceTempView(view)
+        self._lane.commit(relation, view, tag, key=self._spec.keys)
+
+    def close(self) -> None:
+        """Let go of what was kept while the batch landed."""
+        if "_changed" in self.__dict__:
+            self._changed.unpersist()
+
+
+def _utc(moment: datetime | None) -> datetime | None:
+    # Spark hands out local wall-clock times of this process.
+    return moment.astimezone(UTC) if moment is not None else None
 
 
 def _counts(old: int, new: int) -> list[Column]:

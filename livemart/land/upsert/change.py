@@ -1,4 +1,7 @@
-"""What the judged records of one source change in its landed table and its remembered deletes."""
+"""Works out what the judged records of one source change in its tables, in the driver.
+
+Used by micro-batches that the driver holds. Nothing is committed here.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,10 @@ from livemart.delta.warehouse import Warehouse
 from livemart.land.commit_note import Stamp
 from livemart.land.letters import dead_letters
 from livemart.land.records.judge import verdict
-from livemart.land.records.schema import BATCH_ID, LANDED_AT, LANDING_FIELDS, RESCUED, TIMESTAMP
+from livemart.land.records.schema import BATCH_ID, LANDED_AT, TIMESTAMP
 from livemart.land.upsert.deletes import deletes_relation, remember
-from livemart.land.upsert.event_time import MOVED, find_moved, moved_detail
-from livemart.land.upsert.winners import Versions, decide
+from livemart.land.upsert.event_time import MOVED, moved_detail
+from livemart.land.upsert.upsert import Upsert
 from livemart.project.graph import SourceTable
 from livemart.state.counts import Counts
 
@@ -97,26 +100,29 @@ def _keyed(
     stored = find_stored(warehouse, source.relation, version, rows.select(keys), keys=keys)
     stored = _widened(stored, rows.schema)
     remembered = find_stored(warehouse, deletes, version_of(deletes), rows.select(keys), keys=keys)
-    mask = is_delete(rows)
-    if spec.event_time_is_fixed and source.event_time is not None:
-        moved = find_moved(spec, source.event_time, stored, rows, mask)
-        refused = good.filter(pa.array(moved))
-        moved_letters = dead_letters.of_records(
-            refused, source.relation, MOVED, moved_detail(source), stamp
+    change = Upsert.of(source).change(stored, remembered, rows, is_delete(rows))
+    winners = change.winners
+    if change.is_moved.any():
+        moved = dead_letters.of_records(
+            good.filter(pa.array(change.is_moved)),
+            source.relation,
+            MOVED,
+            moved_detail(source),
+            stamp,
         )
-        letters = pa.concat_tables([letters, moved_letters])
-        rows, mask = rows.filter(pa.array(~moved)), mask[~moved]
-    landing = {field.name for field in LANDING_FIELDS} - {RESCUED}
-    columns = tuple(name for name in rows.column_names if name not in landing)
-    outcome = decide(Versions(spec.keys, spec.sequence_by, columns, stored, remembered, rows, mask))
-    written = rows.take(pa.array(outcome.written))
+        letters = pa.concat_tables([letters, moved])
     landed = pa.concat_tables(
-        [as_removed(stored.take(pa.array(outcome.removed))), as_added(written)]
+        [
+            as_removed(stored.take(pa.array(winners.removed))),
+            as_added(rows.take(pa.array(winners.written))),
+        ]
     ).combine_chunks()
-    count = len(outcome.written) + len(outcome.deleting)
-    counts = Counts(produced, count, rows.num_rows - count, letters.num_rows)
-    noted = remember(rows.take(pa.array(outcome.deleting)), remembered, keys)
-    return SourceChange(landed, noted, letters, counts, newest_time(source, rows))
+    taken = rows.filter(pa.array(~change.is_moved))
+    count = len(winners.written) + len(winners.deleting)
+    counts = Counts(produced, count, taken.num_rows - count, letters.num_rows)
+    forgotten = remembered.take(pa.array(winners.forgotten))
+    noted = remember(rows.take(pa.array(winners.deleting)), forgotten)
+    return SourceChange(landed, noted, letters, counts, newest_time(source, taken))
 
 
 def _widened(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -1,11 +1,13 @@
-"""Deletes that are remembered, so that an older version of a key stays deleted."""
+"""Says where deletes are remembered, so that an older version of a key stays deleted.
+
+Used by landing of sources with keys. Models see live rows only: the deletes have a table of their
+own beside the landed one.
+"""
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 
-from livemart.arrow.bags import row_codes
 from livemart.arrow.change_sets import as_added, as_removed
 from livemart.land.records.schema import LANDING_FIELDS, RESCUED
 from livemart.project.graph import SourceTable
@@ -24,18 +26,13 @@ def deletes_schema(source: SourceTable, landed: pa.Schema) -> pa.Schema:
     return pa.schema([*(landed.field(name) for name in names), *added])
 
 
-def remember(deleting: pa.Table, remembered: pa.Table, keys: list[str]) -> pa.Table:
-    """Return the change set that replaces what is remembered of keys that are deleted once more.
+def remember(deleting: pa.Table, forgotten: pa.Table) -> pa.Table:
+    """Return the change set of remembered deletes.
 
     Args:
         deleting: rows of the batch that delete their keys.
-        remembered: what is remembered of the batch's keys.
-        keys: names of the key columns.
+        forgotten: what was remembered of these keys before, in the columns of the table.
     """
-    both = pa.concat_tables([remembered.select(keys), deleting.select(keys)]).combine_chunks()
-    codes = row_codes([both.column(name) for name in keys], len(both))
-    split = remembered.num_rows
-    replaced = remembered.filter(pa.array(np.isin(codes[:split], codes[split:])))
     return pa.concat_tables(
-        [as_removed(replaced), as_added(deleting.select(remembered.column_names))]
+        [as_removed(forgotten), as_added(deleting.select(forgotten.column_names))]
     )

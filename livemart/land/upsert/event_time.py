@@ -1,12 +1,11 @@
-"""A key's event time where it is promised to be fixed: which rows give it another.
+"""Finds rows that give their key another event time, where it is promised to be fixed.
 
-A key's time is the stored one; for a key that is not stored, that of its lowest sequence in the
-batch: the earliest of several, none last, so that order never matters. Deletes need no time.
+Used by the upsert of sources with `event_time_is_fixed`; such a row is a dead letter (ADR-0009). A
+key's time is the stored one; for a key that is not stored, that of its lowest sequence in the batch:
+the earliest of several, none last, so that order never matters. Deletes need no time.
 """
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +13,6 @@ import pyarrow.compute as pc
 
 from livemart.arrow.bags import row_codes
 from livemart.project.graph import SourceTable, StreamSpec
-
-if TYPE_CHECKING:
-    pass
 
 MOVED = "EVENT_TIME_MOVED"
 

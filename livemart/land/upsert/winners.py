@@ -1,7 +1,8 @@
-"""Which version of a key wins: the same answer whatever the order, the batches or the repeats.
+"""Decides which version of a key wins: the same whatever the order, the batches or the repeats.
 
-The newest by sequence; at an equal sequence a delete, then the greater canonical row text. Being a
-maximum, it can be taken over any grouping of the versions.
+Used for a whole micro-batch in the driver, and for ranges of keys in Spark's workers. The newest by
+sequence wins; at an equal sequence a delete, then the greater canonical row text. Being a maximum,
+it can be taken over any grouping of the versions.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from livemart.arrow.bags import row_codes
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
+class KeyVersions:
     """All that is known of some keys: what is stored, what deletes are remembered, what arrived.
 
     `stored` and `arrived` hold `columns` (keys and sequence among them), `remembered` keys and
@@ -39,19 +40,21 @@ class Versions:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """Positions (in `arrived` and `stored`) of what changes.
+class Winners:
+    """Positions (in `arrived`, `stored` and `remembered`) of what changes.
 
     `written`: arrived rows that become the row of their key; `deleting`: arrived deletes to
-    remember; `removed`: stored rows that are replaced or deleted. All else is superseded.
+    remember; `removed`: stored rows that are replaced or deleted; `forgotten`: remembered deletes
+    of keys that are deleted once more. All else is superseded.
     """
 
     written: np.ndarray
     deleting: np.ndarray
     removed: np.ndarray
+    forgotten: np.ndarray
 
 
-def decide(versions: Versions) -> Outcome:
+def decide(versions: KeyVersions) -> Winners:
     """Return what the arrived versions change."""
     names = list(dict.fromkeys([*versions.keys, *versions.sequence_by]))
     sizes = [len(versions.stored), len(versions.remembered), len(versions.arrived)]
@@ -73,10 +76,11 @@ def decide(versions: Versions) -> Outcome:
 
     arrived = best[origin[best] == 2]
     offset = sizes[0] + sizes[1]
-    deleting = arrived[is_delete[arrived]] - offset
-    written = arrived[~is_delete[arrived]] - offset
+    deleting = arrived[is_delete[arrived]]
+    written = arrived[~is_delete[arrived]]
     removed = np.flatnonzero(np.isin(key[: sizes[0]], key[arrived]))
-    return Outcome(np.sort(written), np.sort(deleting), removed)
+    forgotten = np.flatnonzero(np.isin(key[sizes[0] : offset], key[deleting]))
+    return Winners(np.sort(written - offset), np.sort(deleting - offset), removed, forgotten)
 
 
 def canonical_text(row: Mapping[str, Any]) -> str:
@@ -94,7 +98,7 @@ def canonical_text(row: Mapping[str, Any]) -> str:
 
 
 def _break_ties(
-    versions: Versions,
+    versions: KeyVersions,
     best: np.ndarray,
     key: np.ndarray,
     ranks: Sequence[np.ndarray],
@@ -132,7 +136,7 @@ def _break_ties(
     return chosen
 
 
-def _rows_at(versions: Versions, positions: np.ndarray, sizes: Sequence[int]) -> pa.Table:
+def _rows_at(versions: KeyVersions, positions: np.ndarray, sizes: Sequence[int]) -> pa.Table:
     """Return stored and arrived rows by their position among all versions."""
     stored = positions[positions < sizes[0]]
     arrived = positions[positions >= sizes[0] + sizes[1]] - sizes[0] - sizes[1]

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from livemart.land.upsert.winners import Versions, canonical_text, decide
+from livemart.land.upsert.winners import KeyVersions, canonical_text, decide
 
 SCHEMA = pa.schema([("key", pa.string()), ("at", pa.int64()), ("text", pa.string())])
 Row = tuple[str, int, str]
@@ -99,7 +99,7 @@ def _decide(
     mask = np.zeros(len(arrived), dtype=bool)
     mask[deletes] = True
     return decide(
-        Versions(
+        KeyVersions(
             ("key",),
             ("at",),
             ("key", "at", "text"),

@@ -1,0 +1,111 @@
+"""Runs the upsert over ranges of keys in Spark's workers.
+
+Used by bulk loads of sources with keys. Each partition of Spark holds all versions of its keys:
+stored, remembered as deleted, and arrived; a worker decides it as the driver decides a small batch.
+Ranges, not hashes, so that a file of the table holds neighbours and later look-ups open few files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from livemart.arrow.types import plain_schema
+from livemart.land.records.schema import ORIGIN
+from livemart.land.upsert.upsert import Upsert
+from livemart.spark_sql import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# A key's later versions rewrite the file that holds it, so files are small.
+ROWS_PER_RANGE = 20_000
+KIND, IS_DELETE, ACTION = "_kind", "_is_delete", "_action"
+STORED, REMEMBERED, ARRIVED = 0, 1, 2
+WRITTEN, DELETING, REMOVED, FORGOTTEN, MOVED = (
+    "written",
+    "deleting",
+    "removed",
+    "forgotten",
+    "moved",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DecideRange:
+    """Turns the versions of a range of keys into the rows that change, each with its `ACTION`.
+
+    `names`: columns of the landed table.
+    """
+
+    upsert: Upsert
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        pieces = list(batches)
+        if not pieces:
+            return
+        versions = pa.Table.from_batches(pieces)
+        versions = versions.cast(plain_schema(versions.schema)).combine_chunks()
+        kinds = versions.column(KIND).to_numpy()
+        rows = versions.select(self.names)
+        stored, remembered, arrived = (
+            rows.filter(pa.array(kinds == kind)) for kind in (STORED, REMEMBERED, ARRIVED)
+        )
+        order = in_file_order(arrived.column(ORIGIN))
+        is_delete = pc.filter(versions.column(IS_DELETE), pa.array(kinds == ARRIVED))
+        arrived = arrived.take(order)
+        change = self.upsert.change(
+            stored,
+            remembered,
+            arrived,
+            is_delete.take(order).to_numpy(zero_copy_only=False).astype(bool),
+        )
+        winners = change.winners
+        for action, of_action, positions in (
+            (WRITTEN, arrived, winners.written),
+            (DELETING, arrived, winners.deleting),
+            (REMOVED, stored, winners.removed),
+            (FORGOTTEN, remembered, winners.forgotten),
+            (MOVED, arrived, np.flatnonzero(change.is_moved)),
+        ):
+            if len(positions):
+                changed = of_action.take(pa.array(positions, pa.int64()))
+                actions = pa.repeat(pa.scalar(action), len(positions))
+                yield from changed.append_column(ACTION, actions).to_batches()
+
+
+def in_file_order(origins: pa.ChunkedArray) -> pa.Array:
+    """Return the positions of rows by file and line: as text, line 10 would be before line 2."""
+    parts = pc.extract_regex(origins, r"(?s)^(?P<file>.*):(?P<line>[0-9]+)$").combine_chunks()
+    table = pa.table(
+        {"file": pc.struct_field(parts, "file"), "line": pc.struct_field(parts, "line")}
+    )
+    table = table.set_column(1, "line", table.column("line").cast(pa.int64()))
+    return pc.sort_indices(table, [("file", "ascending"), ("line", "ascending")])
+
+
+def decide_ranges(
+    versions: DataFrame, upsert: Upsert, names: tuple[str, ...], rows: int
+) -> DataFrame:
+    """Return the rows that change, with `ACTION`, in as many partitions as ranges.
+
+    Args:
+        versions: columns `names`, `KIND` and `IS_DELETE` of all versions of the arrived keys.
+        upsert: the rules of the source.
+        names: columns of the landed table.
+        rows: about how many rows there are.
+    """
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    fields = [versions.schema[name] for name in names]
+    schema = StructType([*fields, StructField(ACTION, StringType(), False)])
+    ranges = max(1, -(-rows // ROWS_PER_RANGE))
+    keys = [quoted(name) for name in upsert.spec.keys]
+    by_range = versions.repartitionByRange(ranges, *keys)
+    return by_range.mapInArrow(DecideRange(upsert, names), schema)
