@@ -18,7 +18,7 @@ from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError
 from livemart.inspect.store_standing import StoreStanding, look_at_store
 from livemart.intervals import format_interval
-from livemart.land.records.schema import LANDED_AT
+from livemart.project.landing_columns import LANDED_AT
 from livemart.refresh.clock import skipped_panes
 from livemart.state.checkpoint import last_pass_at
 from livemart.state.counts import Counts

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import StateError
-from livemart.land.records.schema import ORIGIN
+from livemart.project.landing_columns import ORIGIN
 from livemart.state.atomic_files import replace_file
 
 LANDED_FILE = "livemart_landed.json"

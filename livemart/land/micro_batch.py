@@ -31,12 +31,13 @@ from livemart.land.letters.file_letters import FileLetters
 from livemart.land.letters.letter_box import LetterBox
 from livemart.land.records.judge import Group, Rules
 from livemart.land.records.parse import parse_file
-from livemart.land.records.schema import LANDING_NAMES, RESCUED
+from livemart.land.records.schema import LANDING_NAMES
 from livemart.land.tables import record_schema
 from livemart.land.upsert.change import SourceChange, change_of
 from livemart.land.upsert.delete_condition import holds
 from livemart.land.upsert.deletes import deletes_relation
 from livemart.project.graph import SourceTable
+from livemart.project.landing_columns import RESCUED
 from livemart.spark.tables_before import TablesBefore
 from livemart.state.counts import Counts
 from livemart.state.places import StateFolder

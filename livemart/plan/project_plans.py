@@ -17,8 +17,8 @@ from livemart.plan.sql.flatten import Flat, flatten
 from livemart.plan.sql.parse import parse
 from livemart.plan.strategies.signed import Append, Signed
 from livemart.project.graph import DataTest, Model, Project
+from livemart.project.landing_columns import LANDING_COLUMNS
 
-LANDING_COLUMNS = ("_landed_at", "_batch_id", "_origin", "_rescued_data")
 _HISTORY_COLUMNS = ("dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_valid_to")
 
 ColumnsOf = Callable[[str], tuple[str, ...] | None]
@@ -236,7 +236,6 @@ def _seed_hash(model: Model) -> str:
 
 
 __all__ = [
-    "LANDING_COLUMNS",
     "ProjectPlans",
     "RowQuery",
     "fingerprint",

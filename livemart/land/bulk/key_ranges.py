@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.arrow.types import plain_schema
-from livemart.land.records.schema import ORIGIN
 from livemart.land.upsert.upsert import Upsert
+from livemart.project.landing_columns import ORIGIN
 from livemart.spark_sql import quoted
 
 if TYPE_CHECKING:

@@ -34,11 +34,11 @@ from livemart.land.bulk.key_ranges import (
 )
 from livemart.land.commit_note import Stamp
 from livemart.land.records.judge import RECORD, SIZE, verdict
-from livemart.land.records.schema import BATCH_ID, LANDED_AT, ORIGIN, RESCUED
 from livemart.land.upsert.deletes import deletes_relation, remember
 from livemart.land.upsert.event_time import MOVED, moved_detail
 from livemart.land.upsert.upsert import Upsert
 from livemart.project.graph import SourceTable
+from livemart.project.landing_columns import BATCH_ID, LANDED_AT, ORIGIN, RESCUED
 from livemart.spark.large_lane import LargeLane
 from livemart.spark.tables_before import TablesBefore
 from livemart.spark_sql import quoted

@@ -6,7 +6,8 @@ import pyarrow as pa
 
 from livemart.land.commit_note import Stamp
 from livemart.land.records.judge import RECORD, SIZE, verdict
-from livemart.land.records.schema import ORIGIN, TIMESTAMP
+from livemart.land.records.schema import TIMESTAMP
+from livemart.project.landing_columns import ORIGIN
 
 TABLE = "_dead_letters"
 SCHEMA = pa.schema(

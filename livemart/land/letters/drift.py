@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.land.records.schema import RESCUED, RESCUED_TYPE
+from livemart.land.records.schema import RESCUED_TYPE
 from livemart.project.declared_columns import IDENTIFIER
+from livemart.project.landing_columns import RESCUED
 
 
 def new_columns(fields: Iterable[str], known: Sequence[str]) -> list[str]:

@@ -26,8 +26,9 @@ from livemart.land.records.judge import (
     convert_fields,
     to_rows,
 )
-from livemart.land.records.schema import RESCUED, RESCUED_TYPE
+from livemart.land.records.schema import RESCUED_TYPE
 from livemart.land.records.written import Number
+from livemart.project.landing_columns import RESCUED
 
 MAX_NESTING = 64
 _FEW_LINES = 24

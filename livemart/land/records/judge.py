@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.land.files.folder import line_size
-from livemart.land.records.schema import ORIGIN, RESCUED, RESCUED_TYPE, RecordSchema
+from livemart.land.records.schema import RESCUED_TYPE, RecordSchema
 from livemart.land.records.values import converter
 from livemart.land.records.written import Convert, MisfitError, Rescued, compact
 from livemart.project.graph import SourceTable
+from livemart.project.landing_columns import ORIGIN, RESCUED
 
 # A record beyond this is refused before it is parsed; of a refused one this much is kept.
 MAX_RECORD_BYTES = 1 << 20

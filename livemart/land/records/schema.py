@@ -10,12 +10,8 @@ import pyarrow as pa
 
 from livemart.land.records.values import TEXT
 from livemart.project.graph import SourceTable
+from livemart.project.landing_columns import BATCH_ID, LANDED_AT, ORIGIN, RESCUED
 from livemart.project.spark_types import SparkType, parse_type
-
-LANDED_AT = "_landed_at"
-BATCH_ID = "_batch_id"
-ORIGIN = "_origin"
-RESCUED = "_rescued_data"
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 RESCUED_TYPE = pa.map_(pa.string(), pa.string())

@@ -19,11 +19,12 @@ from livemart.delta.warehouse import Warehouse
 from livemart.land.commit_note import Stamp
 from livemart.land.letters import dead_letters
 from livemart.land.records.judge import verdict
-from livemart.land.records.schema import BATCH_ID, LANDED_AT, TIMESTAMP
+from livemart.land.records.schema import TIMESTAMP
 from livemart.land.upsert.deletes import deletes_relation, remember
 from livemart.land.upsert.event_time import MOVED, moved_detail
 from livemart.land.upsert.upsert import Upsert
 from livemart.project.graph import SourceTable
+from livemart.project.landing_columns import BATCH_ID, LANDED_AT
 from livemart.state.counts import Counts
 
 

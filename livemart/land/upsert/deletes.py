@@ -9,8 +9,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from livemart.arrow.change_sets import as_added, as_removed
-from livemart.land.records.schema import LANDING_FIELDS, RESCUED
+from livemart.land.records.schema import LANDING_FIELDS
 from livemart.project.graph import SourceTable
+from livemart.project.landing_columns import RESCUED
 
 
 def deletes_relation(source: SourceTable) -> str:

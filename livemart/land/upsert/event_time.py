@@ -1,8 +1,8 @@
 """Finds rows that give their key another event time, where it is promised to be fixed.
 
 Used by the upsert of sources with `event_time_is_fixed`; such a row is a dead letter (ADR-0009). A
-key's time is the stored one; for a key that is not stored, that of its lowest sequence in the batch:
-the earliest of several, none last, so that order never matters. Deletes need no time.
+key's time is the stored one; for a key that is not stored, that of its lowest sequence in the
+batch: the earliest of several, none last, so that order never matters. Deletes need no time.
 """
 
 from __future__ import annotations

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from livemart.land.records.schema import LANDING_FIELDS, RESCUED
+from livemart.land.records.schema import LANDING_FIELDS
 from livemart.land.upsert.event_time import find_moved
 from livemart.land.upsert.winners import KeyVersions, Winners, decide
 from livemart.project.graph import SourceTable, StreamSpec
+from livemart.project.landing_columns import RESCUED
 
 _NOT_COMPARED = {field.name for field in LANDING_FIELDS} - {RESCUED}
 

@@ -25,9 +25,9 @@ from livemart.land.bulk.key_ranges import (
     DecideRange,
     in_file_order,
 )
-from livemart.land.records.schema import ORIGIN
 from livemart.land.upsert.upsert import Upsert
 from livemart.project.graph import StreamSpec
+from livemart.project.landing_columns import ORIGIN
 from tests.conftest import IS_NIGHTLY
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
