@@ -9,7 +9,6 @@ from itertools import islice
 from typing import Any
 
 from livemart.land.files.folder import CutLine, line_size
-from livemart.land.records.json_lines import MalformedError, parse_value
 from livemart.land.records.judge import (
     MAX_RECORD_BYTES,
     Chunk,
@@ -19,6 +18,7 @@ from livemart.land.records.judge import (
     convert_fields,
     to_rows,
 )
+from livemart.land.records.values import MalformedError, parse_json
 
 # A quote that is never closed takes at most so many lines with it before it is given up.
 _MAX_LINES = 1_000
@@ -141,7 +141,7 @@ def _record(header: Header, nested: Sequence[str], raw: bytes) -> dict[str, Any]
     record: dict[str, Any] = dict(zip(header, fields, strict=True))
     for name in nested:
         if (text := record.get(name)) is not None:
-            record[name] = parse_value(text.encode("utf-8"))
+            record[name] = parse_json(text.encode("utf-8"))
     return record
 
 

@@ -7,8 +7,6 @@ need the exact reader are few. So speed is Arrow's and the meaning is the exact 
 from __future__ import annotations
 
 import io
-import json
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,16 +25,10 @@ from livemart.land.records.judge import (
     to_rows,
 )
 from livemart.land.records.schema import RESCUED_TYPE
-from livemart.land.records.written import Number
+from livemart.land.records.values import MalformedError, parse_json
 from livemart.project.landing_columns import RESCUED
 
-MAX_NESTING = 64
 _FEW_LINES = 24
-_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"?|[][{}]', re.S)
-
-
-class MalformedError(ValueError):
-    """A record that is not a JSON object."""
 
 
 def read_json_lines(group: Group, lines: Sequence[tuple[int, bytes]]) -> Chunk:
@@ -73,33 +65,11 @@ def parse_object(raw: bytes) -> dict[str, Any]:
     """Return a JSON object with numbers as they are written.
 
     Raises:
-        MalformedError: as `parse_value`, or not an object.
+        MalformedError: as `parse_json`, or not an object.
     """
-    value = parse_value(raw)
+    value = parse_json(raw)
     if type(value) is not dict:
         raise MalformedError("not a JSON object")
-    return value
-
-
-def parse_value(raw: bytes) -> Any:
-    """Return a JSON value with numbers as they are written (`Number`).
-
-    Raises:
-        MalformedError: not one JSON value in valid UTF-8, a key twice, too deep, NUL or half a
-            surrogate pair in a string.
-    """
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise MalformedError(f"invalid UTF-8 at byte {error.start}") from error
-    if raw.count(b"[") + raw.count(b"{") > MAX_NESTING:
-        _refuse_depth(raw)
-    try:
-        value = _DECODER.decode(text)
-    except json.JSONDecodeError as error:
-        raise MalformedError(f"{error.msg} at character {error.pos + 1}") from error
-    if b"\\u" in raw:
-        _refuse_characters(value)
     return value
 
 
@@ -167,55 +137,3 @@ def _exactly(group: Group, run: Sequence[tuple[int, bytes]]) -> Chunk:
             lines.append(line)
             raws.append(raw)
     return Chunk(to_rows(group, values, rescued), lines, raws, refused)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    record = dict(pairs)
-    if len(record) < len(pairs):
-        seen: set[str] = set()
-        for name, _ in pairs:
-            if name in seen:
-                raise MalformedError(f"key {name} twice")
-            seen.add(name)
-    return record
-
-
-def _refuse_constant(name: str) -> None:
-    raise MalformedError(f"{name} is not JSON")
-
-
-def _refuse_depth(raw: bytes) -> None:
-    depth = 0
-    for match in _BRACKETS.finditer(raw):
-        if match[0] in (b"[", b"{"):
-            depth += 1
-            if depth > MAX_NESTING:
-                raise MalformedError(f"more than {MAX_NESTING} levels deep")
-        elif match[0] in (b"]", b"}"):
-            depth -= 1
-
-
-def _refuse_characters(value: Any) -> None:
-    match value:
-        case dict():
-            for name, item in value.items():
-                _refuse_characters(name)
-                _refuse_characters(item)
-        case list():
-            for item in value:
-                _refuse_characters(item)
-        case str():
-            if "\0" in value:
-                raise MalformedError("a NUL character")
-            try:
-                value.encode("utf-8")
-            except UnicodeEncodeError:
-                raise MalformedError("half a surrogate pair") from None
-
-
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_unique,
-    parse_float=Number,
-    parse_int=Number,
-    parse_constant=_refuse_constant,
-)

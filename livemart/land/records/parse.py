@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from livemart.land.files.folder import CutLine, Lines, Span, read_lines
 from livemart.land.records.csv_rows import Header, read_csv_rows, read_header, split_records
-from livemart.land.records.json_lines import MalformedError, read_json_lines
+from livemart.land.records.json_lines import read_json_lines
 from livemart.land.records.judge import Chunk, Group, Refused, judge, to_rows
+from livemart.land.records.values import MalformedError
 
 _RUN_RECORDS = 8_192
 

@@ -1,8 +1,13 @@
-"""One value of a record to one typed value, exactly: every faster path must equal this."""
+"""Reads one value of a record exactly: JSON text to a value, a value to a typed one.
+
+Used by the readers of both formats. Every faster path must equal this.
+"""
 
 from __future__ import annotations
 
 import base64
+import json
+import re
 from typing import Any
 
 from livemart.land.records.numbers import decimal, double, integer, single
@@ -12,6 +17,78 @@ from livemart.project.spark_types import SparkType
 
 # The type of a column that drift brought: a string that takes any value. Never declared.
 TEXT = "text"
+MAX_NESTING = 64
+_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"?|[][{}]', re.S)
+
+
+class MalformedError(ValueError):
+    """A record that is no JSON object, or no row of CSV."""
+
+
+def parse_json(raw: bytes) -> Any:
+    """Return a JSON value with numbers as they are written (`Number`).
+
+    Raises:
+        MalformedError: not one JSON value in valid UTF-8, a key twice, too deep, NUL or half a
+            surrogate pair in a string.
+    """
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise MalformedError(f"invalid UTF-8 at byte {error.start}") from error
+    if raw.count(b"[") + raw.count(b"{") > MAX_NESTING:
+        _refuse_depth(raw)
+    try:
+        value = _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise MalformedError(f"{error.msg} at character {error.pos + 1}") from error
+    if b"\\u" in raw:
+        _refuse_characters(value)
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise MalformedError(f"key {name} twice")
+            seen.add(name)
+    return record
+
+
+def _refuse_constant(name: str) -> None:
+    raise MalformedError(f"{name} is not JSON")
+
+
+def _refuse_depth(raw: bytes) -> None:
+    depth = 0
+    for match in _BRACKETS.finditer(raw):
+        if match[0] in (b"[", b"{"):
+            depth += 1
+            if depth > MAX_NESTING:
+                raise MalformedError(f"more than {MAX_NESTING} levels deep")
+        elif match[0] in (b"]", b"}"):
+            depth -= 1
+
+
+def _refuse_characters(value: Any) -> None:
+    match value:
+        case dict():
+            for name, item in value.items():
+                _refuse_characters(name)
+                _refuse_characters(item)
+        case list():
+            for item in value:
+                _refuse_characters(item)
+        case str():
+            if "\0" in value:
+                raise MalformedError("a NUL character")
+            try:
+                value.encode("utf-8")
+            except UnicodeEncodeError:
+                raise MalformedError("half a surrogate pair") from None
 
 
 def converter(kind: SparkType) -> Convert:
@@ -99,7 +176,7 @@ def _map(kind: SparkType) -> Convert:
 
 
 def _struct(kind: SparkType) -> Convert:
-    members = {name: converter(each) for name, each in kind.fields}
+    members = {name: converter(member) for name, member in kind.fields}
 
     def convert(value: Any, path: str, rescued: Rescued) -> dict[str, Any] | None:
         if value is None:
@@ -132,3 +209,10 @@ _SIMPLE: dict[str, Convert] = {
     "timestamp_ntz": local_timestamp,
     "binary": _binary,
 }
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique,
+    parse_float=Number,
+    parse_int=Number,
+    parse_constant=_refuse_constant,
+)
