@@ -1,0 +1,157 @@
+"""Rooms are said in one line, documented, and tested where a reader looks for the test."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "livemart"
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py")
+ROOMS = sorted(path.parent for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE)
+# Tiers whose folders hold the rooms of the package, and rooms that are a tier of their own.
+TIERS = ("unit", "integration", ".")
+
+# Modules without a test of their own, and the test below tests/ that meets them.
+COVERED = {
+    # Golden files: one fixture for each rule, planned as text and run over random rows.
+    "plan/build/from_clause.py": "unit/plan/test_golden.py",
+    "plan/build/groups_and_windows.py": "unit/plan/test_golden.py",
+    "plan/build/scopes.py": "unit/plan/test_golden.py",
+    "plan/reasons.py": "unit/test_reasons_documented.py",
+    "plan/relations/aggregate_calls.py": "unit/plan/test_golden.py",
+    "plan/relations/alias.py": "unit/plan/test_golden.py",
+    "plan/relations/constants.py": "unit/plan/test_golden.py",
+    "plan/relations/gate.py": "unit/plan/test_golden.py",
+    "plan/relations/generate.py": "unit/plan/test_golden.py",
+    "plan/relations/project.py": "unit/plan/test_golden.py",
+    "plan/relations/relation.py": "unit/plan/test_random_queries.py",
+    "plan/relations/union.py": "unit/plan/test_golden.py",
+    "plan/relations/values.py": "unit/plan/test_golden.py",
+    "plan/sql/functions.py": "unit/plan/test_golden.py",
+    # Constants and frozen data without behaviour.
+    "delta/properties.py": "unit/spark/test_session.py",
+    "project/landing_columns.py": "unit/land/test_landing.py",
+    "refresh/context.py": "unit/refresh/test_models.py",
+    "refresh/limits.py": "unit/refresh/test_models.py",
+    "serve/http/schemas.py": "serve/http/test_schema.py",
+    "serve/models/schemas.py": "serve/http/test_schema.py",
+    "serve/owner/schemas.py": "serve/http/test_schema.py",
+    "store/schema.py": "store/test_store.py",
+    "store/served.py": "store/test_store.py",
+    # Parts of one suite that lets records land, small and in bulk.
+    "delta/conflicts.py": "unit/run/test_replays.py",
+    "land/bulk/landing.py": "integration/land/test_landing_bulk.py",
+    "land/bulk/staging.py": "integration/land/test_landing_bulk.py",
+    "land/commit_note.py": "unit/land/test_landing.py",
+    "land/files/manifest.py": "unit/land/files/test_watched.py",
+    "land/files/stream.py": "integration/land/test_landing_stream.py",
+    "land/letters/dead_letters.py": "unit/land/test_landing.py",
+    "land/letters/drift.py": "unit/land/test_landing.py",
+    "land/letters/drift_stop.py": "unit/land/test_landing.py",
+    "land/letters/file_letters.py": "unit/land/files/test_problems.py",
+    "land/letters/letter_box.py": "integration/land/test_landing_bulk.py",
+    "land/micro_batch.py": "unit/land/test_landing.py",
+    "land/records/columns.py": "unit/land/records/test_json_lines.py",
+    "land/records/judge.py": "unit/land/records/test_json_lines.py",
+    "land/records/numbers.py": "unit/land/records/test_json_lines.py",
+    "land/records/parse.py": "unit/land/records/test_json_lines.py",
+    "land/records/schema.py": "unit/land/records/test_json_lines.py",
+    "land/records/times.py": "unit/land/records/test_json_lines.py",
+    "land/records/values.py": "unit/land/records/test_json_lines.py",
+    "land/records/worker.py": "integration/land/test_landing_bulk.py",
+    "land/records/written.py": "unit/land/records/test_csv_rows.py",
+    "land/tables.py": "unit/land/test_landing.py",
+    "land/upsert/change.py": "unit/land/test_landing.py",
+    "land/upsert/deletes.py": "unit/land/test_landing.py",
+    "land/upsert/event_time.py": "unit/land/bulk/test_key_ranges.py",
+    "land/upsert/upsert.py": "unit/land/bulk/test_key_ranges.py",
+    # What runs the whole engine.
+    "publish/publisher.py": "publish/test_publications.py",
+    "run/batch.py": "integration/run/test_pipeline.py",
+    "run/runtime.py": "integration/run/test_pipeline.py",
+    "spark/arrow_views.py": "integration/spark/test_quick_session.py",
+    "spark/connect.py": "integration/spark/test_dbt_terminal.py",
+    "spark/large_lane.py": "integration/delta/test_committers.py",
+    "spark/tables_before.py": "integration/land/test_landing_bulk.py",
+    "spark/terminal.py": "integration/spark/test_dbt_terminal.py",
+    # Asked through the server, or through the reader of a real store.
+    "serve/app.py": "serve/test_server.py",
+    "serve/auth/attempts.py": "serve/auth/test_auth.py",
+    "serve/auth/book.py": "serve/auth/test_tokens.py",
+    "serve/auth/callers.py": "serve/auth/test_auth.py",
+    "serve/auth/report.py": "serve/auth/test_token_commands.py",
+    "serve/envelope.py": "serve/http/test_problems.py",
+    "serve/health.py": "serve/test_server.py",
+    "serve/http/encoded_slashes.py": "serve/owner/test_pull.py",
+    "serve/http/forms.py": "serve/owner/test_pull.py",
+    "serve/http/measurements.py": "serve/test_server.py",
+    "serve/http/parts.py": "serve/test_server.py",
+    "serve/live/faults.py": "serve/live/test_hub.py",
+    "serve/live/snapshot_json.py": "serve/owner/test_bodies.py",
+    "serve/live/streams.py": "serve/live/test_push_ends.py",
+    "serve/models/changes.py": "serve/models/test_stream.py",
+    "serve/models/pull.py": "serve/owner/test_pull.py",
+    "serve/owner/facts.py": "serve/owner/test_answers.py",
+    "serve/owner/restaurant.py": "serve/owner/test_bodies.py",
+    "store/column_types.py": "store/test_values.py",
+    "store/connections.py": "store/test_faults.py",
+    "store/positions.py": "serve/live/test_hub.py",
+    "store/reader.py": "store/test_store.py",
+    "store/snapshot_view.py": "store/test_models.py",
+}
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(PACKAGE))
+
+
+def mirrors_of(module: str) -> list[Path]:
+    path = Path(module)
+    mirrored = path.with_name(f"test_{path.name}")
+    return [test for tier in TIERS if (test := ROOT / "tests" / tier / mirrored).is_file()]
+
+
+@pytest.mark.parametrize("module", list(map(name_of, MODULES)))
+def test_a_module_has_its_test_where_its_room_is(module: str) -> None:
+    assert mirrors_of(module) or module in COVERED, f"write tests/unit/{module} as test_*.py"
+
+
+def test_the_exceptions_are_modules_without_a_test() -> None:
+    assert {module for module in COVERED if mirrors_of(module)} == set()
+    assert set(COVERED) <= set(map(name_of, MODULES))
+    assert {test for test in COVERED.values() if not (ROOT / "tests" / test).is_file()} == set()
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: str(room.relative_to(PACKAGE)))
+def test_a_room_says_its_concern_in_one_line_and_nothing_else(room: Path) -> None:
+    (statement,) = ast.parse((room / "__init__.py").read_text(encoding="utf-8")).body
+
+    assert isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    assert "\n" not in str(statement.value.value)
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: str(room.relative_to(PACKAGE)))
+def test_a_room_holds_at_most_twenty_modules(room: Path) -> None:
+    assert len([path for path in room.glob("*.py") if path.name != "__init__.py"]) <= 20
+
+
+def test_the_documented_rooms_are_the_folders() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    section = text.partition("## Rooms\n")[2].partition("\n## ")[0]
+    cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    documented = {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
+
+    files = {path.name for path in PACKAGE.glob("*.py") if path.name != "__init__.py"}
+    assert documented == {str(room.relative_to(PACKAGE)) for room in ROOMS} | files
+
+
+@pytest.mark.parametrize("module", MODULES, ids=name_of)
+def test_a_module_begins_with_what_it_gives(module: Path) -> None:
+    docstring = ast.get_docstring(ast.parse(module.read_text(encoding="utf-8")))
+
+    assert docstring, f"{name_of(module)} has no docstring"
+    assert docstring.splitlines()[0].endswith("."), "the first line is a sentence of its own"
