@@ -46,7 +46,9 @@ def _runtime(status: NodeStatus = "success") -> Any:
         warehouse=SimpleNamespace(version=lambda relation: 5, table_id=lambda relation: "id"),
         dbt=_Dbt(status),
         project=Project("m", ".", "m", {}, MODELS, {}, {}),
-        plans={unique_id: SimpleNamespace(fingerprint=f"f {unique_id}") for unique_id in MODELS},
+        plans=SimpleNamespace(
+            models={key: SimpleNamespace(fingerprint=f"f {key}") for key in MODELS}
+        ),
     )
 
 
