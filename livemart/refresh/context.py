@@ -58,9 +58,9 @@ class BatchContext:
     warehouse: Warehouse
     epoch: str
     batch_id: int
-    lane: Literal["auto", "small", "large"] = "auto"
-    small_lane_rows: int = 100_000
-    threads: int = 2
+    lane: Literal["auto", "small", "large"]
+    small_lane_rows: int
+    threads: int
     rebuilds: Mapping[str, Rebuild] = field(default_factory=dict)
     fingerprints: Mapping[str, str] = field(default_factory=dict)
     done: Mapping[str, ModelState] = field(default_factory=dict)

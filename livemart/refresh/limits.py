@@ -17,3 +17,10 @@ FEW_INPUT_ROWS = 2_000
 FEW_LOOKUP_ROWS = 5_000
 # Guards the driver's memory: a larger table is read by Spark, and not compared in Arrow.
 ROWS_IN_MEMORY = 400_000
+
+# Microseconds. Running totals look so far back for the last row before a change; a key without one
+# there starts from its frames, which costs as much as they hold.
+LOOK_BACK = 6 * 3_600_000_000
+# Microseconds. Keys that changed longer before the newest change are read apart from the others:
+# one late key would make the frames of every key be read from there on.
+FRESH = 3_600_000_000

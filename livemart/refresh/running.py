@@ -17,15 +17,12 @@ from livemart.arrow.bags import WEIGHT, as_numpy, difference, matching_rows, one
 from livemart.arrow.times import micros_of
 from livemart.delta.row_filter import Condition, RowFilter, time_condition, values_condition
 from livemart.plan.strategies.running import Plain, Running
+from livemart.refresh.limits import FRESH, LOOK_BACK
 from livemart.refresh.model_run import ModelRun
 from livemart.refresh.pinned_table import PinnedTable, column_of
 from livemart.refresh.running_totals import DoubtfulTotal, Starts, UnfitTotal, running_rows
 from livemart.spark.differences import typed_columns
 from livemart.spark_sql import quoted
-
-_HOUR = 3_600_000_000
-# How far back the last row before a change is looked for; keys without one start from their frames.
-_LOOK_BACK = 6 * _HOUR
 
 _Micros = npt.NDArray[np.int64]
 _Keys = tuple[pa.Array, ...]
@@ -98,7 +95,7 @@ def _groups(images: pa.Table, running: Running) -> list[_Group]:
     high = np.full(len(first), np.iinfo(np.int64).min)
     np.minimum.at(low, group, times)
     np.maximum.at(high, group, times)
-    is_fresh = low >= high.max() - _HOUR
+    is_fresh = low >= high.max() - FRESH
     return [
         _Group(
             tuple(key.take(pa.array(first[mask])) for key in keys),
@@ -114,7 +111,7 @@ def _stored_rows(run: ModelRun, running: Running, group: _Group) -> pa.Table:
     """Return the model's own rows of the changed keys, from the look-back on."""
     names = [name for name, _ in running.keys]
     field = run.stored.field(running.time[0])
-    low, high = int(group.low.min()) - _LOOK_BACK, int(group.high.max())
+    low, high = int(group.low.min()) - LOOK_BACK, int(group.high.max())
     condition = time_condition(field.name, field.type, low, high, has_null=False)
     conditions = [*_key_conditions(run.stored, names, group.keys), condition]
     passing = RowFilter((tuple(condition for condition in conditions if condition is not None),))

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from sqlglot import exp, parse_one
 
+from livemart.plan.relations.frames import interval_micros
 from livemart.plan.relations.relation import Expr
 
 CLOCK_COLUMN = "__clock__"
@@ -116,8 +117,6 @@ _TRUNCATED = {
 
 
 def _evaluate(expr: Expr, value: datetime) -> datetime | None:
-    from livemart.plan.relations.frames import interval_micros
-
     if isinstance(expr, exp.Paren):
         return _evaluate(expr.this, value)
     if is_clock_value(expr):

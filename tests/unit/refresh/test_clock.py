@@ -93,7 +93,7 @@ class Setting:
     def fix(
         self, batch_id: int, now: datetime, event_time: datetime | None = None
     ) -> tuple[datetime, int]:
-        context = BatchContext(None, self.warehouse, "e", batch_id)  # type: ignore[arg-type]
+        context = BatchContext(None, self.warehouse, "e", batch_id, "auto", 10, 1)  # type: ignore[arg-type]
         return fix_as_of(
             context,
             self.settings,

@@ -37,7 +37,7 @@ def test_a_model_whose_inputs_have_not_changed_keeps_its_state(tmp_path: Path) -
     warehouse = Warehouse(tmp_path)
     said: list[tuple[str, str]] = []
     context = BatchContext(
-        cast(Any, None), warehouse, "e", 3, report=lambda *words: said.append(words)
+        cast(Any, None), warehouse, "e", 3, "auto", 10, 1, report=lambda *words: said.append(words)
     )
     states = {model.unique_id: BEFORE for model in (SEED, TABLE)}
     versions = {"m.shops": 4, "m.counted": 4}
@@ -57,7 +57,7 @@ def test_a_model_that_is_new_is_recomputed(tmp_path: Path, monkeypatch: pytest.M
     warehouse = Warehouse(tmp_path)
     monkeypatch.setattr(models, "refresh_full", lambda *_: Commit(0, False, 0, 0))
     monkeypatch.setattr(warehouse, "table_id", lambda relation: "t")
-    context = BatchContext(cast(Any, None), warehouse, "e", 3)
+    context = BatchContext(cast(Any, None), warehouse, "e", 3, "auto", 10, 1)
 
     after = models.refresh_models(context, ProjectPlans(project), PinnedInputs(warehouse, {}, {}))
 

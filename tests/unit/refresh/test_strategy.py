@@ -32,7 +32,7 @@ def moved(policy: Policy, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(strategy, "takes_large_lane", lambda *_: False)
     monkeypatch.setattr(strategy, "refresh_full", lambda *_: Commit(5, False, 1, 1))
     warehouse = Warehouse(folder)
-    context = BatchContext(cast(Any, None), warehouse, "e", 3)
+    context = BatchContext(cast(Any, None), warehouse, "e", 3, "auto", 10, 1)
     (model,) = policy_project(policy).models.values()
     plan = plan_query(SQL, Inputs({"shop.sales": ("shop_id", "amount")}))
     assert plan.strategy.name == "region"
