@@ -25,8 +25,6 @@ from livemart.spark.arrow_views import ArrowViews
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["CheckedVersions", "Prover", "TestResult", "run_checks"]
-
 CheckStatus = Literal["pass", "warn", "fail", "error"]
 
 _TESTS_A_STATEMENT = 20

@@ -189,6 +189,3 @@ def _joined_clocks(scope: Scope, known: KnownRelations) -> Iterator[Reason]:
                 line_of(join),
                 f"read it as a value: (select {alias}.{name} from {relation} as {alias})",
             )
-
-
-__all__ = ["KnownRelations", "growth", "notes_of"]

@@ -233,12 +233,3 @@ def _unread(model: Model) -> tuple[Reason, ...]:
 
 def _seed_hash(model: Model) -> str:
     return str(model.config.get("checksum", "")) if model.materialized == "seed" else ""
-
-
-__all__ = [
-    "ProjectPlans",
-    "RowQuery",
-    "fingerprint",
-    "require_policies",
-    "views_of",
-]

@@ -133,7 +133,7 @@ def check_landed(
     *,
     accept_changes: bool = False,
 ) -> None:
-    """Refuse to go on from landed tables that somebody else dropped, set back or rewrote.
+    """Refuse to go on from landed tables that another writer dropped, set back or rewrote.
 
     Args:
         newest: the frontier.

@@ -299,6 +299,3 @@ def _micros(column: pa.ChunkedArray) -> _Micros:
 def _largest(rows: pa.Table, name: str, default: int = 0) -> int:
     largest = pc.max(column_of(rows, name).cast(pa.int64())).as_py()
     return default if largest is None else int(largest)
-
-
-__all__ = ["NotRunning", "refresh_running"]

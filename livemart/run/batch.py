@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from livemart.check.checks import CheckedVersions, TestResult, run_checks
+from livemart.check.checks import TestResult, run_checks
+from livemart.check.versions import CheckedVersions
 from livemart.delta.conflicts import TableChangedError
 from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch

@@ -77,6 +77,3 @@ def _check_column(node: exp.Column) -> None:
         # The order of the rows of a result, by a name of its select list.
         return
     raise unsupported(f"column {node.name}, which no table is known to have,", node)
-
-
-__all__ = ["check_functions", "check_names"]

@@ -30,7 +30,6 @@ from livemart.plan.relations.relation import (
     Relation,
     bare,
     column,
-    composed_of,
 )
 from livemart.plan.relations.union import Union
 from livemart.plan.sql.determinism import function_name, is_aggregate, line_of
@@ -302,6 +301,3 @@ def _conjuncts(condition: Expr) -> list[Expr]:
     if isinstance(condition, exp.And):
         return [*_conjuncts(condition.left), *_conjuncts(condition.right)]
     return [condition]
-
-
-__all__ = ["Parameter", "Query", "build_query", "composed_of"]

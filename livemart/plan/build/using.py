@@ -68,6 +68,3 @@ def _calls_in(expr: Expr) -> Iterator[exp.Coalesce]:
     for node in expr.walk(prune=lambda node: isinstance(node, exp.Query)):
         if isinstance(node, exp.Coalesce) and not node.meta.get(_WRITTEN):
             yield node
-
-
-__all__ = ["mark_written", "merge_keys"]

@@ -125,6 +125,3 @@ def _is_concatenated_in_order(
     if all(sql_of(bare(value)) in {sql_of(sort) for sort in sorts} for value in values):
         return True
     return is_total(relation, [*keys, *sorts])
-
-
-__all__ = ["aggregate_calls", "called", "is_order_dependent", "is_total"]

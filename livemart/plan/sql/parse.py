@@ -72,6 +72,3 @@ def _refuse_pipes(tokens: list[Token]) -> None:
     for token in tokens:
         if token.token_type is TokenType.PIPE_GT:
             raise Unplannable(Reason("PARSE_UNSUPPORTED", "|> has no rule", token.line))
-
-
-__all__ = ["parse", "statement"]

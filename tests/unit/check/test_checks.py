@@ -11,7 +11,9 @@ import pyarrow.dataset as ds
 import pytest
 
 from livemart.check import checks
-from livemart.check.checks import CheckedVersions, Prover, run_checks
+from livemart.check.checks import run_checks
+from livemart.check.proofs import Prover
+from livemart.check.versions import CheckedVersions
 from livemart.errors import RefreshError
 from livemart.plan.planner import Plan
 from livemart.plan.project_plans import ProjectPlans

@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 
 from livemart.check import checks
-from livemart.check.checks import CheckedVersions, Prover, TestResult, run_checks
+from livemart.check.checks import TestResult, run_checks
+from livemart.check.proofs import Prover
+from livemart.check.versions import CheckedVersions
 from livemart.plan.project_plans import ProjectPlans
 from livemart.plan.sql.flatten import Flat
 from livemart.project.graph import DataTest, Model, Project

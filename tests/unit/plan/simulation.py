@@ -228,7 +228,7 @@ class Simulation:
                 f"side_{lookup.occurrence}", relation, state[relation]
             )
         for found in plan.flat.occurrences:
-            # A common table expression that nobody reads.
+            # A common table expression that is not read.
             names.setdefault(found.index, f"whole_{found.relation.replace('.', '_')}")
         return self._rows(plan.flat.render(lambda found: names[found.index]))
 

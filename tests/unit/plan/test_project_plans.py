@@ -66,7 +66,7 @@ def test_a_dbt_snapshot_may_rename_its_own_columns() -> None:
     )
 
 
-def test_nobody_knows_what_a_materialization_of_the_project_stores() -> None:
+def test_what_a_materialization_of_the_project_stores_is_not_known() -> None:
     parent = replace(
         READER, unique_id="model.m.p", identifier="p", materialized="other", columns=SEED.columns
     )

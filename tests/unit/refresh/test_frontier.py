@@ -1,4 +1,4 @@
-"""Which models cannot start from the frontier, and which landed tables nobody may trust."""
+"""Which models cannot start from the frontier, and which landed tables cannot be trusted."""
 
 from __future__ import annotations
 

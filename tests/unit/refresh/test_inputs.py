@@ -34,7 +34,7 @@ def add_note(warehouse: Warehouse) -> None:
     warehouse.add_columns(RELATION, [pa.field("note", pa.string())], Tag("t", 0, {}))
 
 
-def test_a_column_that_came_changes_whoever_reads_every_column(warehouse: Warehouse) -> None:
+def test_a_column_that_came_changes_the_models_that_read_every_column(warehouse: Warehouse) -> None:
     add_note(warehouse)
 
     found = changed(warehouse, "select * from mart.totals")
