@@ -1,8 +1,9 @@
-"""Files that an append-only table holds already when the stream begins to read them anew.
+"""Lists the files that an append-only table holds when the stream begins to read them anew.
 
-Spark knows the files of a source by its place in one checkpoint. Under a new epoch, another `path`,
-another landing folder, or after a source was taken out and put back, it delivers again what was
-landed before. Keys absorb that; a table without keys tells which files it holds by `_origin`.
+Used when landing starts its stream. Spark knows the files of a source by its place in one
+checkpoint. Under a new epoch, another `path`, another landing folder, or after a source was taken
+out and put back, it delivers again what was landed before. Keys absorb that; a table without keys
+tells which files it holds by `_origin`.
 """
 
 from __future__ import annotations
@@ -52,15 +53,15 @@ def note_landed_files(
     kept_landing, kept = _read(path)
     is_moved = kept_landing not in (None, str(landing))
     unread = set(added)
-    found = {name: files for name, files in kept.items() if name not in unread}
+    landed = {name: files for name, files in kept.items() if name not in unread}
     for relation in append_only:
         if is_moved or relation in unread:
-            found[relation] = _files_of(warehouse, relation).union(planned.get(relation, ()))
-    found = {name: files for name, files in found.items() if files}
-    if (kept_landing, kept) != (str(landing), found):
-        names = {name: sorted(files) for name, files in found.items()}
+            landed[relation] = _files_of(warehouse, relation).union(planned.get(relation, ()))
+    landed = {name: files for name, files in landed.items() if files}
+    if (kept_landing, kept) != (str(landing), landed):
+        names = {name: sorted(files) for name, files in landed.items()}
         replace_file(path, json.dumps({"landing": str(landing), "files": names}, indent=1))
-    return found
+    return landed
 
 
 def _files_of(warehouse: Warehouse, relation: str) -> frozenset[str]:

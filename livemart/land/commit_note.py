@@ -1,4 +1,7 @@
-"""What a micro-batch came to for one source: noted in the commit that landed it, for a replay."""
+"""Stores the record counts of one source in one micro-batch in the commit that landed it.
+
+Used by landing: a replay reads them back from the commit instead of landing the records again.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """What a batch came to for one source. `newest_event_time`: of records that were taken, UTC."""
+    """The records of one source in one batch. `newest_event_time`: of those it took, UTC."""
 
     counts: Counts
     newest_event_time: datetime | None = None
@@ -32,7 +35,7 @@ def noted(tag: Tag, landed: Landed) -> Tag:
 
     Args:
         tag: of the commit to the landed table.
-        landed: what the batch came to.
+        landed: the batch's records.
     """
     note = {"counts": json.dumps(asdict(landed.counts))}
     if landed.newest_event_time is not None:
@@ -41,7 +44,7 @@ def noted(tag: Tag, landed: Landed) -> Tag:
 
 
 def read_note(warehouse: Warehouse, relation: str, batch_id: int, before: int) -> Landed:
-    """Return what a batch came to for a source that it has committed.
+    """Return the records of a batch for a source that it has committed.
 
     Args:
         warehouse: the tables.
@@ -50,16 +53,16 @@ def read_note(warehouse: Warehouse, relation: str, batch_id: int, before: int) -
         before: the table's version before it.
     """
     for version in range(warehouse.version(relation), before, -1):
-        found = warehouse.metadata_of(relation, version)
-        if found.get("batch_id") != str(batch_id) or "counts" not in found:
+        note = warehouse.metadata_of(relation, version)
+        if note.get("batch_id") != str(batch_id) or "counts" not in note:
             continue
-        counts = Counts(**json.loads(found["counts"]))
+        counts = Counts(**json.loads(note["counts"]))
         if counts.landed < 0:
             # Noted by a version that knew the rows of a bulk load only after its commit.
             rows = warehouse.row_count
-            landed = rows(relation, version) - rows(relation, version - 1) + int(found["deleted"])
+            landed = rows(relation, version) - rows(relation, version - 1) + int(note["deleted"])
             good = counts.produced - counts.dead_letters
             counts = replace(counts, landed=landed, superseded=good - landed)
-        newest = found.get("newest_event_time")
+        newest = note.get("newest_event_time")
         return Landed(counts, datetime.fromisoformat(newest).astimezone(UTC) if newest else None)
     return Landed(Counts())

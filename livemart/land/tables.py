@@ -1,4 +1,8 @@
-"""The tables that landing writes: made before the first record, and kept in step with the YAML."""
+"""Creates the tables that landing writes, and adds columns that were declared since.
+
+Used by landing before the first record, and for the columns of each batch. A column keeps the type
+that it was created with.
+"""
 
 from __future__ import annotations
 
@@ -47,9 +51,9 @@ def record_schema(warehouse: Warehouse, source: SourceTable) -> RecordSchema:
 
 def _widen(warehouse: Warehouse, source: SourceTable, declared: pa.Schema, epoch: str) -> None:
     stored = warehouse.arrow_schema(source.relation)
-    wanted = plain_schema(declared)
-    missing = [field for field in wanted if field.name not in stored.names]
-    for field in wanted:
+    columns = plain_schema(declared)
+    missing = [field for field in columns if field.name not in stored.names]
+    for field in columns:
         if field.name in stored.names and stored.field(field.name).type != field.type:
             raise StateError(
                 "LANDED_COLUMN_CHANGED",

@@ -1,7 +1,8 @@
-"""Landed batches that no snapshot counts yet: a build lands all that waits before its one row.
+"""Keeps landed batches until a snapshot counts them.
 
-Spark brings a batch again only until it is committed, and a build commits each before dbt runs. If
-dbt fails after that, or the process is killed, the next snapshot counts these batches too.
+Used by the pipeline: a build lands all that waits before its one row of the snapshot log. Spark
+brings a batch again only until it is committed, and a build commits each before dbt runs. If dbt
+fails after that, or the process is killed, the next snapshot counts these batches too.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from livemart.state.snapshots import Snapshot
 
 
 class UncountedBatches:
-    """What batches of one epoch came to, `root/_livemart/files/<epoch>/uncounted/<batch_id>.json`.
+    """Batches of one epoch, `root/_livemart/files/<epoch>/uncounted/<batch_id>.json`.
 
     Args:
         root: of the warehouse.
@@ -42,7 +43,7 @@ class UncountedBatches:
         content = {
             "landed_at": batch.landed_at.isoformat(),
             "versions": dict(batch.versions),
-            "counts": {relation: asdict(found) for relation, found in batch.counts.items()},
+            "counts": {relation: asdict(counts) for relation, counts in batch.counts.items()},
             "newest_event_time": None if newest is None else newest.isoformat(),
         }
         replace_file(self._path(batch.batch_id), json.dumps(content))
@@ -58,16 +59,17 @@ class UncountedBatches:
             StateError: MANIFEST_TORN.
         """
         counted = newest.batch_id if newest and newest.epoch == self._epoch else -1
-        by_id = {each: self._read(each) for each in numbers_of(self._folder) if each > counted}
+        kept = (batch_id for batch_id in numbers_of(self._folder) if batch_id > counted)
+        by_id = {batch_id: self._read(batch_id) for batch_id in kept}
         # A batch that was run again is counted once.
         by_id |= {batch.batch_id: batch for batch in batches}
         return _merged([by_id[batch_id] for batch_id in sorted(by_id)])
 
     def forget(self, batch_id: int) -> None:
         """Drop what a snapshot has counted: this batch and all before it."""
-        for each in numbers_of(self._folder):
-            if each <= batch_id:
-                self._path(each).unlink(missing_ok=True)
+        for kept in numbers_of(self._folder):
+            if kept <= batch_id:
+                self._path(kept).unlink(missing_ok=True)
 
     def _path(self, batch_id: int) -> Path:
         return self._folder / f"{batch_id}.json"
@@ -91,7 +93,7 @@ def _batch_of(batch_id: int, content: Mapping[str, Any]) -> LandedBatch:
         batch_id=batch_id,
         landed_at=datetime.fromisoformat(content["landed_at"]),
         versions=content["versions"],
-        counts={relation: Counts(**found) for relation, found in content["counts"].items()},
+        counts={relation: Counts(**counts) for relation, counts in content["counts"].items()},
         newest_event_time=None if newest is None else datetime.fromisoformat(newest),
         has_records=True,
     )

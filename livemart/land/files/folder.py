@@ -1,4 +1,8 @@
-"""Files below the landing folder: which a pattern reads, what identifies them, and their lines."""
+"""Finds and identifies files below the landing folder, and reads their lines.
+
+Used by landing, the parser and Spark's workers. Nothing outside the folder is ever read; however
+long a line is, memory holds only its beginning.
+"""
 
 from __future__ import annotations
 
@@ -120,15 +124,15 @@ class LandingFolder:
     def is_touched(self, identity: FileIdentity) -> bool:
         """Return whether a file that is still there may have been changed: a look at its times."""
         try:
-            found = (self.root / identity.path).stat()
+            status = (self.root / identity.path).stat()
         except OSError:
             return False
-        return (found.st_size, found.st_mtime_ns) != (identity.size, identity.mtime_ns)
+        return (status.st_size, status.st_mtime_ns) != (identity.size, identity.mtime_ns)
 
     def find(self, pattern: str) -> list[Path]:
         """Return the files that a pattern reads, sorted by name."""
-        found = self.root.glob(pattern)
-        return sorted(path for path in found if path.is_file() and not self.is_hidden(path))
+        paths = self.root.glob(pattern)
+        return sorted(path for path in paths if path.is_file() and not self.is_hidden(path))
 
     def is_hidden(self, path: Path) -> bool:
         """Names that start with . or _ are still being written, or not meant for us."""
@@ -143,11 +147,11 @@ class LandingFolder:
         """Return what the file is now, None if it is gone."""
         try:
             with path.open("rb") as file:
-                found = os.fstat(file.fileno())
-                digest = _digest(file, found.st_size)
+                status = os.fstat(file.fileno())
+                digest = _digest(file, status.st_size)
         except FileNotFoundError:
             return None
-        return FileIdentity(self.relative(path), found.st_size, found.st_mtime_ns, digest)
+        return FileIdentity(self.relative(path), status.st_size, status.st_mtime_ns, digest)
 
 
 def read_lines(path: Path, span: Span = _WHOLE, run_bytes: int = _READ_BYTES) -> Iterator[Lines]:

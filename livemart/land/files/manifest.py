@@ -1,8 +1,9 @@
-"""What a micro-batch reads, written down before anything of it is landed.
+"""Writes down the files that a micro-batch reads before it lands any of them.
 
-Spark replays a micro-batch by the names of its files alone. The manifest also keeps what those
-files were, when they arrived, and the versions of the tables they met: so that a replay does
-exactly what the first attempt did, or says why it cannot.
+Used by landing for each batch, and for the files that it watches. Spark replays a micro-batch by
+the names of its files alone. The manifest also keeps what those files were, when they arrived, and
+the versions of the tables they met: so that a replay does exactly what the first attempt did, or
+says why it cannot.
 """
 
 from __future__ import annotations
@@ -95,9 +96,9 @@ class ManifestStore:
             self._path(batch_id).unlink(missing_ok=True)
 
     def newest_first(self) -> Iterator[Manifest]:
-        """Yield the manifests, the last one first; each is read when it is asked for."""
-        found = (self.read(batch_id) for batch_id in numbers_of(self._folder))
-        return (manifest for manifest in found if manifest is not None)
+        """Yield the manifests, the last one first; each is read when its turn comes."""
+        manifests = (self.read(batch_id) for batch_id in numbers_of(self._folder))
+        return (manifest for manifest in manifests if manifest is not None)
 
     def _path(self, batch_id: int) -> Path:
         return self._folder / f"{batch_id}.json"

@@ -81,14 +81,14 @@ def gone(name: str) -> SourceError:
 def changed(before: FileIdentity, now: FileIdentity, batch_id: int) -> SourceError:
     """Return the error for a file that is not what it was when its batch was begun."""
     begun = f"when batch {batch_id} was begun"
-    found = (
+    difference = (
         f"was modified at {_time(before)} {begun}, now at {_time(now)}"
         if before.is_sampled and now.size == before.size
         else f"had {before.size} bytes {begun}, has {now.size} now with other content"
     )
     return SourceError(
         "SOURCE_FILE_CHANGED",
-        f"{before.path}: {found}, and is not landed yet",
+        f"{before.path}: {difference}, and is not landed yet",
         hint="put the first content back (a file above 64 MiB with its time: `cp -p`); to give its "
         "records up, make the file empty; deliver what is new under another name",
     )

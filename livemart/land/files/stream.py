@@ -1,8 +1,9 @@
-"""One Structured Streaming query over all file sources and a tick, and each batch's files.
+"""Runs one Structured Streaming query over all file sources, and names each batch's files.
 
-The query only decides *which* files belong to a micro-batch. Their names are taken from the
-checkpoint, where Spark wrote them before the batch began: the frame that it hands to `foreachBatch`
-silently leaves out a file that has gone since.
+Used by landing. The query only decides *which* files belong to a micro-batch, and a tick beside the
+sources makes one at every trigger. The names are taken from the checkpoint, where Spark wrote them
+before the batch began: the frame that it hands to `foreachBatch` silently leaves out a file that
+has gone since.
 """
 
 from __future__ import annotations
@@ -50,26 +51,26 @@ class Slot:
     relations: tuple[str, ...]
 
 
-def find_unplaced(checkpoint: Path, wanted: Mapping[str, str]) -> list[str]:
+def find_unplaced(checkpoint: Path, patterns: Mapping[str, str]) -> list[str]:
     """Return the relations that `place_slots` would give a new slot, sorted."""
     placed = {
-        name for slot in _still_wanted(_kept_slots(checkpoint), wanted) for name in slot.relations
+        name for slot in _still_read(_kept_slots(checkpoint), patterns) for name in slot.relations
     }
-    return sorted(wanted.keys() - placed)
+    return sorted(patterns.keys() - placed)
 
 
-def place_slots(checkpoint: Path, wanted: Mapping[str, str]) -> list[Slot]:
+def place_slots(checkpoint: Path, patterns: Mapping[str, str]) -> list[Slot]:
     """Return the slots of a checkpoint, with new relations added at the end, and keep them.
 
     Args:
         checkpoint: folder of the query; it exists.
-        wanted: path pattern by relation.
+        patterns: path pattern by relation.
     """
     kept = _kept_slots(checkpoint)
-    slots = _still_wanted(kept, wanted)
+    slots = _still_read(kept, patterns)
     added: dict[str, list[str]] = {}
-    for relation in find_unplaced(checkpoint, wanted):
-        added.setdefault(wanted[relation], []).append(relation)
+    for relation in find_unplaced(checkpoint, patterns):
+        added.setdefault(patterns[relation], []).append(relation)
     slots += [Slot(pattern, tuple(names)) for pattern, names in added.items()]
     if slots != kept:
         _widen_offsets(checkpoint, 1 + len(slots))
@@ -83,14 +84,14 @@ def _kept_slots(checkpoint: Path) -> list[Slot]:
     if not path.exists():
         return []
     return [
-        Slot(each["path"], tuple(each["relations"]))
-        for each in json.loads(path.read_text(encoding="utf-8"))
+        Slot(slot["path"], tuple(slot["relations"]))
+        for slot in json.loads(path.read_text(encoding="utf-8"))
     ]
 
 
-def _still_wanted(slots: Sequence[Slot], wanted: Mapping[str, str]) -> list[Slot]:
+def _still_read(slots: Sequence[Slot], patterns: Mapping[str, str]) -> list[Slot]:
     return [
-        Slot(slot.path, tuple(name for name in slot.relations if wanted.get(name) == slot.path))
+        Slot(slot.path, tuple(name for name in slot.relations if patterns.get(name) == slot.path))
         for slot in slots
     ]
 
@@ -138,10 +139,10 @@ def start_stream(
         parts.append(reader.load(pattern).select(nothing))
     union: DataFrame = reduce(lambda one, other: one.unionAll(other), parts)
 
-    def each(_: DataFrame, batch_id: int) -> None:
+    def run(_: DataFrame, batch_id: int) -> None:
         body(batch_id)
 
-    writer = union.writeStream.foreachBatch(each).option("checkpointLocation", str(checkpoint))
+    writer = union.writeStream.foreachBatch(run).option("checkpointLocation", str(checkpoint))
     if not isinstance(trigger, timedelta):
         return writer.trigger(availableNow=True).start()
     milliseconds = max(1, trigger // timedelta(milliseconds=1))
@@ -173,18 +174,18 @@ def _offsets(checkpoint: Path, batch_id: int, count: int) -> list[int]:
     path = checkpoint / "offsets" / str(batch_id)
     try:
         _, _, _tick, *sources = path.read_text(encoding="utf-8").splitlines()
-        found = [-1 if text == "-" else int(json.loads(text)["logOffset"]) for text in sources]
+        steps = [-1 if text == "-" else int(json.loads(text)["logOffset"]) for text in sources]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise _torn(path, error) from error
-    return found + [-1] * (count - len(found))
+    return steps + [-1] * (count - len(steps))
 
 
 def _logged(log: Path, step: int) -> Iterator[Path]:
     """Yield the files of one step; a compacted log file repeats all before it."""
     path = log / str(step)
     if not path.exists():
-        compacted = (int(each.stem) for each in log.glob("*.compact") if each.stem.isdigit())
-        path = log / f"{min((each for each in compacted if each >= step), default=step)}.compact"
+        compacted = (int(file.stem) for file in log.glob("*.compact") if file.stem.isdigit())
+        path = log / f"{min((last for last in compacted if last >= step), default=step)}.compact"
     try:
         _, *entries = path.read_text(encoding="utf-8").splitlines()
         for entry in map(json.loads, entries):
@@ -227,7 +228,7 @@ def _spark_pattern(landing: Path, pattern: str) -> str:
 
 def _plain(folder: Path) -> str:
     """Return a folder's path with no character of it taken for a wildcard."""
-    return "".join(f"\\{each}" if each in _GLOB else each for each in str(folder))
+    return "".join(f"\\{sign}" if sign in _GLOB else sign for sign in str(folder))
 
 
 def _torn(path: Path, error: Any) -> StateError:

@@ -1,4 +1,8 @@
-"""Landed files that are looked at again: nobody reads what somebody changes in them after all."""
+"""Notices files that change after they landed.
+
+Used by landing for each micro-batch. Their new content is not read: the file becomes a dead letter
+of each source that read it.
+"""
 
 from __future__ import annotations
 
@@ -33,25 +37,25 @@ class WatchedFiles:
 
     def add(self, manifest: Manifest) -> None:
         """Watch what a micro-batch has landed, and what it found changed as it is now."""
-        found: dict[str, Changed] = {}
+        latest: dict[str, Changed] = {}
         for relation, paths in manifest.relations.items():
             for path in paths:
-                known = found.get(path) or self._files.get(path)
+                known = latest.get(path) or self._files.get(path)
                 readers = (*known.relations, relation) if known else (relation,)
-                found[path] = Changed(manifest.files[path], tuple(dict.fromkeys(readers)))
-        found |= manifest.changed
+                latest[path] = Changed(manifest.files[path], tuple(dict.fromkeys(readers)))
+        latest |= manifest.changed
         # Landed last, watched longest.
-        kept = {name: file for name, file in self._files.items() if name not in found}
-        self._files = dict([*kept.items(), *found.items()][-_WATCHED_FILES:])
+        kept = {name: file for name, file in self._files.items() if name not in latest}
+        self._files = dict([*kept.items(), *latest.items()][-_WATCHED_FILES:])
 
     def changed(self) -> Mapping[str, Changed]:
         """Return the files that hold something else now than when last seen."""
-        found = {}
+        changed = {}
         for name, watched in self._files.items():
             if not self._folder.is_touched(watched.now):
                 continue
             path = self._folder.locate(name)
             now = self._folder.identify(path) if path else None
             if now is not None and not now.is_same_content(watched.now):
-                found[name] = Changed(now, watched.relations)
-        return found
+                changed[name] = Changed(now, watched.relations)
+        return changed

@@ -1,4 +1,8 @@
-"""Dead letters: rejected records with reason, origin and content, one table a source schema."""
+"""Makes dead letters: rejected records with reason, origin and content.
+
+Used by both lanes of landing, and for whole files. One table holds the letters of all sources of a
+schema, in the columns of `SCHEMA`.
+"""
 
 from __future__ import annotations
 

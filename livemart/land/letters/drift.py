@@ -1,4 +1,7 @@
-"""Schema drift: what becomes of fields that a source does not declare."""
+"""Turns fields that a source does not declare into columns, where its policy lets the table evolve.
+
+Used by each micro-batch. Fields that cannot become a column stay rescued, so no value is lost.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,13 @@ def new_columns(fields: Iterable[str], known: Sequence[str]) -> list[str]:
     ['note']
     """
     taken = {name.lower() for name in known}
-    found = []
+    columns = []
     for name in sorted(set(fields)):
         is_ours = name.startswith("_")
         if IDENTIFIER.fullmatch(name) and not is_ours and name.lower() not in taken:
-            found.append(name)
+            columns.append(name)
             taken.add(name.lower())
-    return found
+    return columns
 
 
 def rescued_fields(rows: pa.Table) -> list[str]:

@@ -1,7 +1,8 @@
-"""Dead letters for whole files: in commits of their own, as a replay may find other reasons.
+"""Commits dead letters for whole files.
 
-The letters for records are the same in each attempt at a batch. A file may be emptied between two
-attempts, to give its records up, so letters for files are compared with those that are there.
+Used by each micro-batch, in commits of their own. The letters for records are the same in each
+attempt at a batch; a file may be emptied between two attempts, to give its records up, so letters
+for files are compared with those that the table holds already.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _NAMED_BY = ["source", "origin", "code"]
 
 
 class FileLetters:
-    """Collects what is wrong with the files of one micro-batch, and commits what is new of it.
+    """Collects the letters for the files of one micro-batch, and commits the new ones.
 
     Args:
         warehouse: the tables.
@@ -46,7 +47,7 @@ class FileLetters:
         """Commit the letters that no earlier attempt at the batch has committed."""
         for relation, letters in sorted(self._letters.items()):
             known = self._known(relation)
-            fresh = [each for each in letters if _name(each) not in known]
+            fresh = [letter for letter in letters if _name(letter) not in known]
             if fresh:
                 # Each commit for a batch finds more letters than the one before.
                 tag = self._tags.file_letters(relation, len(known))
@@ -60,8 +61,8 @@ class FileLetters:
             & (pc.field("landed_at") == landed_at)
             & pc.field("record_bytes").is_null()
         )
-        found = self._warehouse.read(relation, columns=_NAMED_BY, filter=is_for_file)
-        return {tuple(row.values()) for row in found.to_pylist()}
+        letters = self._warehouse.read(relation, columns=_NAMED_BY, filter=is_for_file)
+        return {tuple(letter.values()) for letter in letters.to_pylist()}
 
 
 def _name(letter: pa.Table) -> tuple[str, ...]:

@@ -1,4 +1,8 @@
-"""CSV with a header: records with quoted fields, which may hold commas, quotes and newlines."""
+"""Reads CSV with a header to typed rows.
+
+Used by `parse_file` for each file of a CSV source. Quoted fields may hold commas, quotes and
+newlines; a stray quote takes no other line with it.
+"""
 
 from __future__ import annotations
 

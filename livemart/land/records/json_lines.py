@@ -1,7 +1,8 @@
-"""JSON, one object a line: exactly, record by record, or by Arrow where that is the same.
+"""Reads JSON, one object a line, to typed rows.
 
-Arrow reads a run of lines at once or refuses it; what it refuses is halved until the lines that
-need the exact reader are few. So speed is Arrow's and the meaning is the exact reader's.
+Used by `parse_file` for each file of a JSON source. Arrow reads a run of lines at once or refuses
+it; what it refuses is halved until the lines that need the exact reader are few. So speed is
+Arrow's and the meaning is the exact reader's.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def read_json_lines(group: Group, lines: Sequence[tuple[int, bytes]]) -> Chunk:
         pa.concat_tables([piece.rows for piece in pieces]) if pieces else to_rows(group, [], []),
         [line for piece in pieces for line in piece.lines],
         [raw for piece in pieces for raw in piece.raw],
-        [each for piece in pieces for each in piece.refused],
+        [record for piece in pieces for record in piece.refused],
     )
 
 

@@ -1,7 +1,8 @@
-"""Records of one group of sources, from bytes to typed rows with a verdict for each source.
+"""Judges typed records: each source's verdict on each of them.
 
-Sources that read the same files with the same columns form a group: a record is parsed once, and
-each source of the group then judges it by its own keys, sequence and bounds of event time.
+Used by the readers of both formats and by `parse_file`. Sources that read the same files with the
+same columns form a group: a record is parsed once, and each source of the group then judges it by
+its own keys, sequence and bounds of event time.
 """
 
 from __future__ import annotations
@@ -187,13 +188,13 @@ def judge(group: Group, file: str, chunk: Chunk) -> pa.Table:
 
 def _refused_rows(group: Group, file: str, refused: Sequence[Refused]) -> pa.Table:
     known: dict[str, list[Any]] = {
-        ORIGIN: [f"{file}:{each.line}" for each in refused],
-        RECORD: [_kept(each.record) for each in refused],
-        SIZE: [line_size(each.record) for each in refused],
+        ORIGIN: [f"{file}:{record.line}" for record in refused],
+        RECORD: [_kept(record.record) for record in refused],
+        SIZE: [line_size(record.record) for record in refused],
     }
     for position in range(len(group.rules)):
-        known[verdict("code", position)] = [each.code for each in refused]
-        known[verdict("detail", position)] = [_legible(each.detail) for each in refused]
+        known[verdict("code", position)] = [record.code for record in refused]
+        known[verdict("detail", position)] = [_legible(record.detail) for record in refused]
     none = [None] * len(refused)
     arrays = [pa.array(known.get(field.name, none), field.type) for field in group.judged]
     return pa.table(arrays, schema=group.judged)
@@ -244,13 +245,13 @@ def _verdict(rules: Rules, rows: pa.Table, arrived_at: datetime) -> tuple[pa.Arr
 
 def _fields_found(rescued: pa.Array) -> pa.Array:
     """Return the detail of a record that has fields which it should not have."""
-    found = [
+    details = [
         None
         if fields is None
         else _legible(f"found fields {', '.join(name for name, _ in fields)}")
         for fields in rescued.to_pylist()
     ]
-    return pa.array(found, pa.string())
+    return pa.array(details, pa.string())
 
 
 def _moved_by(moment: datetime, interval: timedelta | None, sign: int = 1) -> datetime | None:

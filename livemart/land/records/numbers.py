@@ -1,4 +1,8 @@
-"""Numbers from the text that was written: whole, decimal or floating, exactly or not at all."""
+"""Converts written numbers to whole, decimal or floating ones.
+
+Used by `converter` for each numeric type. Whole numbers and decimals are exact or refused; floating
+ones are finite or refused.
+"""
 
 from __future__ import annotations
 

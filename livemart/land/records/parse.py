@@ -1,4 +1,8 @@
-"""A file, or a part of one, to judged rows: the one function that both lanes call."""
+"""Parses a file, or a part of one, to judged rows.
+
+Used by the driver for a micro-batch that it holds, and by Spark's workers for a larger one: one
+function, so that both land the same rows.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The shape of a source's records and of the rows they land as."""
+"""Describes a source's records and the rows that they land as, as Arrow types.
+
+Used by the parser, by the tables that landing makes and by both of its lanes. A declared type has
+one Arrow type, whichever lane writes it.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +85,7 @@ def arrow_type(kind: SparkType) -> pa.DataType:
         case "map":
             return pa.map_(pa.string(), _inner(kind))
         case "struct":
-            return pa.struct([pa.field(name, arrow_type(each)) for name, each in kind.fields])
+            return pa.struct([pa.field(name, arrow_type(member)) for name, member in kind.fields])
         case _:
             return _SCALARS[kind.name]
 

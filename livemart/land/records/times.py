@@ -1,4 +1,8 @@
-"""Dates and times from ISO 8601; a timestamp without a zone is UTC."""
+"""Reads dates and times that are written in ISO 8601.
+
+Used by `converter` for each type of time. A timestamp without a zone is UTC; digits beyond
+microseconds are cut, as Spark cuts them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What Spark's Python workers run in a bulk load; imports the parser and nothing of the engine."""
+"""Parses spans of files in Spark's Python workers.
+
+Used by the staging of a bulk load. It imports the parser and nothing of Spark or the warehouse.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Values as they were written, before they have a type, and the refusal of those that fit none."""
+"""Keeps values as they were written until they have a type, and refuses those that fit none.
+
+Used by every conversion of a value. Numbers stay text, so that no digit is lost on the way.
+"""
 
 from __future__ import annotations
 
