@@ -1,49 +1,14 @@
+"""What identifies a file, which files are never read, and lines however a file is cut."""
+
 from __future__ import annotations
 
 import gzip
-import json
 import os
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from livemart.errors import StateError
-from livemart.land.files.folder import FileIdentity, LandingFolder, read_lines, split_file
-from livemart.land.files.manifest import Changed, Manifest, ManifestStore
-from livemart.land.files.stream import Slot, files_of_batch, place_slots
-
-
-def test_a_manifest_comes_back_as_it_was_written(tmp_path: Path) -> None:
-    identity = FileIdentity("orders/a.jsonl", 5, 7, "ab")
-    expected = Manifest(
-        3,
-        datetime(2026, 3, 1, 12, 0, 0, 1, tzinfo=UTC),
-        {"bronze.orders": 4},
-        {"bronze.orders": ("orders/a.jsonl",)},
-        {"orders/a.jsonl": identity},
-        {"orders/z.jsonl": Changed(identity, ("bronze.orders",))},
-    )
-    store = ManifestStore(tmp_path, "epoch")
-
-    store.write(expected)
-
-    assert store.read(3) == expected
-    assert list(store.newest_first()) == [expected]
-    assert store.read(4) is None
-
-
-def test_only_the_newest_manifests_are_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("livemart.land.files.manifest._KEPT", 3)
-    store = ManifestStore(tmp_path, "epoch")
-
-    for batch_id in (0, 1, 3, 5, 6, 70):
-        store.write(Manifest(batch_id, datetime(2026, 3, 1, tzinfo=UTC), {}, {}, {}))
-
-    kept = sorted(int(path.stem) for path in (tmp_path / "epoch").iterdir())
-    assert kept == [5, 6, 70]
+from livemart.land.files.folder import LandingFolder, read_lines, split_file
 
 
 @pytest.mark.parametrize("size", [5, 3 << 20, 70 << 20])
@@ -97,14 +62,6 @@ def test_a_small_file_put_back_from_a_copy_is_the_same(tmp_path: Path) -> None:
     assert after.is_same_content(before)
 
 
-def test_a_torn_manifest_is_an_error_with_advice(tmp_path: Path) -> None:
-    (tmp_path / "epoch").mkdir()
-    (tmp_path / "epoch" / "3.json").write_text('{"landed_at": "20')
-
-    with pytest.raises(StateError, match="MANIFEST_TORN"):
-        ManifestStore(tmp_path, "epoch").read(3)
-
-
 def test_nothing_outside_the_landing_folder_is_located(tmp_path: Path) -> None:
     (tmp_path / "secret.jsonl").write_text("{}")
     root = tmp_path / "landing"
@@ -144,55 +101,3 @@ def test_lines_are_the_same_however_the_file_is_cut_into_blocks(
         runs = read_lines(tmp_path / name, run_bytes=run_bytes)
 
         assert [line for run in runs for line in run.lines] == expected
-
-
-def test_a_relation_keeps_its_slot_and_a_later_one_gets_its_own(tmp_path: Path) -> None:
-    offsets = tmp_path / "offsets"
-    offsets.mkdir()
-    (offsets / "0").write_text('v1\n{"batchTimestampMs":1}\n{"offset":1}\n{"logOffset":0}')
-
-    first = place_slots(tmp_path, {"s.a": "a/*.csv", "s.b": "a/*.csv"})
-    second = place_slots(tmp_path, {"s.a": "a/*.csv", "s.b": "b/*.csv", "s.c": "a/*.csv"})
-
-    assert first == [Slot("a/*.csv", ("s.a", "s.b"))]
-    assert second == [
-        Slot("a/*.csv", ("s.a",)),
-        Slot("b/*.csv", ("s.b",)),
-        Slot("a/*.csv", ("s.c",)),
-    ]
-    assert (offsets / "0").read_text().splitlines()[2:] == [
-        '{"offset":1}',
-        '{"logOffset":0}',
-        "-",
-        "-",
-    ]
-
-
-def test_the_files_of_a_batch_come_from_the_log_compacted_or_not(tmp_path: Path) -> None:
-    slots = [Slot("a/*", ("s.a",)), Slot("b/*", ("s.b", "s.c"))]
-    _write(tmp_path, "offsets/3", '{"offset":1}', '{"logOffset":8}', "-")
-    _write(tmp_path, "offsets/4", '{"offset":2}', '{"logOffset":10}', '{"logOffset":0}')
-    entries = [
-        json.dumps({"path": f"file:///l/a/f%20{step}", "timestamp": 1, "batchId": step})
-        for step in range(11)
-    ]
-    _write(tmp_path, "sources/1/9.compact", *entries[:10], first="v1")
-    _write(tmp_path, "sources/1/10", entries[10], first="v1")
-    entry = json.dumps({"path": "file:///l/b/x", "timestamp": 1, "batchId": 0})
-    _write(tmp_path, "sources/2/0", entry, first="v1")
-
-    actual = files_of_batch(tmp_path, 4, slots)
-
-    assert actual == {
-        "s.a": (Path("/l/a/f 10"), Path("/l/a/f 9")),
-        "s.b": (Path("/l/b/x"),),
-        "s.c": (Path("/l/b/x"),),
-    }
-    with pytest.raises(StateError, match="CHECKPOINT_TORN"):
-        files_of_batch(tmp_path, 6, slots)
-
-
-def _write(root: Path, name: str, *lines: str, first: str = 'v1\n{"conf":{}}') -> None:
-    path = root / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join([first, *lines]))

@@ -1,0 +1,55 @@
+"""A manifest comes back as it was written, or is an error."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from livemart.errors import StateError
+from livemart.land.files.folder import FileIdentity
+from livemart.land.files.manifest import Changed, Manifest, ManifestStore
+
+
+def test_a_manifest_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    identity = FileIdentity("orders/a.jsonl", 5, 7, "ab")
+    expected = Manifest(
+        3,
+        datetime(2026, 3, 1, 12, 0, 0, 1, tzinfo=UTC),
+        {"bronze.orders": 4},
+        {"bronze.orders": ("orders/a.jsonl",)},
+        {"orders/a.jsonl": identity},
+        {"orders/z.jsonl": Changed(identity, ("bronze.orders",))},
+    )
+    store = ManifestStore(tmp_path, "epoch")
+
+    store.write(expected)
+
+    assert store.read(3) == expected
+    assert list(store.newest_first()) == [expected]
+    assert store.read(4) is None
+
+
+def test_only_the_newest_manifests_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("livemart.land.files.manifest._KEPT", 3)
+    store = ManifestStore(tmp_path, "epoch")
+
+    for batch_id in (0, 1, 3, 5, 6, 70):
+        store.write(Manifest(batch_id, datetime(2026, 3, 1, tzinfo=UTC), {}, {}, {}))
+
+    kept = sorted(int(path.stem) for path in (tmp_path / "epoch").iterdir())
+    assert kept == [5, 6, 70]
+
+
+def test_a_torn_manifest_is_an_error_with_its_path(tmp_path: Path) -> None:
+    folder = tmp_path / "epoch"
+    folder.mkdir()
+    (folder / "3.json").write_text('{"landed_at": ')
+
+    with pytest.raises(StateError, match=r"3\.json") as caught:
+        ManifestStore(tmp_path, "epoch").read(3)
+
+    assert caught.value.code == "MANIFEST_TORN"
