@@ -122,16 +122,16 @@ class Landing:
         epoch = read_epoch(checkpoint) or open_checkpoint(checkpoint, None, new_epoch=False)
         self._epoch, self._watched = epoch.id, None
         self.create_tables()
-        wanted = {name: source.arrival.path for name, source in self._sources.items()}
+        paths = {name: source.arrival.path for name, source in self._sources.items()}
         self._landed_before = note_landed_files(
             checkpoint,
             self._folder.root,
             self._warehouse,
-            append_only=[name for name, each in self._sources.items() if not each.arrival.keys],
-            added=find_unplaced(checkpoint, wanted),
+            append_only=[name for name, source in self._sources.items() if not source.arrival.keys],
+            added=find_unplaced(checkpoint, paths),
             planned=self._planned(checkpoint),
         )
-        slots = place_slots(checkpoint, wanted)
+        slots = place_slots(checkpoint, paths)
         limited = [(slot, self._limits(slot.relations)) for slot in slots]
 
         def land(batch_id: int) -> None:
@@ -188,7 +188,7 @@ class Landing:
         landed = batch.land()
         failpoint("landing.after")
         watched.add(manifest)
-        times = [each.newest_event_time for each in landed.values() if each.newest_event_time]
+        times = [note.newest_event_time for note in landed.values() if note.newest_event_time]
         return LandedBatch(
             batch_id=batch_id,
             landed_at=manifest.landed_at,
@@ -197,7 +197,7 @@ class Landing:
                 name: landed[name].counts if name in landed else Counts() for name in self._sources
             },
             newest_event_time=max(times, default=None),
-            has_records=any(each.counts.produced for each in landed.values()),
+            has_records=any(note.counts.produced for note in landed.values()),
         )
 
     def _manifests(self) -> ManifestStore:
@@ -263,7 +263,7 @@ class Landing:
 
     def _refuse_changed_files(self, manifest: Manifest, waiting: Sequence[str]) -> None:
         """In a replay, a file that is still to be landed must be what it was."""
-        for name in sorted({path for each in waiting for path in manifest.relations[each]}):
+        for name in sorted({path for relation in waiting for path in manifest.relations[relation]}):
             before, path = manifest.files[name], self._folder.locate(name)
             if path is None:
                 continue

@@ -38,7 +38,7 @@ def create_tables(warehouse: Warehouse, sources: Sequence[SourceTable], epoch: s
                 warehouse.create(relation, deletes_schema(source, declared))
         letters = dead_letters.relation_of(source.schema)
         if not warehouse.exists(letters):
-            warehouse.create(letters, dead_letters.SCHEMA)
+            warehouse.create(letters, dead_letters.LETTERS)
 
 
 def record_schema(warehouse: Warehouse, source: SourceTable) -> RecordSchema:

@@ -137,8 +137,8 @@ class BulkLanding:
         names = self._before.warehouse.arrow_schema(deletes_relation(self._source)).names
         return remember(
             *(
-                plain_table(self._of(each).select(*map(quoted, names)).toArrow())
-                for each in (DELETING, FORGOTTEN)
+                plain_table(self._of(action).select(*map(quoted, names)).toArrow())
+                for action in (DELETING, FORGOTTEN)
             )
         )
 

@@ -1,7 +1,7 @@
 """Makes dead letters: rejected records with reason, origin and content.
 
 Used by both lanes of landing, and for whole files. One table holds the letters of all sources of a
-schema, in the columns of `SCHEMA`.
+schema, in the columns of `LETTERS`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from livemart.land.records.schema import TIMESTAMP
 from livemart.project.landing_columns import ORIGIN
 
 TABLE = "_dead_letters"
-SCHEMA = pa.schema(
+LETTERS = pa.schema(
     [
         pa.field("source", pa.string()),
         pa.field("origin", pa.string()),
@@ -86,6 +86,6 @@ def _letters(
         value
         if isinstance(value, pa.Array | pa.ChunkedArray)
         else pa.array([value] * len(origin), field.type)
-        for value, field in zip(given, SCHEMA, strict=True)
+        for value, field in zip(given, LETTERS, strict=True)
     ]
-    return pa.table(columns, schema=SCHEMA)
+    return pa.table(columns, schema=LETTERS)

@@ -54,7 +54,7 @@ class FileLetters:
                 self._warehouse.commit(relation, as_added(pa.concat_tables(fresh)), tag)
 
     def _known(self, relation: str) -> set[tuple[str, ...]]:
-        landed_at = pa.scalar(self._stamp.landed_at, dead_letters.SCHEMA.field("landed_at").type)
+        landed_at = pa.scalar(self._stamp.landed_at, dead_letters.LETTERS.field("landed_at").type)
         is_for_file = (
             (pc.field("batch_id") == self._stamp.batch_id)
             # Another epoch counts its batches from 0 as well.

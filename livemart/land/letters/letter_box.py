@@ -63,7 +63,7 @@ class LetterBox:
                 LargeLane(self._spark, self._warehouse).append(relation, every, self._tag(relation))
             else:
                 tables = [*small, *(plain_table(frame.toArrow()) for frame, _ in large)]
-                letters = pa.concat_tables([each.cast(dead_letters.SCHEMA) for each in tables])
+                letters = pa.concat_tables([table.cast(dead_letters.LETTERS) for table in tables])
                 self._warehouse.commit(relation, as_added(letters), self._tag(relation))
 
     def _as_frames(self, tables: list[pa.Table], like: DataFrame) -> list[DataFrame]:

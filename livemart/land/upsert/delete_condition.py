@@ -59,11 +59,11 @@ def _by_spark(condition: str, rows: pa.Table, spark: SparkSession) -> np.ndarray
     positions = pa.array(np.arange(rows.num_rows), pa.int64())
     to_view(spark, view, used.append_column(_POSITION, positions))
     try:
-        found = spark.sql(f"select {_POSITION} from {view} where {condition}").toArrow()
+        matching = spark.sql(f"select {_POSITION} from {view} where {condition}").toArrow()
     finally:
         spark.catalog.dropTempView(view)
     mask = np.zeros(rows.num_rows, dtype=bool)
-    mask[found.column(_POSITION).to_numpy()] = True
+    mask[matching.column(_POSITION).to_numpy()] = True
     return mask
 
 
@@ -109,7 +109,7 @@ def _membership(node: exp.In, schema: pa.Schema) -> Mask | None:
     name = _column(node.this, schema)
     if name is None:
         return None
-    values = [_literal(each, schema.field(name).type) for each in node.expressions]
+    values = [_literal(item, schema.field(name).type) for item in node.expressions]
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return None
@@ -128,8 +128,8 @@ def _either(mask: Mask, name: str, value: pa.Scalar) -> Mask:
 def _column(node: exp.Expr, schema: pa.Schema) -> str | None:
     if not isinstance(node, exp.Column) or len(node.parts) != 1:
         return None
-    wanted = node.name.lower()
-    return next((name for name in schema.names if name.lower() == wanted), None)
+    lowered = node.name.lower()
+    return next((name for name in schema.names if name.lower() == lowered), None)
 
 
 def _literal(node: exp.Expr, kind: pa.DataType) -> pa.Scalar | None:

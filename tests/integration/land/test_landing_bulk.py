@@ -45,7 +45,7 @@ def test_bulk_and_small_batches_land_the_same(spark: SparkSession, tmp_path: Pat
         "order_events": [*COLUMNS, "_origin"],
         "drifting": [*COLUMNS, "tip", "_origin", "_rescued_data"],
         "_deletes_orders": ["order_id", "updated_at", "_batch_id", "_origin"],
-        "_dead_letters": dead_letters.SCHEMA.names,
+        "_dead_letters": dead_letters.LETTERS.names,
     }.items():
         assert bulk.rows(name, *columns) == small.rows(name, *columns), name
     assert not (bulk.warehouse.root / "_livemart" / "staging").exists()
@@ -79,7 +79,7 @@ def test_a_stop_for_drift_leaves_dead_letters_until_the_batch_lands(
 def test_files_of_a_first_load_are_ranged_by_key(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("livemart.land.bulk.landing.ROWS_PER_FILE", 100)
+    monkeypatch.setattr("livemart.land.bulk.key_ranges.ROWS_PER_RANGE", 100)
     shop = _shop(spark, tmp_path / "shop", [ORDERS], Limit.of("large"))
     numbers = random.Random(1).sample(range(10_000, 90_000), 1_000)
 
