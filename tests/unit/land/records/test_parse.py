@@ -1,0 +1,58 @@
+"""A file is parsed as a whole or in spans, to the same rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from livemart.land.files.folder import Span
+from livemart.land.records import parse
+from livemart.land.records.parse import parse_file
+from tests.unit.land.records.rows import codes, good, group_of, read
+
+GROUP = group_of({"text": "string"})
+
+
+def test_spans_give_the_rows_of_the_file_with_their_lines(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    lines = [json.dumps({"text": f"{number}"}) + "\n" for number in range(20)]
+    whole = read(GROUP, path, "".join(lines))
+    cut = len("".join(lines[:7]))
+
+    spans = [Span(0, cut), Span(cut, None, first_line=8)]
+    tables = [table for span in spans for table in parse_file(GROUP, path, path.name, span)]
+
+    assert pa.concat_tables(tables).sort_by("_origin").equals(whole)
+
+
+@pytest.mark.parametrize("format", ["json", "csv"])
+def test_a_long_file_comes_in_several_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str
+) -> None:
+    monkeypatch.setattr(parse, "_RUN_RECORDS", 2)
+    content = {"json": '{"text":"x"}\n' * 5, "csv": "text\n" + "x\n" * 5}[format]
+    path = tmp_path / "a"
+    path.write_text(content)
+
+    tables = list(parse_file(group_of({"text": "string"}, format), path, "a"))
+
+    assert [table.num_rows for table in tables] == [2, 2, 1]
+    assert all(table.schema.equals(tables[0].schema) for table in tables)
+
+
+def test_an_empty_file_has_no_records(tmp_path: Path) -> None:
+    for format in ("json", "csv"):
+        table = read(group_of({"text": "string"}, format), tmp_path / "a", "\n\n")
+
+        assert table.num_rows == 0
+
+
+def test_blanks_round_a_line_of_json_are_not_part_of_the_record(tmp_path: Path) -> None:
+    table = read(GROUP, tmp_path / "a.jsonl", ' {"text":"a"}\t\r\n  x  \n')
+
+    assert good(table, "text") == ["a"]
+    assert codes(table) == [None, "MALFORMED_RECORD"]
+    assert table.column("_record").to_pylist() == [None, "x"]
