@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 from livemart.errors import nearest
 from livemart.project.graph import Column
+from livemart.project.landing_columns import LANDING_COLUMNS
 from livemart.project.spark_types import TYPE_WORDS, TypeSyntaxError, parse_type
 from livemart.project.yaml_places import Mistakes
 
-RESERVED_COLUMNS = ("_landed_at", "_batch_id", "_origin", "_rescued_data")
 # Names that landed rows are given on their way into a table.
 _INTERNAL_COLUMN = re.compile(
-    r"_(record|record_bytes|(code|detail)_[0-9]+|(old|new)_count|weight|kind|is_delete|rank"
+    r"_(record|record_bytes|(code|detail)_[0-9]+|(old|new)_count|weight|kind|is_delete|action"
     r"|position|change_type|operation|copy)"
 )
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -35,12 +35,12 @@ class DeclaredColumns:
         seen: dict[str, str] = {}
         for name, column in self.by_name.items():
             path = ("columns", name)
-            if name.lower() in RESERVED_COLUMNS:
+            if name.lower() in LANDING_COLUMNS:
                 self._mistakes.refuse(
                     "SOURCE_COLUMN_RESERVED",
                     path,
                     f"found column {name}",
-                    f"landing adds {', '.join(RESERVED_COLUMNS)} itself: do not declare them",
+                    f"landing adds {', '.join(LANDING_COLUMNS)} itself: do not declare them",
                 )
             elif _INTERNAL_COLUMN.fullmatch(name.lower()):
                 self._mistakes.refuse(
