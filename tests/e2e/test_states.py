@@ -88,12 +88,17 @@ def test_late_correction(site: Site, visit: OpenVisit) -> None:
 
     sentence = opened.page.locator("#late").inner_text()
     panes = _late_panes(site)
-    first, end = (f"{each:%H:%M}" for each in (panes[0], panes[-1] + PANE))
-    assert sentence == f"3 late orders changed {first} to {end}."
+    first, end = panes[0], panes[-1] + PANE
+    last_moment = (site.raw.as_of - timedelta(milliseconds=1)).astimezone(first.tzinfo)
+    # Days are named unless all of it is of the day in which the window ends.
+    days = ("", "") if first.date() == last_moment.date() else (f"{first:%a} ", f"{end:%a} ")
+    if first.date() == end.date():
+        days = (days[0], "")
+    assert sentence == f"3 late orders changed {days[0]}{first:%H:%M} to {days[1]}{end:%H:%M}."
     marked = opened.page.locator("#points tr.late")
     assert marked.count() == len(panes)
     assert "late orders" in marked.first.inner_text()
-    assert marked.first.inner_text()[:5] == first
+    assert marked.first.inner_text()[:5] == f"{first:%H:%M}"
     _examine(opened, "late")
 
 
