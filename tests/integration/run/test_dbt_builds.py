@@ -22,7 +22,7 @@ from tests.models import ASKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_JAFFLE = Path(__file__).parents[1] / "projects" / "jaffle"
+_JAFFLE = Path(__file__).parents[2] / "projects" / "jaffle"
 _TABLES = (
     "jaffle_analytics.daily_orders",
     "jaffle_analytics.dim_customers",

@@ -23,7 +23,7 @@ from tests.integration.mini import NOON, Mini, reasons, sale, visit
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 _ATTEMPTS = int(Settings.model_fields["attempts"].default)
 
 

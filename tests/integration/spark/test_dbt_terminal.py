@@ -22,7 +22,7 @@ from livemart.state.snapshots import Snapshot, SnapshotLog
 from tests.integration.mini import PROJECT, sale, visit
 from tests.models import ASKING
 
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = Path(__file__).resolve().parents[3]
 _RUNNER = [sys.executable, str(_ROOT / "runner.py")]
 _JAFFLE = _ROOT / "tests" / "projects" / "jaffle"
 _MINUTES_S = 420
