@@ -27,13 +27,8 @@ if TYPE_CHECKING:
 ROWS_PER_RANGE = 20_000
 KIND, IS_DELETE, ACTION = "_kind", "_is_delete", "_action"
 STORED, REMEMBERED, ARRIVED = 0, 1, 2
-WRITTEN, DELETING, REMOVED, FORGOTTEN, MOVED = (
-    "written",
-    "deleting",
-    "removed",
-    "forgotten",
-    "moved",
-)
+WRITTEN, DELETING, REMOVED = "written", "deleting", "removed"
+FORGOTTEN, REFUSED = "forgotten", "refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +55,14 @@ class DecideRange:
         order = in_file_order(arrived.column(ORIGIN))
         is_delete = pc.filter(versions.column(IS_DELETE), pa.array(kinds == ARRIVED))
         arrived = arrived.take(order)
-        change = self.upsert.change(
-            stored,
-            remembered,
-            arrived,
-            is_delete.take(order).to_numpy(zero_copy_only=False).astype(bool),
-        )
-        winners = change.winners
+        is_delete = is_delete.take(order).to_numpy(zero_copy_only=False).astype(bool)
+        is_moved, winners = self.upsert.change(stored, remembered, arrived, is_delete)
         for action, of_action, positions in (
             (WRITTEN, arrived, winners.written),
             (DELETING, arrived, winners.deleting),
             (REMOVED, stored, winners.removed),
             (FORGOTTEN, remembered, winners.forgotten),
-            (MOVED, arrived, np.flatnonzero(change.is_moved)),
+            (REFUSED, arrived, np.flatnonzero(is_moved)),
         ):
             if len(positions):
                 changed = of_action.take(pa.array(positions, pa.int64()))

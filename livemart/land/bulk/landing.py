@@ -23,14 +23,12 @@ from livemart.land.bulk.key_ranges import (
     FORGOTTEN,
     IS_DELETE,
     KIND,
+    REFUSED,
     REMEMBERED,
     REMOVED,
     STORED,
     WRITTEN,
     decide_ranges,
-)
-from livemart.land.bulk.key_ranges import (
-    MOVED as IS_MOVED,
 )
 from livemart.land.commit_note import Stamp
 from livemart.land.records.judge import RECORD, SIZE, verdict
@@ -107,7 +105,7 @@ class BulkLanding:
     def refused(self) -> int:
         """How many records become dead letters."""
         produced, good, _ = self._figures
-        return produced - good + (self._actions.get(IS_MOVED, 0) if self._spec.keys else 0)
+        return produced - good + (self._actions.get(REFUSED, 0) if self._spec.keys else 0)
 
     @cached_property
     def counts(self) -> Counts:
@@ -127,7 +125,7 @@ class BulkLanding:
 
     @property
     def _has_moved(self) -> bool:
-        return bool(self._spec.keys and self._actions.get(IS_MOVED))
+        return bool(self._spec.keys and self._actions.get(REFUSED))
 
     @cached_property
     def deletes(self) -> pa.Table | None:
@@ -153,7 +151,7 @@ class BulkLanding:
         )
         if not self._has_moved:
             return refused
-        moved = sql.broadcast(self._of(IS_MOVED).select(ORIGIN))
+        moved = sql.broadcast(self._of(REFUSED).select(ORIGIN))
         detail = sql.lit(moved_detail(self._source))
         records = self._staged.join(moved, [ORIGIN], "left_semi")
         return refused.unionByName(self._letters(records, sql.lit(MOVED), detail))
@@ -199,7 +197,7 @@ class BulkLanding:
         """Return the records that become rows or deletes, or are superseded."""
         from pyspark.sql import functions as sql
 
-        moved = sql.broadcast(self._of(IS_MOVED).select(ORIGIN))
+        moved = sql.broadcast(self._of(REFUSED).select(ORIGIN))
         return self._arrived().join(moved, [ORIGIN], "left_anti")
 
     def _versions(self) -> DataFrame:

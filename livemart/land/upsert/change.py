@@ -101,16 +101,11 @@ def _keyed(
     stored = find_stored(warehouse, source.relation, version, rows.select(keys), keys=keys)
     stored = _widened(stored, rows.schema)
     remembered = find_stored(warehouse, deletes, version_of(deletes), rows.select(keys), keys=keys)
-    change = Upsert.of(source).change(stored, remembered, rows, is_delete(rows))
-    winners = change.winners
-    if change.is_moved.any():
-        moved = dead_letters.of_records(
-            good.filter(pa.array(change.is_moved)),
-            source.relation,
-            MOVED,
-            moved_detail(source),
-            stamp,
-        )
+    upsert = Upsert.of(source)
+    is_moved, winners = upsert.change(stored, remembered, rows, is_delete(rows))
+    if is_moved.any():
+        refused, detail = good.filter(pa.array(is_moved)), moved_detail(source)
+        moved = dead_letters.of_records(refused, source.relation, MOVED, detail, stamp)
         letters = pa.concat_tables([letters, moved])
     landed = pa.concat_tables(
         [
@@ -118,7 +113,7 @@ def _keyed(
             as_added(rows.take(pa.array(winners.written))),
         ]
     ).combine_chunks()
-    taken = rows.filter(pa.array(~change.is_moved))
+    taken = rows.filter(pa.array(~is_moved))
     count = len(winners.written) + len(winners.deleting)
     counts = Counts(produced, count, taken.num_rows - count, letters.num_rows)
     forgotten = remembered.take(pa.array(winners.forgotten))

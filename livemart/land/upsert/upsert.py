@@ -35,8 +35,8 @@ class Upsert:
 
     def change(
         self, stored: pa.Table, remembered: pa.Table, arrived: pa.Table, is_delete: np.ndarray
-    ) -> UpsertChange:
-        """Return what arrived rows change.
+    ) -> tuple[np.ndarray, Winners]:
+        """Return which arrived rows are refused (they move their key's time), and what changes.
 
         Args:
             stored: rows of the arrived keys before the batch, in the columns of `arrived`.
@@ -49,24 +49,9 @@ class Upsert:
             is_moved = find_moved(self.spec, self.fixed_time, stored, arrived, is_delete)
         taken = np.flatnonzero(~is_moved)
         rows = arrived.take(pa.array(taken)) if is_moved.any() else arrived
-        winners = decide(
-            KeyVersions(
-                self.spec.keys,
-                self.spec.sequence_by,
-                tuple(name for name in rows.column_names if name not in _NOT_COMPARED),
-                stored,
-                remembered,
-                rows,
-                is_delete[taken],
-            )
-        )
-        winners = replace(winners, written=taken[winners.written], deleting=taken[winners.deleting])
-        return UpsertChange(is_moved, winners)
-
-
-@dataclass(frozen=True, slots=True)
-class UpsertChange:
-    """`is_moved`: for each arrived row, whether it is refused; all else as `winners` has it."""
-
-    is_moved: np.ndarray
-    winners: Winners
+        keys, sequence_by = self.spec.keys, self.spec.sequence_by
+        names = tuple(name for name in rows.column_names if name not in _NOT_COMPARED)
+        versions = KeyVersions(keys, sequence_by, names, stored, remembered, rows, is_delete[taken])
+        winners = decide(versions)
+        written, deleting = taken[winners.written], taken[winners.deleting]
+        return is_moved, replace(winners, written=written, deleting=deleting)

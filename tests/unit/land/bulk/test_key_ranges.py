@@ -17,7 +17,7 @@ from livemart.land.bulk.key_ranges import (
     FORGOTTEN,
     IS_DELETE,
     KIND,
-    MOVED,
+    REFUSED,
     REMEMBERED,
     REMOVED,
     STORED,
@@ -139,7 +139,7 @@ def test_each_action_names_its_rows() -> None:
 
     actions = Counter(action for action, _ in decided(rows).elements())
 
-    assert actions == {WRITTEN: 1, REMOVED: 2, DELETING: 2, FORGOTTEN: 1, MOVED: 1}
+    assert actions == {WRITTEN: 1, REMOVED: 2, DELETING: 2, FORGOTTEN: 1, REFUSED: 1}
 
 
 def test_an_empty_partition_changes_nothing() -> None:
