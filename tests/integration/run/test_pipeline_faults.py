@@ -15,7 +15,7 @@ from livemart.delta.conflicts import TableChangedError
 from livemart.errors import StateError
 from livemart.refresh.models import refresh_models as real_refresh
 from livemart.run import batch as batch_module
-from livemart.run import replays
+from livemart.run import dbt_builds, draft, replays
 from livemart.settings import Settings
 from livemart.state.lock import hold_warehouse
 from tests.integration.mini import NOON, Mini, reasons, sale, visit
@@ -48,7 +48,9 @@ def cut(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
             monkeypatch.undo()
             raise PowerError(name)
 
-    monkeypatch.setattr(batch_module, "failpoint", fail)
+    # Each module of a batch has its own name for it.
+    for module in (batch_module, dbt_builds, draft):
+        monkeypatch.setattr(module, "failpoint", fail)
 
 
 @pytest.mark.parametrize(
