@@ -18,8 +18,9 @@ def in_dependency_order(
 ) -> Iterator[tuple[str, _Result]]:
     """Yield each node with what its work returned, as it ends.
 
-    What depends on a node begins after the caller has taken that node's result. The first error
-    cancels what has not begun, and is raised when what has begun is over.
+    Of several that are ready, the one that `parents` names first begins first. What depends on a
+    node begins after the caller has taken that node's result. The first error cancels what has not
+    begun, and is raised when what has begun is over.
 
     Args:
         parents: by node, those that must be done before; all of them nodes, without a cycle.
@@ -28,11 +29,13 @@ def in_dependency_order(
     """
     graph = TopologicalSorter(parents)
     graph.prepare()
+    # The sorter takes parents in the order of their sets, which differs from process to process.
+    place = {node: number for number, node in enumerate(parents)}
     running: dict[Future[_Result], str] = {}
     with ThreadPoolExecutor(threads, thread_name_prefix="refresh") as pool:
         try:
             while graph.is_active():
-                for node in graph.get_ready():
+                for node in sorted(graph.get_ready(), key=place.__getitem__):
                     running[pool.submit(work, node)] = node
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     node = running.pop(future)

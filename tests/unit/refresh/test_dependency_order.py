@@ -50,3 +50,14 @@ def test_an_error_ends_it_and_nothing_behind_it_begins() -> None:
 
 def test_an_empty_graph_is_done() -> None:
     assert list(in_dependency_order({}, str, 1)) == []
+
+
+def test_of_nodes_that_are_ready_the_first_named_begins_first() -> None:
+    names = [f"model {number}" for number in (7, 3, 9, 1, 5)]
+    parents: dict[str, set[str]] = {name: set() for name in names}
+    parents = {"last": set(names)} | parents
+    begun: list[str] = []
+
+    list(in_dependency_order(parents, begun.append, 1))
+
+    assert begun == [*names, "last"]
