@@ -16,6 +16,7 @@ from livemart.plan.reasons import Reason
 from livemart.plan.relations.aggregate_calls import called
 from livemart.plan.relations.relation import Restriction
 from livemart.plan.sql.determinism import function_name, line_of
+from livemart.plan.sql.written import sql_of
 
 # Of these a change alters the neighbours or the places alone, wherever the frame ends.
 _OF_PLACES = frozenset(
@@ -102,7 +103,7 @@ def _unbounded_frames(query: exp.Query) -> Iterator[Reason]:
             side = "after" if ends[0] == "UNBOUNDED" else "before"
             yield Reason(
                 "WINDOW_UNBOUNDED",
-                f"a change alters every row {side} it: {window.sql('spark')[:80]}",
+                f"a change alters every row {side} it: {sql_of(window)[:80]}",
                 line_of(window),
                 "bound the frame: range between interval 168 hours preceding and current row",
             )

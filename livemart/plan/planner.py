@@ -21,11 +21,12 @@ from livemart.plan.build.scopes import Query, build_query
 from livemart.plan.build.using import mark_written
 from livemart.plan.notes import KnownRelations, growth, notes_of
 from livemart.plan.reasons import Reason, Unplannable
-from livemart.plan.relations.relation import Scan, column, sql_of
+from livemart.plan.relations.relation import Scan, column
 from livemart.plan.sql.determinism import require_deterministic
 from livemart.plan.sql.flatten import Flat, flatten
 from livemart.plan.sql.parse import parse
 from livemart.plan.sql.used_columns import used_columns
+from livemart.plan.sql.written import sql_of
 from livemart.plan.strategies.region import Region, region_of
 from livemart.plan.strategies.running import Running, running_totals
 from livemart.plan.strategies.signed import Append, Signed, signed_change

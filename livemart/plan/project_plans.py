@@ -14,7 +14,7 @@ from livemart.errors import PlanError
 from livemart.plan.planner import Full, Inputs, Plan, View, plan_query
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.sql.flatten import Flat, flatten
-from livemart.plan.sql.parse import parse
+from livemart.plan.sql.parse import words_of
 from livemart.plan.strategies.signed import Append, Signed
 from livemart.project.graph import DataTest, Model, Project
 from livemart.project.landing_columns import LANDING_COLUMNS
@@ -174,10 +174,7 @@ def fingerprint(model: Model, views: Mapping[str, str]) -> str:
     try:
         flat = flatten(text, views)
         relations = ",".join(occurrence.relation for occurrence in flat.occurrences)
-        tree = parse(flat.text)
-        for node in tree.walk():
-            node.comments = None
-        text = f"{tree.sql('spark', comments=False)}\n{relations}"
+        text = f"{words_of(flat.text)}\n{relations}"
     except Exception:
         # The text as it is tells changes, too.
         pass

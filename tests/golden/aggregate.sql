@@ -117,3 +117,35 @@ region keys=(amount) unique=(amount);
 # title: a default that is no number
 select restaurant_id, coalesce(max(status), 'none') as status from bronze.orders group by restaurant_id;
 region keys=(restaurant_id) unique=(restaurant_id);
+
+# title: a session under an alias of a subquery confines nothing
+select s.w.start as started_at, count(*) as orders from (select session_window(ordered_at, '10 minutes') as w, order_id from bronze.orders) as s group by s.w;
+full reason=KEY_NOT_IN_OUTPUT;
+
+# title: a session under an alias within another key
+with s as (select restaurant_id, session_window(ordered_at, '10 minutes') as w from bronze.orders), r as (select restaurant_id, w as period from s) select restaurant_id, period.start as started_at, period.end as ended_at, count(*) as orders from r group by restaurant_id, period;
+region keys=(restaurant_id);
+
+# title: a session in a field of a struct
+select s.z.period.start as started_at, count(*) as orders from (select struct(session_window(ordered_at, '10 minutes') as period, status) as z from bronze.orders) as s group by s.z;
+full reason=KEY_NOT_IN_OUTPUT;
+
+# title: a session in one branch of a union
+select u.w, count(*) as orders from (select session_window(ordered_at, '10 minutes') as w from bronze.orders union all select window(ordered_at, '10 minutes') as w from bronze.orders) as u group by u.w;
+full reason=KEY_NOT_IN_OUTPUT;
+
+# title: a session among the sides of a join
+select s.w.start as started_at, count(*) as orders from (select session_window(ordered_at, '10 minutes') as w, restaurant_id from bronze.orders) as s join bronze.restaurants using (restaurant_id) group by s.w;
+full reason=KEY_NOT_IN_OUTPUT;
+
+# title: a time of a session that became a number
+select s.started, count(*) as orders from (select unix_timestamp(session_window(ordered_at, '10 minutes').start) as started from bronze.orders) as s group by s.started;
+full reason=KEY_NOT_IN_OUTPUT;
+
+# title: functions that the parser reads as others are not the same expression
+select to_date(status) as day, count(*) as orders from (select to_date(status, 'MM/dd/yyyy') as status from bronze.orders) as o group by to_date(status);
+signed groups keys=(day) unique=(day);
+
+# title: the unit of a truncated time is a column
+select o.t, count(*) as orders from (select date_trunc(status, ordered_at) as t from bronze.orders) as o group by o.t;
+signed groups keys=(t) unique=(t);

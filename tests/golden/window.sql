@@ -77,3 +77,15 @@ region keys=(restaurant_id) unique=(order_id);
 # title: a frame below the other side of a join lends no time to the region
 select orders.restaurant_id, max(orders.amount) as most from bronze.orders as orders left semi join (select customer_id, sum(amount) over (partition by customer_id order by ordered_at range between interval 1 hour preceding and current row) as spent from bronze.orders) as running on orders.customer_id = running.customer_id and running.spent > 10 group by 1;
 region keys=(restaurant_id) unique=(restaurant_id);
+
+# title: a frame below a join by key and time reaches rows of other times
+select p.restaurant_id, p.pane_started_at, t.order_id, p.recent from (select restaurant_id, pane_started_at, sum(order_count) over (partition by restaurant_id order by pane_started_at range between interval 1 hour preceding and current row) as recent from mart.order_panes) as p join bronze.orders as t on t.restaurant_id = p.restaurant_id and t.ordered_at = p.pane_started_at;
+region keys=(restaurant_id) time=pane_started_at before=3600s after=0s unique=(restaurant_id, pane_started_at, order_id);
+
+# title: a frame on the right of a left join by key and time, another key in the output
+select t.order_id, t.customer_id, p.recent from bronze.orders as t left join (select restaurant_id, pane_started_at, sum(order_count) over (partition by restaurant_id order by pane_started_at range between interval 1 hour preceding and current row) as recent from mart.order_panes) as p on t.restaurant_id = p.restaurant_id and t.ordered_at = p.pane_started_at;
+region keys=(order_id, customer_id) unique=(order_id);
+
+# title: a frame below a join by time alone
+select t.order_id, t.customer_id, p.recent from bronze.orders as t join (select restaurant_id, pane_started_at, sum(order_count) over (partition by restaurant_id order by pane_started_at range between interval 1 hour preceding and current row) as recent from mart.order_panes) as p on t.ordered_at = p.pane_started_at;
+full reason=KEY_NOT_IN_OUTPUT;

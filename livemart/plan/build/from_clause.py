@@ -26,6 +26,7 @@ from livemart.plan.relations.join import Join, JoinKind
 from livemart.plan.relations.relation import Expr, Relation, Scan, column, columns_of
 from livemart.plan.relations.values import InlineRows
 from livemart.plan.sql.determinism import line_of
+from livemart.plan.sql.written import sql_of
 
 # The common table expressions in sight, by name: relation and names of the columns.
 Environment = Mapping[str, tuple[Relation, tuple[str, ...]]]
@@ -79,7 +80,7 @@ class FromClause:
             else:
                 scan = self._scan_of(item.name)
                 if scan is None:
-                    raise unsupported(f"{item.sql('spark')} in FROM", item)
+                    raise unsupported(f"{sql_of(item)} in FROM", item)
                 relation, names = scan, scan.names
             return Alias(relation, item.alias_or_name, names, _column_aliases(item))
         if isinstance(item, exp.Subquery):
@@ -89,8 +90,8 @@ class FromClause:
             names = _column_aliases(item)
             if not names:
                 raise unsupported("VALUES without column names", item)
-            return InlineRows(f"select * from {item.sql('spark')}", names, item.alias_or_name)
-        raise unsupported(f"{item.sql('spark')[:60]} in FROM", item)
+            return InlineRows(f"select * from {sql_of(item)}", names, item.alias_or_name)
+        raise unsupported(f"{sql_of(item)[:60]} in FROM", item)
 
     def _joined(
         self, left: Relation, join: exp.Join, environment: Environment, tree: exp.Select
@@ -226,7 +227,7 @@ def _replace_columns(tree: exp.Select, qualifier: str, columns: Mapping[str, Exp
     for reference in list(tree.find_all(exp.Column)):
         if reference.table == qualifier:
             if reference.name not in columns:
-                raise unsupported(f"{reference.sql('spark')}, which the clock has not,", reference)
+                raise unsupported(f"{sql_of(reference)}, which the clock has not,", reference)
             reference.replace(_marked(columns[reference.name]))
 
 

@@ -19,8 +19,9 @@ from livemart.plan.relations.aggregate_calls import (
 )
 from livemart.plan.relations.frames import frame_of, needs_total_order
 from livemart.plan.relations.gate import Aggregate, Frame, WindowGate
-from livemart.plan.relations.relation import Expr, Relation, bare, columns_of, sql_of
+from livemart.plan.relations.relation import Expr, Relation, bare, columns_of
 from livemart.plan.sql.determinism import function_name, line_of
+from livemart.plan.sql.written import sql_of
 
 
 def aggregated(
@@ -66,7 +67,7 @@ def aggregated(
             raise Unplannable(
                 Reason(
                     "NONDETERMINISTIC_AGG",
-                    f"{call.sql('spark')[:80]} depends on the order of rows",
+                    f"{sql_of(call)[:80]} depends on the order of rows",
                     line_of(call),
                     "order by a unique column last, or sort what is collected",
                 )
@@ -114,7 +115,7 @@ def _window(relation: Relation, window: exp.Window, named: Mapping[str, Expr]) -
         raise Unplannable(
             Reason(
                 "WINDOW_WITHOUT_PARTITION_BY",
-                f"{window.sql('spark')[:80]}",
+                f"{sql_of(window)[:80]}",
                 line_of(window),
                 "add a PARTITION BY",
             )
@@ -123,7 +124,7 @@ def _window(relation: Relation, window: exp.Window, named: Mapping[str, Expr]) -
     ranked: list[Expr] = []
     if needs_total_order(call, spec):
         if not is_total(relation, [*partition, *sorts]):
-            order_text = order.sql("spark").strip() if order is not None else "no ORDER BY"
+            order_text = sql_of(order) if order is not None else "no ORDER BY"
             raise Unplannable(
                 Reason(
                     "NONDETERMINISTIC_ORDER",
@@ -135,7 +136,7 @@ def _window(relation: Relation, window: exp.Window, named: Mapping[str, Expr]) -
         if function_name(call) == "row_number":
             ranked.append(window)
     elif is_order_dependent(call, relation, partition):
-        raise Unplannable(Reason("NONDETERMINISTIC_AGG", window.sql("spark")[:80], line_of(window)))
+        raise Unplannable(Reason("NONDETERMINISTIC_AGG", sql_of(window)[:80], line_of(window)))
     return WindowGate(relation, partition, frame, ranked)
 
 

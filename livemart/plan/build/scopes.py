@@ -33,6 +33,7 @@ from livemart.plan.relations.relation import (
 )
 from livemart.plan.relations.union import Union
 from livemart.plan.sql.determinism import function_name, is_aggregate, line_of
+from livemart.plan.sql.written import sql_of
 
 _GENERATORS = {
     "explode": False,
@@ -254,7 +255,7 @@ class _Builder:
                 raise Unplannable(
                     Reason(
                         "SUBQUERY_NOT_INCREMENTALIZABLE",
-                        f"scalar subquery {subquery.sql('spark')[:80]}",
+                        f"scalar subquery {sql_of(subquery)[:80]}",
                         line_of(subquery),
                         "join the value, or compute it in a model of its own",
                     )

@@ -16,6 +16,7 @@ from livemart.plan.relations.clock import clock_value
 from livemart.plan.relations.project import Projection
 from livemart.plan.relations.relation import Expr, Relation, Scan, bare
 from livemart.plan.sql.determinism import line_of
+from livemart.plan.sql.written import sql_of
 
 # What a scalar subquery may do with its column and still be a value moved by a constant.
 _MOVED = (
@@ -88,7 +89,7 @@ def refuse_subqueries(condition: Expr) -> None:
             negated = isinstance(parent, exp.In) and isinstance(parent.parent, exp.Not)
             code = "NULL_AWARE_ANTI" if negated else "SUBQUERY_NOT_INCREMENTALIZABLE"
             hint = "write NOT EXISTS or a left anti join" if negated else "write a semi join"
-            text = (parent or node).sql("spark")[:80]
+            text = sql_of(parent or node)[:80]
             raise Unplannable(Reason(code, f"subquery in {text}", line_of(node), hint))
 
 

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from sqlglot import exp
 
 from livemart.plan.relations.equi_keys import EquiKey
-from livemart.plan.relations.relation import Expr, sql_of
+from livemart.plan.relations.relation import Expr
+from livemart.plan.sql.written import sql_of
 
 _WRITTEN = "written"
 

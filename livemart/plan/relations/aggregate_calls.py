@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from livemart.plan.relations.relation import Expr, Relation, bare, sql_of
+from livemart.plan.relations.relation import Expr, Relation, bare
 from livemart.plan.sql.determinism import function_name, is_aggregate
+from livemart.plan.sql.written import sql_of
 
 # Names as the parser gives them: it has its own for some (collect_list is array_agg).
 _ORDER_DEPENDENT = frozenset(

@@ -5,7 +5,10 @@ Linear: only the names of columns change.
 
 from __future__ import annotations
 
-from livemart.plan.relations.relation import Expr, Relation, Renaming, column, columns_of, sql_of
+from sqlglot import exp
+
+from livemart.plan.relations.relation import Expr, Relation, Renaming, column, replaced
+from livemart.plan.sql.written import sql_of
 
 
 class Alias(Renaming):
@@ -24,14 +27,12 @@ class Alias(Renaming):
         self._original = dict(zip(self.names, names, strict=False))
 
     def over_source(self, expr: Expr) -> Expr:
-        copy = expr.copy()
-        for reference in list(columns_of(copy)):
-            if reference.table == self.qualifier:
-                replacement = column(self._original.get(reference.name, reference.name))
-                if reference is copy:
-                    return replacement
-                reference.replace(replacement)
-        return copy
+        def original(reference: exp.Column) -> Expr | None:
+            if reference.table != self.qualifier:
+                return None
+            return column(self._original.get(reference.name, reference.name))
+
+        return replaced(expr, original)
 
     def unique_keys(self) -> list[frozenset[str]]:
         back = {original: name for name, original in self._original.items()}

@@ -8,8 +8,9 @@ from __future__ import annotations
 from livemart.plan.relations.gate import Gate
 from livemart.plan.relations.generate import Generate
 from livemart.plan.relations.join import Join
-from livemart.plan.relations.relation import Expr, Relation, Renaming, is_constant, sql_of
+from livemart.plan.relations.relation import Expr, Relation, Renaming, is_constant
 from livemart.plan.relations.union import Union
+from livemart.plan.sql.written import sql_of
 
 
 def constants_of(relation: Relation, expr: Expr) -> frozenset[str] | None:

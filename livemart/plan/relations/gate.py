@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -22,9 +23,9 @@ from livemart.plan.relations.relation import (
     bare,
     composed_of,
     is_constant,
-    sql_of,
 )
 from livemart.plan.sql.determinism import function_name
+from livemart.plan.sql.written import sql_of
 
 
 class Gate(Relation):
@@ -40,7 +41,11 @@ class Gate(Relation):
 
     def passes(self, expr: Expr) -> bool:
         """Return True if rows with different values of `expr` are never in one group."""
-        return composed_of(expr, [key for key in self.keys if not _is_elastic(key)])
+        return composed_of(expr, self._firm_keys)
+
+    @cached_property
+    def _firm_keys(self) -> list[Expr]:
+        return [key for key in self.keys if not self.source.is_elastic(key)]
 
     def is_local(self, expr: Expr, *, anchored: bool) -> bool:
         return self.passes(expr) and self.source.is_local(expr, anchored=anchored)
@@ -51,9 +56,9 @@ class Gate(Relation):
     def meets_frame(self, expr: Expr) -> bool:
         return self.source.meets_frame(expr)
 
-    def affected(self, want: Sequence[Expr]) -> list[str]:
-        self._require(want)
-        return self.source.affected(want)
+    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[str]:
+        self._require(want[:-1] if has_time and self._passes_time(want[-1]) else want)
+        return self.source.affected(want, has_time=has_time)
 
     def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
         self._require(want)
@@ -148,9 +153,6 @@ class WindowGate(Gate):
             return want.before, want.after
         return want.before + self.frame.before, want.after + self.frame.after
 
-    def _require(self, want: Sequence[Expr]) -> None:
-        super()._require([expr for expr in want if not self._passes_time(expr)])
-
     def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
         if any(isinstance(node, exp.Window) for expr in want for node in expr.walk()):
             self._require(want)
@@ -167,11 +169,6 @@ class WindowGate(Gate):
             frozenset({*(sql_of(key) for key in self.keys), sql_of(rank)}) for rank in self.ranked
         ]
         return [*by_rank, *self.source.unique_keys()]
-
-
-def _is_elastic(key: Expr) -> bool:
-    """Return True for session windows, whose bounds depend on the neighbouring rows."""
-    return any(function_name(node) == "session_window" for node in key.walk())
 
 
 def _repeats_rows(key: Expr) -> bool:

@@ -17,9 +17,10 @@ from livemart.plan.relations.relation import (
     Want,
     column,
     columns_of,
+    replaced,
     selected,
-    sql_of,
 )
+from livemart.plan.sql.written import sql_of
 from livemart.spark_sql import quoted
 
 
@@ -52,9 +53,14 @@ class Generate(Relation):
     def meets_frame(self, expr: Expr) -> bool:
         return not self._reads_generated(expr) and self.inputs[0].meets_frame(expr)
 
-    def affected(self, want: Sequence[Expr]) -> list[str]:
+    def is_elastic(self, expr: Expr) -> bool:
+        if self._reads_generated(expr) and super().is_elastic(self.generator):
+            return True
+        return super().is_elastic(expr)
+
+    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[str]:
         if not any(self._reads_generated(expr) for expr in want):
-            return self.inputs[0].affected(want)
+            return self.inputs[0].affected(want, has_time=has_time)
         needed = self._needed(want)
         return self._unfolded(want, needed, self.inputs[0].affected(needed))
 
@@ -107,12 +113,9 @@ class Generate(Relation):
 
 def over_subquery(expr: Expr, places: dict[str, str], qualifier: str) -> Expr:
     """Return `expr` with each column found in `places` read from a subquery instead."""
-    copy = expr.copy()
-    for reference in list(columns_of(copy)):
-        place = places.get(sql_of(reference))
-        if place is not None:
-            replacement = column(place, qualifier)
-            if reference is copy:
-                return replacement
-            reference.replace(replacement)
-    return copy
+    return replaced(
+        expr,
+        lambda reference: (
+            column(place, qualifier) if (place := places.get(sql_of(reference))) else None
+        ),
+    )

@@ -21,8 +21,8 @@ from livemart.plan.relations.relation import (
     columns_of,
     is_constant,
     selected,
-    sql_of,
 )
+from livemart.plan.sql.written import sql_of
 
 # Branches of unions multiply in joins: more of them than this are no statement for Spark.
 _MOST_WAYS = 256
@@ -103,6 +103,12 @@ class Join(Relation):
             return False
         return self.right.is_local(expr, anchored=anchored)
 
+    def is_elastic(self, expr: Expr) -> bool:
+        side = self.side(expr)
+        return (side != "right" and self.left.is_elastic(expr)) or (
+            side in ("right", "both") and self.right.is_elastic(expr)
+        )
+
     def is_local_time(self, expr: Expr) -> bool:
         over_left = self._as_left(expr)
         return over_left is not None and self.left.is_local_time(over_left)
@@ -113,10 +119,13 @@ class Join(Relation):
             over_right is not None and self.right.meets_frame(over_right)
         )
 
-    def affected(self, want: Sequence[Expr]) -> list[str]:
+    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[str]:
         return self._once(
-            ("affected", *map(sql_of, want)),
-            lambda: [*self._affected_by_left(want), *self._affected_by_right(want)],
+            (f"affected {has_time}", *map(sql_of, want)),
+            lambda: [
+                *self._affected_by_left(want, has_time=has_time),
+                *self._affected_by_right(want, has_time=has_time),
+            ],
         )
 
     def _once(self, question: tuple[str, ...], answer: Callable[[], list[str]]) -> list[str]:
@@ -131,21 +140,23 @@ class Join(Relation):
             raise known
         return known
 
-    def _affected_by_left(self, want: Sequence[Expr]) -> list[str]:
+    def _affected_by_left(self, want: Sequence[Expr], *, has_time: bool) -> list[str]:
         over_left = [self._as_left(expr) for expr in want]
         if all(expr is not None for expr in over_left):
-            return self.left.affected([expr for expr in over_left if expr is not None])
+            known = [expr for expr in over_left if expr is not None]
+            return self.left.affected(known, has_time=has_time)
         if self.kind not in ("inner", "cross"):
             raise Unplannable(self._lost(want))
         return self._rekeyed(want, changed="left")
 
-    def _affected_by_right(self, want: Sequence[Expr]) -> list[str]:
+    def _affected_by_right(self, want: Sequence[Expr], *, has_time: bool) -> list[str]:
         if not any(isinstance(relation, Scan) for relation in self.right.walk()):
             return []
         over_right = [self._as_right(expr) for expr in want]
         if all(expr is not None and not is_constant(expr) for expr in over_right):
             try:
-                return self.right.affected([expr for expr in over_right if expr is not None])
+                known = [expr for expr in over_right if expr is not None]
+                return self.right.affected(known, has_time=has_time)
             except Unplannable:
                 # The rows on the left that share some of the keys may still tell.
                 if not self.keys[1:]:
@@ -161,7 +172,8 @@ class Join(Relation):
 
         Where all that is wanted stands on the other side, its present rows are enough: what a row
         was before is among that side's own changes. A mixture of both sides also needs the other's
-        old images, for rows of both sides may have changed in one batch.
+        old images, for rows of both sides may have changed in one batch. A join key is never the
+        time that a region widens: rows in a frame's reach have keys of their own.
         """
         return self._by_traceable(lambda keys: self._rekeyed_by(keys, want, changed))
 

@@ -14,9 +14,9 @@ from livemart.plan.relations.relation import (
     Renaming,
     bare,
     column,
-    columns_of,
-    sql_of,
+    replaced,
 )
+from livemart.plan.sql.written import sql_of
 
 
 class Projection(Renaming):
@@ -28,14 +28,10 @@ class Projection(Renaming):
         self.names = tuple(self.outputs)
 
     def over_source(self, expr: Expr) -> Expr:
-        copy = expr.copy()
-        for reference in list(columns_of(copy)):
-            if not reference.table and reference.name in self.outputs:
-                replacement = bare(self.outputs[reference.name]).copy()
-                if reference is copy:
-                    return replacement
-                reference.replace(_wrapped(replacement))
-        return copy
+        return replaced(
+            expr,
+            lambda reference: None if reference.table else self.outputs.get(reference.name),
+        )
 
     def unique_keys(self) -> list[frozenset[str]]:
         back = {sql_of(bare(expr)): name for name, expr in reversed(self.outputs.items())}
@@ -58,11 +54,3 @@ class Filter(Renaming):
 
     def unique_keys(self) -> list[frozenset[str]]:
         return self.source.unique_keys()
-
-
-def _wrapped(expr: Expr) -> Expr:
-    from sqlglot import exp
-
-    if isinstance(expr, exp.Binary | exp.Case | exp.Unary | exp.Between | exp.In | exp.Is):
-        return exp.Paren(this=expr)
-    return expr

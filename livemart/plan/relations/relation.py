@@ -19,13 +19,14 @@ Soundness: see docs/refresh.md; "affected may grow freely, and what is read foll
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from livemart.plan.reasons import Reason, Unplannable
-from livemart.plan.sql.determinism import is_aggregate
+from livemart.plan.sql.determinism import function_name, is_aggregate
+from livemart.plan.sql.written import is_atom, sql_of
 
 Expr = exp.Expr
 
@@ -81,9 +82,22 @@ class Relation(ABC):
         """Return True if `expr` is what a bounded frame is ordered by: a date or a timestamp."""
         return False
 
+    def is_elastic(self, expr: Expr) -> bool:
+        """Return True if what `expr` computes hangs on other rows: bounds of a session.
+
+        A session window is asked for through all names that it got below: rows that come between
+        move it, so it confines nothing.
+        """
+        return any(function_name(node) == "session_window" for node in expr.walk()) or any(
+            source.is_elastic(expr) for source in self.inputs
+        )
+
     @abstractmethod
-    def affected(self, want: Sequence[Expr]) -> list[str]:
+    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[str]:
         """Return SELECTs (columns w0, w1, ...) whose union covers the changed values of `want`.
+
+        With `has_time` the last of `want` is the region's time: the changed points are enough, for
+        the region widens them by the margins of the frames.
 
         Raises:
             Unplannable: KEY_NOT_IN_OUTPUT, if a value cannot be traced to the changed rows.
@@ -158,7 +172,7 @@ class Scan(Relation):
     def is_local_time(self, expr: Expr) -> bool:
         return self._has(expr)
 
-    def affected(self, want: Sequence[Expr]) -> list[str]:
+    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[str]:
         self._require(want)
         return [f"select distinct {selected(want)} from {self.touched_view}"]
 
@@ -217,8 +231,11 @@ class Renaming(Relation):
     def meets_frame(self, expr: Expr) -> bool:
         return self.source.meets_frame(self.over_source(expr))
 
-    def affected(self, want: Sequence[Expr]) -> list[str]:
-        return self.source.affected([self.over_source(expr) for expr in want])
+    def is_elastic(self, expr: Expr) -> bool:
+        return self.source.is_elastic(self.over_source(expr))
+
+    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[str]:
+        return self.source.affected([self.over_source(expr) for expr in want], has_time=has_time)
 
     def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
         return self.source.rows([self.over_source(expr) for expr in want], past=past)
@@ -242,9 +259,39 @@ def columns_of(expr: Expr) -> Iterator[exp.Column]:
     return expr.find_all(exp.Column)
 
 
-def sql_of(expr: Expr) -> str:
-    """Return Spark SQL; two expressions with equal text are equal."""
-    return expr.sql("spark", comments=False)
+def replaced(expr: Expr, replacement: Callable[[exp.Column], Expr | None]) -> Expr:
+    """Return a copy of `expr` with some of its columns replaced.
+
+    Args:
+        expr: over some columns.
+        replacement: what stands for a column; None for the column itself.
+
+    Raises:
+        Unplannable: PARSE_UNSUPPORTED, if a parameter of a function of elements has the name of a
+            column that would come to stand within its body.
+    """
+    copy = expr.copy()
+    for reference in list(columns_of(copy)):
+        value = replacement(reference)
+        if value is None:
+            continue
+        if reference is copy:
+            return bare(value).copy()
+        value = bare(value).copy()
+        _refuse_capture(reference, value)
+        reference.replace(value if is_atom(value) else exp.Paren(this=value))
+    return copy
+
+
+def _refuse_capture(reference: exp.Column, value: Expr) -> None:
+    around = reference.find_ancestor(exp.Lambda)
+    while around is not None:
+        parameters = {parameter.name.lower() for parameter in around.expressions}
+        for part in columns_of(value):
+            if part.parts[0].name.lower() in parameters:
+                message = f"{sql_of(part)} has the name of a parameter of {sql_of(around)[:60]}"
+                raise Unplannable(Reason("PARSE_UNSUPPORTED", message, None))
+        around = around.find_ancestor(exp.Lambda)
 
 
 def selected(want: Sequence[Expr]) -> str:

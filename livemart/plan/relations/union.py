@@ -15,10 +15,10 @@ from livemart.plan.relations.relation import (
     Scan,
     Want,
     column,
-    columns_of,
     is_constant,
-    sql_of,
+    replaced,
 )
+from livemart.plan.sql.written import sql_of
 
 
 class Union(Relation):
@@ -32,14 +32,14 @@ class Union(Relation):
     def over_branch(self, expr: Expr, branch: int) -> Expr:
         """Return `expr` over the columns of one branch."""
         names = dict(zip(self.names, self.branch_names[branch], strict=True))
-        copy = expr.copy()
-        for reference in list(columns_of(copy)):
-            if not reference.table and reference.name in names:
-                replacement = column(names[reference.name])
-                if reference is copy:
-                    return replacement
-                reference.replace(replacement)
-        return copy
+        return replaced(
+            expr,
+            lambda reference: (
+                column(names[reference.name])
+                if not reference.table and reference.name in names
+                else None
+            ),
+        )
 
     def is_local(self, expr: Expr, *, anchored: bool) -> bool:
         return all(
@@ -59,11 +59,19 @@ class Union(Relation):
             for index, branch in enumerate(self.inputs)
         )
 
-    def affected(self, want: Sequence[Expr]) -> list[str]:
+    def is_elastic(self, expr: Expr) -> bool:
+        return any(
+            branch.is_elastic(self.over_branch(expr, index))
+            for index, branch in enumerate(self.inputs)
+        )
+
+    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[str]:
         return [
             query
             for index, branch in enumerate(self.inputs)
-            for query in branch.affected([self.over_branch(expr, index) for expr in want])
+            for query in branch.affected(
+                [self.over_branch(expr, index) for expr in want], has_time=has_time
+            )
         ]
 
     def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
@@ -156,7 +164,8 @@ def _literal(expr: Expr) -> str | int | None:
     if not isinstance(expr, exp.Literal):
         return None
     if expr.is_string:
-        return str(expr.this)
+        # What an escape stands for is for Spark to say: 'a\d' is 'ad' there.
+        return None if "\\" in sql_of(expr) else str(expr.this)
     return int(expr.this) if expr.is_int else None
 
 

@@ -13,8 +13,8 @@ from livemart.plan.relations.relation import (
     Want,
     columns_of,
     selected,
-    sql_of,
 )
+from livemart.plan.sql.written import sql_of
 
 
 class InlineRows(Relation):
@@ -28,7 +28,7 @@ class InlineRows(Relation):
     def is_local(self, expr: Expr, *, anchored: bool) -> bool:
         return True
 
-    def affected(self, want: Sequence[Expr]) -> list[str]:
+    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[str]:
         return []
 
     def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.sql.functions import AGGREGATE_FUNCTIONS
+from livemart.plan.sql.written import sql_of
 
 VOLATILE_FUNCTIONS = frozenset(
     {
@@ -103,7 +104,7 @@ def require_deterministic(tree: exp.Expr) -> None:
             raise Unplannable(
                 Reason(
                     "EXPRESSION_NOT_DETERMINISTIC",
-                    f"{node.sql('spark')} differs between two runs over the same rows",
+                    f"{sql_of(node)} differs between two runs over the same rows",
                     line_of(node),
                     "read the one \"now\" of the snapshot from source('livemart', 'clock')",
                 )

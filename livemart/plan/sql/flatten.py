@@ -18,6 +18,7 @@ from sqlglot.optimizer.scope import traverse_scope
 from livemart.errors import first_lines
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.sql.parse import parse, statement
+from livemart.plan.sql.written import sql_of
 from livemart.spark_sql import quoted
 
 _PLACEHOLDER = re.compile(r"__livemart_(\d+)__")
@@ -131,7 +132,7 @@ def _stored_tables(text: str) -> list[exp.Table]:
         if column.args.get("db") is not None and any(
             table.db and table.db == column.text("db") for table in tables
         ):
-            message = f"a column is qualified by a schema: {column.sql('spark')}"
+            message = f"a column is qualified by a schema: {sql_of(column)}"
             raise Unplannable(Reason("PARSE_UNSUPPORTED", message, None))
     if any(table.args.get("version") for table in tables):
         raise Unplannable(Reason("PARSE_UNSUPPORTED", "an older version of a table", None))

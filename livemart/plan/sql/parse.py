@@ -10,6 +10,7 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from livemart.errors import first_lines
 from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.sql.written import WrittenParser, cut_texts, plain_text
 
 # Words that hold a query modifier or, before a bracket, name a function.
 _BEFORE_FUNCTION = frozenset({TokenType.GROUP_BY, TokenType.COMMA})
@@ -24,9 +25,10 @@ def parse(text: str) -> exp.Expr:
     try:
         tokens = _tokens(text)
         _refuse_pipes(tokens)
-        trees = Dialect.get_or_raise("spark").parser().parse(tokens, text)
+        trees = WrittenParser(dialect="spark").parse(tokens, text)
         if len(trees) != 1 or trees[0] is None:
             raise ParseError("not one statement")
+        cut_texts(trees[0], tokens, text)
     except (SqlglotError, RecursionError) as error:
         message = first_lines(error)
         raise Unplannable(Reason("PARSE_UNSUPPORTED", message, None)) from error
@@ -34,6 +36,15 @@ def parse(text: str) -> exp.Expr:
     for hint in list(tree.find_all(exp.Hint)):
         hint.pop()
     return tree
+
+
+def words_of(text: str) -> str:
+    """Return a text without comments, a blank between words, key words in lower case.
+
+    >>> words_of("SELECT  a -- the first")
+    'select a'
+    """
+    return plain_text(_tokens(text), text)
 
 
 def statement(text: str) -> str:

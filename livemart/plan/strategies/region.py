@@ -18,14 +18,8 @@ from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.relations.constants import constants_of
 from livemart.plan.relations.gate import Gate, WindowGate
 from livemart.plan.relations.monotone import restriction_of
-from livemart.plan.relations.relation import (
-    Relation,
-    Restriction,
-    Restrictions,
-    Want,
-    column,
-    sql_of,
-)
+from livemart.plan.relations.relation import Relation, Restriction, Restrictions, Want, column
+from livemart.plan.sql.written import sql_of
 from livemart.plan.strategies.slices import Windows, windows_of
 
 _TOUCHED = re.compile(r"__touched_(\d+)__")
@@ -112,7 +106,7 @@ def region_of(query: Query) -> Region:
         )
     want = [*keys, *([time] if time is not None else [])]
     affected = []
-    for sql in top.affected(want):
+    for sql in top.affected(want, has_time=time is not None):
         match = _TOUCHED.search(sql)
         assert match is not None
         affected.append(Affected(int(match.group(1)), sql, _plain_columns(sql)))

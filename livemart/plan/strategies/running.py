@@ -21,7 +21,8 @@ from livemart.plan.relations.alias import Alias
 from livemart.plan.relations.frames import frame_of
 from livemart.plan.relations.gate import WindowGate
 from livemart.plan.relations.project import Projection
-from livemart.plan.relations.relation import Expr, Relation, Scan, bare, column, sql_of
+from livemart.plan.relations.relation import Expr, Relation, Scan, bare, column
+from livemart.plan.sql.written import sql_of
 from livemart.plan.strategies.region import Region
 
 

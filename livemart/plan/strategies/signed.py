@@ -22,17 +22,11 @@ from livemart.plan.relations.gate import Aggregate, Gate
 from livemart.plan.relations.generate import Generate
 from livemart.plan.relations.join import Join
 from livemart.plan.relations.project import Filter
-from livemart.plan.relations.relation import (
-    Expr,
-    Relation,
-    Renaming,
-    Scan,
-    bare,
-    sql_of,
-)
+from livemart.plan.relations.relation import Expr, Relation, Renaming, Scan, bare
 from livemart.plan.relations.union import Union
 from livemart.plan.relations.values import InlineRows
 from livemart.plan.sql.determinism import function_name
+from livemart.plan.sql.written import sql_of
 from livemart.plan.strategies.region import Region
 
 _EXACT_TYPES = (exp.DataType.Type.DECIMAL, exp.DataType.Type.BIGINT, exp.DataType.Type.INT)

@@ -12,7 +12,8 @@ from livemart.plan.build.scopes import Query
 from livemart.plan.relations.clock import ClockBound
 from livemart.plan.relations.monotone import base_time
 from livemart.plan.relations.project import Filter
-from livemart.plan.relations.relation import Expr, Relation, Renaming, Scan, sql_of
+from livemart.plan.relations.relation import Expr, Relation, Renaming, Scan
+from livemart.plan.sql.written import sql_of
 
 
 @dataclass(frozen=True, slots=True)

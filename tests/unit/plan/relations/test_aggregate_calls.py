@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from livemart.plan.relations.aggregate_calls import aggregate_calls, is_order_dependent
-from livemart.plan.relations.relation import sql_of
+from livemart.plan.sql.written import sql_of
 from tests.unit.plan.relations.scans import expr, sales
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from livemart.plan.relations.project import Filter, Projection
-from livemart.plan.relations.relation import sql_of
+from livemart.plan.sql.written import sql_of
 from tests.unit.plan.relations.scans import expr, sales
 
 
