@@ -10,12 +10,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 
 from livemart.arrow.bags import difference
 from livemart.arrow.times import EVER, instant, micros
 from livemart.plan.reasons import Reason
 from livemart.plan.relations.relation import Restriction
-from livemart.plan.strategies.region import Region
+from livemart.plan.strategies.region import Region, confined_by
 from livemart.plan.strategies.slices import Windows
 from livemart.refresh.inputs import Input
 from livemart.refresh.limits import FEW_INPUT_ROWS, MOST_INTERVALS_OF_A_KEY, MOST_REGION_KEYS
@@ -23,7 +24,7 @@ from livemart.refresh.model_run import ModelRun
 from livemart.refresh.pinned_table import FallBack, column_of
 from livemart.refresh.region_rows import is_comparable, lies_in, needed_rows, rows_to_read
 from livemart.refresh.touched_rows import rows_in_windows, touched_rows
-from livemart.spark.differences import counted_difference, typed_columns
+from livemart.spark.differences import counted_difference, is_about_distinct, typed_columns
 from livemart.spark_sql import quoted
 
 _PRESENT = re.compile(r"__present_(\d+)__")
@@ -40,6 +41,7 @@ def refresh_region(run: ModelRun, region: Region) -> pa.Table | None:
     Raises:
         FallBack: if the region is too large.
     """
+    region = _comparable(run, region)
     affected = affected_region(run, region)
     if affected.num_rows == 0:
         return None
@@ -88,7 +90,7 @@ def affected_region(run: ModelRun, region: Region) -> pa.Table:
     """
     width = len(region.keys) + (1 if region.time is not None else 0)
     pieces: list[pa.Table] = []
-    queries: list[str] = []
+    queries: list[tuple[str, str]] = []
     touched = _Touched(run, region.windows)
     for item in region.affected:
         if item.occurrence in run.plan.parameters:
@@ -99,11 +101,9 @@ def affected_region(run: ModelRun, region: Region) -> pa.Table:
         if item.columns is not None:
             pieces.append(_plain(rows, item.columns))
             continue
-        query = _TOUCHED.sub(lambda match: touched.view(int(match.group(1))), item.query)
-        query = _KNOWN.sub(lambda match: touched.known(int(match.group(1))), query)
-        queries.append(_PRESENT.sub(lambda match: touched.present(int(match.group(1))), query))
+        queries.append((touched.render(item.query), touched.render(item.repeating)))
     if queries:
-        pieces.append(run.views.query(" union ".join(queries)))
+        pieces.append(_keys(run, queries))
     names = [f"w{index}" for index in range(width)]
     if not pieces:
         return pa.table({name: pa.array([], pa.null()) for name in names})
@@ -113,6 +113,33 @@ def affected_region(run: ModelRun, region: Region) -> pa.Table:
     if region.time is None:
         return distinct.combine_chunks()
     return _islands(distinct, len(region.keys), region.before, region.after)
+
+
+def _comparable(run: ModelRun, region: Region) -> Region:
+    """Return a region without the keys that Arrow cannot group by, such as structs and maps.
+
+    Raises:
+        FallBack: KEY_NOT_IN_OUTPUT, if nothing is left that confines a change.
+    """
+    types = [run.stored.field(name).type for name in region.keys]
+    places = [place for place, kind in enumerate(types) if not pa.types.is_nested(kind)]
+    if len(places) == len(types):
+        return region
+    if not places and region.time is None:
+        names = ", ".join(region.keys)
+        message = f"the keys of the affected rows ({names}) hold structs, arrays or maps"
+        raise FallBack(Reason("KEY_NOT_IN_OUTPUT", message, None, "group by their fields"))
+    return confined_by(region, places)
+
+
+def _keys(run: ModelRun, queries: Sequence[tuple[str, str]]) -> pa.Table:
+    """Return the keys that SQL finds; each query is there with DISTINCT and without."""
+    try:
+        return run.views.query(" union ".join(distinct for distinct, _ in queries))
+    except AnalysisException as error:
+        if not is_about_distinct(error):
+            raise
+        return run.views.query(" union all ".join(repeating for _, repeating in queries))
 
 
 def _distinct(pieces: Sequence[pa.Table]) -> pa.Table:
@@ -151,6 +178,12 @@ class _Touched:
                 rows = rows if within.is_whole else rows.filter(within.matches(rows))
             self._rows[occurrence] = rows
         return self._rows[occurrence]
+
+    def render(self, query: str) -> str:
+        """Return the SQL of affected keys over the views of this batch."""
+        query = _TOUCHED.sub(lambda match: self.view(int(match.group(1))), query)
+        query = _KNOWN.sub(lambda match: self.known(int(match.group(1))), query)
+        return _PRESENT.sub(lambda match: self.present(int(match.group(1))), query)
 
     def view(self, occurrence: int) -> str:
         return self._view("touched", occurrence, self.rows(occurrence))

@@ -16,6 +16,7 @@ from livemart.spark.types import spark_schema
 from livemart.spark_sql import literal, quoted
 
 if TYPE_CHECKING:
+    from pyspark.errors import AnalysisException
     from pyspark.sql.types import DataType
 
 
@@ -91,6 +92,11 @@ def grouped_columns(schema: pa.Schema) -> tuple[list[str], list[str]]:
         groups.append(group)
         selected.append(name if group == name else f"any_value({name}) as {name}")
     return selected, groups
+
+
+def is_about_distinct(error: AnalysisException) -> bool:
+    """Return True for what Spark says of DISTINCT over maps and variants."""
+    return "SET_OPERATION_ON" in (error.getCondition() or "")
 
 
 def comparable(name: str, kind: DataType, depth: int = 0) -> str:

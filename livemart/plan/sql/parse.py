@@ -5,12 +5,17 @@ Used wherever SQL is looked at. What the parser does not know is a reason, not a
 
 from __future__ import annotations
 
+import logging
+
 from sqlglot import Dialect, Token, TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from livemart.errors import first_lines
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.sql.written import WrittenParser, cut_texts, plain_text
+
+# What the parser does not know is a reason in the plan, not a line on the user's terminal.
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 # Words that hold a query modifier or, before a bracket, name a function.
 _BEFORE_FUNCTION = frozenset({TokenType.GROUP_BY, TokenType.COMMA})

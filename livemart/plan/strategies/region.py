@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from sqlglot import exp
@@ -24,6 +24,7 @@ from livemart.plan.strategies.slices import Windows, windows_of
 
 _TOUCHED = re.compile(r"__touched_(\d+)__")
 _PLAIN = re.compile(r"select distinct (.+) from __touched_\d+__")
+_DISTINCT = re.compile(r"(^|\()select distinct ")
 _PLAIN_ITEM = re.compile(r"(?:`?([A-Za-z_][A-Za-z0-9_]*)`?|(-?\d+)) as w\d+")
 
 
@@ -37,6 +38,11 @@ class Affected:
     occurrence: int
     query: str
     columns: tuple[str | int, ...] | None
+
+    @property
+    def repeating(self) -> str:
+        """SQL for the same keys, any of them more than once: Spark has no DISTINCT of maps."""
+        return _DISTINCT.sub(r"\1select ", self.query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,41 @@ class Region:
         return Restriction(
             tuple((index, name, 0) for index, name in enumerate(self.keys)), self.time
         )
+
+
+def confined_by(region: Region, places: Sequence[int]) -> Region:
+    """Return a region that only some of its keys confine; the keys are numbered anew."""
+    number = {place: index for index, place in enumerate(places)}
+    listed = [f"w{place} as w{index}" for place, index in number.items()]
+    if region.time is not None:
+        listed.append(f"w{len(region.keys)} as w{len(places)}")
+
+    def narrowed(item: Affected) -> Affected:
+        columns = item.columns
+        if columns is not None:
+            columns = (*(columns[place] for place in places), *columns[len(region.keys) :])
+        query = f"select distinct {', '.join(listed)} from ({item.query})"
+        return Affected(item.occurrence, query, columns)
+
+    return replace(
+        region,
+        keys=tuple(region.keys[place] for place in places),
+        affected=tuple(map(narrowed, region.affected)),
+        restrictions={
+            occurrence: tuple(
+                replace(
+                    item,
+                    keys=tuple(
+                        (number[place], name, margin)
+                        for place, name, margin in item.keys
+                        if place in number
+                    ),
+                )
+                for item in items
+            )
+            for occurrence, items in region.restrictions.items()
+        },
+    )
 
 
 def region_of(query: Query) -> Region:

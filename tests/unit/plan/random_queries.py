@@ -62,6 +62,7 @@ class _Maker:
             self._window: 3,
             self._join: 3,
             self._join_group: 4,
+            self._join_framed: 1,
             self._union: 1,
             self._distinct: 1,
             self._top: 1,
@@ -84,13 +85,25 @@ class _Maker:
         name = self.chance.choice(["s.t", "s.t", "s.u", "s.w", "s.z"])
         return name, list(TABLES[name].items())
 
+    def _framed(self) -> tuple[str, Columns]:
+        """Return totals over frames of time, to be joined by key, time or both."""
+        alias, measure = self._alias(), self.chance.choice(["sum", "max", "count"])
+        frame = self.chance.choice(_FRAMES)
+        total = f"{measure}({alias}.x) over (partition by {alias}.k order by {alias}.ts"
+        return (
+            f"(select {alias}.k as k, {alias}.ts as ts, {total} range between {frame}) as total"
+            f" from s.t as {alias})",
+            [("k", "s"), ("ts", "t"), ("total", "i")],
+        )
+
     def _joined(self, depth: int) -> tuple[str, list[tuple[str, Columns]], str]:
         """Return FROM, what can be read of it by alias, and WHERE."""
         source, columns = self._source(depth)
         alias = self._alias()
         text, scope, where = f"{source} as {alias}", [(alias, columns)], []
         for _ in range(self.chance.choice([1, 1, 2])):
-            source, columns = self._source(depth - 1)
+            is_framed = self.chance.random() < 0.15
+            source, columns = self._framed() if is_framed else self._source(depth - 1)
             alias = self._alias()
             condition = self._condition(*self.chance.choice(scope), alias, columns)
             kind = self.chance.choices(
@@ -114,6 +127,11 @@ class _Maker:
             if others:
                 equal = self.chance.choice(["=", "=", "=", "<=>"])
                 found.append(f"{left}.{name} {equal} {right}.{self.chance.choice(others)}")
+        times = [[name for name, kind in side if kind == "t"] for side in (mine, theirs)]
+        if all(times) and self.chance.random() < 0.6:
+            # Rows within the reach of a frame below have other times than the row that changed.
+            one, other = map(self.chance.choice, times)
+            found.append(f"{left}.{one} = {right}.{other}")
         numbers = [[name for name, kind in side if kind == "i"] for side in (mine, theirs)]
         if all(numbers) and self.chance.random() < 0.2:
             one, other = map(self.chance.choice, numbers)
@@ -213,6 +231,22 @@ class _Maker:
         listed, named = self._listed([*keys, *self._measures(columns, alias)])
         by = ", ".join(expr for expr, _ in keys)
         return f"select {listed} from {text}{where} group by {by}", named
+
+    def _join_framed(self, depth: int) -> tuple[str, Columns]:
+        framed, _ = self._framed()
+        one, other = self._alias(), self._alias()
+        condition = self.chance.choice(
+            [f"{one}.k = {other}.k and {one}.ts = {other}.ts", f"{one}.ts = {other}.ts"]
+        )
+        kind = self.chance.choice(["join", "left join", "left join"])
+        text = f"s.t as {one} {kind} {framed} as {other} on {condition}"
+        outputs = self._picked(list(TABLES["s.t"].items()), one, "sit", 3)
+        if self.chance.random() < 0.5:
+            listed, named = self._listed([*outputs, (f"{other}.total", "i")])
+            return f"select {listed} from {text}", named
+        listed, named = self._listed([*outputs, (f"max({other}.total)", "i")])
+        by = ", ".join(expr for expr, _ in outputs)
+        return f"select {listed} from {text} group by {by}", named
 
     def _union(self, depth: int) -> tuple[str, Columns]:
         sides = [(*self._source(depth), self._alias()) for _ in range(2)]

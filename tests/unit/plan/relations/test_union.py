@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from livemart.plan.relations.project import Projection
 from livemart.plan.relations.relation import Relation
-from livemart.plan.sql.written import sql_of
 from livemart.plan.relations.union import Union
+from livemart.plan.sql.written import sql_of
 from tests.unit.plan.relations.scans import expr, sales
 
 

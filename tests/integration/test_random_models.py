@@ -1,0 +1,69 @@
+"""Random models of odd SQL hold the rows of their text after every batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.errors import AnalysisException
+
+from tests.integration.mini import Mini, visit
+from tests.integration.random_models import NAMES, SALES, random_model
+from tests.integration.test_readings import batches
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_MODELS = 16
+_STORED = {
+    SALES: "(select '' as sale_id, '' as shop_id, cast(1 as decimal(10, 2)) as amount,"
+    " timestamp '2026-01-01' as sold_at)",
+    NAMES: "(select '' as shop_id, '' as shop_name)",
+}
+
+
+def is_known_to(spark: SparkSession, text: str) -> bool:
+    """Return True if Spark can analyse a model."""
+    for name, query in _STORED.items():
+        text = text.replace(name, query)
+    try:
+        spark.sql(text)
+    except AnalysisException:
+        return False
+    return True
+
+
+def refresh_and_verify(spark: SparkSession, folder: Path, seeds: range) -> None:
+    """Refresh one project of random models; those that Spark refuses are left out."""
+    folder.mkdir(exist_ok=True)
+    mini = Mini(spark, folder)
+    models = {seed: random_model(seed) for seed in seeds}
+    known = {seed: text for seed, text in models.items() if is_known_to(spark, text)}
+    assert len(known) > len(models) // 2
+    for seed, text in known.items():
+        mini.edit(f"models/random_{seed}.sql", text)
+    first, *later = batches()
+    mini.deliver("sales", *first)
+    mini.deliver("visits", visit("a"))
+    mini.build()
+    for number, records in enumerate(later):
+        mini.deliver("sales", *records)
+        mini.refresh()
+
+        differing = {name: random_model(int(name.split("_")[1])) for name in mini.differing()}
+        assert differing == {}, f"seeds {seeds}, batch {number}"
+
+
+def test_random_models_hold_the_rows_of_their_text(spark: SparkSession, tmp_path: Path) -> None:
+    refresh_and_verify(spark, tmp_path, range(_MODELS))
+
+
+@pytest.mark.nightly
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_many_random_models_hold_the_rows_of_their_text(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for start in range(100, 1_300, _MODELS):
+        refresh_and_verify(spark, tmp_path / str(start), range(start, start + _MODELS))
