@@ -136,9 +136,12 @@ class _Maker:
     def _exploded(self) -> str:
         source, columns = self._layer("s")
         mapped = f"select {columns['id']} as id, map({columns['shop']}, {columns['amount']}) as m"
-        key = self._chance.choice(["g.k", "l.shop_name", "e.id"])
+        key = self._chance.choice(["g.k", "l.shop_name", "g.id"])
+        exploded = (
+            f"select e.id, x.k, x.v from ({mapped} from {source}) as e"
+            " lateral view explode(e.m) x as k, v"
+        )
         return (
-            f"select {key} as `Key`, max(g.v) as most, count(*) as N from ({mapped} from {source})"
-            f" as e lateral view explode(e.m) g as k, v left join {NAMES} as l on l.shop_id = g.k"
-            f" group by {key}"
+            f"select {key} as `Key`, max(g.v) as most, count(*) as N from ({exploded}) as g"
+            f" left join {NAMES} as l on l.shop_id = g.k group by {key}"
         )

@@ -87,8 +87,11 @@ ELASTIC = {
 # What Spark has no DISTINCT of.
 NESTED = {
     "exploded_map": "select g.k, max(g.v) as most, max(l.shop_name) as name"
-    f" from {MAPPED} as s lateral view explode(s.m) g as k, v"
+    f" from (select k, v from {MAPPED} as s lateral view explode(s.m) g as k, v) as g"
     " join {{ ref('shop_names') }} as l on l.shop_id = g.k group by g.k",
+    "exploded_name": "select l.shop_name, max(g.v) as most"
+    f" from (select k, v from {MAPPED} as s lateral view explode(s.m) g as k, v) as g"
+    " join {{ ref('shop_names') }} as l on l.shop_id = g.k group by l.shop_name",
     "map_key": "select map('shop', shop_id) as m, max(amount) as most"
     f" from {SALES} group by map('shop', shop_id)",
     "map_among_keys": "select shop_id, map('shop', shop_id) as m, max(amount) as most"

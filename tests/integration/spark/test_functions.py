@@ -83,11 +83,11 @@ def test_every_column_of_a_call_can_be_replaced(spark_session: SparkSession) -> 
 
 
 def parsed_by(spark: SparkSession) -> Any:
-    """Return what gives an expression as Spark's parser reads it, as text."""
+    """Return what gives an expression as Spark's parser reads it; names in lower case."""
     parser = spark._jsparkSession.sessionState().sqlParser()
 
     def read(text: str) -> str:
-        return str(parser.parseExpression(text).toString())
+        return str(parser.parseExpression(text).toString()).lower()
 
     return read
 
