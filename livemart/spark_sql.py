@@ -6,6 +6,7 @@ Used wherever SQL is written. Every name is quoted and every text escaped.
 from __future__ import annotations
 
 from datetime import date, datetime
+from decimal import Decimal
 
 
 def quoted(name: str) -> str:
@@ -35,6 +36,9 @@ def literal(value: object) -> str:
         return f"date'{value.isoformat()}'"
     if isinstance(value, bytes):
         return f"X'{value.hex()}'"
+    if isinstance(value, Decimal):
+        # With an exponent it would be a double.
+        return format(value, "f")
     if isinstance(value, str):
         return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
     return str(value)

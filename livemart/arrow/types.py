@@ -1,7 +1,7 @@
-"""Gives each Spark type one Arrow form, and brings rows into a table's types.
+"""Gives each Spark type one Arrow form, says how two compare, and brings rows into a table's types.
 
-Used by whoever reads, hands over or commits rows in memory. A value that a type cannot hold is an
-error, never NULL.
+Used by whoever reads, hands over, looks up or commits rows in memory. A value that a type cannot
+hold is an error, never NULL.
 """
 
 from __future__ import annotations
@@ -9,6 +9,10 @@ from __future__ import annotations
 import pyarrow as pa
 
 from livemart.errors import RefreshError
+
+# Digits of the decimal that Spark makes of an integer, by its bits, to compare it with decimals.
+_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
+_MOST_DIGITS = 38
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
@@ -43,6 +47,72 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 def plain_table(table: pa.Table) -> pa.Table:
     """Return what Spark hands over with the types that tables have, one chunk a column."""
     return table.cast(plain_schema(table.schema)).combine_chunks()
+
+
+def compared_as(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """Return the type in which Spark compares values of two types; None where it is another way.
+
+    Text is read as the other type, and decimals of too many digits are rounded: both are None. The
+    session's time zone is UTC.
+    """
+    types = pa.types
+    left, right = plain_type(left), plain_type(right)
+    if left == right or types.is_null(right):
+        return left
+    if types.is_null(left):
+        return right
+    if _is_number(left) and _is_number(right):
+        return _compared_numbers(left, right)
+    if _is_time(left) and _is_time(right):
+        zones = [kind.tz for kind in (left, right) if types.is_timestamp(kind)]
+        return pa.timestamp("us", tz="UTC" if any(zones) else None)
+    return None
+
+
+def compares_exactly(left: pa.DataType, right: pa.DataType) -> bool:
+    """Return True if values of two types are equal in Spark only where they are the same value.
+
+    >>> compares_exactly(pa.int32(), pa.decimal128(12, 2))
+    True
+    >>> compares_exactly(pa.int64(), pa.float64())  # both are compared as doubles
+    False
+    """
+    common = compared_as(left, right)
+    if common is None:
+        return False
+    return not pa.types.is_floating(common) or plain_type(left) == plain_type(right)
+
+
+def _compared_numbers(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    types = pa.types
+    if types.is_floating(left) or types.is_floating(right):
+        kinds = {left, right}
+        has_double = pa.float64() in kinds or any(map(types.is_decimal, kinds))
+        return pa.float64() if has_double else pa.float32()
+    if types.is_integer(left) and types.is_integer(right):
+        return left if left.bit_width >= right.bit_width else right
+    sizes = [
+        (kind.precision - kind.scale, kind.scale)
+        if types.is_decimal(kind)
+        else (_DIGITS[kind.bit_width], 0)
+        for kind in (left, right)
+    ]
+    whole, scale = (max(parts) for parts in zip(*sizes, strict=True))
+    return pa.decimal128(whole + scale, scale) if whole + scale <= _MOST_DIGITS else None
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_signed_integer(kind)
+        or types.is_decimal(kind)
+        or types.is_float32(kind)
+        or types.is_float64(kind)
+    )
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date32(kind))
 
 
 def align(table: pa.Table, schema: pa.Schema, relation: str) -> pa.Table:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pds
 
 from livemart.arrow.times import instant
+from livemart.arrow.types import compared_as, compares_exactly
 from livemart.spark_sql import literal, quoted
 
 # More values than this cost more to compare than the rows they would leave out.
@@ -113,18 +114,16 @@ def values_condition(
     Args:
         name: stored column.
         kind: its Arrow type.
-        values: values looked for, of the same or a comparable type.
+        values: values looked for, of any type.
     """
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], kind)
-    if not narrows(kind):
-        return None
-    if _is_text(kind) != _is_text(array.type) and not pa.types.is_null(array.type):
-        # Spark reads the text as the other type: '7', '07' and ' 7' are one number.
+    if not narrows(kind) or not compares_exactly(kind, array.type):
         return None
     try:
-        array = array.cast(kind)
+        # By way of a type that holds any of them, a number that fits is cast.
+        array = array.cast(compared_as(kind, array.type)).cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
     has_null = array.null_count > 0
@@ -144,10 +143,6 @@ def equal_in(schema: pa.Schema, rows: pa.Table) -> RowFilter:
             if condition is not None:
                 conditions.append(condition)
     return RowFilter((tuple(conditions),))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def narrows(kind: pa.DataType) -> bool:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
 
 from livemart.arrow.bags import difference
 from livemart.arrow.times import EVER, instant, micros
+from livemart.arrow.types import compared_as, compares_exactly
 from livemart.plan.reasons import Reason
 from livemart.plan.relations.relation import Restriction
 from livemart.plan.strategies.region import Region, confined_by
@@ -22,7 +24,13 @@ from livemart.refresh.inputs import Input
 from livemart.refresh.limits import FEW_INPUT_ROWS, MOST_INTERVALS_OF_A_KEY, MOST_REGION_KEYS
 from livemart.refresh.model_run import ModelRun
 from livemart.refresh.pinned_table import FallBack, column_of
-from livemart.refresh.region_rows import is_comparable, lies_in, needed_rows, rows_to_read
+from livemart.refresh.region_rows import (
+    exact_restrictions,
+    is_comparable,
+    lies_in,
+    needed_rows,
+    rows_to_read,
+)
 from livemart.refresh.touched_rows import rows_in_windows, touched_rows
 from livemart.spark.differences import counted_difference, is_about_distinct, typed_columns
 from livemart.spark_sql import quoted
@@ -46,7 +54,12 @@ def refresh_region(run: ModelRun, region: Region) -> pa.Table | None:
     if affected.num_rows == 0:
         return None
     names = {
-        occurrence: _view_of_needed(run, run.inputs[occurrence], restrictions, affected)
+        occurrence: _view_of_needed(
+            run,
+            run.inputs[occurrence],
+            exact_restrictions(region, restrictions, affected, run.stored),
+            affected,
+        )
         for occurrence, restrictions in region.restrictions.items()
         if occurrence not in run.plan.parameters
     }
@@ -149,13 +162,42 @@ def _distinct(pieces: Sequence[pa.Table]) -> pa.Table:
         FallBack: KEY_NOT_IN_OUTPUT, for keys of types that have no common one, or that Arrow does
             not group by.
     """
+    names = pieces[0].column_names
+    fields = [
+        pa.field(name, _common_type([piece.schema.field(name).type for piece in pieces]))
+        for name in names
+    ]
     try:
-        stacked = pa.concat_tables(pieces, promote_options="permissive").combine_chunks()
-        names = stacked.column_names
-        return stacked.group_by(names, use_threads=False).aggregate([]).select(names)
+        cast = [piece.cast(pa.schema(fields), safe=False) for piece in pieces]
+        stacked = pa.concat_tables(cast)
+        return stacked.combine_chunks().group_by(names, use_threads=False).aggregate([])
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        message = f"the keys of the affected rows cannot be compared: {error}"
-        raise FallBack(Reason("KEY_NOT_IN_OUTPUT", message.splitlines()[0], None)) from error
+        raise _not_comparable(str(error).splitlines()[0]) from error
+
+
+def _common_type(kinds: Sequence[pa.DataType]) -> pa.DataType:
+    """Return the type in which Spark compares keys of any two of these types.
+
+    Raises:
+        FallBack: KEY_NOT_IN_OUTPUT, if there is none.
+    """
+    distinct = list(dict.fromkeys(kinds))
+    common: pa.DataType | None = distinct[0]
+    for kind in distinct[1:]:
+        common = None if common is None else compared_as(common, kind)
+    for left, right in combinations(distinct, 2):
+        if not compares_exactly(left, right) and compared_as(left, right) != common:
+            common = None
+    # Arrow rounds a decimal to a double otherwise than Spark.
+    is_rounded = common is not None and pa.types.is_floating(common)
+    if common is None or (is_rounded and any(map(pa.types.is_decimal, distinct))):
+        raise _not_comparable(f"they are {', '.join(map(str, distinct))}")
+    return common
+
+
+def _not_comparable(why: str) -> FallBack:
+    message = f"the keys of the affected rows cannot be compared: {why}"
+    return FallBack(Reason("KEY_NOT_IN_OUTPUT", message, None))
 
 
 class _Touched:

@@ -7,6 +7,7 @@ the small lane what it lets through is narrowed to what the region's semi join i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 
 from livemart.arrow.bags import as_numpy, is_member, one_array, row_codes
 from livemart.arrow.times import DAY, is_time, micros, micros_of
+from livemart.arrow.types import compares_exactly
 from livemart.delta.row_filter import (
     EVERY_ROW,
     Condition,
@@ -59,9 +61,30 @@ def rows_to_read(
     return RowFilter(tuple(alternatives)) if alternatives else EVERY_ROW
 
 
+def exact_restrictions(
+    region: Region,
+    restrictions: Sequence[Restriction],
+    affected: pa.Table,
+    stored: PinnedTable,
+) -> list[Restriction]:
+    """Return restrictions without the keys that an input cannot be asked for by value.
+
+    Rows of a union meet in the type of the model's key: as doubles, two bigints may be one.
+    """
+    exact = {
+        index
+        for index, name in enumerate(region.keys)
+        if compares_exactly(stored.field(name).type, affected.schema.field(f"w{index}").type)
+    }
+    return [
+        replace(restriction, keys=tuple(key for key in restriction.keys if key[0] in exact))
+        for restriction in restrictions
+    ]
+
+
 def _near(field: pa.Field, margin: int, keys: pa.ChunkedArray) -> Condition | None:
     """Return the condition that a column is as close to one of the keys as `margin`."""
-    if margin == 0 and field.type == keys.type:
+    if margin == 0 and (field.type == keys.type or not is_time(field.type)):
         return values_condition(field.name, field.type, keys)
     bounds = pc.min_max(keys)
     low, high = micros(bounds["min"].as_py()), micros(bounds["max"].as_py())

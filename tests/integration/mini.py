@@ -101,6 +101,15 @@ class Mini:
         (self.project / path).write_text(text)
         self._runtime = None
 
+    def replace(self, sources: str, **models: str) -> None:
+        """Make it a project of these models alone; `sources` is YAML."""
+        for folder in ("models", "seeds", "tests"):
+            for path in (self.project / folder).iterdir():
+                path.unlink()
+        self.edit("models/_sources.yml", sources)
+        for name, text in models.items():
+            self.edit(f"models/{name}.sql", text)
+
     def restart(self) -> None:
         """Forget everything that a process keeps warm."""
         self._runtime = None

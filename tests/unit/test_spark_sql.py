@@ -22,6 +22,7 @@ def test_a_name_is_quoted(name: str, expected: str) -> None:
         (True, "true"),
         (7, "7"),
         (Decimal("1.50"), "1.50"),
+        (Decimal("1E-7"), "0.0000001"),
         (b"\x00\xff", "X'00ff'"),
         ("Joe's \\ bar", r"'Joe\'s \\ bar'"),
         (date(2026, 3, 1), "date'2026-03-01'"),

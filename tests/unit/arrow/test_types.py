@@ -7,7 +7,14 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from livemart.arrow.types import align, plain_schema, plain_table, plain_type
+from livemart.arrow.types import (
+    align,
+    compared_as,
+    compares_exactly,
+    plain_schema,
+    plain_table,
+    plain_type,
+)
 from livemart.errors import RefreshError
 
 UTC_TIME = pa.timestamp("us", tz="UTC")
@@ -70,3 +77,47 @@ def test_what_does_not_fit_is_refused(columns: dict[str, list[int]], message: st
 
     assert message in caught.value.message
     assert caught.value.message.startswith("mart.totals: ")
+
+
+def _decimal(digits: int, scale: int) -> pa.DataType:
+    return pa.decimal128(digits, scale)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "common", "is_exact"),
+    [
+        (pa.string(), pa.large_string(), pa.string(), True),
+        (pa.null(), pa.date32(), pa.date32(), True),
+        (pa.int8(), pa.int64(), pa.int64(), True),
+        (pa.int32(), _decimal(12, 2), _decimal(12, 2), True),
+        (pa.int64(), _decimal(12, 2), _decimal(22, 2), True),
+        (pa.int64(), _decimal(38, 18), _decimal(38, 18), True),
+        (_decimal(10, 4), _decimal(12, 2), _decimal(14, 4), True),
+        # Spark rounds what would take more than 38 digits.
+        (pa.int64(), _decimal(38, 19), None, False),
+        (_decimal(38, 0), _decimal(38, 18), None, False),
+        # As doubles, 2^53 and 2^53 + 1 are one number; as floats, 2^24 and 2^24 + 1.
+        (pa.int64(), pa.float64(), pa.float64(), False),
+        (pa.int32(), pa.float32(), pa.float32(), False),
+        (_decimal(38, 18), pa.float64(), pa.float64(), False),
+        (_decimal(10, 2), pa.float32(), pa.float64(), False),
+        (pa.float32(), pa.float64(), pa.float64(), False),
+        (pa.float64(), pa.float64(), pa.float64(), True),
+        # Text is read as the other type: '7', '07' and ' 7' are one number.
+        (pa.string(), pa.int64(), None, False),
+        (pa.string(), pa.date32(), None, False),
+        (pa.string(), pa.binary(), None, False),
+        (pa.bool_(), pa.int32(), None, False),
+        (pa.date32(), UTC_TIME, UTC_TIME, True),
+        (pa.date32(), pa.timestamp("us"), pa.timestamp("us"), True),
+        (pa.timestamp("us"), UTC_TIME, UTC_TIME, True),
+        (pa.int64(), UTC_TIME, None, False),
+        (pa.list_(pa.int32()), pa.list_(pa.int64()), None, False),
+    ],
+)
+def test_how_spark_compares_two_types(
+    left: pa.DataType, right: pa.DataType, common: pa.DataType | None, is_exact: bool
+) -> None:
+    for one, other in ((left, right), (right, left)):
+        assert compared_as(one, other) == common
+        assert compares_exactly(one, other) is is_exact

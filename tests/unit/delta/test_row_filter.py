@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -32,6 +33,13 @@ def test_numbers_of_another_width_are_compared() -> None:
     assert passing("k", pa.array([1, 2], pa.int64()), pa.array([2], pa.int32())) == [2]
 
 
+def test_exact_numbers_of_another_type_are_compared() -> None:
+    prices = pa.array([Decimal("1.00"), Decimal("2.50")], pa.decimal128(12, 2))
+
+    assert passing("k", prices, pa.array([1])) == [Decimal("1.00")]
+    assert passing("k", pa.array([1, 2]), prices.slice(0, 1)) == [1]
+
+
 @pytest.mark.parametrize(
     ("column", "found"),
     [
@@ -40,9 +48,26 @@ def test_numbers_of_another_width_are_compared() -> None:
         (pa.array(["2026-01-01"]), pa.array([1.0])),
         (pa.array([1.0, float("nan")]), pa.array([1.0])),
         (pa.array([1], pa.int32()), pa.array([2**40])),
+        (pa.array([2**53 + 1]), pa.array([2.0**53])),
+        (pa.array([Decimal("0.1")], pa.decimal128(38, 18)), pa.array([0.5])),
+        (pa.array([Decimal(1)], pa.decimal128(38, 0)), pa.array([1], pa.decimal128(38, 18))),
+        (pa.array([1, 0]), pa.array([True])),
+        (pa.array([b"a"]), pa.array(["a"])),
         (pa.array([[1]]), pa.array([[1]])),
     ],
-    ids=["number in text", "text in numbers", "double in text", "double", "too large", "list"],
+    ids=[
+        "number in text",
+        "text in numbers",
+        "double in text",
+        "double",
+        "too large",
+        "double in bigints",
+        "double in decimals",
+        "decimals that Spark rounds",
+        "boolean in numbers",
+        "text in binary",
+        "list",
+    ],
 )
 def test_what_sql_compares_otherwise_does_not_narrow(column: pa.Array, found: pa.Array) -> None:
     assert passing("k", column, found) is None

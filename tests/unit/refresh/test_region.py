@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -47,3 +48,36 @@ def test_keys_without_a_common_type_cannot_be_compared() -> None:
         _distinct([pa.table({"w0": ["a"]}), pa.table({"w0": [[1]]})])
 
     assert caught.value.reason.code == "KEY_NOT_IN_OUTPUT"
+
+
+def _joined(*columns: pa.Array) -> pa.Table:
+    return _distinct([pa.table({"w0": column}) for column in columns])
+
+
+def test_keys_of_several_types_take_the_one_that_spark_compares_them_in() -> None:
+    price, whole = pa.decimal128(12, 2), pa.int64()
+
+    assert _joined(pa.array([1], whole), pa.array([1], pa.int32())).schema.types == [whole]
+    both = _joined(pa.array([1], whole), pa.array([Decimal("1.50")], price))
+    assert both.schema.types == [pa.decimal128(22, 2)]
+    # As Spark compares a bigint with a double: rounded to one.
+    doubles = _joined(pa.array([2**53 + 1], whole), pa.array([2.0**53]))
+    assert doubles.to_pydict() == {"w0": [2.0**53]}
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        (pa.array([1]), pa.array([Decimal(1)], pa.decimal128(38, 30))),
+        (pa.array([1]), pa.array([1.0], pa.float32()), pa.array([1.0])),
+        (pa.array([Decimal("0.1")], pa.decimal128(38, 18)), pa.array([0.1])),
+        (pa.array([1]), pa.array(["1"])),
+        (pa.array(["1"]), pa.array([b"1"])),
+    ],
+    ids=["rounded decimals", "three ways", "decimal and double", "number and text", "binary"],
+)
+def test_keys_that_arrow_would_round_or_read_otherwise_are_not_compared(
+    columns: tuple[pa.Array, ...],
+) -> None:
+    with pytest.raises(FallBack, match="KEY_NOT_IN_OUTPUT"):
+        _joined(*columns)

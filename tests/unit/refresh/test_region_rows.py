@@ -14,7 +14,13 @@ from sqlglot import parse_one
 
 from livemart.plan.relations.monotone import restriction_of
 from livemart.plan.relations.relation import Restriction, Want
-from livemart.refresh.region_rows import is_comparable, lies_in, needed_rows
+from livemart.refresh.region_rows import (
+    exact_restrictions,
+    is_comparable,
+    lies_in,
+    needed_rows,
+    rows_to_read,
+)
 
 _START = datetime(2026, 3, 1, tzinfo=UTC)
 _TIME = pa.timestamp("us", tz="UTC")
@@ -104,6 +110,27 @@ def test_keys_of_different_types_are_left_to_sql(
     table = SimpleNamespace(field=pa.schema([("k", stored)]).field)
 
     assert is_comparable(_region(("k",), None), affected, cast(Any, table)) is expected
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [(pa.int64(), [2**53]), (pa.float64(), [2**53, 2**53 + 1]), (pa.string(), [2**53, 2**53 + 1])],
+)
+def test_rows_that_are_one_key_in_the_model_are_read_together(
+    key: pa.DataType, expected: list[int]
+) -> None:
+    rows = pa.table({"k": pa.array([2**53, 2**53 + 1])})
+    source, stored = (
+        SimpleNamespace(field=schema.field) for schema in (rows.schema, pa.schema([("k", key)]))
+    )
+    affected = pa.table({"w0": pa.array([2**53])})
+
+    restrictions = exact_restrictions(
+        _region(("k",), None), [Restriction(((0, "k", 0),))], affected, cast(Any, stored)
+    )
+
+    passing = rows_to_read(cast(Any, source), restrictions, affected)
+    assert rows.filter(passing.matches(rows)).column("k").to_pylist() == expected
 
 
 _INPUT_KEYS = st.sampled_from(["a", "b", "c", None])
