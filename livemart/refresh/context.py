@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
+from livemart.arrow.sum_limits import SumLimits
 from livemart.delta.tags import Tag, Tags
 from livemart.delta.warehouse import Warehouse
 from livemart.refresh.views import SharedViews
@@ -36,11 +37,12 @@ class Rebuild:
 class KeptBetweenBatches:
     """What stays from one batch to the next, as long as the process lives.
 
-    `exact_sums`: by fingerprint, whether the sums of a model are exact, asked of Spark once.
+    `sum_limits`: by model and types, what its totals are worth (None: not exact), asked of Spark
+    once.
     """
 
     views: SharedViews = field(default_factory=SharedViews)
-    exact_sums: dict[str, bool] = field(default_factory=dict)
+    sum_limits: dict[object, Mapping[str, SumLimits] | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from livemart.arrow.sum_limits import SumLimits
 from livemart.plan.planner import Plan
 from livemart.plan.relations.clock import evaluate
 from livemart.plan.sql.flatten import Occurrence
@@ -23,14 +24,14 @@ from livemart.spark_sql import literal
 class ModelRun:
     """One model in one batch: `stored` is its own table as of the frontier.
 
-    `inputs` are in the order of the plan's occurrences; `exact_sums`: see KeptBetweenBatches.
+    `inputs` are in the order of the plan's occurrences; `sum_limits`: see KeptBetweenBatches.
     """
 
     plan: Plan
     stored: PinnedTable
     inputs: tuple[Input, ...]
     views: BatchViews
-    exact_sums: dict[str, bool]
+    sum_limits: dict[object, Mapping[str, SumLimits] | None]
     _thresholds: dict[tuple[str, object], datetime | None] = field(default_factory=dict)
 
     def render(self, side: Side, names: Mapping[int, str]) -> str:

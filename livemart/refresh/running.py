@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.arrow.bags import WEIGHT, as_numpy, difference, matching_rows, one_array, row_codes
+from livemart.arrow.sum_limits import SumLimits, SumStep, sum_limits
 from livemart.arrow.times import micros_of
 from livemart.delta.row_filter import Condition, RowFilter, time_condition, values_condition
 from livemart.plan.strategies.running import Plain, Running
@@ -61,7 +62,7 @@ def refresh_running(run: ModelRun, running: Running) -> pa.Table | None:
     images = run.inputs[running.occurrence].images.drop_columns([WEIGHT])
     if images.num_rows == 0:
         return None
-    _require_exact(run, running)
+    limits = _limits(run, running)
     parts: list[_Part] = []
     stored: list[pa.Table] = []
     for group in _groups(images, running):
@@ -72,9 +73,9 @@ def refresh_running(run: ModelRun, running: Running) -> pa.Table | None:
             _largest(stored_rows, running.time[0], int(group.low.min())),
         )
         try:
-            part = _part(run, running, starts, newest)
+            part = _part(run, running, limits, starts, newest)
         except DoubtfulTotal as doubt:
-            part = _part(run, running, starts.without_past(doubt.keys), newest)
+            part = _part(run, running, limits, starts.without_past(doubt.keys), newest)
         parts.append(part)
         stored.append(kept)
     schema = run.stored.schema
@@ -172,7 +173,13 @@ def _wanted(
     return alternatives
 
 
-def _part(run: ModelRun, running: Running, starts: Starts, newest: int) -> _Part:
+def _part(
+    run: ModelRun,
+    running: Running,
+    limits: tuple[SumLimits, ...],
+    starts: Starts,
+    newest: int,
+) -> _Part:
     """Compute the totals from each key's first change on.
 
     Raises:
@@ -185,6 +192,7 @@ def _part(run: ModelRun, running: Running, starts: Starts, newest: int) -> _Part
         shown, totals = running_rows(
             running.totals,
             tuple(run.stored.field(total.name).type for total in running.totals),
+            limits,
             starts,
             _keys_of(rows, [name for _, name in running.keys]),
             _micros(column_of(rows, running.time[1])),
@@ -250,29 +258,22 @@ def _computed(run: ModelRun, plains: list[Plain], rows: pa.Table) -> dict[str, p
     return {field.name: one_array(computed.column(field.name).cast(field.type)) for field in schema}
 
 
-def _require_exact(run: ModelRun, running: Running) -> None:
-    """Raise NotRunning unless totals are integers or decimals that hold every sum unrounded."""
-    known = run.exact_sums
-    name = f"running {run.plan.fingerprint}"
-    if name not in known:
-        source = run.inputs[running.occurrence].new
-        known[name] = all(
-            _is_exact(
-                run.stored.field(total.name).type,
-                None if total.argument is None else source.field(total.argument).type,
-            )
-            for total in running.totals
-        )
-    if not known[name]:
-        raise NotRunning
+def _limits(run: ModelRun, running: Running) -> tuple[SumLimits, ...]:
+    """Return what each total is worth.
 
-
-def _is_exact(total: pa.DataType, argument: pa.DataType | None) -> bool:
-    if argument is None or pa.types.is_integer(argument):
-        return bool(pa.types.is_integer(total) or pa.types.is_decimal(total))
-    if pa.types.is_decimal(argument):
-        return bool(pa.types.is_decimal(total) and total.scale >= argument.scale)
-    return False
+    Raises:
+        NotRunning: one is rounded, or no exact number.
+    """
+    source = run.inputs[running.occurrence].new
+    limits = []
+    for total in running.totals:
+        # Rows are counted in 64 bits, as integers are added up.
+        argument = pa.int64() if total.argument is None else source.field(total.argument).type
+        limit = sum_limits(argument, [SumStep(run.stored.field(total.name).type)])
+        if limit is None:
+            raise NotRunning
+        limits.append(limit)
+    return tuple(limits)
 
 
 def _keys_of(rows: pa.Table, names: list[str]) -> _Keys:

@@ -13,10 +13,12 @@ import pyarrow as pa
 
 from livemart.arrow.bags import as_numpy, matching_rows
 from livemart.arrow.exact_numbers import Whole, at_scale, from_whole, to_whole, totals_so_far
+from livemart.arrow.sum_limits import SumLimits
 from livemart.plan.strategies.running import Total
 
 # Of a 64-bit number.
 _MOST_DIGITS = 18
+_MOST_ROWS = 2**63
 
 _Numbers = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]
@@ -34,7 +36,7 @@ class DoubtfulTotal(Exception):
 
 
 class UnfitTotal(Exception):
-    """A total does not fit its type."""
+    """A total does not fit its type, or Spark may have lost one on the way to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class Starts:
 def running_rows(
     totals: tuple[Total, ...],
     types: tuple[pa.DataType, ...],
+    limits: tuple[SumLimits, ...],
     starts: Starts,
     keys: tuple[pa.Array, ...],
     times: _Numbers,
@@ -84,6 +87,7 @@ def running_rows(
     Args:
         totals: the columns to compute.
         types: of each.
+        limits: what each is worth.
         starts: by key.
         keys: of each row, in the types of the keys of `starts`.
         times: of each row, in microseconds.
@@ -94,7 +98,7 @@ def running_rows(
 
     Raises:
         DoubtfulTotal: a key that starts with carried totals may have a total of NULL.
-        UnfitTotal: a total does not fit its type.
+        UnfitTotal: see there.
     """
     key, is_known = matching_rows(starts.keys, keys)
     high = starts.high[key]
@@ -120,7 +124,10 @@ def running_rows(
             scale = types[index].scale if pa.types.is_decimal(types[index]) else 0
             values = _values(arguments[index], len(times), scale)
             carried = to_whole(starts.carried[index].filter(pa.array(starts.has_since)))
-            summed = moves.sums(np.concatenate([values[arrives], -values[leaves], carried]), at)
+            moved = np.concatenate([values[arrives], -values[leaves], carried])
+            summed = moves.sums(moved, at)
+            if not (_is_known(limits[index], summed) and _is_known(limits[index], moved)):
+                raise UnfitTotal
             is_null = np.zeros(len(summed), dtype=bool)
             argument = arguments[index]
             if argument is not None:
@@ -140,6 +147,11 @@ def running_rows(
     if is_doubtful.any():
         raise DoubtfulTotal(is_doubtful)
     return shown, tuple(sums[index] for index in range(len(totals)))
+
+
+def _is_known(limits: SumLimits, totals: Whole) -> bool:
+    # How many rows a carried total is of, is not known.
+    return bool(limits.is_known(totals, _MOST_ROWS).all())
 
 
 class _Moves:

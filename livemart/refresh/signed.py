@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,8 @@ from livemart.arrow.bags import (
     row_codes,
     without,
 )
+from livemart.arrow.sum_limits import SumLimits, SumStep, sum_limits, sum_type
+from livemart.arrow.types import compares_exactly
 from livemart.delta.row_filter import (
     EVERY_ROW,
     NO_ROW,
@@ -45,10 +48,6 @@ from livemart.refresh.touched_rows import moved_rows, touched_rows
 from livemart.spark.differences import grouped_columns, typed_columns
 from livemart.spark_sql import quoted
 
-_DIGITS_OF_BIGINT = 19
-# SUM over DECIMAL(p, s) is DECIMAL(p + 10, s), and no decimal has more than 38 digits.
-_DIGITS_OF_SUM = 10
-_MOST_DIGITS = 38
 _PRESENT = re.compile(r"__present_(\d+)__")
 _SIDES: tuple[tuple[Side, int], ...] = (("new", 1), ("old", -1))
 
@@ -68,7 +67,8 @@ def refresh_signed(run: ModelRun, signed: Signed) -> pa.Table | None:
             become NULL.
         FallBack: as for the region.
     """
-    if signed.outputs is not None and not _is_exact(run, signed.outputs):
+    limits = _limits(run, signed.outputs or ())
+    if limits is None:
         raise NotSigned
     passing = {anchor: moved_rows(run, run.inputs[anchor]) for anchor in signed.anchors}
     for lookup in signed.lookups:
@@ -87,43 +87,50 @@ def refresh_signed(run: ModelRun, signed: Signed) -> pa.Table | None:
         return None
     if signed.outputs is None:
         return _rows(run, sides)
-    return _groups(run, signed.outputs, sides)
+    return _groups(run, signed.outputs, limits, sides)
 
 
-def _is_exact(run: ModelRun, outputs: Sequence[Output]) -> bool:
-    """Return True if no sum is rounded: over integers or decimals, into a type that holds them."""
-    fingerprint = run.plan.fingerprint
-    if fingerprint not in run.exact_sums:
-        run.exact_sums[fingerprint] = all(
-            _holds(run.stored.field(output.name).type, _summed_type(run, output.argument_query))
-            for output in outputs
-            if output.argument_query is not None
-        )
-    return run.exact_sums[fingerprint]
+def _limits(run: ModelRun, outputs: Sequence[Output]) -> Mapping[str, SumLimits] | None:
+    """Return what the totals of each sum are worth; None if one is not exact."""
+    # Inputs whose columns took other types make other sums of the same SQL.
+    key = (run.plan.fingerprint, run.stored.schema, *(source.new.schema for source in run.inputs))
+    if key not in run.sum_limits:
+        limits = {
+            output.name.lower(): _limits_of(run, output) for output in outputs if output.summed
+        }
+        exact = {name: limit for name, limit in limits.items() if limit is not None}
+        run.sum_limits[key] = exact if len(exact) == len(limits) else None
+    return run.sum_limits[key]
 
 
-def _summed_type(run: ModelRun, query: str) -> pa.DataType:
+def _limits_of(run: ModelRun, output: Output) -> SumLimits | None:
+    """Return what the totals of a sum are worth, whichever branch of the query they are from."""
+    stored = SumStep(run.stored.field(output.name).type)
+    limits = []
+    for summed in output.summed:
+        for argument in summed.arguments:
+            kinds = _types(run, f"select w0 from ({argument})")
+            kinds += _types(
+                run, f"select {', '.join(sql for sql, _ in summed.steps)} from ({argument})"
+            )
+            if kinds[1] != sum_type(kinds[0]):
+                return None
+            steps = [
+                SumStep(kind, wraps=not is_try)
+                for kind, (_, is_try) in zip(kinds[2:], summed.steps[1:], strict=True)
+            ]
+            limits.append(sum_limits(kinds[0], [*steps, stored]))
+    first = limits[0]
+    return first if all(limit == first for limit in limits) else None
+
+
+def _types(run: ModelRun, query: str) -> list[pa.DataType]:
     def present(match: re.Match[str]) -> str:
         return f"(select * from {run.inputs[int(match.group(1))].new.sql} where false)"
 
     # Only analysed, never run.
     frame = run.views.analyzed(_PRESENT.sub(present, query))
-    return to_arrow_type(frame.schema.fields[0].dataType)
-
-
-def _holds(total: pa.DataType, summed: pa.DataType) -> bool:
-    """Return True if totals are neither rounded nor, by a cast to less than SUM gives, made NULL.
-
-    A NULL total is then one of a group that has nothing but NULL.
-    """
-    if pa.types.is_integer(summed):
-        if pa.types.is_decimal(total):
-            return bool(total.precision - total.scale >= _DIGITS_OF_BIGINT)
-        return bool(pa.types.is_integer(total))
-    if pa.types.is_decimal(summed) and pa.types.is_decimal(total):
-        digits = min(summed.precision + _DIGITS_OF_SUM, _MOST_DIGITS) - summed.scale
-        return bool(total.scale >= summed.scale and total.precision - total.scale >= digits)
-    return False
+    return [to_arrow_type(field.dataType) for field in frame.schema.fields]
 
 
 def _touch_anchors(run: ModelRun, lookup: Lookup, passing: dict[int, RowFilter]) -> None:
@@ -136,9 +143,13 @@ def _touch_anchors(run: ModelRun, lookup: Lookup, passing: dict[int, RowFilter])
         raise NotSigned
     name, sites = lookup.keys[0]
     keys = column_of(touched, name)
-    for anchor, column in sites:
-        field = run.inputs[anchor].new.field(column)
-        condition = values_condition(field.name, field.type, keys)
+    fields = [(anchor, run.inputs[anchor].new.field(column)) for anchor, column in sites]
+    # Rows of a union meet in one type: as doubles, two bigints may be one.
+    is_exact = all(
+        compares_exactly(one.type, other.type) for (_, one), (_, other) in combinations(fields, 2)
+    )
+    for anchor, field in fields:
+        condition = values_condition(field.name, field.type, keys) if is_exact else None
         passing[anchor] = passing[anchor].or_else(
             EVERY_ROW if condition is None else RowFilter(((condition,),))
         )
@@ -291,16 +302,19 @@ def _stored_counts(run: ModelRun, rows: pa.Table) -> np.ndarray:
 
 
 def _groups(
-    run: ModelRun, outputs: Sequence[Output], sides: Sequence[tuple[str, int]]
+    run: ModelRun,
+    outputs: Sequence[Output],
+    limits: Mapping[str, SumLimits],
+    sides: Sequence[tuple[str, int]],
 ) -> pa.Table | None:
     """Return the change of an additive aggregate's groups."""
     schema = run.stored.schema
-    change = moved_groups(run.views.query(stacked_sides(schema, sides)), outputs)
-    if change.num_rows == 0:
-        return None
-    groups = change.select(key_columns(change, outputs))
-    stored = run.stored.read(equal_in(schema, groups)).select(schema.names)
     try:
-        return combine_groups(schema, outputs, change, stored)
+        change = moved_groups(run.views.query(stacked_sides(schema, sides)), outputs, limits)
+        if change.num_rows == 0:
+            return None
+        groups = change.select(key_columns(change, outputs))
+        stored = run.stored.read(equal_in(schema, groups)).select(schema.names)
+        return combine_groups(schema, outputs, limits, change, stored)
     except DoubtfulSum as doubt:
         raise NotSigned from doubt

@@ -5,7 +5,7 @@ Used by signed change. A total that the change alone does not tell is an error.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, as_numpy, one_array, places_of, row_codes
-from livemart.arrow.exact_numbers import add_by_group, from_whole, to_whole
+from livemart.arrow.exact_numbers import Whole, add_by_group, from_whole, to_whole
+from livemart.arrow.sum_limits import SumLimits
 from livemart.plan.strategies.signed import Output
 from livemart.spark.differences import typed_columns
 from livemart.spark_sql import quoted
@@ -41,13 +42,20 @@ def stacked_sides(schema: pa.Schema, sides: Sequence[tuple[str, int]]) -> str:
     )
 
 
-def moved_groups(change: pa.Table, outputs: Sequence[Output]) -> pa.Table:
+def moved_groups(
+    change: pa.Table, outputs: Sequence[Output], limits: Mapping[str, SumLimits]
+) -> pa.Table:
     """Return the rows of `change` whose group's totals move; the others cancel out.
 
     Args:
         change: columns of the model plus `_sign`.
         outputs: the role of each column.
+        limits: of each sum, by its name in lower case.
+
+    Raises:
+        DoubtfulSum: a total of the touched rows may have been lost.
     """
+    _require_known(change, outputs, limits)
     keys = _keys(change, outputs)
     _, group = np.unique(row_codes(keys, change.num_rows), return_inverse=True)
     size = int(group.max(initial=-1)) + 1
@@ -61,13 +69,18 @@ def moved_groups(change: pa.Table, outputs: Sequence[Output]) -> pa.Table:
 
 
 def combine_groups(
-    schema: pa.Schema, outputs: Sequence[Output], change: pa.Table, stored: pa.Table
+    schema: pa.Schema,
+    outputs: Sequence[Output],
+    limits: Mapping[str, SumLimits],
+    change: pa.Table,
+    stored: pa.Table,
 ) -> pa.Table:
     """Return how stored groups change.
 
     Args:
         schema: columns of the model.
         outputs: the role of each.
+        limits: of each sum, by its name in lower case.
         change: columns of the model plus `_sign`; one row for each group of each side.
         stored: rows of the model, at least those of every group in `change`; one for each group.
 
@@ -76,8 +89,8 @@ def combine_groups(
         1 and 0, and for each that comes, with 0 and 1.
 
     Raises:
-        DoubtfulSum: a sum may have become NULL, a count fell below zero, or a total no longer fits
-            its type.
+        DoubtfulSum: a sum may have become NULL or been lost, a count fell below zero, or a total no
+            longer fits its type.
     """
     codes = row_codes(
         [
@@ -91,9 +104,10 @@ def combine_groups(
     size = len(distinct)
     at, is_stored = places_of(distinct, stored_codes)
     before = stored.take(pa.array(at, pa.int64(), mask=~is_stored))
+    _require_known(before.filter(pa.array(is_stored)), outputs, limits)
 
     measures = _measures(change, outputs)
-    rows = next(name for name, output in measures if output.role == "count_rows")
+    rows = _count_of_rows(measures)
     moves = {name: _moved(change, name, group, size) for name, _ in measures}
     count = to_whole(before.column(rows)) + moves[rows][0]
     if (count < 0).any() or (~is_stored & (count == 0)).any():
@@ -104,6 +118,10 @@ def combine_groups(
         moved, gained, lost = moves[name]
         value = to_whole(before.column(name)) + moved
         is_null = np.zeros(size, dtype=bool)
+        if output.role == "sum":
+            limit = limits[output.name.lower()]
+            if not limit.is_known(value, _units(count, schema.field(rows).type)).all():
+                raise DoubtfulSum
         if output.role == "sum" and not output.is_never_null:
             has_total = as_numpy(one_array(pc.is_valid(before.column(name))))
             may_be_null = lost & ~gained & (count > 0) & (value == 0).astype(bool)
@@ -129,6 +147,40 @@ def combine_groups(
     return both.append_column(OLD_COUNT, pa.array(counts, pa.int64())).append_column(
         NEW_COUNT, pa.array(1 - counts, pa.int64())
     )
+
+
+def _require_known(
+    groups: pa.Table, outputs: Sequence[Output], limits: Mapping[str, SumLimits]
+) -> None:
+    """Check that no total of these groups was lost, and no count.
+
+    Raises:
+        DoubtfulSum: see there.
+    """
+    measures = _measures(groups, outputs)
+    counts = groups.column(_count_of_rows(measures))
+    rows = _units(to_whole(counts), counts.type)
+    for name, output in measures:
+        column = one_array(groups.column(name))
+        is_null = as_numpy(column.is_null())
+        if output.role != "sum":
+            if is_null.any():
+                raise DoubtfulSum
+            continue
+        limit = limits[output.name.lower()]
+        values = to_whole(column)
+        is_nothing = is_null | ((values == 0).astype(bool) & output.is_never_null)
+        if (is_nothing & limit.may_be_lost(rows)).any() or not limit.is_known(values, rows).all():
+            raise DoubtfulSum
+
+
+def _count_of_rows(measures: Sequence[tuple[str, Output]]) -> str:
+    return next(name for name, output in measures if output.role == "count_rows")
+
+
+def _units(counts: Whole, kind: pa.DataType) -> Whole:
+    """Return counts that are stored as decimals in units."""
+    return counts // 10**kind.scale if pa.types.is_decimal(kind) else counts
 
 
 def key_columns(table: pa.Table, outputs: Sequence[Output]) -> list[str]:

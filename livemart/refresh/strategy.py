@@ -61,7 +61,7 @@ def move(
         )
         try:
             _require_names(plan, stored)
-            run = ModelRun(plan, stored, inputs.resolve(plan), views, context.kept.exact_sums)
+            run = ModelRun(plan, stored, inputs.resolve(plan), views, context.kept.sum_limits)
             change, strategy = changed_rows(run)
             if change is None:
                 return Commit(stored.version, False, 0, 0), strategy, None

@@ -30,21 +30,36 @@ from livemart.plan.sql.written import sql_of
 from livemart.plan.strategies.region import Region
 
 _EXACT_TYPES = (exp.DataType.Type.DECIMAL, exp.DataType.Type.BIGINT, exp.DataType.Type.INT)
+# A count's type holds what INT does: no group has more rows.
+_DIGITS_OF_COUNT = 10
+_ARGUMENT = "w0"
 
 Role = Literal["key", "count_rows", "count", "sum"]
+
+
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """How a total is made, for Spark to say the types.
+
+    `arguments` select the summed expression (as w0), one for each branch of a union that is summed;
+    `steps` are SUM(w0) and what is put around it, inside out: SQL, and whether it is a TRY_CAST.
+    """
+
+    arguments: tuple[str, ...]
+    steps: tuple[tuple[str, bool], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
     """One output column of an additive aggregate.
 
-    `argument_query` selects the summed expression (as w0), for its type; `is_never_null`: a sum
-    that is coalesced with 0.
+    `summed`: of a sum, one for each branch of the query; `is_never_null`: a sum that is coalesced
+    with 0.
     """
 
     name: str
     role: Role
-    argument_query: str | None = None
+    summed: tuple[Summed, ...] = ()
     is_never_null: bool = False
 
 
@@ -237,8 +252,8 @@ def _outputs(branches: list[_Branch], query: Query) -> tuple[Output, ...] | None
     roles = [_roles(branch) for branch in branches]
     first = roles[0]
     for other in roles[1:]:
-        if [(output.name, output.role) for output in other] != [
-            (output.name, output.role) for output in first
+        if [(output.name, output.role, output.is_never_null) for output in other] != [
+            (output.name, output.role, output.is_never_null) for output in first
         ]:
             raise _NotSigned
     if len(branches) > 1 and not query.top.unique_keys():
@@ -250,8 +265,8 @@ def _outputs(branches: list[_Branch], query: Query) -> tuple[Output, ...] | None
         Output(
             output.name,
             output.role,
-            output.argument_query,
-            all(role[place].is_never_null for role in roles),
+            tuple(summed for role in roles for summed in role[place].summed),
+            output.is_never_null,
         )
         for place, output in enumerate(first)
     )
@@ -273,35 +288,54 @@ def _roles(branch: _Branch) -> list[Output]:
 def _output(name: str, expr: Expr, gate: Aggregate) -> Output:
     if gate.passes(expr):
         return Output(name, "key")
-    call, is_never_null = _stripped(expr)
+    call, wrappers = _stripped(expr)
     if isinstance(call, exp.Count) and not isinstance(call.this, exp.Distinct):
-        if call.expressions:
+        if call.expressions or not all(map(_holds_count, wrappers)):
             raise _NotSigned
         counted = call.this
         is_rows = counted is None or isinstance(counted, exp.Star | exp.Literal)
-        return Output(name, "count_rows" if is_rows else "count", None, True)
-    if function_name(call) == "count_if":
-        return Output(name, "count", None, True)
+        return Output(name, "count_rows" if is_rows else "count", (), True)
+    if function_name(call) == "count_if" and all(map(_holds_count, wrappers)):
+        return Output(name, "count", (), True)
     if isinstance(call, exp.Sum) and not isinstance(call.this, exp.Distinct):
-        return Output(name, "sum", gate.source.rows([call.this])[0], is_never_null)
+        summed = Summed(tuple(gate.source.rows([call.this])), _steps(expr))
+        is_never_null = any(isinstance(wrapper, exp.Coalesce) for wrapper in wrappers)
+        return Output(name, "sum", (summed,), is_never_null)
     raise _NotSigned
 
 
-def _stripped(expr: Expr) -> tuple[Expr, bool]:
-    """Return the aggregate call below casts, parentheses and coalesce(..., 0)."""
-    is_never_null = False
-    while True:
-        expr = bare(expr)
+def _stripped(expr: Expr) -> tuple[Expr, list[Expr]]:
+    """Return the aggregate call below casts, parentheses and coalesce(..., 0), and these."""
+    wrappers: list[Expr] = []
+    while isinstance(expr := bare(expr), exp.Cast | exp.Coalesce):
         # Without ANSI mode the parser reads CAST as TRY_CAST, a subclass of Cast.
         if isinstance(expr, exp.Cast):
             if expr.to.this not in _EXACT_TYPES:
                 raise _NotSigned
-            expr = expr.this
-        elif isinstance(expr, exp.Coalesce) and len(expr.expressions) == 1:
-            default = bare(expr.expressions[0])
-            if not (default.is_number and float(default.name) == 0):
-                raise _NotSigned
-            is_never_null = True
-            expr = expr.this
         else:
-            return expr, is_never_null
+            default = bare(expr.expressions[0])
+            is_zero = default.is_number and float(default.name) == 0
+            if len(expr.expressions) != 1 or not is_zero:
+                raise _NotSigned
+        wrappers.append(expr)
+        expr = expr.this
+    return expr, wrappers
+
+
+def _steps(expr: Expr) -> tuple[tuple[str, bool], ...]:
+    """Return SUM(w0) and what stands around it, inside out; a copy of the tree is changed."""
+    call, wrappers = _stripped(expr.copy())
+    call.set("this", exp.column(_ARGUMENT))
+    return tuple(
+        (sql_of(step), isinstance(step, exp.Cast) and bool(step.args.get("safe")))
+        for step in (call, *reversed(wrappers))
+    )
+
+
+def _holds_count(wrapper: Expr) -> bool:
+    """Return False for a cast that would make a count of rows NULL, or 0 in a COALESCE."""
+    if not isinstance(wrapper, exp.Cast) or wrapper.to.this != exp.DataType.Type.DECIMAL:
+        return True
+    parts = [int(part.name) for part in wrapper.to.expressions]
+    digits, scale = (*parts, *(_DIGITS_OF_COUNT, 0)[len(parts) :])
+    return digits - scale >= _DIGITS_OF_COUNT

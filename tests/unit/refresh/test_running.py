@@ -122,7 +122,6 @@ def _refreshed(
         inputs=[SimpleNamespace(images=images, new=table(_table(new, _ORDERS)), columns=())],
         stored=table(_table(before, _TOTALS)),
         views=SimpleNamespace(query=query, of_rows=views.add),
-        exact_sums={},
     )
     change = refresh_running(run, _PLANS[is_keyed].strategy)  # type: ignore[arg-type]
     found = Counter(before)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from livemart.arrow.sum_limits import SumLimits, SumStep, sum_limits
 from livemart.plan.strategies.running import Total
 from livemart.refresh.running_totals import DoubtfulTotal, Starts, UnfitTotal, running_rows
 
@@ -23,6 +24,11 @@ _TOTALS = (
 )
 _MONEY = pa.decimal128(12, 2)
 _TYPES = (pa.int64(), pa.decimal128(22, 2), pa.decimal128(38, 4), pa.decimal128(20, 0))
+_LIMITS = tuple(
+    limits
+    for argument, kind in zip((pa.int64(), _MONEY, _MONEY, pa.int32()), _TYPES, strict=True)
+    if (limits := sum_limits(argument, [SumStep(kind)])) is not None
+)
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,7 @@ def _carried(rows: Sequence[_Row], starts: Starts) -> list[tuple[_Row, tuple[obj
     shown, totals = running_rows(
         _TOTALS,
         _TYPES,
+        _LIMITS,
         starts,
         (pa.array([row.key for row in rows], pa.string()),),
         np.array([row.at for row in rows], dtype=np.int64),
@@ -150,4 +157,53 @@ def test_a_total_that_does_not_fit_its_type_is_refused() -> None:
     amounts = pa.array([Decimal("123.00")], _MONEY)
 
     with pytest.raises(UnfitTotal):
-        running_rows(_TOTALS[1:2], (kind,), starts, (pa.array(["a"]),), np.array([1]), (amounts,))
+        _run(kind, SumLimits(10**4), starts, amounts)
+
+
+def _run(kind: pa.DataType, limits: SumLimits, starts: Starts, arguments: pa.Array) -> list[object]:
+    """Return the total of one row that comes at 1."""
+    _, (totals,) = running_rows(
+        _TOTALS[1:2],
+        (kind,),
+        (limits,),
+        starts,
+        (pa.array(["a"]),),
+        np.array([1]),
+        (arguments,),
+    )
+    found: list[object] = totals.to_pylist()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("argument", "total", "carried", "coming", "expected"),
+    [
+        (pa.int64(), pa.int64(), -(2**62), 5, 5 - 2**62),
+        # 2^63 - 1 and then 2: Spark's total is below zero, and stays what was cast.
+        (pa.int64(), pa.decimal128(38, 0), 2**63 - 1, 2, None),
+        (pa.decimal128(38, 0), pa.decimal128(38, 0), 9 * 10**37, -(9 * 10**37), None),
+        (pa.decimal128(38, 0), pa.decimal128(38, 0), 7, 5, 12),
+        (pa.int32(), pa.int32(), 2**31 - 1, 1, None),
+        (pa.decimal128(5, 0), pa.decimal128(5, 0), 99_999, 1, None),
+    ],
+)
+def test_a_total_is_carried_on_only_where_it_is_sure(
+    argument: pa.DataType, total: pa.DataType, carried: int, coming: int, expected: int | None
+) -> None:
+    def column(value: int, kind: pa.DataType) -> pa.Array:
+        return pa.array([Decimal(value) if pa.types.is_decimal(kind) else value], kind)
+
+    limits = sum_limits(argument, [SumStep(total)])
+    assert limits is not None
+    change = _Row("a", 1, None, None)
+    starts = replace(
+        _starts([], [change]),
+        since=np.array([0]),
+        has_since=np.array([True]),
+        carried=(column(carried, total),),
+    )
+    if expected is None:
+        with pytest.raises(UnfitTotal):
+            _run(total, limits, starts, column(coming, argument))
+    else:
+        assert _run(total, limits, starts, column(coming, argument)) == [expected]

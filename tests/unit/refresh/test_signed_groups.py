@@ -11,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
+from livemart.arrow.sum_limits import SumLimits, SumStep, sum_limits
 from livemart.plan.strategies.signed import Output
 from livemart.refresh.signed_groups import SIGN, DoubtfulSum, combine_groups, moved_groups
 
 _SCHEMA = pa.schema([("dish", pa.string()), ("sold", pa.int64()), ("sales", pa.decimal128(18, 2))])
 _OUTPUTS = (Output("dish", "key"), Output("sold", "count_rows"), Output("Sales", "sum"))
+_LIMITS = {"sales": SumLimits(10**18)}
 _ROWS = st.lists(
     st.tuples(
         st.sampled_from(["a", "b", None]),
@@ -46,8 +48,8 @@ def _combined(
 ) -> set[tuple[Any, int, Any]]:
     wide = _SCHEMA.append(pa.field(SIGN, pa.int32()))
     stacked = [(*row, 1) for row in _grouped(coming)] + [(*row, -1) for row in _grouped(leaving)]
-    change = moved_groups(_table(stacked, wide), _OUTPUTS)
-    moved = combine_groups(_SCHEMA, _OUTPUTS, change, _table(list(stored), _SCHEMA))
+    change = moved_groups(_table(stacked, wide), _OUTPUTS, _LIMITS)
+    moved = combine_groups(_SCHEMA, _OUTPUTS, _LIMITS, change, _table(list(stored), _SCHEMA))
     result = set(stored)
     for row in moved.to_pylist():
         values = (row["dish"], row["sold"], row["sales"])
@@ -92,3 +94,133 @@ def test_a_group_without_rows_leaves() -> None:
     stored = {("a", 1, Decimal("2.50")), ("b", 1, None)}
 
     assert _combined(stored, [("a", Decimal("2.50"))], []) == {("b", 1, None)}
+
+
+class _Spark:
+    """One group of a column of totals, as Spark without ANSI mode computes it."""
+
+    def __init__(
+        self, argument: pa.DataType, *kinds: pa.DataType, default: int | None = None
+    ) -> None:
+        self.kind = kinds[-1]
+        self._kinds = kinds
+        self._default = default
+        limits = sum_limits(argument, [SumStep(kind) for kind in kinds])
+        assert limits is not None
+        self.limits = {"total": limits}
+        self.schema = pa.schema([("n", pa.int64()), ("total", self.kind)])
+        self.outputs = (
+            Output("n", "count_rows"),
+            Output("total", "sum", is_never_null=default is not None),
+        )
+
+    def group(self, values: list[int | None]) -> tuple[int, Any] | None:
+        known = [value for value in values if value is not None]
+        total: int | None = sum(known) if known else None
+        for kind in self._kinds:
+            if total is None:
+                break
+            if pa.types.is_integer(kind):
+                half = 2 ** (kind.bit_width - 1)
+                total = (total + half) % (2 * half) - half
+            elif abs(total) >= 10 ** (kind.precision - kind.scale):
+                total = None
+        total = self._default if total is None else total
+        shown = Decimal(total) if total is not None and pa.types.is_decimal(self.kind) else total
+        return (len(values), shown) if values else None
+
+    def moved(
+        self, stored: list[int | None], leaving: list[int | None], coming: list[int | None]
+    ) -> tuple[int, Any] | None:
+        """Return the group after a change; what `combine_groups` says of it."""
+        before = self.group(stored)
+        sides = [(self.group(coming), 1), (self.group(leaving), -1)]
+        wide = self.schema.append(pa.field(SIGN, pa.int32()))
+        stacked = _table([(*side, sign) for side, sign in sides if side is not None], wide)
+        change = moved_groups(stacked, self.outputs, self.limits)
+        table = _table([] if before is None else [before], self.schema)
+        after = combine_groups(self.schema, self.outputs, self.limits, change, table).to_pylist()
+        come = [(row["n"], row["total"]) for row in after if row[NEW_COUNT]]
+        gone = [(row["n"], row["total"]) for row in after if row[OLD_COUNT]]
+        assert gone in ([], [before])
+        return come[0] if come else None if gone else before
+
+
+_BIG = st.lists(
+    st.none() | st.sampled_from([0, 1, -1, 7, 2**31 - 1, 2**62, -(2**62), 2**63 - 1]), max_size=4
+)
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        (pa.int64(),),
+        (pa.int64(), pa.int32()),
+        (pa.int64(), pa.decimal128(38, 0)),
+        (pa.int64(), pa.int32(), pa.decimal128(20, 0)),
+        (pa.int64(), pa.decimal128(10, 0)),
+        (pa.int64(), pa.decimal128(10, 0), pa.int64()),
+        (pa.int64(), pa.int32(), pa.int64()),
+    ],
+    ids=lambda kinds: " as ".join(map(str, kinds)),
+)
+@pytest.mark.parametrize("default", [None, 0])
+@given(kept=_BIG, leaving=_BIG, coming=_BIG)
+def test_totals_that_wrapped_or_became_null_move_as_spark_adds_them_up(
+    kinds: tuple[pa.DataType, ...],
+    default: int | None,
+    kept: list[int | None],
+    leaving: list[int | None],
+    coming: list[int | None],
+) -> None:
+    spark = _Spark(pa.int64(), *kinds, default=default)
+    if not leaving and not coming:
+        return
+    try:
+        found = spark.moved([*kept, *leaving], leaving, coming)
+    except DoubtfulSum:
+        return
+
+    assert found == spark.group([*kept, *coming])
+
+
+_WIDE = pa.decimal128(38, 0)
+
+
+def test_a_null_after_an_overflow_is_not_nothing() -> None:
+    spark = _Spark(_WIDE, _WIDE)
+    large = 9 * 10**37
+    assert spark.group([large, large]) == (2, None)
+
+    with pytest.raises(DoubtfulSum):
+        spark.moved([large, large], [], [1])
+    with pytest.raises(DoubtfulSum):
+        spark.moved([1], [], [large, large])
+    assert spark.moved([None], [], [1]) == (2, Decimal(1))
+
+
+def test_a_zero_that_stands_for_an_overflow_is_not_zero() -> None:
+    spark = _Spark(_WIDE, _WIDE, default=0)
+    large = 9 * 10**37
+
+    with pytest.raises(DoubtfulSum):
+        spark.moved([large, large], [], [1])
+    with pytest.raises(DoubtfulSum):
+        spark.moved([large, large, 1], [large, large], [large, large - 5])
+
+
+def test_an_overflow_on_the_way_is_not_ruled_out_by_a_total_that_fits() -> None:
+    spark = _Spark(_WIDE, _WIDE)
+    large = 9 * 10**37
+
+    with pytest.raises(DoubtfulSum):
+        spark.moved([large, -large], [], [large])
+    assert spark.moved([5, -7], [], [9]) == (3, Decimal(7))
+
+
+def test_a_count_that_became_null_is_not_zero() -> None:
+    schema = pa.schema([("n", pa.decimal128(3, 0))])
+    change = _table([(None, 1)], schema.append(pa.field(SIGN, pa.int32())))
+
+    with pytest.raises(DoubtfulSum):
+        moved_groups(change, (Output("n", "count_rows"),), {})

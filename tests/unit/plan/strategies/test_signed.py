@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from livemart.plan.planner import Inputs, Plan, plan_query
 from livemart.plan.strategies.signed import Signed
 
@@ -48,5 +50,57 @@ def test_totals_have_roles_and_a_region_for_what_cannot_be_added() -> None:
 
 def test_groups_without_a_count_of_rows_are_not_added_up() -> None:
     plan = plan_query("select shop, sum(amount) as total from s.sales group by 1", INPUTS)
+
+    assert plan.strategy.name == "region"
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        ("cast(count(*) as int)", "signed"),
+        ("coalesce(count(*), 0)", "signed"),
+        ("cast(count(*) as decimal(10, 0))", "signed"),
+        ("cast(count(*) as decimal(20, 2))", "signed"),
+        ("cast(count(*) as decimal)", "signed"),
+        # NULL, or 0, once the group has more rows than that.
+        ("cast(count(*) as decimal(3, 0))", "region"),
+        ("cast(count(*) as decimal(12, 4))", "region"),
+        ("coalesce(try_cast(count(*) as decimal(2)), 0)", "region"),
+        ("cast(count(*) as tinyint)", "region"),
+    ],
+)
+def test_counts_are_added_to_where_their_type_holds_them(count: str, expected: str) -> None:
+    plan = plan_query(
+        f"select shop, count(*) as n, {count} as c, sum(amount) as t from s.sales group by 1",
+        INPUTS,
+    )
+
+    assert plan.strategy.name == expected
+
+
+def test_every_step_to_a_total_is_for_spark_to_judge() -> None:
+    strategy = signed(
+        "select shop, count(*) as n, try_cast(coalesce(sum(amount + 1), 0) as int) as total"
+        " from (select shop, amount from s.sales union all select city, 1 from s.shops) group by 1"
+    )
+
+    assert strategy.outputs is not None
+    output = strategy.outputs[2]
+    assert output.is_never_null
+    (summed,) = output.summed
+    assert summed.arguments == (
+        "select distinct amount + 1 as w0 from __present_0__",
+        "select distinct 1 + 1 as w0 from __present_1__",
+    )
+    assert summed.steps == (
+        ("SUM(w0)", False),
+        ("COALESCE(SUM(w0), 0)", False),
+        ("TRY_CAST(COALESCE(SUM(w0), 0) AS INT)", True),
+    )
+
+
+@pytest.mark.parametrize("total", ["try_sum(amount)", "avg(amount)", "coalesce(sum(amount), 1)"])
+def test_what_is_no_plain_sum_is_not_added_to(total: str) -> None:
+    plan = plan_query(f"select shop, count(*) as n, {total} as t from s.sales group by 1", INPUTS)
 
     assert plan.strategy.name == "region"
