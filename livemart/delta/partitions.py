@@ -1,6 +1,7 @@
 """Converts partition values: as columns, as folders, and as the log spells them.
 
-Used by readers and writers of data files. Delta stores an empty string as NULL, so does this.
+Used by readers and writers of data files, and by whoever compares rows with stored ones. Spark's
+writer stores some texts as NULL, so does this.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.arrow.bags import row_codes
+
+# Texts that Delta stores as NULL in a partition column: Spark's folders have one name for them.
+BLANKS = ("", "__HIVE_DEFAULT_PARTITION__")
 
 PartitionValues = Mapping[str, str | None]
 
@@ -40,26 +44,39 @@ def split_partitions(
             yield values, data.take(pa.array(rows))
 
 
+def blank_columns(schema: pa.Schema, partition_columns: Sequence[str]) -> frozenset[str]:
+    """Return the columns that hold NULL for `BLANKS`: partition columns of text."""
+    return frozenset(
+        name for name in partition_columns if pa.types.is_string(schema.field(name).type)
+    )
+
+
+def is_blank(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return where a text is stored as NULL in a partition column (boolean, never NULL)."""
+    return pc.or_(pc.is_null(column), pc.is_in(column, pa.array(BLANKS)))
+
+
 def without_blank_partitions(table: pa.Table, partition_columns: Sequence[str]) -> pa.Table:
-    """Return the rows as Delta stores them: an empty string in a partition column is NULL."""
-    for name in partition_columns:
+    """Return the rows as Delta stores them: with NULL for `BLANKS` in a partition column."""
+    for name in blank_columns(table.schema, partition_columns):
         column = table.column(name)
-        if pa.types.is_string(column.type):
-            stored = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
-            table = table.set_column(table.schema.get_field_index(name), name, stored)
+        stored = pc.if_else(is_blank(column), pa.scalar(None, pa.string()), column)
+        table = table.set_column(table.schema.get_field_index(name), name, stored)
     return table
 
 
 def partition_text(value: Any) -> str | None:
-    """Return a partition value as the Delta log spells it; an empty string is NULL there."""
+    """Return a partition value as the Delta log spells it."""
     match value:
-        case None | "":
+        case None:
             return None
+        case str():
+            return None if value in BLANKS else value
         case bool():
             return "true" if value else "false"
         case datetime():
             moment = value.astimezone(UTC) if value.tzinfo else value
-            return moment.strftime("%Y-%m-%d %H:%M:%S.%f").removesuffix(".000000")
+            return moment.replace(tzinfo=None).isoformat(sep=" ")
         case date():
             return value.isoformat()
         case Decimal():

@@ -207,7 +207,9 @@ class _Recomputation:
         path = str(self._scratch / model.relation)
         result = self._spark.sql(flat.render(lambda mention: self._names[mention.relation]))
         # Stored once: models above it read it, and the comparison reads it twice.
-        result.write.format("delta").save(path)
+        # In the same partitions: Delta does not hold every value of them as it was given.
+        partitions = self._warehouse.partition_columns(model.relation)
+        result.write.format("delta").partitionBy(*partitions).save(path)
         recomputed = self._spark.read.format("delta").load(path)
         self._name(model.relation, recomputed)
         self._approximate[model.relation] = approximate

@@ -9,13 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+import pyarrow as pa
+
 from livemart.arrow.sum_limits import SumLimits
 from livemart.plan.planner import Plan
 from livemart.plan.relations.clock import evaluate
 from livemart.plan.sql.flatten import Occurrence
 from livemart.plan.strategies.slices import Slice
 from livemart.refresh.inputs import Input, Side
-from livemart.refresh.pinned_table import PinnedTable
+from livemart.refresh.pinned_table import PinnedTable, column_of
 from livemart.refresh.views import BatchViews
 from livemart.spark_sql import literal
 
@@ -33,6 +35,16 @@ class ModelRun:
     views: BatchViews
     sum_limits: dict[object, Mapping[str, SumLimits] | None]
     _thresholds: dict[tuple[str, object], datetime | None] = field(default_factory=dict)
+
+    def key_of(self, rows: pa.Table) -> tuple[str, ...]:
+        """Return the columns that tell these rows of the model apart; none: all of them do.
+
+        What the SQL proves unique is not where a table holds several texts as NULL, this one or one
+        that it is made from.
+        """
+        key = [column_of(rows, name) for name in self.plan.unique_key]
+        has_null_text = any(column.null_count and pa.types.is_string(column.type) for column in key)
+        return () if has_null_text else self.plan.unique_key
 
     def render(self, side: Side, names: Mapping[int, str]) -> str:
         """Return the analyst's SQL over the given views; parameters are read as of `side`."""

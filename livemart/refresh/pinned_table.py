@@ -11,6 +11,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from livemart.delta.partitions import blank_columns
 from livemart.delta.row_filter import RowFilter
 from livemart.delta.warehouse import Warehouse
 from livemart.plan.reasons import Reason
@@ -35,6 +36,12 @@ class PinnedTable:
     @cached_property
     def schema(self) -> pa.Schema:
         return self.warehouse.arrow_schema(self.relation, self.version)
+
+    @cached_property
+    def blank_columns(self) -> frozenset[str]:
+        """Columns in which the table holds NULL for some texts (see delta/partitions)."""
+        partition_columns = self.warehouse.files(self.relation, self.version).partition_columns
+        return blank_columns(self.schema, partition_columns)
 
     @property
     def row_count(self) -> int:

@@ -11,11 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
 
 from livemart.arrow.bags import difference
 from livemart.arrow.times import EVER, instant, micros
 from livemart.arrow.types import compared_as, compares_exactly
+from livemart.delta.partitions import BLANKS, is_blank
 from livemart.plan.reasons import Reason
 from livemart.plan.relations.relation import Restriction
 from livemart.plan.strategies.region import Region, confined_by
@@ -65,9 +67,9 @@ def refresh_region(run: ModelRun, region: Region) -> pa.Table | None:
     }
     area = run.views.of_rows("area", _as_timestamps(affected) if region.time else affected)
     schema = run.stored.schema
+    columns = typed_columns(schema, "q", run.stored.blank_columns)
     part = (
-        f"select {typed_columns(schema, 'q')} from ({run.render('new', names)}) as q"
-        f" {_semi_join(region, area, 'q')}"
+        f"select {columns} from ({run.render('new', names)}) as q {_semi_join(region, area, 'q')}"
     )
     passing = rows_to_read(run.stored, [region.stored], affected)
     if not run.views.is_large and is_comparable(region, affected, run.stored):
@@ -121,6 +123,9 @@ def affected_region(run: ModelRun, region: Region) -> pa.Table:
     if not pieces:
         return pa.table({name: pa.array([], pa.null()) for name in names})
     distinct = _distinct([piece.select(names) for piece in pieces])
+    for index, name in enumerate(region.keys):
+        if run.stored.field(name).name in run.stored.blank_columns:
+            distinct = _with_blanks(distinct, f"w{index}")
     if distinct.num_rows > MOST_REGION_KEYS:
         raise FallBack(Reason("COST_GATE", f"{distinct.num_rows} keys are affected", None))
     if region.time is None:
@@ -173,6 +178,19 @@ def _distinct(pieces: Sequence[pa.Table]) -> pa.Table:
         return stacked.combine_chunks().group_by(names, use_threads=False).aggregate([])
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise _not_comparable(str(error).splitlines()[0]) from error
+
+
+def _with_blanks(keys: pa.Table, name: str) -> pa.Table:
+    """Return keys in which NULL and what the table holds as NULL go together."""
+    place, column = keys.column_names.index(name), keys.column(name)
+    if not pa.types.is_string(column.type):
+        return keys
+    rows = keys.filter(is_blank(column))
+    both = [
+        rows.set_column(place, name, pa.repeat(pa.scalar(value, pa.string()), rows.num_rows))
+        for value in (None, *BLANKS)
+    ]
+    return pa.concat_tables([keys.filter(pc.invert(is_blank(column))), *both])
 
 
 def _common_type(kinds: Sequence[pa.DataType]) -> pa.DataType:

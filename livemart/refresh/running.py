@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from livemart.arrow.bags import WEIGHT, as_numpy, difference, matching_rows, one_array, row_codes
 from livemart.arrow.sum_limits import SumLimits, SumStep, sum_limits
 from livemart.arrow.times import micros_of
+from livemart.delta.partitions import is_blank, without_blank_partitions
 from livemart.delta.row_filter import Condition, RowFilter, time_condition, values_condition
 from livemart.plan.strategies.running import Plain, Running
 from livemart.refresh.limits import FRESH, LOOK_BACK
@@ -57,12 +58,17 @@ def refresh_running(run: ModelRun, running: Running) -> pa.Table | None:
         Columns of the model plus `_old_count` and `_new_count`; None if nothing changed.
 
     Raises:
-        NotRunning: a time is NULL, or a sum is not exact or does not fit its type.
+        NotRunning: a time is NULL, a sum is not exact or does not fit its type, or the table holds
+            another key under the same name.
     """
     images = run.inputs[running.occurrence].images.drop_columns([WEIGHT])
     if images.num_rows == 0:
         return None
     limits = _limits(run, running)
+    for name, source in running.keys:
+        is_merged = run.stored.field(name).name in run.stored.blank_columns
+        if is_merged and pc.any(is_blank(column_of(images, source))).as_py():
+            raise NotRunning
     parts: list[_Part] = []
     stored: list[pa.Table] = []
     for group in _groups(images, running):
@@ -224,7 +230,8 @@ def _outputs(run: ModelRun, running: Running, parts: Sequence[_Part]) -> pa.Tabl
             columns[field.name] = copied
     if computed:
         columns |= _computed(run, computed, rows)
-    return pa.table([columns[name] for name in schema.names], schema=schema)
+    outputs = pa.table([columns[name] for name in schema.names], schema=schema)
+    return without_blank_partitions(outputs, sorted(run.stored.blank_columns))
 
 
 def _copied(plain: Plain, rows: pa.Table, kind: pa.DataType) -> pa.Array | None:

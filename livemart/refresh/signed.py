@@ -124,6 +124,17 @@ def _limits_of(run: ModelRun, output: Output) -> SumLimits | None:
     return first if all(limit == first for limit in limits) else None
 
 
+def _require_no_blank(run: ModelRun, keys: pa.Table) -> None:
+    """Check that no group is one of those that the table holds under one key.
+
+    Raises:
+        NotSigned: see there.
+    """
+    merged = run.stored.blank_columns.intersection(keys.column_names)
+    if any(keys.column(name).null_count for name in merged):
+        raise NotSigned
+
+
 def _types(run: ModelRun, query: str) -> list[pa.DataType]:
     def present(match: re.Match[str]) -> str:
         return f"(select * from {run.inputs[int(match.group(1))].new.sql} where false)"
@@ -261,9 +272,9 @@ def _changed_rows(
 def _rows(run: ModelRun, sides: Sequence[tuple[str, int]]) -> pa.Table:
     """Return the change of a linear query's rows."""
     schema = run.stored.schema
+    columns = typed_columns(schema, "q", run.stored.blank_columns)
     stacked = " union all ".join(
-        f"select {typed_columns(schema, 'q')}, cast({sign} as bigint) as {WEIGHT}"
-        f" from ({query}) as q"
+        f"select {columns}, cast({sign} as bigint) as {WEIGHT} from ({query}) as q"
         for query, sign in sides
     )
     if any(sign < 0 for _, sign in sides):
@@ -291,7 +302,7 @@ def _rows(run: ModelRun, sides: Sequence[tuple[str, int]]) -> pa.Table:
 
 def _stored_counts(run: ModelRun, rows: pa.Table) -> np.ndarray:
     """Return how often each of some distinct rows is in the model's table."""
-    if run.plan.unique_key:
+    if run.key_of(rows):
         return np.ones(rows.num_rows, dtype=np.int64)
     schema = run.stored.schema
     stored = run.stored.read(equal_in(schema, rows))
@@ -310,7 +321,9 @@ def _groups(
     """Return the change of an additive aggregate's groups."""
     schema = run.stored.schema
     try:
-        change = moved_groups(run.views.query(stacked_sides(schema, sides)), outputs, limits)
+        change = run.views.query(stacked_sides(schema, sides, run.stored.blank_columns))
+        _require_no_blank(run, change.select(key_columns(change, outputs)))
+        change = moved_groups(change, outputs, limits)
         if change.num_rows == 0:
             return None
         groups = change.select(key_columns(change, outputs))

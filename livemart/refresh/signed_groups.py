@@ -29,16 +29,21 @@ class DoubtfulSum(Exception):
     """The change alone does not say what a group's totals became."""
 
 
-def stacked_sides(schema: pa.Schema, sides: Sequence[tuple[str, int]]) -> str:
+def stacked_sides(
+    schema: pa.Schema,
+    sides: Sequence[tuple[str, int]],
+    blank_columns: frozenset[str] = frozenset(),
+) -> str:
     """Return SQL for the groups of each side: columns of the model plus `_sign`.
 
     Args:
         schema: columns of the model.
         sides: the model's query over touched rows with its sign, +1 as they are, -1 as they were.
+        blank_columns: see `typed_columns`.
     """
+    columns = typed_columns(schema, "q", blank_columns)
     return " union all ".join(
-        f"select {typed_columns(schema, 'q')}, {sign} as {quoted(SIGN)} from ({query}) as q"
-        for query, sign in sides
+        f"select {columns}, {sign} as {quoted(SIGN)} from ({query}) as q" for query, sign in sides
     )
 
 

@@ -65,7 +65,7 @@ def move(
             change, strategy = changed_rows(run)
             if change is None:
                 return Commit(stored.version, False, 0, 0), strategy, None
-            commit = commit_change(context, model.relation, change, tag, key=plan.unique_key)
+            commit = commit_change(context, model.relation, change, tag, key=run.key_of(change))
             return commit, strategy, None
         except FallBack as fall:
             reason = fall.reason

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
+from livemart.delta.partitions import BLANKS
 from livemart.spark.types import spark_schema
 from livemart.spark_sql import literal, quoted
 
@@ -20,14 +21,23 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 
-def typed_columns(schema: pa.Schema, qualifier: str) -> str:
-    """Return a select list of the table's columns, cast to its types, in its order."""
-    fields = spark_schema(schema).fields
-    return ", ".join(
-        f"cast({qualifier}.{quoted(field.name)} as {field.dataType.simpleString()})"
-        f" as {quoted(field.name)}"
-        for field in fields
-    )
+def typed_columns(
+    schema: pa.Schema, qualifier: str, blank_columns: frozenset[str] = frozenset()
+) -> str:
+    """Return a select list of the table's columns, cast to its types, in its order.
+
+    Args:
+        schema: columns of the table.
+        qualifier: of the columns that are selected.
+        blank_columns: those in which the table holds NULL for some texts.
+    """
+    selected = []
+    for field in spark_schema(schema).fields:
+        value = f"cast({qualifier}.{quoted(field.name)} as {field.dataType.simpleString()})"
+        if field.name in blank_columns:
+            value = f"if({value} in ({', '.join(map(literal, BLANKS))}), null, {value})"
+        selected.append(f"{value} as {quoted(field.name)}")
+    return ", ".join(selected)
 
 
 def row_of_literals(rows: pa.Table) -> str | None:

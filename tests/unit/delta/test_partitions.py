@@ -8,7 +8,14 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from livemart.delta.partitions import partition_text, partition_value, split_partitions
+from livemart.delta.partitions import (
+    BLANKS,
+    blank_columns,
+    is_blank,
+    partition_text,
+    partition_value,
+    split_partitions,
+)
 from livemart.delta.warehouse import Warehouse
 from tests.bag_histories import (
     weights_of,
@@ -16,15 +23,23 @@ from tests.bag_histories import (
 from tests.unit.delta.small_tables import RELATION, SMALL, diff, tag
 
 
-def test_an_empty_string_in_a_partition_column_is_null_as_delta_has_it(
-    warehouse: Warehouse,
+@pytest.mark.parametrize("blank", BLANKS)
+def test_some_texts_in_a_partition_column_are_null_as_spark_writes_them(
+    warehouse: Warehouse, blank: str
 ) -> None:
     warehouse.create(RELATION, SMALL, partition_by=["name"])
 
-    warehouse.commit(RELATION, diff((1, "", 0, 1)), tag(1))
+    warehouse.commit(RELATION, diff((1, blank, 0, 1)), tag(1))
 
     assert warehouse.read(RELATION).to_pylist() == [{"id": 1, "name": None}]
     assert weights_of(warehouse.changes(RELATION, 0, 1)) == {(1, None): 1}
+
+
+def test_what_is_stored_as_null_and_where() -> None:
+    schema = pa.schema([("k", pa.string()), ("day", pa.date32()), ("n", pa.string())])
+
+    assert blank_columns(schema, ("day", "k")) == {"k"}
+    assert is_blank(pa.array(["", " ", None, BLANKS[1]])).to_pylist() == [True, False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -36,6 +51,7 @@ def test_an_empty_string_in_a_partition_column_is_null_as_delta_has_it(
         (date(2026, 3, 1), pa.date32()),
         (datetime(2026, 3, 1, 12, 0, 0, 5, tzinfo=UTC), pa.timestamp("us", tz="UTC")),
         (datetime(2026, 3, 1, 12), pa.timestamp("us")),
+        (datetime(826, 3, 1, 12, tzinfo=UTC), pa.timestamp("us", tz="UTC")),
         (Decimal("1.50"), pa.decimal128(10, 2)),
         (1.5, pa.float64()),
     ],

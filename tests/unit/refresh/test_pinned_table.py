@@ -43,3 +43,11 @@ def test_a_column_that_is_not_stored_is_a_reason_to_recompute(tmp_path: Path) ->
         table(tmp_path).field("city")
 
     assert caught.value.reason.message == "column city is not stored"
+
+
+def test_texts_of_a_partition_column_may_be_held_as_null(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    warehouse.create("m.shops", SCHEMA, partition_by=["Shop", "n"])
+
+    assert PinnedTable(warehouse, "m.shops", 0).blank_columns == {"Shop"}
+    assert table(tmp_path / "other").blank_columns == frozenset()

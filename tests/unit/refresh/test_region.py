@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 from livemart.arrow.times import EVER
+from livemart.delta.partitions import BLANKS
 from livemart.refresh.limits import MOST_INTERVALS_OF_A_KEY
 from livemart.refresh.pinned_table import FallBack
-from livemart.refresh.region import _distinct, _islands
+from livemart.refresh.region import _distinct, _islands, _with_blanks
 
 START = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -81,3 +82,11 @@ def test_keys_that_arrow_would_round_or_read_otherwise_are_not_compared(
 ) -> None:
     with pytest.raises(FallBack, match="KEY_NOT_IN_OUTPUT"):
         _joined(*columns)
+
+
+def test_keys_that_the_table_holds_as_null_are_affected_together() -> None:
+    keys = pa.table({"w0": pa.array(["a", "", None]), "w1": [1, 2, 3]})
+
+    found = {tuple(row.values()) for row in _with_blanks(keys, "w0").to_pylist()}
+
+    assert found == {("a", 1), *((key, n) for key in (None, *BLANKS) for n in (2, 3))}

@@ -107,6 +107,7 @@ def _refreshed(
     def table(rows: pa.Table) -> SimpleNamespace:
         return SimpleNamespace(
             schema=rows.schema,
+            blank_columns=frozenset(),
             field=lambda name: next(each for each in rows.schema if each.name.lower() == name),
             read=lambda passing, columns=None: rows.filter(passing.matches(rows)),
         )

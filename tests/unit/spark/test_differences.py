@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 import pyarrow as pa
 import pytest
 
-from livemart.spark.differences import grouped_columns, row_of_literals
+from livemart.spark.differences import grouped_columns, row_of_literals, typed_columns
 
 AS_OF = datetime(2026, 3, 1, 12, 0, 0, 1, tzinfo=UTC)
 
@@ -60,3 +60,12 @@ def test_rows_with_maps_are_grouped_by_their_sorted_entries_at_any_depth() -> No
         "if(`it's` is null, null, named_struct('by_dish', array_sort(transform("
         f"map_entries(`it's`.`by_dish`), x1 -> {entries.format('x1')}))))",
     ]
+
+
+def test_texts_that_a_table_holds_as_null_are_selected_as_null() -> None:
+    schema = pa.schema([("k", pa.string()), ("n", pa.int64())])
+
+    assert typed_columns(schema, "q", frozenset({"k"})) == (
+        "if(cast(q.`k` as string) in ('', '__HIVE_DEFAULT_PARTITION__'), null,"
+        " cast(q.`k` as string)) as `k`, cast(q.`n` as bigint) as `n`"
+    )
