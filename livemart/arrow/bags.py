@@ -165,6 +165,21 @@ def matching_rows(
     return places_of(codes[size:], codes[:size])
 
 
+def with_both_zeros(rows: pa.Table) -> pa.Table:
+    """Return the rows, and those with -0.0 or 0.0 also with the other one.
+
+    The two are one key, but a text or a quotient that is made of them tells them apart.
+    """
+    for place, field in enumerate(rows.schema):
+        if pa.types.is_floating(field.type):
+            column = rows.column(place)
+            zeros = rows.filter(pc.equal(column, pa.scalar(0.0, field.type)))
+            if zeros.num_rows:
+                others = zeros.set_column(place, field, pc.negate(zeros.column(place)))
+                rows = pa.concat_tables([rows, others]).combine_chunks()
+    return rows
+
+
 def places_of(
     codes: _Codes, distinct: _Codes
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:

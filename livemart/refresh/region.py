@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
 
-from livemart.arrow.bags import difference
+from livemart.arrow.bags import difference, with_both_zeros
 from livemart.arrow.times import EVER, instant, micros
 from livemart.arrow.types import compared_as, compares_exactly
 from livemart.delta.partitions import BLANKS, is_blank
@@ -246,7 +246,7 @@ class _Touched:
         return _PRESENT.sub(lambda match: self.present(int(match.group(1))), query)
 
     def view(self, occurrence: int) -> str:
-        return self._view("touched", occurrence, self.rows(occurrence))
+        return self._view("touched", occurrence, with_both_zeros(self.rows(occurrence)))
 
     def present(self, occurrence: int) -> str:
         """Return all rows of an occurrence as they are."""

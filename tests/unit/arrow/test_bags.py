@@ -11,7 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from livemart.arrow.bags import is_member, matching_rows, net_rows, row_codes, without
+from livemart.arrow.bags import (
+    is_member,
+    matching_rows,
+    net_rows,
+    row_codes,
+    with_both_zeros,
+    without,
+)
 from tests.bag_histories import bag_of, keyless_history, weights_of
 
 
@@ -128,3 +135,18 @@ def test_each_row_finds_its_equal(
     for row, at, has_equal in zip(rows, place, is_found, strict=True):
         assert has_equal == (row in distinct)
         assert not has_equal or distinct[at] == row
+
+
+def test_zeros_come_with_both_signs() -> None:
+    rows = pa.table({"x": [0.0, 1.0, None], "y": pa.array([-0.0, 2.0, 3.0], pa.float32())})
+
+    found = with_both_zeros(rows)
+
+    texts = {tuple(map(str, row.values())) for row in found.to_pylist()}
+    assert texts == {
+        *(("0.0", y) for y in ("0.0", "-0.0")),
+        *(("-0.0", y) for y in ("0.0", "-0.0")),
+        ("1.0", "2.0"),
+        ("None", "3.0"),
+    }
+    assert found.schema == rows.schema
