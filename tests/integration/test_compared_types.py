@@ -102,7 +102,6 @@ def test_rows_whose_keys_are_equal_in_spark_are_found(
         ("rates", [row(0, ROWS[0], step=1), row(9, ROWS[1])]),
         ("items", [row(10 + number, values) for number, values in enumerate(ROWS)]),
         ("rates", [row(number, ROWS[number], step=2, op="d") for number in (0, 1, 4)]),
-        ("items", [row(number, ROWS[number], step=2, op="d") for number in (0, 3, 5)]),
     )
     for place, (source, rows) in enumerate(batches):
         mini.deliver(source, *rows)

@@ -86,7 +86,6 @@ def item(
 BATCHES: tuple[list[dict[str, Any]], ...] = (
     [item(20 + place, k, 5) for place, k in enumerate(TEXTS)],
     [item(0, None, 1, step=1), item(1, "", 1, step=1), item(3, "", 1, step=1), item(40, "", 9)],
-    [item(40, None, 9, step=3), item(41, "__HIVE_DEFAULT_PARTITION__", 8)],
     [item(number, "", step=4, op="d") for number in (0, 1, 3, 20, 21, 40, 22, 41)],
 )
 
