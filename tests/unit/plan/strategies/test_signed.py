@@ -93,9 +93,9 @@ def test_every_step_to_a_total_is_for_spark_to_judge() -> None:
         "select distinct 1 + 1 as w0 from __present_1__",
     )
     assert summed.steps == (
-        ("SUM(w0)", False),
-        ("COALESCE(SUM(w0), 0)", False),
-        ("TRY_CAST(COALESCE(SUM(w0), 0) AS INT)", True),
+        ("sum(w0)", False),
+        ("coalesce(sum(w0), 0)", False),
+        ("try_cast(coalesce(sum(w0), 0) as int)", True),
     )
 
 
