@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import Dialect, Token, TokenType, exp
+from sqlglot.errors import ParseError
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 
@@ -54,6 +55,30 @@ class _Cut:
 
 class WrittenParser(SparkParser):
     """Spark's parser that notes the span of each expression, and loses no argument."""
+
+    def _parse_function_call(
+        self,
+        functions: dict[str, Callable[..., Any]] | None = None,
+        anonymous: bool = False,
+        optional_parens: bool = True,
+        any_token: bool = False,
+    ) -> exp.Expr | None:
+        first, name = self._index, self._curr.text.upper() if self._curr else ""
+        options = (optional_parens, any_token)
+        node = super()._parse_function_call(functions, anonymous, *options)
+        if node is None or anonymous or name not in self.FUNCTION_PARSERS:
+            return node
+        # Some calls have a parser of their own, which may pass over an argument.
+        end = self._index
+        self._retreat(first)
+        try:
+            plain = super()._parse_function_call(functions, True, *options)
+        except ParseError:
+            plain = None
+        if plain is None or self._index != end or _places(plain) <= _places(node):
+            self._retreat(end)
+            return node
+        return plain
 
 
 def _spanned(name: str) -> Callable[..., Any]:
@@ -144,6 +169,10 @@ def _below(node: exp.Expr, path: _Path) -> Iterator[tuple[_Path, tuple[int, int]
                 yield there, span
             else:
                 yield from _below(child, there)
+
+
+def _places(node: exp.Expr) -> set[object]:
+    return {column.parts[0].meta.get("start") for column in _columns(node)}
 
 
 def _span_of(column: exp.Column) -> tuple[int, int]:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import AnalysisException, ParseException
 from sqlglot import exp
 
 from livemart.plan.reasons import Unplannable
@@ -64,7 +65,8 @@ def test_every_column_of_a_call_can_be_replaced(spark_session: SparkSession) -> 
     read = parsed_by(spark_session)
     names = [row[0] for row in spark_session.sql("show functions").collect()]
     different = []
-    for name in (name for name in names if name.isidentifier()):
+    # IN is an operator: what looks like its call is a column with names.
+    for name in (name for name in names if name.isidentifier() and name != "in"):
         for count in (1, 2, 3, 4):
             arguments = [f"a{place}" for place in range(count)]
             text = f"{name}({', '.join(arguments)})"
@@ -76,10 +78,23 @@ def test_every_column_of_a_call_can_be_replaced(spark_session: SparkSession) -> 
             except Exception:
                 # No such call: what does not parse is not planned.
                 continue
-            if read(sql_of(renamed)) != expected_call:
+            if read(sql_of(renamed)) != expected_call and takes(spark_session, text):
                 different.append((text, sql_of(renamed)))
 
     assert different == []
+
+
+def takes(spark: SparkSession, call: str) -> bool:
+    """Return False for a call with too many arguments, or with a word for its first one."""
+    columns = ", ".join(f"'DAY' as a{place}" for place in range(4))
+    try:
+        spark.sql(f"select {call} from (select {columns})")
+    except AnalysisException as error:
+        refused = ("WRONG_NUM_ARGS", "INVALID_PARAMETER_VALUE.DATETIME_UNIT")
+        return not (error.getCondition() or "").startswith(refused)
+    except ParseException:
+        return False
+    return True
 
 
 def parsed_by(spark: SparkSession) -> Any:

@@ -68,7 +68,14 @@ def test_a_column_is_replaced_within_the_text() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["date_trunc(x, y)", "trunc(y, x)", "to_date(y, x)", "to_char(y, x)", "make_interval(x, y)"],
+    [
+        "percentile(1, x, y)",
+        "date_trunc(x, y)",
+        "trunc(y, x)",
+        "to_date(y, x)",
+        "to_char(y, x)",
+        "make_interval(x, y)",
+    ],
 )
 def test_no_column_is_lost_among_the_arguments(text: str) -> None:
     names = {reference.name for reference in expression(text).find_all(exp.Column)}
