@@ -60,7 +60,7 @@ def apply_change(connection: Connection, layout: Layout, change: pa.Table) -> li
     Args:
         connection: in the publishing transaction.
         layout: of a table that holds the rows before the change.
-        change: the model's columns plus `_weight`, one row for each distinct row.
+        change: the model's columns plus `WEIGHT`, one row for each distinct row.
 
     Raises:
         RowsDifferError, KeyNotUniqueError: nothing is known to be written; build the table anew.
@@ -79,7 +79,7 @@ def fill(
     Args:
         connection: in the publishing transaction.
         layout: of a table that is not there yet.
-        rows: the model's columns plus `_weight`; equal rows may come more than once.
+        rows: the model's columns plus `WEIGHT`; equal rows may come more than once.
         progress: called after each slice.
 
     Raises:
@@ -162,23 +162,26 @@ def _apply_to_bag(
     for row, weight in rows:
         digest = row_hash(model, row)
         if weight < 0:
-            gone.append({"digest": digest, "weight": weight})
+            gone.append((digest, weight))
         else:
             added.append((*row, digest, weight))
         op: Op = "delete" if weight < 0 else "insert"
         changes += [RowChange(op, tenant_of(row), _json_row(model, row))] * abs(weight)
     if gone:
-        less = sa.bindparam("weight", type_=sa.BigInteger)
-        is_row = table.c[hashes] == sa.bindparam("digest", type_=table.c[hashes].type)
+        # A parameter of a column's name would be taken for what that column is to become.
+        digest_name, weight_name = (bag_column(model, name) for name in ("_digest", "_weight"))
+        less = sa.bindparam(weight_name, type_=sa.BigInteger)
+        is_row = table.c[hashes] == sa.bindparam(digest_name, type_=table.c[hashes].type)
         fewer = (
             sa.update(table)
             .where(is_row, table.c[counts] + less >= 0)
             .values({table.c[counts]: table.c[counts] + less})
         )
-        if connection.execute(fewer, gone).rowcount != len(gone):
+        of_gone = [{digest_name: digest, weight_name: weight} for digest, weight in gone]
+        if connection.execute(fewer, of_gone).rowcount != len(gone):
             raise RowsDifferError(model.name)
         emptied = sa.delete(table).where(is_row, table.c[counts] == 0)
-        connection.execute(emptied, [{"digest": row["digest"]} for row in gone])
+        connection.execute(emptied, [{digest_name: digest} for digest, _ in gone])
     _add_to_bag(connection, layout, added)
     # What goes comes first, so that a row never stands in two versions side by side.
     return sorted(changes, key=lambda change: change.op != "delete")

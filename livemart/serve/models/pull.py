@@ -176,10 +176,13 @@ def _read_filters(
     allowed = list(dict.fromkeys([*model.row_key, *filter(None, [model.tenant_column])]))
     equals = {}
     for text in keys:
-        column, colon, value = text.partition(":")
-        if not colon or column not in allowed:
+        # The longest name that fits: a name, too, may hold a colon.
+        fitting = [name for name in allowed if text.startswith(f"{name}:")]
+        if not fitting:
             offered = ", ".join(f"{name}:<value>" for name in allowed) or "nothing"
             raise ProblemError("PARAMETER_WRONG", f"key: write one of {offered}; found {text[:80]}")
+        column = max(fitting, key=len)
+        value = text[len(column) + 1 :]
         if column in equals:
             raise ProblemError(
                 "PARAMETER_WRONG", f"key: name {column} once; found another: {text[:80]}"

@@ -1,0 +1,80 @@
+"""Served columns of any name: kept, changed, read and asked for by that name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from livemart.store.reader import StoreReader
+from tests.serve.apps import site
+from tests.store.stores import fill_store
+
+NAMES = (
+    "größe",
+    "order",
+    "CustomerKey",
+    "weight",
+    "digest",
+    "_row_count",
+    "a.b",
+    "a_b",
+    "a:b",
+    "50%",
+    "(x)",
+    "it's",
+    'q"q',
+    "_value_0",
+    "k0",
+    "equals_0",
+    "tenants",
+    "日本",
+)
+
+
+def table(*numbers: int) -> pa.Table:
+    """Return rows in which each value is of its row and of its column."""
+    return pa.table(
+        {
+            name: pa.array([100 * number + place for number in numbers], pa.int64())
+            for place, name in enumerate(NAMES)
+        }
+    )
+
+
+@pytest.mark.parametrize("key", [(), ("order",), ("a.b", "a_b"), NAMES])
+def test_odd_columns_are_written_changed_and_read(
+    store_url: str, reader: StoreReader, key: tuple[str, ...]
+) -> None:
+    keys = {"odd": tuple(name.upper() for name in key) if key == ("order",) else key}
+    rebuilt = [
+        done.rebuilt
+        for number, rows in enumerate([table(1, 2, 3), table(1, 3, 4), table(4, 5)], start=1)
+        if (done := fill_store(store_url, {"odd": rows}, keys, number)) is not None
+    ]
+
+    with reader.snapshot() as view:
+        rows = view.rows("odd", tenants=None)
+        of_one = view.rows("odd", tenants=None, equals={"a.b": 406, "größe": 400})
+        served = view.models()["odd"]
+    assert rebuilt == [("odd",), (), ()]
+    assert served.row_key == key
+    assert sorted(rows, key=str) == sorted(table(4, 5).to_pylist(), key=str)
+    assert of_one == table(4).to_pylist()
+
+
+def test_a_row_is_asked_for_by_the_name_of_its_key(tmp_path: Path) -> None:
+    (tmp_path / "warehouse").mkdir()
+    with site(tmp_path) as running:
+        fill_store(running.url, {"odd": table(1, 2)}, {"odd": ("größe", "a:b", "CustomerKey")})
+        running.until(lambda: running.shows(1))
+
+        answer = running.client.get(
+            "/v1/models/odd",
+            params={"key": ["größe:200", "a:b:208", "CustomerKey:202"]},
+            headers=running.bearer(),
+        )
+
+    assert answer.status_code == 200
+    assert answer.json()["rows"] == table(2).to_pylist()
