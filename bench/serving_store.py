@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from livemart.arrow.bags import WEIGHT
 from livemart.publish.exposures import ServedSpec
 from livemart.publish.publisher import publish
 from livemart.publish.transaction import Publishing
@@ -32,7 +33,7 @@ KEYS = {
 }
 # Two panes of five have an order.
 _DENSITY = 0.4
-_WEIGHT = "_weight"
+
 Ints = npt.NDArray[np.int64]
 
 
@@ -155,7 +156,7 @@ def _money(cents: Ints) -> pa.Array:
 
 
 def _weighted(table: pa.Table, weight: int) -> pa.Table:
-    return table.append_column(_WEIGHT, pa.array(np.full(table.num_rows, weight, dtype=np.int64)))
+    return table.append_column(WEIGHT, pa.array(np.full(table.num_rows, weight, dtype=np.int64)))
 
 
 def _snapshot(number: int) -> Snapshot:

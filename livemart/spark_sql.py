@@ -5,6 +5,7 @@ Used wherever SQL is written. Every name is quoted and every text escaped.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -16,6 +17,30 @@ def quoted(name: str) -> str:
     '`a``b`'
     """
     return "`" + name.replace("`", "``") + "`"
+
+
+def unquoted(name: str) -> str:
+    """Return a name that may be written with quotes around it.
+
+    >>> unquoted(" `a``b` ")
+    'a`b'
+    """
+    name = name.strip()
+    if len(name) > 1 and name.startswith("`") and name.endswith("`"):
+        return name[1:-1].replace("``", "`")
+    return name
+
+
+def stored_name(name: str, names: Iterable[str]) -> str | None:
+    """Return how a table spells a column, None if it has none of this name.
+
+    Spark finds columns whatever their letter case, and no table has two that differ in it alone.
+
+    >>> stored_name("customerkey", ["CustomerKey", "n"])
+    'CustomerKey'
+    """
+    lowered = name.lower()
+    return next((stored for stored in names if stored.lower() == lowered), None)
 
 
 def literal(value: object) -> str:

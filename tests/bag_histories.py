@@ -13,9 +13,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, WEIGHT
+
 Row = tuple[Any, ...]
 
-COUNTS = [pa.field("_old_count", pa.int64()), pa.field("_new_count", pa.int64())]
+COUNTS = [pa.field(OLD_COUNT, pa.int64()), pa.field(NEW_COUNT, pa.int64())]
 _ITEM = pa.struct([("dish", pa.string()), ("price", pa.decimal128(10, 2))])
 _VALUES: Mapping[str, tuple[pa.DataType, list[Any]]] = {
     "name": (pa.string(), ["", "a", 'O\'Brien \\ "x"', "ünïcode " * 9, "z\U0001f355"]),
@@ -100,8 +102,8 @@ def bag_of(table: pa.Table) -> Counter[Row]:
 
 def weights_of(changes: pa.Table) -> dict[Row, int]:
     """Return the weight of each row of a net change; a row that comes twice is an error."""
-    weights = changes.column("_weight").to_pylist()
-    rows = list(bag_per_row(changes.drop_columns(["_weight"])))
+    weights = changes.column(WEIGHT).to_pylist()
+    rows = list(bag_per_row(changes.drop_columns([WEIGHT])))
     assert len(set(rows)) == len(rows)
     return dict(zip(rows, weights, strict=True))
 

@@ -15,10 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-WEIGHT = "_weight"
+# No table of the analyst's has columns that begin like these: they stand beside its own.
+WEIGHT = "__livemart_weight"
 # How often a changed row was there, and is there now.
-OLD_COUNT = "_old_count"
-NEW_COUNT = "_new_count"
+OLD_COUNT = "__livemart_old_count"
+NEW_COUNT = "__livemart_new_count"
 
 _Codes = npt.NDArray[Any]
 
@@ -47,7 +48,7 @@ def net_rows(table: pa.Table, weights: pa.Array | pa.ChunkedArray) -> pa.Table:
         weights: bigint, one for each row, never NULL.
 
     Returns:
-        Columns of `table` plus `_weight` (bigint, never 0); key: all columns; one row per
+        Columns of `table` plus `WEIGHT` (bigint, never 0); key: all columns; one row per
         distinct row.
     """
     codes = row_codes(table.columns, table.num_rows)
@@ -69,7 +70,7 @@ def difference(new: pa.Table, old: pa.Table) -> pa.Table:
         old: the same columns, as often as it was there.
 
     Returns:
-        The columns of `new` plus `_old_count`, `_new_count` (bigint); one row per distinct row.
+        The columns of `new` plus `OLD_COUNT`, `NEW_COUNT` (bigint); one row per distinct row.
     """
     both = pa.concat_tables([new, old.cast(new.schema)]).combine_chunks()
     codes = row_codes(both.columns, both.num_rows)

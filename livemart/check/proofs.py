@@ -28,6 +28,7 @@ from livemart.delta.warehouse import Warehouse
 from livemart.plan.project_plans import ProjectPlans
 from livemart.plan.sql.flatten import Flat
 from livemart.project.graph import DataTest
+from livemart.spark_sql import unquoted
 
 # Above this a test in full is cheaper than a view of the rows that changed.
 _MOST_NEW_ROWS = 400_000
@@ -206,7 +207,7 @@ class Prover:
         query = self._plans.row_query(model.compiled_code)
         if query is None or set(query.flat.relations) != set(flat.relations):
             return ()
-        sites = query.signed.origins.get((test.column_name or "").strip("` ").lower(), ())
+        sites = query.signed.origins.get(unquoted(test.column_name or "").lower(), ())
         names = {mention.index: mention.relation for mention in query.flat.occurrences}
         others = names.keys() - set(query.signed.anchors)
         if not all(versions.is_unchanged(names[occurrence]) for occurrence in others):

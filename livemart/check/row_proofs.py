@@ -15,6 +15,7 @@ from livemart.arrow.bags import WEIGHT
 from livemart.delta.row_filter import equal_in
 from livemart.delta.warehouse import Warehouse
 from livemart.project.graph import DataTest
+from livemart.spark_sql import stored_name, unquoted
 
 # Above this a test in full is cheaper than a look-up of the changed keys.
 _MOST_KEYS = 20_000
@@ -82,19 +83,18 @@ def _are_keys_single(test: DataTest, new_rows: pa.Table, here: CheckedTable) -> 
 def columns_unique_together(test: DataTest) -> tuple[str, ...]:
     """Return the columns that a test wants unique together, none if it is another test."""
     if test.kind == "unique":
-        return ((test.column_name or "").strip("` "),)
+        return (unquoted(test.column_name or ""),)
     if test.kind in _COMBINATIONS:
         for name in ("columns", "combination_of_columns", "column_names"):
             columns = test.arguments.get(name)
             if isinstance(columns, list | tuple):
-                return tuple(str(column).strip("` ") for column in columns)
+                return tuple(unquoted(str(column)) for column in columns)
     return ()
 
 
 def _column(name: str | None, table: pa.Table) -> str | None:
     """Return the table's spelling of a column that a test names, None if it is an expression."""
-    bare = (name or "").strip("` ").lower()
-    return next((column for column in table.column_names if column.lower() == bare), None)
+    return stored_name(unquoted(name or ""), table.column_names)
 
 
 SHOWN_BY_NEW_ROWS: Mapping[str, Callable[[DataTest, pa.Table, CheckedTable], bool]] = {

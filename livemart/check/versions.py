@@ -32,7 +32,7 @@ class CheckedVersions:
 
 
 def new_rows(warehouse: Warehouse, versions: CheckedVersions, relation: str) -> pa.Table | None:
-    """Return the rows that are there now and were not before, with `_weight`; None if unknown."""
+    """Return the rows that are there now and were not before, with `WEIGHT`; None if unknown."""
     return _rows(warehouse, versions, relation, 1)
 
 

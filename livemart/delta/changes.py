@@ -54,7 +54,7 @@ class NetChanges:
             to_version: see there.
 
         Returns:
-            Columns of `schema` plus `_weight` (bigint, never 0); key: all columns; one row for each
+            Columns of `schema` plus `WEIGHT` (bigint, never 0); key: all columns; one row for each
             row that is there more or less often.
 
         Raises:

@@ -62,7 +62,7 @@ def commit_diff(files: TableVersion, diff: pa.Table, *, key: Sequence[str], tag:
 
     Args:
         files: the table's newest version.
-        diff: columns of the table, in its types, plus `_old_count` and `_new_count` (bigint, not
+        diff: columns of the table, in its types, plus `OLD_COUNT` and `NEW_COUNT` (bigint, not
             NULL); one row for each distinct row whose multiplicity changes.
         key: columns that identify a row; if empty, all columns do.
         tag: application id, its version, commit metadata.

@@ -146,7 +146,7 @@ class Warehouse:
         """Return the net change between two versions.
 
         Returns:
-            Columns of the table plus `_weight` (bigint, never 0); key: all columns; one row for
+            Columns of the table plus `WEIGHT` (bigint, never 0); key: all columns; one row for
             each row that is there more or less often.
 
         Raises:
@@ -170,7 +170,7 @@ class Warehouse:
 
         Args:
             relation: an existing table.
-            diff: its columns plus `_old_count` and `_new_count` (bigint): one row for each distinct
+            diff: its columns plus `OLD_COUNT` and `NEW_COUNT` (bigint): one row for each distinct
                 row whose multiplicity changes.
             tag: skipped if the table carries this version of the application id, or a higher one.
             key: columns unique in the table before and after; rows to delete are found by it, NULL

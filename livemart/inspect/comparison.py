@@ -21,6 +21,9 @@ DOUBLE_TOLERANCE = 1e-9
 # Three standard errors of a sketch of 2^12 registers.
 ESTIMATE_TOLERANCE = 0.05
 EXAMPLES = 20
+# Beside the columns of a table: no name of the analyst's begins so.
+_SIDE = "__livemart_side"
+_VALUES = "__livemart_values"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +90,12 @@ def compare(
     count = len(rows) if len(rows) <= EXAMPLES else different.count()
     examples = tuple(
         Difference(
-            "stored" if row["_side"] > 0 else "recomputed",
-            abs(int(row["_side"])),
+            "stored" if row[_SIDE] > 0 else "recomputed",
+            abs(int(row[_SIDE])),
             {
                 name: None if row[name] is None else str(row[name])
                 for name in row.asDict()
-                if name != "_side"
+                if name != _SIDE
             },
         )
         for row in rows[:EXAMPLES]
@@ -106,10 +109,10 @@ def _differing_rows(
     """EXCEPT ALL in both directions in one pass: rows by how much more often `stored` has them."""
     names = ", ".join(quoted(name) for name in exact)
     return stored.sparkSession.sql(
-        f"select {names}, sum(_side) as _side from ("
-        f"select {_selected(exact)}, 1 as _side from {{stored}} "
-        f"union all select {_selected(exact)}, -1 as _side from {{recomputed}}"
-        f") group by {names} having sum(_side) <> 0",
+        f"select {names}, sum({_SIDE}) as {_SIDE} from ("
+        f"select {_selected(exact)}, 1 as {_SIDE} from {{stored}} "
+        f"union all select {_selected(exact)}, -1 as {_SIDE} from {{recomputed}}"
+        f") group by {names} having sum({_SIDE}) <> 0",
         stored=stored,
         recomputed=recomputed,
     )
@@ -129,8 +132,8 @@ def _differing_groups(
         columns = f"{_selected(exact)}, " if exact else ""
         keys = f"{names}, " if exact else ""
         return (
-            f"select {keys}sort_array(collect_list(_values)) as _values from ("
-            f"select {columns}struct({values}) as _values from {{{side}}}"
+            f"select {keys}sort_array(collect_list({_VALUES})) as {_VALUES} from ("
+            f"select {columns}struct({values}) as {_VALUES} from {{{side}}}"
             f"){f' group by {names}' if exact else ''}"
         )
 
@@ -145,12 +148,14 @@ def _differing_groups(
         f"coalesce(s.{quoted(name)}, r.{quoted(name)}) as {quoted(name)}, " for name in exact
     )
     return stored.sparkSession.sql(
-        f"select {shown}s._values as stored_values, r._values as recomputed_values, "
-        "case when r._values is null or size(s._values) >= size(r._values) then 1 else -1 end "
-        "as _side "
+        f"select {shown}s.{_VALUES} as stored_values, r.{_VALUES} as recomputed_values, "
+        f"case when r.{_VALUES} is null or size(s.{_VALUES}) >= size(r.{_VALUES}) then 1 else -1 "
+        "end "
+        f"as {_SIDE} "
         f"from ({grouped('stored')}) s full outer join ({grouped('recomputed')}) r on {joined} "
-        "where s._values is null or r._values is null or size(s._values) <> size(r._values) "
-        f"or exists(zip_with(s._values, r._values, (a, b) -> {far}), is_far -> is_far)",
+        f"where s.{_VALUES} is null or r.{_VALUES} is null"
+        f" or size(s.{_VALUES}) <> size(r.{_VALUES}) or exists("
+        f"zip_with(s.{_VALUES}, r.{_VALUES}, (a, b) -> {far}), is_far -> is_far)",
         stored=stored,
         recomputed=recomputed,
     )

@@ -6,7 +6,6 @@ in full, with the reason.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -24,6 +23,7 @@ from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.relations.relation import Scan, column
 from livemart.plan.sql.determinism import require_deterministic
 from livemart.plan.sql.flatten import Flat, flatten
+from livemart.plan.sql.names import even_out, note_names
 from livemart.plan.sql.parse import parse
 from livemart.plan.sql.used_columns import used_columns
 from livemart.plan.sql.written import sql_of
@@ -31,8 +31,7 @@ from livemart.plan.strategies.region import Region, region_of
 from livemart.plan.strategies.running import Running, running_totals
 from livemart.plan.strategies.signed import Append, Signed, signed_change
 from livemart.plan.strategies.slices import Slice, slices_of
-
-_SAFE_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+from livemart.spark_sql import stored_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +156,7 @@ def _query(
             raise Unplannable(Reason("INPUT_NOT_IN_DELTA", message, None))
         schema[name] = {known.lower(): "unknown" for known in inputs.columns[occurrence.relation]}
     mark_written(tree)
+    note_names(tree)
     qualified = qualify(
         tree,
         schema=schema,
@@ -177,9 +177,9 @@ def _query(
             Scan(
                 occurrence.index,
                 relation,
-                tuple(known.lower() for known in inputs.columns[relation]),
+                inputs.columns[relation],
                 [
-                    frozenset(sql_of(column(part.lower())) for part in key)
+                    frozenset(sql_of(column(_stored(part, relation, inputs))) for part in key)
                     for key in inputs.unique.get(relation, ())
                 ],
             ),
@@ -187,10 +187,7 @@ def _query(
 
     if not isinstance(qualified, exp.Query):
         raise Unplannable(Reason("PARSE_UNSUPPORTED", "not a SELECT", None))
-    for identifier in qualified.find_all(exp.Identifier):
-        # One spelling per name: expressions are compared by their text.
-        if identifier.args.get("quoted") and _SAFE_NAME.fullmatch(identifier.name):
-            identifier.set("quoted", False)
+    even_out(qualified)
     check_names(qualified)
     used = used_columns(qualified, {name: occurrence.index for name, occurrence in by_name.items()})
     relations = {name: occurrence.relation for name, occurrence in by_name.items()}
@@ -199,6 +196,10 @@ def _query(
     with suppress(Exception):
         notes = notes_of(qualified, KnownRelations(relations, inputs.growing, inputs.clocks))
     return build_query(qualified, scan_of, inputs.clocks.__contains__), used, notes
+
+
+def _stored(name: str, relation: str, inputs: Inputs) -> str:
+    return stored_name(name, inputs.columns[relation]) or name
 
 
 def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:

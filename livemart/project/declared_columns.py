@@ -6,21 +6,36 @@ Used by the reader of sources. The columns are the schema of the landed table, s
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from livemart.errors import nearest
 from livemart.project.graph import Column
 from livemart.project.landing_columns import LANDING_COLUMNS
-from livemart.project.spark_types import TYPE_WORDS, TypeSyntaxError, parse_type
+from livemart.project.spark_types import TYPE_WORDS, SparkType, TypeSyntaxError, parse_type
 from livemart.project.yaml_places import Mistakes
 
 # Names that landed rows are given on their way into a table.
 _INTERNAL_COLUMN = re.compile(
-    r"_(record|record_bytes|(code|detail)_[0-9]+|(old|new)_count|weight|kind|is_delete|action"
-    r"|position|change_type|operation|copy)"
+    r"_(record|record_bytes|(code|detail)_[0-9]+|kind|is_delete|action|position)|__livemart.*"
+    # Those of Delta's change feed.
+    r"|_(change_type|commit_version|commit_timestamp)",
+    re.S,
 )
-IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# What Delta refuses in a name, and what no header or YAML can spell.
+_FORBIDDEN = re.compile(r"[ ,;{}()\n\t=\x00-\x1f\x7f]")
 _UNORDERED = ("array", "map", "struct", "binary")
+
+
+_NO_NAME = "a table of Delta takes any name without blanks and without any of ,;{}()="
+
+
+def is_storable(name: str) -> bool:
+    """Return True if a table of Delta, without column mapping, takes a column of this name.
+
+    >>> is_storable("größe"), is_storable("order"), is_storable("order total")
+    (True, True, False)
+    """
+    return bool(name) and _FORBIDDEN.search(name) is None
 
 
 class DeclaredColumns:
@@ -49,13 +64,8 @@ class DeclaredColumns:
                     f"found column {name}",
                     "landing works with a column of this name: choose another",
                 )
-            elif not IDENTIFIER.fullmatch(name):
-                self._mistakes.refuse(
-                    "SOURCE_COLUMN_INVALID",
-                    path,
-                    f"found {name!r}",
-                    "use letters, digits and _, and do not start with a digit",
-                )
+            elif not is_storable(name):
+                self._mistakes.refuse("SOURCE_COLUMN_INVALID", path, f"found {name!r}", _NO_NAME)
             if name.lower() in seen:
                 self._mistakes.refuse(
                     "SOURCE_COLUMN_INVALID",
@@ -84,7 +94,7 @@ class DeclaredColumns:
             )
             return
         try:
-            parse_type(column.data_type)
+            kind = parse_type(column.data_type)
         except TypeSyntaxError as error:
             self._mistakes.refuse(
                 "SOURCE_COLUMN_INVALID",
@@ -92,6 +102,12 @@ class DeclaredColumns:
                 f"{column.data_type}: {error}{nearest(error.word.lower(), TYPE_WORDS)}",
                 "declare a Spark type: string, bigint, decimal(10,2), timestamp, array<...>",
             )
+            return
+        for name in _field_names(kind):
+            if not is_storable(name):
+                self._mistakes.refuse(
+                    "SOURCE_COLUMN_INVALID", path, f"found a field named {name!r}", _NO_NAME
+                )
 
     def require_ordered(self, name: str, path: tuple[str, ...]) -> None:
         """Find what keeps a column, named at `path`, from being a key or a sequence."""
@@ -109,6 +125,16 @@ class DeclaredColumns:
                 f"found column {name} of type {kind}",
                 "choose a column whose values can be compared: a number, a string, a time",
             )
+
+
+def _field_names(kind: SparkType) -> Iterator[str]:
+    """Yield the names of all fields of structs within a type."""
+    for name, member in kind.fields:
+        yield name
+        yield from _field_names(member)
+    for part in (kind.element, kind.key):
+        if part is not None:
+            yield from _field_names(part)
 
 
 def outer_type(data_type: str) -> str:

@@ -129,7 +129,7 @@ def read_net_change(
     """Return the net change of a table between two versions, or all rows if `from_version` is None.
 
     Returns:
-        Columns of the table plus `_weight` (bigint, never 0); without `from_version` equal rows may
+        Columns of the table plus `WEIGHT` (bigint, never 0); without `from_version` equal rows may
         come more than once, each with weight 1.
 
     Raises:

@@ -54,7 +54,7 @@ def publish(
         snapshot: a published row of the snapshot log.
         served: the models to serve; others that the store holds are dropped.
         read_change: returns the net change of a relation between two versions, or all rows of the
-            second one if the first is None: its columns plus `_weight`.
+            second one if the first is None: its columns plus `WEIGHT`.
         how: tenants, retention, clock.
         is_start: the snapshot is the newest of the log and nothing is known of the store: one that
             is further belongs to another log, and the rows of its tables are counted.

@@ -103,7 +103,7 @@ def form_of(spec: ServedSpec, rows: pa.Table, tenant_column: str) -> ServedModel
 
     Args:
         spec: as the project declares the model.
-        rows: the model's columns plus `_weight`.
+        rows: the model's columns plus `WEIGHT`.
         tenant_column: name of the column that holds a tenant's id.
     """
     columns = _columns(rows.schema)

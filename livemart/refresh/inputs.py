@@ -98,7 +98,7 @@ class PinnedInputs:
             return True
 
     def changes(self, relation: str) -> pa.Table:
-        """Return the net change since the frontier: columns of the table plus `_weight`.
+        """Return the net change since the frontier: columns of the table plus `WEIGHT`.
 
         Raises:
             RefreshError: CDF_UNAVAILABLE.
@@ -194,7 +194,7 @@ class Input:
 
     @cached_property
     def images(self) -> pa.Table:
-        """Old and new images of the changed rows, with `_weight`; every column is there."""
+        """Old and new images of the changed rows, with `WEIGHT`; every column is there."""
         if not self.has_changed:
             return self.new.schema.append(pa.field(WEIGHT, pa.int64())).empty_table()
         return self.pinned.changes(self.new.relation)

@@ -15,6 +15,7 @@ from livemart.delta.partitions import blank_columns
 from livemart.delta.row_filter import RowFilter
 from livemart.delta.warehouse import Warehouse
 from livemart.plan.reasons import Reason
+from livemart.spark_sql import stored_name
 
 
 class FallBack(Exception):
@@ -70,7 +71,7 @@ def column_of(rows: pa.Table, name: str) -> pa.ChunkedArray:
 
 
 def _field_of(schema: pa.Schema, name: str) -> pa.Field:
-    for field in schema:
-        if field.name.lower() == name.lower():
-            return field
+    stored = stored_name(name, schema.names)
+    if stored is not None:
+        return schema.field(stored)
     raise FallBack(Reason("PARSE_UNSUPPORTED", f"column {name} is not stored", None))

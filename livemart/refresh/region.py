@@ -46,7 +46,7 @@ def refresh_region(run: ModelRun, region: Region) -> pa.Table | None:
     """Recompute the affected region of a model.
 
     Returns:
-        Columns of the model plus `_old_count` and `_new_count`; None if nothing is affected.
+        Columns of the model plus `OLD_COUNT` and `NEW_COUNT`; None if nothing is affected.
 
     Raises:
         FallBack: if the region is too large.

@@ -55,7 +55,7 @@ def refresh_running(run: ModelRun, running: Running) -> pa.Table | None:
     """Return the changed rows of a model of running totals.
 
     Returns:
-        Columns of the model plus `_old_count` and `_new_count`; None if nothing changed.
+        Columns of the model plus `OLD_COUNT` and `NEW_COUNT`; None if nothing changed.
 
     Raises:
         NotRunning: a time is NULL, a sum is not exact or does not fit its type, or the table holds
@@ -252,7 +252,7 @@ def _copied(plain: Plain, rows: pa.Table, kind: pa.DataType) -> pa.Array | None:
 
 def _computed(run: ModelRun, plains: list[Plain], rows: pa.Table) -> dict[str, pa.Array]:
     """Return columns that only Spark can compute, by name."""
-    place = "__place__"
+    place = "__livemart_place"
     numbered = rows.append_column(place, pa.array(np.arange(rows.num_rows)))
     view = run.views.of_rows("inputs", numbered)
     schema = pa.schema([run.stored.field(plain.name) for plain in plains])

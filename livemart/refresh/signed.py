@@ -60,7 +60,7 @@ def refresh_signed(run: ModelRun, signed: Signed) -> pa.Table | None:
     """Move a model by the signed change of its inputs.
 
     Returns:
-        Columns of the model plus `_old_count` and `_new_count`; None if nothing changed.
+        Columns of the model plus `OLD_COUNT` and `NEW_COUNT`; None if nothing changed.
 
     Raises:
         NotSigned: if a lookup changed that touches no known anchor rows, or if a sum may have

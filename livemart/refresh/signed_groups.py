@@ -20,7 +20,7 @@ from livemart.plan.strategies.signed import Output
 from livemart.spark.differences import typed_columns
 from livemart.spark_sql import quoted
 
-SIGN = "_sign"
+SIGN = "__livemart_sign"
 
 _Mask = npt.NDArray[np.bool_]
 
@@ -34,7 +34,7 @@ def stacked_sides(
     sides: Sequence[tuple[str, int]],
     blank_columns: frozenset[str] = frozenset(),
 ) -> str:
-    """Return SQL for the groups of each side: columns of the model plus `_sign`.
+    """Return SQL for the groups of each side: columns of the model plus `SIGN`.
 
     Args:
         schema: columns of the model.
@@ -53,7 +53,7 @@ def moved_groups(
     """Return the rows of `change` whose group's totals move; the others cancel out.
 
     Args:
-        change: columns of the model plus `_sign`.
+        change: columns of the model plus `SIGN`.
         outputs: the role of each column.
         limits: of each sum, by its name in lower case.
 
@@ -86,11 +86,11 @@ def combine_groups(
         schema: columns of the model.
         outputs: the role of each.
         limits: of each sum, by its name in lower case.
-        change: columns of the model plus `_sign`; one row for each group of each side.
+        change: columns of the model plus `SIGN`; one row for each group of each side.
         stored: rows of the model, at least those of every group in `change`; one for each group.
 
     Returns:
-        Columns of the model plus `_old_count`, `_new_count`: one row for each row that leaves, with
+        Columns of the model plus `OLD_COUNT`, `NEW_COUNT`: one row for each row that leaves, with
         1 and 0, and for each that comes, with 0 and 1.
 
     Raises:

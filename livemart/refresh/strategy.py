@@ -12,6 +12,7 @@ from livemart.delta.warehouse import Commit
 from livemart.errors import PlanError, RefreshError
 from livemart.plan.planner import Full, Plan
 from livemart.plan.reasons import Reason
+from livemart.plan.spelling import spelled
 from livemart.plan.strategies.running import Running
 from livemart.plan.strategies.signed import Signed
 from livemart.project.graph import Model
@@ -61,6 +62,7 @@ def move(
         )
         try:
             _require_names(plan, stored)
+            plan = spelled(plan, lambda name: str(stored.field(name).name))
             run = ModelRun(plan, stored, inputs.resolve(plan), views, context.kept.sum_limits)
             change, strategy = changed_rows(run)
             if change is None:
@@ -92,7 +94,7 @@ def changed_rows(run: ModelRun) -> tuple[pa.Table | None, str]:
     """Return what a batch changes in a model, by the best strategy that holds in it.
 
     Returns:
-        Columns of the model plus `_old_count` and `_new_count`, None if nothing changes; and the
+        Columns of the model plus `OLD_COUNT` and `NEW_COUNT`, None if nothing changes; and the
         strategy.
 
     Raises:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.delta.partitions import BLANKS
-from livemart.spark.types import spark_schema
+from livemart.spark.types import spark_schema, sql_type
 from livemart.spark_sql import literal, quoted
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def typed_columns(
     """
     selected = []
     for field in spark_schema(schema).fields:
-        value = f"cast({qualifier}.{quoted(field.name)} as {field.dataType.simpleString()})"
+        value = f"cast({qualifier}.{quoted(field.name)} as {sql_type(field.dataType)})"
         if field.name in blank_columns:
             value = f"if({value} in ({', '.join(map(literal, BLANKS))}), null, {value})"
         selected.append(f"{value} as {quoted(field.name)}")
@@ -75,7 +75,7 @@ def counted_difference(schema: pa.Schema, sides: Sequence[tuple[str, int, int]])
             yields the columns of the table, in order.
 
     Returns:
-        The columns plus `_old_count` and `_new_count` (bigint); one row per distinct changed row.
+        The columns plus `OLD_COUNT` and `NEW_COUNT` (bigint); one row per distinct changed row.
     """
     stacked = " union all ".join(
         f"select *, cast({old} as bigint) as {OLD_COUNT}, cast({new} as bigint) as {NEW_COUNT}"

@@ -21,8 +21,8 @@ from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit, Warehouse
 from livemart.errors import RefreshError
 from livemart.spark.differences import comparable
-from livemart.spark.types import spark_schema
-from livemart.spark_sql import literal, quoted
+from livemart.spark.types import spark_schema, sql_type
+from livemart.spark_sql import literal, quoted, stored_name, unquoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 _APP_ID = "spark.databricks.delta.write.txnAppId"
 _VERSION = "spark.databricks.delta.write.txnVersion"
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-_OPERATION = "_operation"
-_COPY = "_copy"
+_OPERATION = "__livemart_operation"
+_COPY = "__livemart_copy"
 
 
 class LargeLane:
@@ -56,7 +56,7 @@ class LargeLane:
 
         Args:
             relation: an existing table.
-            diff_view: view with the table's columns plus `_old_count` and `_new_count` (bigint):
+            diff_view: view with the table's columns plus `OLD_COUNT` and `NEW_COUNT` (bigint):
                 one row for each distinct row whose multiplicity changes.
             tag: skipped if the table carries this version of the application id, or a higher one.
             key: columns unique in the table before and after; empty: a row is all its columns.
@@ -121,7 +121,9 @@ class LargeLane:
             partition_by = partition_by or self._warehouse.partition_columns(relation)
         writer = query.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
         if partition_by:
-            writer = writer.partitionBy(*partition_by)
+            names = [unquoted(name) for name in partition_by]
+            spelled = [stored_name(name, query.columns) or name for name in names]
+            writer = writer.partitionBy(*spelled)
         with self._tagged(tag), _conflicts(relation):
             writer.save(str(self._warehouse.path(relation)))
         version = self._warehouse.version(relation)
@@ -134,8 +136,7 @@ class LargeLane:
         table = f"delta.{quoted(str(self._warehouse.path(relation)))}"
         columns = ", ".join(quoted(name) for name in schema.names)
         typed = ", ".join(
-            f"cast({quoted(f.name)} as {f.dataType.simpleString()}) as {quoted(f.name)}"
-            for f in schema
+            f"cast({quoted(f.name)} as {sql_type(f.dataType)}) as {quoted(f.name)}" for f in schema
         )
         copies = f"explode(sequence(1L, {NEW_COUNT})) as {_COPY}"
         if not has_old:
@@ -197,7 +198,7 @@ class LargeLane:
 
     def _checks(self, relation: str, schema: StructType, view: str) -> list[tuple[str, str]]:
         """Return SQL that counts lost values, for each column of another type than the table's."""
-        types = {f.name: f.dataType.simpleString() for f in self._spark.table(view).schema}
+        types = {f.name: f.dataType for f in self._spark.table(view).schema}
         if set(types) - {OLD_COUNT, NEW_COUNT} != set(schema.names):
             raise _mismatch(relation, f"columns {sorted(types)}, the table has {schema.names}")
         checks = []
@@ -205,8 +206,8 @@ class LargeLane:
             name, kind = quoted(f.name), f.dataType.simpleString()
             if not f.nullable:
                 checks.append((f.name, f"count_if({name} is null and {NEW_COUNT} > 0)"))
-            if types[f.name] not in (kind, "void"):
-                back = f"cast(cast({name} as {kind}) as {types[f.name]})"
+            if types[f.name].simpleString() not in (kind, "void"):
+                back = f"cast(cast({name} as {sql_type(f.dataType)}) as {sql_type(types[f.name])})"
                 checks.append((f.name, f"count_if(not ({back} <=> {name}))"))
         return checks
 

@@ -1,4 +1,4 @@
-"""Gives the Spark schema of a table in memory.
+"""Gives the Spark schema of a table in memory, and types as SQL spells them.
 
 Used wherever Arrow rows meet Spark's SQL. Its inverse is `arrow/types.py`.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+
+from livemart.spark_sql import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
@@ -20,6 +22,20 @@ def spark_schema(schema: pa.Schema) -> StructType:
     return StructType(
         [StructField(field.name, _spark_type(field.type), field.nullable) for field in schema]
     )
+
+
+def sql_type(kind: DataType) -> str:
+    """Return how SQL spells a type: the names of fields in quotes, as Spark itself leaves out."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(kind, ArrayType):
+        return f"array<{sql_type(kind.elementType)}>"
+    if isinstance(kind, MapType):
+        return f"map<{sql_type(kind.keyType)},{sql_type(kind.valueType)}>"
+    if isinstance(kind, StructType):
+        fields = (f"{quoted(field.name)}:{sql_type(field.dataType)}" for field in kind.fields)
+        return f"struct<{','.join(fields)}>"
+    return str(kind.simpleString())
 
 
 def _spark_type(kind: pa.DataType) -> DataType:

@@ -283,7 +283,7 @@ def stored_rows(url: str, relation: str, schema: pa.Schema) -> pa.Table:
 
 
 def net_change(old: pa.Table | None, new: pa.Table) -> pa.Table:
-    """Return the net change from `old` to `new`: the columns plus `_weight`."""
+    """Return the net change from `old` to `new`: the columns plus `WEIGHT`."""
     if old is None:
         ones = pa.array([1] * new.num_rows, pa.int64())
         return new.append_column(pa.field(WEIGHT, pa.int64()), ones)

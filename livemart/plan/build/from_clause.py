@@ -81,7 +81,9 @@ class FromClause:
                 scan = self._scan_of(item.name)
                 if scan is None:
                     raise unsupported(f"{sql_of(item)} in FROM", item)
-                relation, names = scan, scan.names
+                # What the query calls a column in lower case is below it what the table calls it.
+                aliases = _column_aliases(item) or tuple(name.lower() for name in scan.names)
+                return Alias(scan, item.alias_or_name, scan.names, aliases)
             return Alias(relation, item.alias_or_name, names, _column_aliases(item))
         if isinstance(item, exp.Subquery):
             relation, names = self._query(item.this, environment)

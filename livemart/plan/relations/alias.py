@@ -8,6 +8,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from livemart.plan.relations.relation import Expr, Relation, Renaming, column, replaced
+from livemart.plan.sql.names import name_of
 from livemart.plan.sql.written import sql_of
 
 
@@ -38,11 +39,7 @@ class Alias(Renaming):
         back = {original: name for name, original in self._original.items()}
         keys = []
         for key in self.source.unique_keys():
-            names = [_bare_name(text) for text in key]
+            names = [name_of(text) for text in key]
             if all(name in back for name in names):
                 keys.append(frozenset(sql_of(column(back[name], self.qualifier)) for name in names))
         return keys
-
-
-def _bare_name(text: str) -> str:
-    return text.strip("`")

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from sqlglot import exp, parse_one
 
 from livemart.plan.relations.frames import interval_micros
-from livemart.plan.relations.relation import Expr
+from livemart.plan.relations.relation import Expr, column
 
 CLOCK_COLUMN = "__clock__"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -38,7 +38,7 @@ class ClockBound:
 
 def clock_value(occurrence: int, name: str) -> exp.Column:
     """Return the marker that stands for a clock's value inside an expression."""
-    marker = exp.column(CLOCK_COLUMN)
+    marker = column(CLOCK_COLUMN)
     marker.meta["occurrence"] = occurrence
     marker.meta["name"] = name
     return marker

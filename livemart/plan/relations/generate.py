@@ -5,7 +5,7 @@ Linear: a row's elements depend on that row alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
@@ -100,22 +100,32 @@ class Generate(Relation):
 
     def _unfolded(self, want: Sequence[Expr], needed: list[Expr], below: list[str]) -> list[str]:
         places = {sql_of(expr): f"w{index}" for index, expr in enumerate(needed)}
-        inner = [over_subquery(expr, places, "s") for expr in want]
-        generator = over_subquery(self.generator, places, "s")
+        alias = "s" if self.qualifier != "s" else "s_"
+        inner = [over_subquery(expr, {alias: places}) for expr in want]
+        generator = over_subquery(self.generator, {alias: places})
         outer = "outer " if self._outer else ""
         names = ", ".join(map(quoted, self.names))
         return [
-            f"select distinct {selected(inner)} from ({query}) as s lateral view {outer}"
+            f"select distinct {selected(inner)} from ({query}) as {alias} lateral view {outer}"
             f"{sql_of(generator)} {quoted(self.qualifier)} as {names}"
             for query in below
         ]
 
 
-def over_subquery(expr: Expr, places: dict[str, str], qualifier: str) -> Expr:
-    """Return `expr` with each column found in `places` read from a subquery instead."""
+def over_subquery(expr: Expr, places: Mapping[str, Mapping[str, str]]) -> Expr:
+    """Return `expr` over subqueries.
+
+    Args:
+        expr: over columns as the query names them.
+        places: by qualifier of a subquery, the columns that it gives and their names there. All in
+            one step: the analyst, too, may call a table `l` and a column `w0`.
+    """
+    spots = {
+        text: (place, qualifier)
+        for qualifier, given in places.items()
+        for text, place in given.items()
+    }
     return replaced(
         expr,
-        lambda reference: (
-            column(place, qualifier) if (place := places.get(sql_of(reference))) else None
-        ),
+        lambda reference: column(*spot) if (spot := spots.get(sql_of(reference))) else None,
     )

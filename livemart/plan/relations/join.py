@@ -218,12 +218,8 @@ class Join(Relation):
             f"{alias['right']}.{places['right'][sql_of(key.right)]}"
             for key in keys
         )
-        outputs = [
-            over_subquery(
-                over_subquery(expr, places["left"], alias["left"]), places["right"], alias["right"]
-            )
-            for expr in mapped
-        ]
+        by_alias = {alias[side]: places[side] for side in alias}
+        outputs = [over_subquery(expr, by_alias) for expr in mapped]
         join = (
             f"inner join {{other}} as p on {condition}" if condition else "cross join {other} as p"
         )
@@ -261,10 +257,8 @@ class Join(Relation):
             f"r.{places['right'][sql_of(key.right)]}"
             for key in keys
         )
-        outputs = [
-            over_subquery(over_subquery(expr, places["left"], "l"), places["right"], "r")
-            for expr in want
-        ]
+        by_alias = {"l": places["left"], "r": places["right"]}
+        outputs = [over_subquery(expr, by_alias) for expr in want]
         join = f"inner join {{}} as r on {condition}" if condition else "cross join {} as r"
         lefts = self.left.rows(list(needed["left"].values()), past=past)
         rights = self.right.rows(list(needed["right"].values()), past=past)

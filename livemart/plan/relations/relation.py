@@ -26,6 +26,7 @@ from sqlglot import exp
 
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.sql.determinism import function_name, is_aggregate
+from livemart.plan.sql.names import column as column
 from livemart.plan.sql.written import is_atom, sql_of
 
 Expr = exp.Expr
@@ -247,11 +248,6 @@ class Renaming(Relation):
 
     def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
         return self.source.trace(self.over_source(expr))
-
-
-def column(name: str, table: str | None = None) -> exp.Column:
-    """Return a column reference."""
-    return exp.column(name, table=table)
 
 
 def columns_of(expr: Expr) -> Iterator[exp.Column]:

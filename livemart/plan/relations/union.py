@@ -18,6 +18,7 @@ from livemart.plan.relations.relation import (
     is_constant,
     replaced,
 )
+from livemart.plan.sql.names import name_of
 from livemart.plan.sql.written import sql_of
 
 
@@ -136,7 +137,7 @@ class Union(Relation):
 
 
 def _position(text: str, names: tuple[str, ...]) -> int | None:
-    name = text.strip("`")
+    name = name_of(text)
     return names.index(name) if name in names else None
 
 

@@ -35,7 +35,7 @@ class InlineRows(Relation):
         places = {
             sql_of(reference): reference.name for expr in want for reference in columns_of(expr)
         }
-        inner = [over_subquery(expr, places, "v") for expr in want]
+        inner = [over_subquery(expr, {"v": places}) for expr in want]
         return [f"select {selected(inner)} from ({self.query}) as v"]
 
     def restrict(self, want: Want, restrictions: Restrictions) -> None:

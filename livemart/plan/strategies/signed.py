@@ -22,7 +22,7 @@ from livemart.plan.relations.gate import Aggregate, Gate
 from livemart.plan.relations.generate import Generate
 from livemart.plan.relations.join import Join
 from livemart.plan.relations.project import Filter
-from livemart.plan.relations.relation import Expr, Relation, Renaming, Scan, bare
+from livemart.plan.relations.relation import Expr, Relation, Renaming, Scan, bare, column
 from livemart.plan.relations.union import Union
 from livemart.plan.relations.values import InlineRows
 from livemart.plan.sql.determinism import function_name
@@ -104,7 +104,7 @@ class _NotSigned(Exception):
 def signed_change(query: Query, region: Region | None = None) -> Signed | None:
     """Return how the query moves by signed change, None if it cannot."""
     try:
-        branches = _branches(query.top, {name: exp.column(name) for name in query.names}, False)
+        branches = _branches(query.top, {name: column(name) for name in query.names}, False)
         anchors: list[int] = []
         lookups: list[Lookup] = []
         for branch in branches:
@@ -131,7 +131,7 @@ def _origins(query: Query, anchors: list[int]) -> dict[str, tuple[tuple[int, str
     if any(isinstance(part, InlineRows) for part in query.top.walk()):
         return origins
     for name in query.names:
-        sites = query.top.trace(exp.column(name)) or ()
+        sites = query.top.trace(column(name)) or ()
         plain = [(scan.occurrence, bare(expr)) for scan, expr in sites]
         if plain and all(
             isinstance(expr, exp.Column) and occurrence in anchors for occurrence, expr in plain

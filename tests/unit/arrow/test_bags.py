@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from livemart.arrow.bags import (
+    NEW_COUNT,
+    OLD_COUNT,
     is_member,
     matching_rows,
     net_rows,
@@ -79,8 +81,8 @@ def test_weights_of_equal_rows_add_up(rows: list[tuple[int, int | None, int]]) -
 @pytest.mark.parametrize("seed", range(5))
 def test_membership_agrees_with_counting_rows(seed: int) -> None:
     first, *_, second = keyless_history(seed, 6)
-    left = first.diff.drop_columns(["_old_count", "_new_count"])
-    right = second.diff.drop_columns(["_old_count", "_new_count"])
+    left = first.diff.drop_columns([OLD_COUNT, NEW_COUNT])
+    right = second.diff.drop_columns([OLD_COUNT, NEW_COUNT])
     wanted = bag_of(right)
     expected = [
         next(iter(bag_of(left.slice(position, 1)))) in wanted for position in range(left.num_rows)

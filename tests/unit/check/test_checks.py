@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
+from livemart.arrow.bags import WEIGHT
 from livemart.check import checks
 from livemart.check.checks import run_checks
 from livemart.check.proofs import Prover
@@ -31,7 +32,7 @@ class FakeWarehouse:
     def __init__(self, rows: Sequence[dict[str, Any]], changed: Sequence[dict[str, Any]] | None):
         schema = pa.schema([("k", pa.string()), ("n", pa.int64())])
         self.rows = pa.Table.from_pylist(list(rows), schema)
-        weighted = schema.append(pa.field("_weight", pa.int64()))
+        weighted = schema.append(pa.field(WEIGHT, pa.int64()))
         self.changed = None if changed is None else pa.Table.from_pylist(list(changed), weighted)
 
     def exists(self, relation: str) -> bool:
@@ -177,7 +178,7 @@ def row(k: str | None, n: int | None = 1) -> dict[str, Any]:
 
 
 def change(k: str | None, weight: int = 1, n: int | None = 1) -> dict[str, Any]:
-    return {"k": k, "n": n, "_weight": weight}
+    return {"k": k, "n": n, WEIGHT: weight}
 
 
 def test_a_test_of_an_unchanged_table_keeps_its_status(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pytest
 
+from livemart.arrow.bags import WEIGHT
 from livemart.check import checks
 from livemart.check.checks import TestResult, run_checks
 from livemart.check.proofs import Prover
@@ -65,8 +66,8 @@ class FakeWarehouse:
 
     def changes(self, relation: str, v0: int, v1: int) -> pa.Table:
         rows = self._changed.get(relation.removeprefix("raw."), ())
-        schema = self.arrow_schema(relation).append(pa.field("_weight", pa.int64()))
-        weighted = [{**row, "_weight": weight} for weight, row in rows]
+        schema = self.arrow_schema(relation).append(pa.field(WEIGHT, pa.int64()))
+        weighted = [{**row, WEIGHT: weight} for weight, row in rows]
         return pa.Table.from_pylist(weighted, schema)
 
 

@@ -14,7 +14,7 @@ import pyarrow.dataset as pds
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
+from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, WEIGHT
 from livemart.delta.conflicts import TableChangedError
 from livemart.delta.log import write_entry
 from livemart.delta.warehouse import Warehouse
@@ -148,7 +148,7 @@ def test_appends_do_not_pile_up_small_files(warehouse: Warehouse) -> None:
     assert files <= 32
     assert cold.row_count(RELATION) == 120
     assert sorted(changes.column("id").to_pylist()) == list(range(15, 120))
-    assert pc.all(pc.equal(changes.column("_weight"), 1)).as_py()
+    assert pc.all(pc.equal(changes.column(WEIGHT), 1)).as_py()
 
 
 def test_a_large_file_of_which_little_is_read_is_cut_by_time_with_the_next_change(
@@ -170,7 +170,7 @@ def test_a_large_file_of_which_little_is_read_is_cut_by_time_with_the_next_chang
     assert len(files) == 1
     assert warehouse.row_count(RELATION) == 150_001
     assert Warehouse(warehouse.root).changes(RELATION, 1, 2).to_pylist() == [
-        {"id": -1, "name": "b", "_weight": 1}
+        {"id": -1, "name": "b", WEIGHT: 1}
     ]
 
 

@@ -173,6 +173,35 @@ def test_csv_and_gzip_land_as_json_does(tmp_path: Path) -> None:
     assert shop.rows("csv", *columns) == shop.rows("json", *columns)
 
 
+ODD = ("größe.id", "order", "日本", "İd", "a`b", "it's", "null", "50%", "_weight", "1st", 'q"q')
+
+
+@pytest.mark.parametrize("kind", ["json", "csv"])
+def test_columns_of_any_name_land(tmp_path: Path, kind: str) -> None:
+    columns = dict.fromkeys(ODD, "string") | {"Select": "string"}
+    spec = {"keys": ODD[:1], "sequence_by": ODD[1:2], "apply_as_deletes": "`select` = 'd'"}
+    shop = Shop(None, tmp_path, [source("odd", columns, format=kind, path="odd/*", **spec)])
+
+    def batch(number: int, *kinds: str) -> list[str]:
+        records = [
+            {name: f"{number}" for name in ODD} | {ODD[0]: f"k{place}", "Select": kind}
+            for place, kind in enumerate(kinds)
+        ]
+        if kind == "json":
+            return lines(records)
+        header = ",".join(f'"{name.replace(chr(34), chr(34) * 2)}"' for name in columns)
+        return [header, *(",".join(record[name] for name in columns) for record in records)]
+
+    shop.land(0, shop.deliver("odd/1", batch(1, "c", "c", "c")))
+    shop.land(1, shop.deliver("odd/2", batch(2, "c", "d")))
+
+    assert shop.rows("odd", *columns) == [
+        ("k0", *"2" * 10, "c"),
+        ("k2", *"1" * 10, "c"),
+    ]
+    assert shop.rows("_dead_letters", "code") == []
+
+
 def test_drift_is_rescued_or_evolves_the_table_or_stops(tmp_path: Path) -> None:
     columns = {"order_id": "string", "updated_at": "timestamp"}
     sources = [
@@ -209,7 +238,7 @@ def test_fields_named_as_landing_names_its_own_columns_stay_rescued(tmp_path: Pa
         tmp_path,
         [source("evolving", columns, keys=("order_id",), path="x/*", schema_drift="evolve")],
     )
-    names = ("_code_0", "_old_count", "_record", "_weight")
+    names = ("_change_type", "_code_0", "_kind", "_record")
 
     for minute in range(3):
         record = {"order_id": "a", "updated_at": f"2026-03-01T12:0{minute}:00Z"}

@@ -19,6 +19,7 @@ from livemart.plan.planner import Inputs, Plan, plan_query
 from livemart.plan.strategies.running import Running
 from livemart.refresh.running import NotRunning, refresh_running
 from livemart.spark.arrow_views import ArrowViews
+from livemart.spark_sql import stored_name
 
 _TIME = pa.timestamp("us", tz="UTC")
 _ORDERS = pa.schema(
@@ -108,7 +109,7 @@ def _refreshed(
         return SimpleNamespace(
             schema=rows.schema,
             blank_columns=frozenset(),
-            field=lambda name: next(each for each in rows.schema if each.name.lower() == name),
+            field=lambda name: rows.schema.field(stored_name(name, rows.schema.names) or name),
             read=lambda passing, columns=None: rows.filter(passing.matches(rows)),
         )
 
@@ -116,7 +117,7 @@ def _refreshed(
         views.session(0)
         rows = handed["inputs"]
         place = pc.utf8_upper(rows.column("city"))
-        return pa.table({"place": place, "__place__": rows.column("__place__")})
+        return pa.table({"place": place, "__livemart_place": rows.column("__livemart_place")})
 
     run = SimpleNamespace(
         plan=_PLANS[is_keyed],

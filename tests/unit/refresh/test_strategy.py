@@ -29,6 +29,7 @@ def moved(policy: Policy, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     monkeypatch.setattr(strategy, "changed_rows", too_many)
     monkeypatch.setattr(strategy, "_require_names", lambda *_: None)
+    monkeypatch.setattr(strategy, "spelled", lambda plan, _: plan)
     monkeypatch.setattr(strategy, "takes_large_lane", lambda *_: False)
     monkeypatch.setattr(strategy, "refresh_full", lambda *_: Commit(5, False, 1, 1))
     warehouse = Warehouse(folder)

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import ArrayType, IntegerType
 
-from livemart.spark.types import spark_schema
+from livemart.spark.types import spark_schema, sql_type
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,10 @@ def test_what_may_be_null_may_be_null_in_spark() -> None:
 
     assert not field.nullable
     assert field.dataType == ArrayType(IntegerType(), containsNull=False)
+
+
+def test_sql_quotes_the_names_of_fields() -> None:
+    kind = pa.map_(pa.string(), pa.list_(pa.struct([("größe", pa.int32()), ("a`b", pa.string())])))
+    (field,) = spark_schema(pa.schema([("column", kind)]))
+
+    assert sql_type(field.dataType) == "map<string,array<struct<`größe`:int,`a``b`:string>>>"

@@ -15,8 +15,8 @@ def test_a_column_is_replaced_by_its_expression() -> None:
 
 
 def test_a_key_is_unique_as_long_as_it_is_passed_on() -> None:
-    passed = Projection(sales(), {"number": expr("id")})
-    lost = Projection(sales(), {"number": expr("id + 1")})
+    passed = Projection(sales(), {"place": expr("id")})
+    lost = Projection(sales(), {"place": expr("id + 1")})
 
-    assert Filter(passed, ()).unique_keys() == [frozenset({"number"})]
+    assert Filter(passed, ()).unique_keys() == [frozenset({"place"})]
     assert lost.unique_keys() == []
