@@ -18,6 +18,7 @@ from livemart.land.letters import dead_letters
 from livemart.land.records.schema import LANDING_NAMES, RecordSchema
 from livemart.land.upsert.deletes import deletes_relation, deletes_schema
 from livemart.project.graph import SourceTable
+from livemart.spark_sql import stored_name
 
 
 def create_tables(warehouse: Warehouse, sources: Sequence[SourceTable], epoch: str) -> None:
@@ -53,6 +54,16 @@ def _widen(warehouse: Warehouse, source: SourceTable, declared: pa.Schema, epoch
     stored = warehouse.arrow_schema(source.relation)
     columns = plain_schema(declared)
     missing = [field for field in columns if field.name not in stored.names]
+    for field in missing:
+        if (known := stored_name(field.name, stored.names)) is not None:
+            raise StateError(
+                "LANDED_COLUMN_CHANGED",
+                f"{source.file}: {source.relation}: column {field.name} is declared, the landed "
+                f"table calls it {known}: Spark does not tell the two apart",
+                hint=f"declare {known}, and let the records say so, or choose another name; to land"
+                " what still lies below the landing folder again, remove the table and run "
+                "`build --new-epoch`",
+            )
     for field in columns:
         if field.name in stored.names and stored.field(field.name).type != field.type:
             raise StateError(

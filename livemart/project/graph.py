@@ -16,7 +16,7 @@ Materialized = Literal["table", "view", "ephemeral", "incremental", "seed", "sna
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A declared column. `data_type` is Spark DDL in lower case, or None if not declared."""
+    """A declared column. `data_type` is Spark DDL, or None if not declared."""
 
     name: str
     data_type: str | None

@@ -27,6 +27,7 @@ from livemart.project.graph import (
 from livemart.project.policy import parse_model_policy
 from livemart.project.sources import parse_source_spec
 from livemart.project.yaml_places import Where, livemart_misspelled, model_lines, source_lines
+from livemart.spark_sql import unquoted
 
 _Lines = Callable[[str], Mapping[tuple[str, ...], int]]
 _NODE_KINDS = ("model", "seed", "snapshot")
@@ -99,7 +100,7 @@ def primary_key(node: Any, tests: Iterable[DataTest]) -> tuple[str, ...]:
     """
     for constraint in getattr(node, "constraints", ()):
         if _value(constraint.type) == "primary_key" and constraint.columns:
-            return tuple(constraint.columns)
+            return tuple(map(unquoted, constraint.columns))
     for name, column in node.columns.items():
         if any(_value(constraint.type) == "primary_key" for constraint in column.constraints):
             return (name,)
@@ -260,10 +261,7 @@ def _materialized(node: Any) -> Materialized:
 
 
 def _columns(node: Any) -> tuple[Column, ...]:
-    return tuple(
-        Column(name, column.data_type.lower() if column.data_type else None)
-        for name, column in node.columns.items()
-    )
+    return tuple(Column(name, column.data_type or None) for name, column in node.columns.items())
 
 
 def _seed_checksum(node: Any, root: Path) -> str:
@@ -302,7 +300,7 @@ def _combination(test: DataTest) -> Sequence[object]:
 
 
 def _bare(name: str | None) -> str:
-    return (name or "").strip('`" ').lower()
+    return unquoted((name or "").strip('" ')).lower()
 
 
 def _kind(node: Any) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from livemart.spark_sql import unquoted
+
 _ALIASES = {
     "byte": "tinyint",
     "short": "smallint",
@@ -36,7 +38,7 @@ SCALARS = (
 )
 TYPE_WORDS = (*SCALARS, "array", "struct", "map", *_ALIASES)
 
-_TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|([A-Za-z_][A-Za-z0-9_]*)|(\d+)|('[^']*')|(.))", re.S)
+_TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|([^\W\d]\w*)|(\d+)|('[^']*')|(.))", re.S)
 _MAX_PRECISION = 38
 
 
@@ -166,9 +168,9 @@ class _Parser:
         fields: dict[str, SparkType] = {}
         while True:
             name = self._take()
-            if not re.fullmatch(r"`.+`|[A-Za-z_][A-Za-z0-9_]*", name, re.S):
+            if not re.fullmatch(r"`.+`|[^\W\d]\w*", name, re.S):
                 raise TypeSyntaxError(f"found {name or 'the end'}, expected a field name", name)
-            name = name.strip("`").replace("``", "`")
+            name = unquoted(name)
             if name.lower() in (known.lower() for known in fields):
                 raise TypeSyntaxError(f"field {name} is declared twice", name)
             if self._peek() == ":":

@@ -214,7 +214,9 @@ class BulkLanding:
             (deletes_relation(self._source), REMEMBERED),
         ):
             if self._before.has_rows(relation):
-                known = self._before.frame(relation).join(arrived.select(*keys), keys, "left_semi")
+                known = self._before.frame(relation).join(
+                    arrived.select(*map(quoted, keys)), keys, "left_semi"
+                )
                 marked = known.select(
                     "*", sql.lit(kind).alias(KIND), sql.lit(kind == REMEMBERED).alias(IS_DELETE)
                 )

@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.land.records.schema import RESCUED_TYPE
-from livemart.project.declared_columns import IDENTIFIER
+from livemart.project.declared_columns import is_storable
 from livemart.project.landing_columns import RESCUED
 
 
 def new_columns(fields: Iterable[str], known: Sequence[str]) -> list[str]:
     """Return which rescued fields can become columns, in order of name.
 
-    Fields of nested structs stay rescued, as do names that are no identifier, that begin with an
-    underscore (landing's own columns do), or that Spark could not tell from a known column.
+    Fields of nested structs stay rescued, as do names that no table of Delta takes, that begin with
+    an underscore (landing's own columns do), or that Spark could not tell from a known column.
 
     >>> new_columns(["note", "items[0].note", "Status", "_landed_at"], ["order_id", "status"])
     ['note']
@@ -27,8 +27,9 @@ def new_columns(fields: Iterable[str], known: Sequence[str]) -> list[str]:
     taken = {name.lower() for name in known}
     columns = []
     for name in sorted(set(fields)):
-        is_ours = name.startswith("_")
-        if IDENTIFIER.fullmatch(name) and not is_ours and name.lower() not in taken:
+        # A path to a field of a struct or a list looks like a name with a dot or a bracket.
+        is_ours_or_path = name.startswith("_") or "." in name or "[" in name
+        if is_storable(name) and not is_ours_or_path and name.lower() not in taken:
             columns.append(name)
             taken.add(name.lower())
     return columns

@@ -51,6 +51,19 @@ def test_a_column_declared_with_another_type_is_refused(tmp_path: Path) -> None:
     assert caught.value.code == "LANDED_COLUMN_CHANGED"
 
 
+def test_a_column_declared_in_another_spelling_is_refused(tmp_path: Path) -> None:
+    """Beside the one of before it would be a second one, and Spark could read neither."""
+    warehouse = Warehouse(tmp_path)
+    create_tables(warehouse, [EVENTS], "epoch")
+    respelled = replace(EVENTS, columns=(Column("Order_Id", "string"), *EVENTS.columns[1:]))
+
+    with pytest.raises(StateError, match="table calls it order_id") as caught:
+        create_tables(warehouse, [respelled], "epoch")
+
+    assert caught.value.code == "LANDED_COLUMN_CHANGED"
+    assert "order_id" in warehouse.arrow_schema(EVENTS.relation).names
+
+
 def test_columns_that_drift_brought_are_read_as_text_after_the_declared_ones(
     tmp_path: Path,
 ) -> None:

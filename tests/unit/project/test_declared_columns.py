@@ -24,12 +24,26 @@ def test_names_and_types_that_spark_reads_are_taken() -> None:
 
 
 @pytest.mark.parametrize(
+    "name",
+    ["größe", "日本", "İd", "order", "null", "a`b", "a.b", "it's", "50%", "1st", "_weight", "w0"],
+)
+def test_a_name_that_delta_takes_is_taken(name: str) -> None:
+    assert _codes(*COLUMNS, Column(name, "string")) == []
+    assert _codes(*COLUMNS, Column("nested", f"struct<`{name.replace('`', '``')}`:int>")) == []
+
+
+@pytest.mark.parametrize(
     ("column", "expected"),
     [
         (Column("_Landed_At", "timestamp"), "SOURCE_COLUMN_RESERVED"),
         (Column("_record", "string"), "SOURCE_COLUMN_RESERVED"),
         (Column("_code_12", "string"), "SOURCE_COLUMN_RESERVED"),
-        (Column("order id", "string"), "SOURCE_COLUMN_INVALID"),
+        (Column("_change_type", "string"), "SOURCE_COLUMN_RESERVED"),
+        (Column("__livemart_weight", "string"), "SOURCE_COLUMN_RESERVED"),
+        *((Column(f"a{sign}b", "string"), "SOURCE_COLUMN_INVALID") for sign in " ,;{}()=\n\t\0"),
+        (Column("", "string"), "SOURCE_COLUMN_INVALID"),
+        (Column("nested", "array<struct<`a b`:int>>"), "SOURCE_COLUMN_INVALID"),
+        (Column("nested", "map<string,struct<`a;b`:int>>"), "SOURCE_COLUMN_INVALID"),
         (Column("Order_ID", "string"), "SOURCE_COLUMN_INVALID"),
         (Column("untyped", None), "SOURCE_COLUMN_INVALID"),
         (Column("mistyped", "strng"), "SOURCE_COLUMN_INVALID"),

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import pytest
 
-from livemart.project.graph import DataTest
-from livemart.project.manifest import primary_key
+from livemart.project.graph import Column, DataTest
+from livemart.project.manifest import _columns, primary_key
 
 
 def _node(*columns: str, key: Sequence[str] = (), column_key: str | None = None) -> Any:
@@ -51,6 +51,20 @@ def test_a_declared_key_comes_before_tested_ones() -> None:
 
     assert primary_key(_node("a", "b", key=["a"]), tests) == ("a",)
     assert primary_key(_node("a", "b", column_key="a"), tests) == ("a",)
+
+
+def test_a_declared_key_may_be_quoted() -> None:
+    assert primary_key(_node("größe", key=["`größe`", "a"]), []) == ("größe", "a")
+    tests = [_test("unique", "`a``b`"), _test("not_null", "`a``b`")]
+    assert primary_key(_node("a`b"), tests) == ("a`b",)
+
+
+def test_fields_of_structs_keep_their_letter_case() -> None:
+    """They are the names of a record's fields."""
+    declared = SimpleNamespace(data_type="ARRAY<struct<unitPrice:int>>")
+    node = SimpleNamespace(columns={"Items": declared})
+
+    assert _columns(node) == (Column("Items", "ARRAY<struct<unitPrice:int>>"),)
 
 
 def test_of_two_keys_the_first_column_is_taken() -> None:

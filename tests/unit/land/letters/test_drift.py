@@ -13,10 +13,15 @@ ROWS = pa.table({"id": [1, 2, 3, 4], "_rescued_data": pa.array(RESCUED, RESCUED_
 
 
 @pytest.mark.parametrize(
-    "field", ["items[0].note", "a b", "1st", "", "_note", "STATUS", "naïve", "who.name"]
+    "field", ["items[0].note", "a b", "a;b", "", "_note", "STATUS", "who.name"]
 )
 def test_a_field_that_no_column_can_be_named_after_stays_rescued(field: str) -> None:
     assert new_columns([field], ["status"]) == []
+
+
+@pytest.mark.parametrize("field", ["1st", "naïve", "日本", "order", "it's", "a`b"])
+def test_any_other_field_becomes_a_column(field: str) -> None:
+    assert new_columns([field], ["status"]) == [field]
 
 
 def test_of_names_that_differ_in_case_alone_one_becomes_a_column() -> None:

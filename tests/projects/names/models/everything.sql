@@ -1,0 +1,1 @@
+select count(*) as `All`, sum(amount) as `and` from {{ source('shop', 'sales') }}

@@ -1,0 +1,1 @@
+select `null`, count(distinct amount) as `Distinct` from {{ source('shop', 'sales') }} group by `null`
