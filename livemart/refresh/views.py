@@ -18,7 +18,7 @@ from livemart.refresh.limits import FEW_LOOKUP_ROWS, ROWS_IN_MEMORY
 from livemart.refresh.pinned_table import PinnedTable
 from livemart.spark.arrow_views import ArrowViews, to_view_of
 from livemart.spark.differences import row_of_literals
-from livemart.spark.types import spark_schema, sql_type
+from livemart.spark.types import spark_schema, type_text
 from livemart.spark_sql import quoted
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class BatchViews:
         selected = ", ".join(
             quoted(field.name)
             if field.name in present
-            else f"cast(null as {sql_type(field.dataType)}) as {quoted(field.name)}"
+            else f"cast(null as {type_text(field.dataType)}) as {quoted(field.name)}"
             for field in fields
         )
         return f"(select {selected} from {name})"

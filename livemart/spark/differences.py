@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.delta.partitions import BLANKS
-from livemart.spark.types import spark_schema, sql_type
+from livemart.spark.types import spark_schema, type_text
 from livemart.spark_sql import literal, quoted
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def typed_columns(
     """
     selected = []
     for field in spark_schema(schema).fields:
-        value = f"cast({qualifier}.{quoted(field.name)} as {sql_type(field.dataType)})"
+        value = f"cast({qualifier}.{quoted(field.name)} as {type_text(field.dataType)})"
         if field.name in blank_columns:
             value = f"if({value} in ({', '.join(map(literal, BLANKS))}), null, {value})"
         selected.append(f"{value} as {quoted(field.name)}")

@@ -21,7 +21,7 @@ from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit, Warehouse
 from livemart.errors import RefreshError
 from livemart.spark.differences import comparable
-from livemart.spark.types import spark_schema, sql_type
+from livemart.spark.types import spark_schema, type_text
 from livemart.spark_sql import literal, quoted, stored_name, unquoted
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class LargeLane:
         table = f"delta.{quoted(str(self._warehouse.path(relation)))}"
         columns = ", ".join(quoted(name) for name in schema.names)
         typed = ", ".join(
-            f"cast({quoted(f.name)} as {sql_type(f.dataType)}) as {quoted(f.name)}" for f in schema
+            f"cast({quoted(f.name)} as {type_text(f.dataType)}) as {quoted(f.name)}" for f in schema
         )
         copies = f"explode(sequence(1L, {NEW_COUNT})) as {_COPY}"
         if not has_old:
@@ -207,7 +207,9 @@ class LargeLane:
             if not f.nullable:
                 checks.append((f.name, f"count_if({name} is null and {NEW_COUNT} > 0)"))
             if types[f.name].simpleString() not in (kind, "void"):
-                back = f"cast(cast({name} as {sql_type(f.dataType)}) as {sql_type(types[f.name])})"
+                back = (
+                    f"cast(cast({name} as {type_text(f.dataType)}) as {type_text(types[f.name])})"
+                )
                 checks.append((f.name, f"count_if(not ({back} <=> {name}))"))
         return checks
 

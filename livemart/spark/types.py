@@ -24,16 +24,16 @@ def spark_schema(schema: pa.Schema) -> StructType:
     )
 
 
-def sql_type(kind: DataType) -> str:
+def type_text(kind: DataType) -> str:
     """Return how SQL spells a type: the names of fields in quotes, as Spark itself leaves out."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     if isinstance(kind, ArrayType):
-        return f"array<{sql_type(kind.elementType)}>"
+        return f"array<{type_text(kind.elementType)}>"
     if isinstance(kind, MapType):
-        return f"map<{sql_type(kind.keyType)},{sql_type(kind.valueType)}>"
+        return f"map<{type_text(kind.keyType)},{type_text(kind.valueType)}>"
     if isinstance(kind, StructType):
-        fields = (f"{quoted(field.name)}:{sql_type(field.dataType)}" for field in kind.fields)
+        fields = (f"{quoted(field.name)}:{type_text(field.dataType)}" for field in kind.fields)
         return f"struct<{','.join(fields)}>"
     return str(kind.simpleString())
 

@@ -18,7 +18,7 @@ from livemart.plan.relations.relation import (
     is_constant,
     replaced,
 )
-from livemart.plan.sql.names import name_of
+from livemart.plan.sql.names import column_of_text
 from livemart.plan.sql.written import sql_of
 
 
@@ -137,7 +137,7 @@ class Union(Relation):
 
 
 def _position(text: str, names: tuple[str, ...]) -> int | None:
-    name = name_of(text)
+    name = column_of_text(text)
     return names.index(name) if name in names else None
 
 

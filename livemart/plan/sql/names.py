@@ -33,10 +33,10 @@ def column(name: str, table: str | None = None) -> exp.Column:
     return exp.Column(this=_identifier(name), table=None if table is None else _identifier(table))
 
 
-def name_of(text: str) -> str:
+def column_of_text(text: str) -> str:
     """Return the name of a column without a table from its text.
 
-    >>> name_of("`a``b`")
+    >>> column_of_text("`a``b`")
     'a`b'
     """
     if text.startswith("`") and text.endswith("`"):

@@ -91,11 +91,11 @@ def test_keys_come_from_constraints_and_tests(project: Project) -> None:
     assert keys["stg_customers"] == ()
 
 
-def test_columns_have_their_types_in_lower_case(project: Project) -> None:
+def test_columns_have_their_types_as_they_are_written(project: Project) -> None:
     orders = project.models["model.jaffle.orders"]
     payments = project.models["seed.jaffle.raw_payments"]
 
-    assert orders.columns[0] == Column("order_id", "bigint")
+    assert orders.columns[0] == Column("order_id", "BIGINT")
     assert payments.columns[-1] == Column("rate", "decimal(18, 6)")
 
 
@@ -281,7 +281,7 @@ def test_a_source_that_says_how_it_arrives_is_a_stream_and_the_clock_is_none(jaf
     events = project.sources["source.jaffle.raw.events"]
     assert events.stream is not None
     assert (events.relation, events.stream.path) == ("bronze.events", "events/*.jsonl")
-    assert events.columns == (Column("id", "bigint"),)
+    assert events.columns == (Column("id", "BIGINT"),)
     assert project.sources["source.jaffle.raw.by_hand"].stream is None
     assert project.clock is project.sources["source.jaffle.livemart.clock"]
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import ArrayType, IntegerType
 
-from livemart.spark.types import spark_schema, sql_type
+from livemart.spark.types import spark_schema, type_text
 
 
 @pytest.mark.parametrize(
@@ -44,4 +44,4 @@ def test_sql_quotes_the_names_of_fields() -> None:
     kind = pa.map_(pa.string(), pa.list_(pa.struct([("größe", pa.int32()), ("a`b", pa.string())])))
     (field,) = spark_schema(pa.schema([("column", kind)]))
 
-    assert sql_type(field.dataType) == "map<string,array<struct<`größe`:int,`a``b`:string>>>"
+    assert type_text(field.dataType) == "map<string,array<struct<`größe`:int,`a``b`:string>>>"

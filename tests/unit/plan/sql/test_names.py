@@ -6,9 +6,9 @@ import pytest
 from sqlglot import exp
 
 from livemart.plan.planner import Inputs, plan_query
-from livemart.plan.relations.relation import sql_of
-from livemart.plan.sql.names import column, even_out, is_plain, name_of, note_names
+from livemart.plan.sql.names import column, column_of_text, even_out, is_plain, note_names
 from livemart.plan.sql.parse import parse
+from livemart.plan.sql.written import sql_of
 
 ODD = ["größe", "a`b", "a.b", "a b", 'a"b', "it's", "日本", "null", "true", "select", "1a", "a%{b}"]
 
@@ -18,13 +18,13 @@ def test_an_odd_name_is_quoted_and_read_back(name: str) -> None:
     text = sql_of(column(name))
 
     assert text == "`" + name.replace("`", "``") + "`"
-    assert name_of(text) == name
+    assert column_of_text(text) == name
 
 
 @pytest.mark.parametrize("name", ["order_id", "CustomerKey", "_x", "n"])
 def test_a_plain_name_is_not_quoted(name: str) -> None:
     assert sql_of(column(name, "t")) == f"t.{name}"
-    assert name_of(name) == name
+    assert column_of_text(name) == name
 
 
 def test_quotes_of_the_analyst_make_no_other_name() -> None:
@@ -33,7 +33,7 @@ def test_quotes_of_the_analyst_make_no_other_name() -> None:
     note_names(tree)
     even_out(tree)
 
-    assert [sql_of(item) for item in tree.selects] == ["n", "t.`größe`", "NULL", "`null`"]
+    assert [sql_of(item) for item in tree.selects] == ["n", "t.`größe`", "null", "`null`"]
     assert not is_plain("null")
 
 
