@@ -46,6 +46,15 @@ class LogEntry:
     cdc: Sequence[Action] = field(repr=False)
 
 
+def has_commits(table: Path) -> bool:
+    """Return True if a folder is a Delta table: its log holds a commit or a checkpoint."""
+    try:
+        names = os.listdir(table / "_delta_log")
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return any(name[:20].isdigit() and name[20:21] == "." for name in names)
+
+
 def log_path(table: Path, version: int) -> Path:
     """Return the path of a commit's JSON file."""
     return table / "_delta_log" / f"{version:020d}.json"

@@ -21,6 +21,7 @@ from livemart.project.cursors import SessionFactory
 from livemart.project.dbt import Dbt
 from livemart.project.graph import Project
 from livemart.project.node_results import NodeProgress
+from livemart.run.leftovers import clear_leftovers
 from livemart.settings import Settings
 from livemart.state.places import StateFolder
 from livemart.state.snapshots import SnapshotLog
@@ -85,6 +86,7 @@ def load_runtime(settings: Settings, spark: SparkSession, narrator: Narrator) ->
     )
     narrator.step("reading the project")
     project = dbt.load()
+    clear_leftovers(settings.warehouse, project)
     register(spark, settings.warehouse, project)
     log = SnapshotLog(settings.warehouse)
     runtime = Runtime(settings, spark, Warehouse(settings.warehouse), dbt, project, log)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from livemart.delta.log import has_commits
 from livemart.project.graph import Project
 from livemart.spark_sql import literal, quoted
 from livemart.state.atomic_files import replace_file
@@ -32,7 +33,12 @@ def register(spark: SparkSession, warehouse: Path, project: Project | None = Non
     kept = _kept_views(warehouse)
     views = kept if project is None else _project_views(project)
     known = _known(spark)
-    tables = [relation for relation in stored_tables(warehouse) if relation not in views]
+    tables = [
+        relation
+        for relation in stored_tables(warehouse)
+        # A build that was killed may leave a log without a commit: Spark refuses such a table.
+        if relation not in views and has_commits(warehouse.joinpath(*relation.split(".", 1)))
+    ]
     schemas = {relation.partition(".")[0] for relation in (*tables, *views)}
     if project is not None:
         schemas |= {model.schema.lower() for model in project.models.values()}
@@ -131,7 +137,8 @@ def _project_views(project: Project) -> dict[str, str]:
 def _kept_views(warehouse: Path) -> dict[str, str]:
     try:
         return dict(json.loads(StateFolder(warehouse).views.read_text()))
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):
+        # Not kept yet, or torn: whoever knows the project keeps them again.
         return {}
 
 

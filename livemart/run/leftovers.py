@@ -1,0 +1,55 @@
+"""Clears what a killed first build of a model leaves behind: files that no commit names.
+
+Used when a project is opened to be written; the warehouse is held, so nobody else is at work on it.
+Spark writes data files first and the commit last. A table that was never committed has no rows, and
+no reader.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import structlog
+
+from livemart.delta.log import has_commits
+from livemart.project.graph import Project
+
+_LOG = "_delta_log"
+_DATA = (".parquet", ".crc")
+_CHANGES = "_change_data"
+
+
+def clear_leftovers(warehouse: Path, project: Project) -> list[str]:
+    """Remove the folders of models that hold data files and no commit, and return their relations.
+
+    A folder that is no model's, a link, and one that holds anything else are left alone.
+    """
+    cleared = []
+    for model in project.models.values():
+        folder = warehouse.joinpath(*model.relation.split(".", 1))
+        if model.is_stored and _is_leftover(folder):
+            shutil.rmtree(folder)
+            cleared.append(model.relation)
+            structlog.get_logger().warning(
+                "leftover_cleared",
+                relation=model.relation,
+                folder=folder,
+                reason="a first build was killed before its commit",
+            )
+    return cleared
+
+
+def _is_leftover(folder: Path) -> bool:
+    if folder.is_symlink() or not folder.is_dir() or has_commits(folder):
+        return False
+    return all(_is_data(path, path.relative_to(folder).parts) for path in folder.rglob("*"))
+
+
+def _is_data(path: Path, parts: tuple[str, ...]) -> bool:
+    """Return True for a file as Spark writes them, the log's drafts, and the folders of either."""
+    if parts[0] == _LOG:
+        return True
+    if path.is_dir() and not path.is_symlink():
+        return "=" in path.name or path.name == _CHANGES
+    return path.is_file() and path.suffix in _DATA
