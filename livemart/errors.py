@@ -6,7 +6,12 @@ Used by all rooms, one class per step; the command line prints the three. A code
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable, Iterator, Sequence
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+# Of the system, as Spark's JVM and the table library pass it on; of SQLite; of a quota.
+FULL_DISK_WORDS = ("No space left on device", "database or disk is full", "Disk quota exceeded")
 
 
 class LivemartError(Exception):
@@ -73,6 +78,16 @@ def causes(error: BaseException) -> Iterator[BaseException]:
     while seen is not None:
         yield seen
         seen = seen.__cause__
+
+
+def full_disk(error: BaseException) -> BaseException | None:
+    """Return what says that a disk is full, of an error and its causes; None if nothing does."""
+    for seen in causes(error):
+        if getattr(seen, "errno", None) in _FULL or any(
+            word in str(seen) for word in FULL_DISK_WORDS
+        ):
+            return seen
+    return None
 
 
 def first_lines(error: BaseException, count: int = 1) -> str:

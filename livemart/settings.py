@@ -143,7 +143,7 @@ class Settings(BaseSettings):
 
 
 # Read by other parts of the program, never settings of a run.
-_OTHER_VARIABLES = frozenset({"DBT", "FAILPOINT", "JVM_OPTIONS", "SPARK_LOG"})
+_OTHER_VARIABLES = frozenset({"DBT", "FAILPOINT", "JVM_OPTIONS", "OWN_FAULTS", "SPARK_LOG"})
 
 
 def load_settings(

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# A mistake of livemart is an error here, and not a slower refresh; processes that tests start, too.
+os.environ["LIVEMART_OWN_FAULTS"] = "raise"
+
 IS_NIGHTLY = os.environ.get("LIVEMART_NIGHTLY") == "1"
 _TIERS = frozenset({"unit", "integration", "equivalence", "faults", "dbt", "e2e"})
 

@@ -8,7 +8,7 @@ goes the full way, so that all ways give the same answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -21,13 +21,15 @@ from livemart.errors import first_lines
 from livemart.plan.sql.flatten import Flat, Occurrence
 from livemart.project.graph import DataTest
 from livemart.spark.arrow_views import ArrowViews
+from livemart.spark.own_faults import is_own_fault
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CheckStatus = Literal["pass", "warn", "fail", "error"]
+CheckStatus = Literal["pass", "warn", "fail", "error", "waits"]
 
 _TESTS_A_STATEMENT = 20
+_WAITS = "a model that it reads is set aside"
 # Below this a table is handed to Spark as Arrow rows: its own read of a fresh commit costs more.
 _ARROW_ROWS = 200_000
 
@@ -55,6 +57,8 @@ def run_checks(
     prover: Prover,
     versions: CheckedVersions,
     previous: Mapping[str, str],
+    *,
+    waiting: Collection[str] = (),
 ) -> dict[str, TestResult]:
     """Return the result of every data test of the project, by unique id.
 
@@ -64,29 +68,33 @@ def run_checks(
         prover: knows the project's tests.
         versions: what the tests look at, and what they looked at last time.
         previous: status of each test at the frontier.
+        waiting: models that are set aside, by unique id. What reads one and something newer is not
+            run: it says nothing about either.
     """
     results: dict[str, TestResult] = {}
     over_new_rows: list[tuple[DataTest, RowTest]] = []
     moved: list[MovedTest] = []
     in_full: list[DataTest] = []
     tests = prover.project.tests
+    aside = {prover.project.models[unique_id].relation for unique_id in waiting}
     for test in tests.values():
         flat, before = prover.flat(test), previous.get(test.unique_id)
+        if before == "waits":
+            before = None
         if flat and before and all(map(versions.is_unchanged, flat.relations)):
             results[test.unique_id] = TestResult(_status(before), None, "unchanged")
-        elif before != "pass":
-            if (change := prover.moved_test(test, warehouse, versions)) is None:
+        elif _reads(test, flat, aside, waiting):
+            results[test.unique_id] = TestResult("waits", None, "unchanged", _WAITS)
+        else:
+            way = _shortest_way(test, before, prover, warehouse, versions)
+            if isinstance(way, MovedTest):
+                moved.append(way)
+            elif isinstance(way, RowTest):
+                over_new_rows.append((test, way))
+            elif way is None:
                 in_full.append(test)
             else:
-                moved.append(change)
-        elif prover.is_shown(test, warehouse, versions):
-            results[test.unique_id] = TestResult("pass", 0, "changes")
-        elif (new := prover.test_of_new_rows(test, warehouse, versions)) is None:
-            in_full.append(test)
-        elif new.is_empty:
-            results[test.unique_id] = TestResult("pass", 0, "changes")
-        else:
-            over_new_rows.append((test, new))
+                results[test.unique_id] = way
     with _Reader(spark, warehouse, versions.now) as reader:
         questions = [
             (test, _statement(test, reader, rows.flat, rows.rows)) for test, rows in over_new_rows
@@ -120,6 +128,36 @@ def run_checks(
     return {unique_id: results[unique_id] for unique_id in tests}
 
 
+def _shortest_way(
+    test: DataTest,
+    before: str | None,
+    prover: Prover,
+    warehouse: Warehouse,
+    versions: CheckedVersions,
+) -> MovedTest | RowTest | TestResult | None:
+    """Return what tells how a test ends now, or how it ends; None if it must run in full."""
+    try:
+        if before != "pass":
+            return prover.moved_test(test, warehouse, versions)
+        if prover.is_shown(test, warehouse, versions):
+            return TestResult("pass", 0, "changes")
+        new = prover.test_of_new_rows(test, warehouse, versions)
+        return TestResult("pass", 0, "changes") if new and new.is_empty else new
+    except Exception as error:
+        if not is_own_fault(error):
+            raise
+        prover.own_faults.report("proof_failed", error, test=test.unique_id)
+        return None
+
+
+def _reads(
+    test: DataTest, flat: Flat | None, relations: Collection[str], models: Collection[str]
+) -> bool:
+    """Return True if a test reads one of the models, by name or through a view."""
+    read = () if flat is None else flat.relations
+    return any(name in relations for name in read) or any(key in models for key in test.depends_on)
+
+
 def _status(text: str) -> CheckStatus:
     return text if text in ("pass", "warn", "fail") else "error"  # type: ignore[return-value]
 
@@ -138,11 +176,12 @@ def _ask_all(
 
 def _ask(spark: SparkSession, statements: Sequence[tuple[DataTest, str]]) -> dict[str, TestResult]:
     """Run several tests in one statement; if it fails, halve it to find out whose fault it is."""
-    from pyspark.errors import PySparkException
-
     try:
         rows = spark.sql("\nunion all\n".join(sql for _, sql in statements)).collect()
-    except PySparkException as error:
+    except Exception as error:
+        # Some errors of a query come as those of the JVM, and not as PySpark's own.
+        if not is_own_fault(error):
+            raise
         if len(statements) > 1:
             middle = len(statements) // 2
             return _ask(spark, statements[:middle]) | _ask(spark, statements[middle:])

@@ -28,6 +28,7 @@ from livemart.delta.warehouse import Warehouse
 from livemart.plan.project_plans import ProjectPlans
 from livemart.plan.sql.flatten import Flat
 from livemart.project.graph import DataTest
+from livemart.spark.own_faults import OwnFaults
 from livemart.spark_sql import unquoted
 
 # Above this a test in full is cheaper than a view of the rows that changed.
@@ -81,6 +82,7 @@ class Prover:
     def __init__(self, plans: ProjectPlans) -> None:
         self.project = plans.project
         self._plans = plans
+        self.own_faults = OwnFaults()
         # How many rows failed a test, and at which versions: as long as this process lives.
         self._failures: dict[str, tuple[int, Mapping[str, int]]] = {}
 

@@ -6,7 +6,6 @@ wrong use, configuration or state; 130 and 143 after SIGINT and SIGTERM.
 
 from __future__ import annotations
 
-import errno
 import shutil
 import sys
 import traceback
@@ -17,16 +16,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from livemart.errors import LivemartError, StateError, causes, first_lines
+from livemart.errors import FULL_DISK_WORDS, LivemartError, StateError, first_lines, full_disk
 from livemart.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from livemart.cli.interrupts import Interrupts
     from livemart.run.pipeline import RunOutcome
-
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-# Of the system, as Spark's JVM and the table library pass it on; of SQLite; of a quota.
-_WORDS = ("No space left on device", "database or disk is full", "Disk quota exceeded")
 
 
 @contextmanager
@@ -76,16 +71,21 @@ def _fail(message: str, code: int, is_debugging: bool) -> NoReturn:
 
 
 def finish(done: RunOutcome) -> NoReturn:
-    """Exit with 1 if the newest snapshot is held, naming the tests that hold it."""
+    """Exit with 1 if the newest snapshot is held or lacks models, naming the tests and these."""
     snapshots = [outcome for outcome in done.outcomes if outcome.snapshot is not None]
     if not snapshots:
         click.echo("nothing to do: no record waits and as_of has not moved", err=True)
         sys.exit(0)
+    newest = snapshots[-1].snapshot
+    assert newest is not None
     if snapshots[-1].is_held:
         for unique_id, result in snapshots[-1].checks.items():
             if result.holds:
                 details = result.message or f"{result.failures} rows"
                 click.echo(f"held by {unique_id}: {details}", err=True)
+    for unique_id, aside in newest.set_aside.items():
+        why = aside.message if aside.cause == unique_id else f"waits for {aside.cause}"
+        click.echo(f"set aside {unique_id}: {why}", err=True)
     sys.exit(done.exit_code)
 
 
@@ -96,17 +96,15 @@ def as_full_disk(error: BaseException, warehouse: Path) -> StateError | None:
         error: what ended the command.
         warehouse: the place to name if the error names none.
     """
-    for seen in causes(error):
-        if getattr(seen, "errno", None) in _FULL or any(word in str(seen) for word in _WORDS):
-            return _disk_full(seen, warehouse)
-    return None
+    seen = full_disk(error)
+    return None if seen is None else _disk_full(seen, warehouse)
 
 
 def _disk_full(error: BaseException, warehouse: Path) -> StateError:
     named = getattr(error, "filename", None)
     place = Path(named) if isinstance(named, str) else warehouse
     lines = [line.strip() for line in str(error).splitlines()]
-    words = next((line for line in lines if any(word in line for word in _WORDS)), "")
+    words = next((line for line in lines if any(word in line for word in FULL_DISK_WORDS)), "")
     reason = words or getattr(error, "strerror", None) or str(error)
     return StateError(
         "DISK_FULL",

@@ -1,6 +1,7 @@
-"""Tells whether an error means that another writer committed first.
+"""Tells whether an error means that another writer committed first, or else may pass by itself.
 
-Used by both committers, and by the runner, which replays a batch that met such an error.
+Used by both committers, by a refresh, and by the runner, which replays a batch that met such an
+error.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ CONFLICTS = (
     "DELTA_PROTOCOL_CHANGED",
     "VersionTakenError",
 )
+# A table that is being replaced may be missed for a moment; one that is gone stays so.
+_PASSING = ("CommitFailedError", "DELTA_TABLE_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST")
 
 
 class TableChangedError(RefreshError):
@@ -27,6 +30,14 @@ def is_another_writers(error: BaseException) -> bool:
     """Return True if a fault means that somebody else has committed to a table meanwhile."""
     return any(
         isinstance(seen, TableChangedError) or speaks_of(seen, CONFLICTS) for seen in causes(error)
+    )
+
+
+def may_pass(error: BaseException) -> bool:
+    """Return True for a fault that running the batch again may overcome."""
+    return any(
+        getattr(seen, "is_retriable", False) or speaks_of(seen, CONFLICTS + _PASSING)
+        for seen in causes(error)
     )
 
 

@@ -5,8 +5,9 @@ Used by the command `status`. Reading starts no Spark and takes no lock.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -64,11 +65,24 @@ class SnapshotStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class AsideStatus:
+    """A model that the newest snapshot leaves as it was; `age_s` is None if it never had rows."""
+
+    model: str
+    cause: str
+    since_snapshot: int
+    refreshed_at: datetime | None
+    age_s: float | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class WarehouseStatus:
     """The state of a warehouse at `at`.
 
     `staleness_s` is the age of the newest published snapshot, `checked_s` that of the last pass
     that found it to be the newest. `held_by` names the failing tests of the newest snapshot;
+    `strategy_failures` counts the snapshots of those listed in which a strategy failed, by model;
     `store` is None if nothing is served.
     """
 
@@ -81,6 +95,8 @@ class WarehouseStatus:
     sources: tuple[SourceStatus, ...]
     snapshots: tuple[SnapshotStatus, ...]
     store: StoreStanding | None = None
+    set_aside: tuple[AsideStatus, ...] = ()
+    strategy_failures: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the status as JSON values; times in ISO 8601, UTC."""
@@ -130,6 +146,13 @@ def read_status(
             _brief(row, before, pane) for row, before in zip(rows, [*known[1:], None], strict=False)
         ),
         store=None if store_url is None else look_at_store(store_url, published, now),
+        set_aside=() if newest is None else _set_aside(newest, now),
+        strategy_failures=Counter(
+            unique_id
+            for row in rows
+            for unique_id, state in row.models.items()
+            if state.reason == "STRATEGY_FAILED"
+        ),
     )
 
 
@@ -140,6 +163,16 @@ def render_status(status: WarehouseStatus) -> str:
     lines = [_age_line(status), *_store_lines(status)]
     lines += [f"held by {name}" for name in status.held_by]
     lines += [f"warned by {name}" for name in status.warned_by]
+    for aside in status.set_aside:
+        age = "never computed"
+        if aside.age_s is not None:
+            age = f"{format_interval(timedelta(seconds=round(aside.age_s)))} old"
+        why = aside.message if aside.cause == aside.model else f"waits for {aside.cause}"
+        lines.append(f"set aside {aside.model} since snapshot {aside.since_snapshot}, {age}: {why}")
+    for name, count in status.strategy_failures.items():
+        lines.append(f"STRATEGY_FAILED {name}: recomputed in full, {count} of these snapshots")
+    if status.strategy_failures:
+        lines.append("  next: please report it, with the traceback of strategy_failed in the log")
     header = ("source", "freshness", "rows", *(word.replace("_", " ") for word in _COUNTS))
     table = [
         (
@@ -254,6 +287,20 @@ def _landed_at(warehouse: Warehouse, relation: str, version: int | None) -> date
     times = warehouse.read(relation, version, columns=[LANDED_AT], filter=near)
     newest: datetime | None = pc.max(times[LANDED_AT]).as_py()
     return newest
+
+
+def _set_aside(newest: Snapshot, now: datetime) -> tuple[AsideStatus, ...]:
+    return tuple(
+        AsideStatus(
+            unique_id,
+            aside.cause,
+            aside.since,
+            aside.refreshed_at,
+            None if aside.refreshed_at is None else (now - aside.refreshed_at).total_seconds(),
+            aside.message,
+        )
+        for unique_id, aside in sorted(newest.set_aside.items())
+    )
 
 
 def _brief(row: Snapshot, before: Snapshot | None, pane: timedelta) -> SnapshotStatus:

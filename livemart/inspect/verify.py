@@ -156,6 +156,9 @@ class _Recomputation:
         from pyspark.errors import PySparkException
 
         state = self._snapshot.models.get(model.unique_id)
+        if (aside := self._snapshot.set_aside.get(model.unique_id)) is not None:
+            note = f"set aside since snapshot {aside.since}: see `status`"
+            return Comparison(model.name, False, note=note)
         if state is None:
             return Comparison(model.name, False, note="not in the snapshot: run `refresh`")
         try:

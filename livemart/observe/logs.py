@@ -130,6 +130,15 @@ class LogWatcher:
                     failures=result.failures,
                     message=result.message or None,
                 )
+        for model, aside in snapshot.set_aside.items():
+            self._log.warning(
+                "model_waits",
+                batch_id=outcome.batch_id,
+                model=model,
+                cause=aside.cause,
+                since_snapshot=aside.since,
+                refreshed_at=aside.refreshed_at,
+            )
         took = snapshot.finished_at - snapshot.started_at
         self._log.info(
             f"snapshot_{snapshot.status}",

@@ -35,6 +35,7 @@ _STYLES = {
     "full": "yellow",
     "unchanged": "dim",
     "skipped": "dim",
+    "waiting": "yellow",
     "warn": "yellow",
 }
 
@@ -133,6 +134,10 @@ class TerminalWatcher:
             self._console.print(
                 Text(f"  {name} rebuilt: {rebuild.code}, {rebuild.message}", style="yellow")
             )
+        for unique_id, aside in outcome.snapshot.set_aside.items():
+            name, cause = _name_of(unique_id), _name_of(aside.cause)
+            why = "cannot be computed" if name == cause else f"waits for {cause}"
+            self._console.print(Text(f"  {name} set aside: {why}", style="red"))
         for unique_id, result in outcome.checks.items():
             if result.status != "pass":
                 rows = "" if result.failures is None else f", {result.failures} rows"

@@ -32,6 +32,8 @@ REASON_CODES = frozenset(
         "JOIN_UNBOUNDED_TIME",
         "GROWTH_UNBOUNDED",
         "POLICY_FULL",
+        "SET_ASIDE",
+        "STRATEGY_FAILED",
     }
 )
 

@@ -5,10 +5,10 @@ Used after each build. The message is the database's own, without the query plan
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from livemart.errors import RefreshError
-from livemart.project.graph import Project
+from livemart.project.graph import Model, Project
 from livemart.project.node_results import NodeResult
 
 
@@ -19,21 +19,43 @@ def _without_plan(message: str) -> str:
     return "\n".join(lines[: next(ends, len(lines))])
 
 
-def refuse_failures(project: Project, results: Mapping[str, NodeResult]) -> None:
-    """Stop if a model failed.
+def failures_of(
+    project: Project,
+    results: Mapping[str, NodeResult],
+    explain: Callable[[Model], str | None] = lambda model: None,
+) -> dict[str, str]:
+    """Return what to tell of each node that failed, by unique id.
+
+    Args:
+        project: has the models.
+        results: of dbt.
+        explain: says why a model's SQL fails as it was written; None if it does not know better
+            than dbt, whose statement has the SQL inside.
+    """
+    told = {}
+    for result in results.values():
+        if result.status == "error":
+            model = project.models.get(result.unique_id)
+            why = explain(model) if model else None
+            file = model.file if model else result.name
+            told[result.unique_id] = f"{file}: {why or _without_plan(result.message)}"
+    return told
+
+
+def refuse_failures(
+    project: Project,
+    results: Mapping[str, NodeResult],
+    explain: Callable[[Model], str | None] = lambda model: None,
+) -> None:
+    """Stop if a model failed; the arguments are those of `failures_of`.
 
     Raises:
         RefreshError: MODEL_FAILED, naming each model with the database's own message.
     """
-    failed = [result for result in results.values() if result.status == "error"]
-    if not failed:
+    if not (failures := failures_of(project, results, explain)):
         return
-    lines = []
-    for result in failed:
-        model = project.models.get(result.unique_id)
-        lines.append(f"{model.file if model else result.name}: {_without_plan(result.message)}")
     raise RefreshError(
         "MODEL_FAILED",
-        "\n".join(lines),
+        "\n".join(failures.values()),
         hint="mend the model and run the command again; readers keep the last published snapshot",
     )

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Literal
 
 Policy = Literal["auto", "incremental", "strict", "full"]
+OnError = Literal["set_aside", "stop"]
 Materialized = Literal["table", "view", "ephemeral", "incremental", "seed", "snapshot", "other"]
 
 
@@ -91,6 +92,7 @@ class Model:
     file: str
     event_time: str | None = None
     config: Mapping[str, object] = field(default_factory=dict)
+    on_error: OnError = "set_aside"
 
     @property
     def relation(self) -> str:

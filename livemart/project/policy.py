@@ -1,4 +1,4 @@
-"""Reads `config.meta.livemart` of a model: how it may be refreshed.
+"""Reads `config.meta.livemart` of a model: how it may be refreshed, and what an error of it stops.
 
 Used when the manifest is read. Every mistake is reported, with its place and the nearest word.
 """
@@ -6,17 +6,27 @@ Used when the manifest is read. Every mistake is reported, with its place and th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import get_args
 
 from livemart.errors import ConfigError, nearest
-from livemart.project.graph import Policy
+from livemart.project.graph import OnError, Policy
 from livemart.project.yaml_places import Where, place_of
 
 POLICIES: tuple[str, ...] = get_args(Policy)
+_WORDS: Mapping[str, tuple[str, ...]] = {"refresh": POLICIES, "on_error": get_args(OnError)}
 
 
-def parse_model_policy(meta: object, where: Where | str) -> tuple[Policy, list[ConfigError]]:
-    """Return the refresh policy of a model and every mistake; the only key is `refresh`.
+@dataclass(frozen=True, slots=True)
+class ModelPolicy:
+    """What a model says to livemart."""
+
+    refresh: Policy = "auto"
+    on_error: OnError = "set_aside"
+
+
+def parse_model_policy(meta: object, where: Where | str) -> tuple[ModelPolicy, list[ConfigError]]:
+    """Return the policies of a model and every mistake.
 
     Args:
         meta: value of `config.meta.livemart` of a model, or None.
@@ -24,31 +34,35 @@ def parse_model_policy(meta: object, where: Where | str) -> tuple[Policy, list[C
     """
     place = place_of(where)
     if meta is None:
-        return "auto", []
+        return ModelPolicy(), []
     if not isinstance(meta, Mapping):
         mistake = ConfigError(
             "MODEL_NOT_A_MAPPING",
             f"{place.at('meta')}: found {meta!r}",
             hint="write `livemart: {refresh: auto}`",
         )
-        return "auto", [mistake]
+        return ModelPolicy(), [mistake]
     mistakes = [
         ConfigError(
             "MODEL_KEY_UNKNOWN",
-            f"{place.at('meta', str(key))}: found key {key}{nearest(str(key), ('refresh',))}",
-            hint="the only key on a model is `refresh`",
+            f"{place.at('meta', str(key))}: found key {key}{nearest(str(key), _WORDS)}",
+            hint=f"the keys on a model are {' and '.join(f'`{name}`' for name in _WORDS)}",
         )
         for key in meta
-        if key != "refresh"
+        if key not in _WORDS
     ]
-    policy = meta.get("refresh", "auto")
-    if policy not in POLICIES:
+    words = {}
+    for key, known in _WORDS.items():
+        if key not in meta:
+            continue
+        if (word := meta[key]) in known:
+            words[key] = word
+            continue
         mistakes.append(
             ConfigError(
                 "MODEL_POLICY_UNKNOWN",
-                f"{place.at('meta', 'refresh')}: found {policy}{nearest(str(policy), POLICIES)}",
-                hint=f"write one of {', '.join(POLICIES)}",
+                f"{place.at('meta', key)}: found {word}{nearest(str(word), known)}",
+                hint=f"write one of {', '.join(known)}",
             )
         )
-        return "auto", mistakes
-    return policy, mistakes
+    return ModelPolicy(**words), mistakes

@@ -82,7 +82,7 @@ def publish(
             transaction.begin(is_wiped=base.published is None)
             rows_changed = {write.spec.name: transaction.write(write) for write in writes}
             transaction.drop(state.models.keys() - names)
-            transaction.finish()
+            transaction.finish({spec.unique_id: spec.name for spec in served})
             how.step("publish.in_transaction")
         how.step("publish.after")
         took_ms = ms_since(started)

@@ -6,7 +6,8 @@ snapshot before; changes are kept for push queries for as long as `change_retent
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -96,8 +97,12 @@ class Transaction:
             self._connection.execute(sa.delete(MODELS).where(MODELS.c.model == name))
             self._forget_changes(name)
 
-    def finish(self) -> None:
-        """Point readers to the snapshot, and forget what is too old."""
+    def finish(self, names: Mapping[str, str]) -> None:
+        """Point readers to the snapshot, and forget what is too old.
+
+        Args:
+            names: of the served models, by unique id.
+        """
         snapshot, now = self._snapshot, self._how.now()
         same = PUBLISHED.c.snapshot_id == snapshot.snapshot_id
         self._connection.execute(sa.delete(PUBLISHED).where(same))
@@ -108,9 +113,27 @@ class Transaction:
                 published_at=now,
                 epoch=snapshot.epoch,
                 checked_at=now,
+                set_aside={
+                    names.get(unique_id, unique_id): (
+                        aside.since,
+                        aside.refreshed_at and aside.refreshed_at.isoformat(),
+                    )
+                    for unique_id, aside in snapshot.set_aside.items()
+                },
+                strategy_failures=self._strategy_failures(names),
             )
         )
         prune(self._connection, now, self._how.change_retention)
+
+    def _strategy_failures(self, names: Mapping[str, str]) -> dict[str, int]:
+        """Return how often each model's strategy failed, this snapshot included, once."""
+        before = self._state.published
+        counts = Counter(before.strategy_failures or {}) if before else Counter[str]()
+        is_counted = before is not None and before.snapshot_id == self._snapshot.snapshot_id
+        for unique_id, state in self._snapshot.models.items():
+            if state.reason == "STRATEGY_FAILED" and not is_counted:
+                counts[names.get(unique_id, unique_id)] += 1
+        return dict(counts)
 
     def _rebuild(self, write: ModelWrite) -> int:
         """Copy a model whole, into a table of its own; those who follow its changes start anew."""

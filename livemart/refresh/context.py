@@ -5,8 +5,10 @@ It changes with the batch alone; what a model's refresh works with is a ModelRun
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -15,7 +17,8 @@ from livemart.delta.tags import Tag, Tags
 from livemart.delta.warehouse import Warehouse
 from livemart.refresh.views import SharedViews
 from livemart.spark.large_lane import LargeLane
-from livemart.state.snapshots import ModelState
+from livemart.spark.own_faults import OwnFaults
+from livemart.state.snapshots import ModelState, SetAside
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 class Rebuild:
     """Why a model cannot start from the frontier, and the generation its next table belongs to.
 
-    `code` is NEW_MODEL, FINGERPRINT_CHANGED, CHANGED_OUTSIDE or SELECTED.
+    `code` is NEW_MODEL, FINGERPRINT_CHANGED, CHANGED_OUTSIDE, SET_ASIDE or SELECTED.
     """
 
     code: str
@@ -39,10 +42,13 @@ class KeptBetweenBatches:
 
     `sum_limits`: by model and types, what its totals are worth (None: not exact), asked of Spark
     once.
+    `attempts`: how often a model has failed, by unique id, fingerprint and batch.
     """
 
     views: SharedViews = field(default_factory=SharedViews)
     sum_limits: dict[object, Mapping[str, SumLimits] | None] = field(default_factory=dict)
+    own_faults: OwnFaults = field(default_factory=OwnFaults)
+    attempts: Counter[tuple[str, str, int]] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,10 @@ class BatchContext:
     `rebuilds`: by unique id, the models to recompute in full whatever their plan allows.
     `fingerprints`: of the models' SQL, by relation; kept with each commit.
     `done`: models that are at this batch already (seeds that dbt loaded again).
+    `lost`: by unique id, why dbt could not load a seed.
+    `snapshot_id`: of the row that the batch makes; `frontier_at`: when that before it was finished.
+    `behind`: models that are set aside in that row; `resting`: those of them that are not tried.
+    `attempts`: how often a model may fail in a batch before it is set aside.
     `report` is called with a model's unique id and a word when its refresh starts and ends.
     """
 
@@ -66,6 +76,12 @@ class BatchContext:
     rebuilds: Mapping[str, Rebuild] = field(default_factory=dict)
     fingerprints: Mapping[str, str] = field(default_factory=dict)
     done: Mapping[str, ModelState] = field(default_factory=dict)
+    lost: Mapping[str, str] = field(default_factory=dict)
+    snapshot_id: int = 1
+    frontier_at: datetime | None = None
+    behind: Mapping[str, SetAside] = field(default_factory=dict)
+    resting: Mapping[str, SetAside] = field(default_factory=dict)
+    attempts: int = 1
     report: Callable[[str, str], None] = lambda unique_id, word: None
     kept: KeptBetweenBatches = field(default_factory=KeptBetweenBatches)
 

@@ -3,11 +3,14 @@
 Used by run before each batch. The newest row of the snapshot log is compared with the tables as
 they lie and with the models as they are written now. A landed table that something else changed is
 an error; a model's table that something else changed, or whose SQL changed, is rebuilt.
+
+A model that was set aside is tried again as soon as its SQL, or that of the model it waits for, is
+another one; and, as data are mended too, after 1, 2, 4, 8 ... snapshots.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Protocol
 
 from livemart.delta.log import LogEntry
@@ -15,7 +18,7 @@ from livemart.delta.tags import Tags, is_of_epoch
 from livemart.errors import StateError
 from livemart.project.graph import Project
 from livemart.refresh.context import Rebuild
-from livemart.state.snapshots import ModelState, Snapshot
+from livemart.state.snapshots import ModelState, SetAside, Snapshot
 
 
 class Tables(Protocol):
@@ -123,6 +126,52 @@ def _explain(
         return "SELECTED", f"an earlier attempt at this batch rebuilt {relation}"
     versions = ", ".join(foreign)
     return "CHANGED_OUTSIDE", f"{relation} was written by somebody else (version {versions})"
+
+
+def resting_models(
+    newest: Snapshot, fingerprints: Mapping[str, str], selected: Set[str]
+) -> dict[str, SetAside]:
+    """Return the models that the batch after `newest` does not try, by unique id.
+
+    Args:
+        newest: the frontier.
+        fingerprints: of the models as they are written now, by unique id.
+        selected: models that are tried in any case.
+    """
+    return {
+        unique_id: aside
+        for unique_id, aside in newest.set_aside.items()
+        if unique_id in fingerprints
+        and not _is_due(unique_id, newest, fingerprints, selected)
+        and not _is_due(aside.cause, newest, fingerprints, selected)
+    }
+
+
+def returning_models(
+    newest: Snapshot, resting: Mapping[str, SetAside], rebuilds: Mapping[str, Rebuild]
+) -> dict[str, Rebuild]:
+    """Return how models that are tried again are rebuilt, where nothing else says so.
+
+    The frontier has moved on without them: no change set leads from their rows to the newest ones.
+    """
+    return {
+        unique_id: Rebuild("SET_ASIDE", "it was set aside", state.generation + 1)
+        for unique_id, aside in newest.set_aside.items()
+        if unique_id not in resting
+        and unique_id not in rebuilds
+        and (state := newest.models.get(unique_id)) is not None
+    }
+
+
+def _is_due(
+    unique_id: str, newest: Snapshot, fingerprints: Mapping[str, str], selected: Set[str]
+) -> bool:
+    aside = newest.set_aside.get(unique_id)
+    if aside is None or unique_id in selected or fingerprints.get(unique_id) != aside.fingerprint:
+        return True
+    distance = newest.snapshot_id + 1 - aside.since
+    is_power_of_two = distance & (distance - 1) == 0
+    return aside.cause == unique_id and is_power_of_two
 
 
 def check_landed(

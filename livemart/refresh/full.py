@@ -19,6 +19,7 @@ from livemart.refresh.inputs import PinnedInputs
 from livemart.refresh.limits import ROWS_IN_MEMORY
 from livemart.refresh.pinned_table import PinnedTable
 from livemart.spark.differences import counted_difference, typed_columns
+from livemart.spark.own_faults import is_own_fault
 from livemart.spark.quick_session import session_for
 from livemart.spark.types import spark_schema
 from livemart.spark_sql import quoted
@@ -41,14 +42,27 @@ def refresh_full(
     yields now, or is too large for the difference to be taken in memory.
     """
     query = full_query(model, plan, inputs)
-    warehouse = context.warehouse
-    if stored is not None and warehouse.exists(model.relation):
-        is_same = _types(context.spark.sql(query).schema) == _types(spark_schema(stored.schema))
-        if is_same and stored.row_count <= ROWS_IN_MEMORY:
-            change = _difference(context, plan, inputs, query, stored)
-            if change.num_rows <= ROWS_IN_MEMORY:
-                return warehouse.commit(model.relation, change, tag)
-    return context.large_lane.overwrite(model.relation, query, tag, partition_by=model.partition_by)
+    failure: Exception | None = None
+    if stored is not None and context.warehouse.exists(model.relation):
+        try:
+            if commit := _commit_difference(context, model, plan, inputs, query, tag, stored):
+                return commit
+        except Exception as error:
+            if not is_own_fault(error):
+                raise
+            failure = error
+    commit = context.large_lane.overwrite(
+        model.relation, query, tag, partition_by=model.partition_by
+    )
+    if failure is not None and getattr(failure, "code", "") != "TABLE_NOT_WRITABLE":
+        context.kept.own_faults.report("difference_failed", failure, model=model.unique_id)
+    return commit
+
+
+def recompute(context: BatchContext, model: Model, plan: Plan, inputs: PinnedInputs) -> None:
+    """Compute all rows of a model and keep none, to see whether its SQL works."""
+    query = context.spark.sql(full_query(model, plan, inputs))
+    query.write.format("noop").mode("overwrite").save()
 
 
 def full_query(model: Model, plan: Plan, inputs: PinnedInputs) -> str:
@@ -65,6 +79,25 @@ def full_query(model: Model, plan: Plan, inputs: PinnedInputs) -> str:
         return f"(select * from {table.sql})"
 
     return plan.flat.render(pinned)
+
+
+def _commit_difference(
+    context: BatchContext,
+    model: Model,
+    plan: Plan,
+    inputs: PinnedInputs,
+    query: str,
+    tag: Tag,
+    stored: PinnedTable,
+) -> Commit | None:
+    """Commit the rows that differ; None if the table is to be replaced instead."""
+    is_same = _types(context.spark.sql(query).schema) == _types(spark_schema(stored.schema))
+    if not is_same or stored.row_count > ROWS_IN_MEMORY:
+        return None
+    change = _difference(context, plan, inputs, query, stored)
+    if change.num_rows > ROWS_IN_MEMORY:
+        return None
+    return context.warehouse.commit(model.relation, change, tag)
 
 
 def _types(schema: StructType) -> dict[str, str]:

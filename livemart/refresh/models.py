@@ -7,10 +7,13 @@ its state, and nothing is written.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, field, replace
+
+import structlog
 
 from livemart.delta.warehouse import Commit
-from livemart.errors import PlanError, RefreshError, first_lines
+from livemart.errors import PlanError, RefreshError
 from livemart.failpoints import failpoint
 from livemart.intervals import ms_since
 from livemart.plan.planner import Full, Plan
@@ -21,21 +24,37 @@ from livemart.refresh.dependency_order import in_dependency_order
 from livemart.refresh.full import refresh_full
 from livemart.refresh.inputs import PinnedInputs
 from livemart.refresh.strategy import move
-from livemart.state.snapshots import ModelState
+from livemart.spark.model_errors import ModelFailedError, model_failed
+from livemart.spark.own_faults import is_own_fault
+from livemart.state.snapshots import ModelState, SetAside
+
+# Neither is computed by a refresh: their rows come from files of the project or from dbt's history.
+_LOADED = ("seed", "snapshot")
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshedModels:
+    """The state of every stored model at a batch, by unique id, and which were set aside.
+
+    A model that is set aside has the state of the frontier; none if it never had one.
+    """
+
+    states: dict[str, ModelState] = field(default_factory=dict)
+    set_aside: dict[str, SetAside] = field(default_factory=dict)
 
 
 def refresh_models(
     context: BatchContext, plans: ProjectPlans, inputs: PinnedInputs
-) -> dict[str, ModelState]:
+) -> RefreshedModels:
     """Refresh all stored models of a project in one batch.
+
+    A model that cannot be computed ends the batch, which is then run again. The last of its
+    attempts sets the model aside instead, with all that read it, and the others go on.
 
     Args:
         context: session, tables and identity of the batch.
         plans: of the project.
         inputs: what every change set starts from; each model adds its version as it ends.
-
-    Returns:
-        The state of every stored model at this batch, by unique id.
 
     Raises:
         RefreshError: a model could not be refreshed.
@@ -48,12 +67,56 @@ def refresh_models(
         if model.is_stored
     }
     refresher = _Refresher(context, plans, inputs)
-    states: dict[str, ModelState] = {}
-    for unique_id, state in in_dependency_order(parents, refresher.refresh, context.threads):
-        inputs.new[models[unique_id].relation] = state.version
-        states[unique_id] = state
+    done = RefreshedModels(set_aside=refresher.set_aside)
+    failures: list[ModelFailedError] = []
+
+    def refresh(unique_id: str) -> ModelState | SetAside | ModelFailedError:
+        return refresher.refresh(unique_id, parents[unique_id])
+
+    for unique_id, end in in_dependency_order(parents, refresh, context.threads):
+        if isinstance(end, ModelState):
+            done.states[unique_id] = end
+        else:
+            if isinstance(end, ModelFailedError):
+                failures.append(end)
+                end = refresher.aside(unique_id, cause=unique_id, message=end.message)
+            done.set_aside[unique_id] = end
+            if (before := inputs.states.get(unique_id)) is not None:
+                done.states[unique_id] = _carried(before)
+        if (state := done.states.get(unique_id)) is not None:
+            inputs.new[models[unique_id].relation] = state.version
+    _judge(context, plans, failures)
     context.kept.views.keep(inputs.new)
-    return states
+    return done
+
+
+def _judge(context: BatchContext, plans: ProjectPlans, failures: list[ModelFailedError]) -> None:
+    """Let the models be set aside that have failed often enough, or have the batch run again.
+
+    Raises:
+        ModelFailedError: MODEL_FAILED.
+    """
+    attempts = context.kept.attempts
+    again: list[ModelFailedError] = []
+    for failure in failures:
+        fingerprint = plans.models[failure.unique_id].fingerprint
+        key = (failure.unique_id, fingerprint, context.batch_id)
+        attempts[key] += 1
+        known = context.behind.get(failure.unique_id)
+        is_known = known is not None and known.fingerprint == fingerprint
+        if not is_known and attempts[key] < context.attempts:
+            again.append(failure)
+    if again:
+        again[0].is_retriable = True
+        raise again[0]
+    for failure in failures:
+        structlog.get_logger().error(
+            "model_set_aside",
+            batch_id=context.batch_id,
+            model=failure.unique_id,
+            error=failure.message,
+            hint="mend it: it comes back by itself; the models that read it wait with it",
+        )
 
 
 def _read_tables(project: Project, model: Model) -> set[str]:
@@ -81,35 +144,74 @@ class _Refresher:
         self._project = plans.project
         self._plans = plans.models
         self._inputs = inputs
+        self.set_aside: dict[str, SetAside] = {}
 
-    def refresh(self, unique_id: str) -> ModelState:
+    def refresh(
+        self, unique_id: str, parents: Set[str]
+    ) -> ModelState | SetAside | ModelFailedError:
+        """Return where a model is after this batch, or why it is nowhere."""
         context, model = self._context, self._project.models[unique_id]
         if (done := context.done.get(unique_id)) is not None:
             return done
+        before = self._inputs.states.get(unique_id)
+        kept = before if model.materialized in _LOADED else None
+        if (waits_for := self._waits_for(unique_id, parents if kept is None else ())) is not None:
+            context.report(unique_id, "waiting")
+            return waits_for
+        if (message := context.lost.get(unique_id)) is not None:
+            return self._failed(ModelFailedError(model, message))
         context.report(unique_id, "started")
         failpoint(f"refresh.before_model.{model.name}")
         try:
-            state = self._state(model, self._plans[unique_id])
+            state = _carried(kept) if kept else self._state(model, self._plans[unique_id], before)
         except (RefreshError, PlanError):
             raise
         except Exception as error:
-            raise RefreshError(
-                "MODEL_FAILED",
-                f"{model.file}: {first_lines(error, 5)}",
-                hint="mend the model; readers keep the last published snapshot",
-            ) from error
+            if not is_own_fault(error):
+                raise
+            failure = model_failed(context.spark, model, error)
+            failure.__cause__ = error
+            return self._failed(failure)
         failpoint(f"refresh.after_model.{model.name}")
         context.report(unique_id, state.strategy if state.rows_changed else "unchanged")
         return state
 
-    def _state(self, model: Model, plan: Plan) -> ModelState:
+    def _failed(self, failure: ModelFailedError) -> ModelFailedError:
+        """Return the failure of a model, unless it is to stop everything."""
+        self._context.report(failure.unique_id, "failed")
+        if self._project.models[failure.unique_id].on_error == "stop":
+            raise failure
+        return failure
+
+    def _waits_for(self, unique_id: str, parents: Iterable[str]) -> SetAside | None:
+        """Return what a model waits for: a model that it reads, or its next attempt."""
+        if (resting := self._context.resting.get(unique_id)) is not None:
+            return resting
+        for parent in sorted(parents):
+            if (aside := self.set_aside.get(parent)) is not None:
+                return self.aside(unique_id, aside.cause, aside.message)
+        return None
+
+    def aside(self, unique_id: str, cause: str, message: str) -> SetAside:
+        """Return a model as set aside; one that was before stays so since then."""
+        context, known = self._context, self._context.behind.get(unique_id)
+        was_there = unique_id in self._inputs.states
+        return SetAside(
+            since=known.since if known else context.snapshot_id,
+            refreshed_at=known.refreshed_at
+            if known
+            else context.frontier_at
+            if was_there
+            else None,
+            fingerprint=self._plans[unique_id].fingerprint,
+            cause=cause,
+            message=message,
+        )
+
+    def _state(self, model: Model, plan: Plan, before: ModelState | None) -> ModelState:
         started = time.perf_counter()
         context, warehouse = self._context, self._context.warehouse
-        before = self._inputs.states.get(model.unique_id)
         rebuild = context.rebuilds.get(model.unique_id)
-        if before is not None and model.materialized in ("seed", "snapshot"):
-            # Their rows come from files of the project or from dbt's history: build loads them.
-            return _carried(before)
         generation = rebuild.generation if rebuild else (before.generation if before else 0)
         tag = context.tag(model.relation, generation)
         strategy, code = plan.strategy.name, None
@@ -141,6 +243,15 @@ class _Refresher:
         )
 
     def _is_touched(self, model: Model, plan: Plan) -> bool:
+        try:
+            return self._reads_news(model, plan)
+        except Exception as error:
+            if isinstance(error, RefreshError) or not is_own_fault(error):
+                raise
+            # The strategy meets it again, and there it is reported.
+            return True
+
+    def _reads_news(self, model: Model, plan: Plan) -> bool:
         if isinstance(plan.strategy, Full) and plan.strategy.is_volatile:
             return True
         if plan.flat is None:

@@ -1,15 +1,17 @@
 """Moves a model by the best of its strategies that holds in a batch, or recomputes it in full.
 
 Used by the refresh of a project, for each model that something it reads has changed. Every rule
-about falling back is here.
+about falling back is here: an unexpected error of a strategy, too, costs no more than a full
+refresh.
 """
 
 from __future__ import annotations
 
 import pyarrow as pa
 
+from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit
-from livemart.errors import PlanError, RefreshError
+from livemart.errors import PlanError, RefreshError, first_lines
 from livemart.plan.planner import Full, Plan
 from livemart.plan.reasons import Reason
 from livemart.plan.spelling import spelled
@@ -17,7 +19,7 @@ from livemart.plan.strategies.running import Running
 from livemart.plan.strategies.signed import Signed
 from livemart.project.graph import Model
 from livemart.refresh.context import BatchContext
-from livemart.refresh.full import refresh_full
+from livemart.refresh.full import recompute, refresh_full
 from livemart.refresh.inputs import PinnedInputs
 from livemart.refresh.lane import commit_change, takes_large_lane
 from livemart.refresh.model_run import ModelRun
@@ -26,6 +28,7 @@ from livemart.refresh.region import refresh_region
 from livemart.refresh.running import NotRunning, refresh_running
 from livemart.refresh.signed import NotSigned, refresh_signed
 from livemart.refresh.views import BatchViews
+from livemart.spark.own_faults import is_own_fault
 
 # Errors that a full refresh mends, with the reason that the snapshot row then names.
 _RECOMPUTED = {
@@ -52,34 +55,29 @@ def move(
         PlanError: POLICY_NOT_MET, if a model of policy strict would be recomputed.
     """
     tag = context.tag(model.relation, generation)
-    reason = inputs.schemas.changed(plan.flat) if plan.flat is not None else None
-    if reason is None and not isinstance(plan.strategy, Full):
-        views = BatchViews(
-            context.spark,
-            f"__{model.relation.replace('.', '__')}_{context.batch_id}",
-            context.kept.views,
-            is_large=takes_large_lane(context, plan, inputs),
-        )
-        try:
-            _require_names(plan, stored)
-            plan = spelled(plan, lambda name: str(stored.field(name).name))
-            run = ModelRun(plan, stored, inputs.resolve(plan), views, context.kept.sum_limits)
-            change, strategy = changed_rows(run)
-            if change is None:
-                return Commit(stored.version, False, 0, 0), strategy, None
-            commit = commit_change(context, model.relation, change, tag, key=run.key_of(change))
-            return commit, strategy, None
-        except FallBack as fall:
-            reason = fall.reason
-        except RefreshError as error:
-            if error.code not in _RECOMPUTED:
-                raise
+    reason: Reason | None = None
+    failure: Exception | None = None
+    try:
+        if plan.flat is not None:
+            reason = inputs.schemas.changed(plan.flat)
+        if reason is None and not isinstance(plan.strategy, Full):
+            return (*_by_strategy(context, model, plan, inputs, stored, tag), None)
+    except FallBack as fall:
+        reason = fall.reason
+    except Exception as error:
+        if isinstance(error, RefreshError) and error.code in _RECOMPUTED:
             reason = Reason(_RECOMPUTED[error.code], error.message, None)
-        finally:
-            views.close()
+        elif is_own_fault(error):
+            failure, what = error, f"{type(error).__name__}: {first_lines(error)}"
+            reason = Reason("STRATEGY_FAILED", f"{plan.strategy.name} failed: {what}", None)
+        else:
+            raise
     # Other columns of an input make another model, as other SQL does.
     is_rebuilt = reason is not None and reason.code == "FINGERPRINT_CHANGED"
     if model.policy == "strict" and reason is not None and not is_rebuilt:
+        if failure is not None:
+            # What cannot be recomputed either is the SQL's own error.
+            recompute(context, model, plan, inputs)
         raise PlanError(
             "POLICY_NOT_MET",
             f"{model.file}: refresh: strict, but {reason.code}: {reason.message}",
@@ -87,7 +85,40 @@ def move(
         )
     if reason is None and plan.reasons:
         reason = plan.reasons[0]
-    return refresh_full(context, model, plan, inputs, tag, stored), Full.name, reason
+    commit = refresh_full(context, model, plan, inputs, tag, stored)
+    if failure is not None:
+        # Only now: an error that the full refresh meets, too, is the SQL's own.
+        context.kept.own_faults.report(
+            "strategy_failed", failure, model=model.unique_id, strategy=plan.strategy.name
+        )
+    return commit, Full.name, reason
+
+
+def _by_strategy(
+    context: BatchContext,
+    model: Model,
+    plan: Plan,
+    inputs: PinnedInputs,
+    stored: PinnedTable,
+    tag: Tag,
+) -> tuple[Commit, str]:
+    views = BatchViews(
+        context.spark,
+        f"__{model.relation.replace('.', '__')}_{context.batch_id}",
+        context.kept.views,
+        is_large=takes_large_lane(context, plan, inputs),
+    )
+    try:
+        _require_names(plan, stored)
+        plan = spelled(plan, lambda name: str(stored.field(name).name))
+        run = ModelRun(plan, stored, inputs.resolve(plan), views, context.kept.sum_limits)
+        change, strategy = changed_rows(run)
+        if change is None:
+            return Commit(stored.version, False, 0, 0), strategy
+        commit = commit_change(context, model.relation, change, tag, key=run.key_of(change))
+        return commit, strategy
+    finally:
+        views.close()
 
 
 def changed_rows(run: ModelRun) -> tuple[pa.Table | None, str]:

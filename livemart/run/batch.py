@@ -7,7 +7,7 @@ and Spark's checkpoint last of all. A batch that dies in between runs again from
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -17,7 +17,12 @@ from livemart.delta.conflicts import TableChangedError
 from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch
 from livemart.refresh.context import BatchContext, KeptBetweenBatches, Rebuild
-from livemart.refresh.frontier import check_landed, find_rebuilds
+from livemart.refresh.frontier import (
+    check_landed,
+    find_rebuilds,
+    resting_models,
+    returning_models,
+)
 from livemart.refresh.inputs import pin_inputs
 from livemart.refresh.models import refresh_models
 from livemart.run.dbt_builds import build_models, build_seeds
@@ -70,28 +75,38 @@ class BatchRunner:
         if newest.epoch == self.epoch and newest.batch_id >= batch.batch_id:
             return BatchOutcome(batch.batch_id, None)
         check_landed(newest, runtime.landed_relations, runtime.warehouse, self.epoch)
-        rebuilds = self._find_rebuilds(newest, batch.batch_id)
+        resting = resting_models(newest, runtime.fingerprints, self.selected)
+        rebuilds = self._find_rebuilds(newest, batch.batch_id, resting)
         for unique_id in self.selected & newest.models.keys() - rebuilds.keys():
             state = newest.models[unique_id]
             rebuilds[unique_id] = Rebuild("SELECTED", "named by --select", state.generation + 1)
-        context = self._context(batch.batch_id, rebuilds)
+        rebuilds |= returning_models(newest, resting, rebuilds)
+        context = replace(
+            self._context(batch.batch_id, rebuilds),
+            snapshot_id=newest.snapshot_id + 1,
+            frontier_at=newest.finished_at,
+            behind=newest.set_aside,
+            resting=resting,
+        )
         draft = draft_snapshot(runtime, context, batch, newest, started_at=started_at, now=self.now)
         previous = runtime.prover.unedited(newest.tests, newest.test_fingerprints)
         stored = {key for key, model in runtime.project.models.items() if model.is_stored}
         has_same_nodes = (
-            newest.models.keys() == stored and previous.keys() == runtime.project.tests.keys()
+            newest.models.keys() | newest.set_aside.keys() == stored
+            and previous.keys() == runtime.project.tests.keys()
         )
         if has_same_nodes and not rebuilds and not draft.has_news:
             return BatchOutcome(batch.batch_id, None)
-        context = replace(context, done=build_seeds(runtime, rebuilds))
+        seeds, lost = build_seeds(runtime, rebuilds)
+        context = replace(context, done=seeds, lost=lost)
         runtime.plans.renew()
         inputs = pin_inputs(context, runtime.plans, newest, draft.sources)
-        models = refresh_models(context, runtime.plans, inputs)
-        self._refuse_writes_between(newest, batch.batch_id, rebuilds)
+        done = refresh_models(context, runtime.plans, inputs)
+        self._refuse_writes_between(newest, batch.batch_id, rebuilds, resting)
         before = table_versions(runtime.project, newest)
         for unique_id in rebuilds:
             before.pop(runtime.project.models[unique_id].relation, None)
-        snapshot = draft.snapshot("refresh", models)
+        snapshot = replace(draft.snapshot("refresh", done.states), set_aside=done.set_aside)
         if any(rebuild.code == "NEW_MODEL" for rebuild in rebuilds.values()):
             register(runtime.spark, runtime.settings.warehouse, runtime.project)
         return self._finish(snapshot, before, previous, rebuilds)
@@ -109,9 +124,11 @@ class BatchRunner:
         models = build_models(runtime, newest)
         return self._finish(draft.snapshot("build", models), {}, {}, {})
 
-    def _find_rebuilds(self, newest: Snapshot, batch_id: int) -> dict[str, Rebuild]:
+    def _find_rebuilds(
+        self, newest: Snapshot, batch_id: int, resting: Container[str]
+    ) -> dict[str, Rebuild]:
         runtime = self.runtime
-        return find_rebuilds(
+        rebuilds = find_rebuilds(
             newest,
             runtime.project,
             runtime.fingerprints,
@@ -119,9 +136,14 @@ class BatchRunner:
             epoch=self.epoch,
             batch_id=batch_id,
         )
+        return {key: rebuild for key, rebuild in rebuilds.items() if key not in resting}
 
     def _refuse_writes_between(
-        self, newest: Snapshot, batch_id: int, rebuilds: Mapping[str, Rebuild]
+        self,
+        newest: Snapshot,
+        batch_id: int,
+        rebuilds: Mapping[str, Rebuild],
+        resting: Container[str],
     ) -> None:
         """Replay the batch if another writer committed to a model while it was refreshed.
 
@@ -130,7 +152,7 @@ class BatchRunner:
         Raises:
             TableChangedError: TABLE_CHANGED.
         """
-        for unique_id, rebuild in self._find_rebuilds(newest, batch_id).items():
+        for unique_id, rebuild in self._find_rebuilds(newest, batch_id, resting).items():
             known = rebuilds.get(unique_id)
             if known is None or known.generation < rebuild.generation:
                 raise TableChangedError(
@@ -151,7 +173,12 @@ class BatchRunner:
         failpoint("checks.before")
         now = table_versions(runtime.project, snapshot)
         checks = run_checks(
-            runtime.spark, runtime.warehouse, runtime.prover, CheckedVersions(before, now), previous
+            runtime.spark,
+            runtime.warehouse,
+            runtime.prover,
+            CheckedVersions(before, now),
+            previous,
+            waiting=snapshot.set_aside.keys(),
         )
         failpoint("checks.after")
         is_held = any(check.holds for check in checks.values())
@@ -184,4 +211,5 @@ class BatchRunner:
             },
             report=self.report,
             kept=self._kept,
+            attempts=runtime.settings.attempts,
         )

@@ -7,15 +7,17 @@ because their rows are files of the project, not SQL.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from time import perf_counter
 
 from livemart.failpoints import failpoint
 from livemart.intervals import ms_since
-from livemart.project.dbt_failures import refuse_failures
+from livemart.project.dbt_failures import failures_of, refuse_failures
 from livemart.project.graph import Model
 from livemart.refresh.context import Rebuild
 from livemart.run.runtime import Runtime
 from livemart.spark.catalog import register
+from livemart.spark.model_errors import error_as_written
 from livemart.state.snapshots import ModelState, Snapshot
 
 
@@ -30,7 +32,7 @@ def build_models(runtime: Runtime, newest: Snapshot | None) -> dict[str, ModelSt
     failpoint("build.before_dbt")
     results = runtime.dbt.build(data_tests=False)
     failpoint("build.after_dbt")
-    refuse_failures(runtime.project, results)
+    refuse_failures(runtime.project, results, partial(error_as_written, runtime.spark))
     states: dict[str, ModelState] = {}
     for unique_id, model in runtime.project.models.items():
         if not model.is_stored or unique_id not in results:
@@ -43,11 +45,13 @@ def build_models(runtime: Runtime, newest: Snapshot | None) -> dict[str, ModelSt
     return states
 
 
-def build_seeds(runtime: Runtime, rebuilds: Mapping[str, Rebuild]) -> dict[str, ModelState]:
-    """Load the seeds among `rebuilds`, and return their states by unique id.
+def build_seeds(
+    runtime: Runtime, rebuilds: Mapping[str, Rebuild]
+) -> tuple[dict[str, ModelState], dict[str, str]]:
+    """Load the seeds among `rebuilds`.
 
-    Raises:
-        RefreshError: MODEL_FAILED, with dbt's own message.
+    Returns:
+        Their states, and of those that cannot be loaded dbt's own message, by unique id.
     """
     seeds = {
         unique_id: runtime.project.models[unique_id]
@@ -55,17 +59,19 @@ def build_seeds(runtime: Runtime, rebuilds: Mapping[str, Rebuild]) -> dict[str, 
         if runtime.project.models[unique_id].materialized == "seed"
     }
     if not seeds:
-        return {}
+        return {}, {}
     started = perf_counter()
     results = runtime.dbt.build(select=[model.name for model in seeds.values()], data_tests=False)
-    refuse_failures(runtime.project, results)
+    failures = failures_of(runtime.project, results)
     took_ms = ms_since(started)
-    return {
+    states = {
         unique_id: _state_of(
             runtime, model, rebuilds[unique_id].code, rebuilds[unique_id].generation, took_ms
         )
         for unique_id, model in seeds.items()
+        if unique_id not in failures
     }
+    return states, failures
 
 
 def _state_of(

@@ -48,9 +48,9 @@ class RunOutcome:
 
     @property
     def exit_code(self) -> int:
-        """1 if the newest snapshot of this run is held, else 0."""
-        done = [outcome for outcome in self.outcomes if outcome.snapshot]
-        return 1 if done and done[-1].is_held else 0
+        """1 if the newest snapshot of this run is held or lacks a model, else 0."""
+        done = [outcome.snapshot for outcome in self.outcomes if outcome.snapshot]
+        return 1 if done and (done[-1].status == "held" or done[-1].set_aside) else 0
 
 
 class Pipeline:

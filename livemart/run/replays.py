@@ -11,11 +11,9 @@ from threading import Event
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, sleep_using_event
 
-from livemart.delta.conflicts import CONFLICTS, is_another_writers, speaks_of
+from livemart.delta.conflicts import is_another_writers, may_pass
 from livemart.errors import ConfigError, StateError, causes
 
-# A table that is being replaced may be missed for a moment; one that is gone stays so.
-_PASSING = ("CommitFailedError", "DELTA_TABLE_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST")
 _FIRST_REST_S = 0.2
 _LONGEST_REST_S = 30.0
 
@@ -78,11 +76,6 @@ class Replays:
 
 def is_retriable(error: BaseException) -> bool:
     """Return True for a fault that a replay of the micro-batch may overcome."""
-    for seen in causes(error):
-        if isinstance(seen, StateError | ConfigError | Stopped):
-            return False
-        if getattr(seen, "is_retriable", False):
-            return True
-        if speaks_of(seen, CONFLICTS + _PASSING):
-            return True
-    return False
+    if any(isinstance(seen, StateError | ConfigError | Stopped) for seen in causes(error)):
+        return False
+    return may_pass(error)

@@ -88,3 +88,8 @@ def _measure(measurements: Measurements, hub: Hub, now: datetime) -> None:
         measurements.snapshot_id.set(hub.published.snapshot_id)
         staleness = now - hub.checked(hub.published)
         measurements.staleness.set(staleness.total_seconds())
+        ages: dict[str, float | None] = {}
+        for model in hub.published.set_aside or ():
+            _, refreshed_at = hub.published.refreshed_at(model) or (0, None)
+            ages[model] = None if refreshed_at is None else (now - refreshed_at).total_seconds()
+        measurements.show_models(ages, hub.published.strategy_failures or {})

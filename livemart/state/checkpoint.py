@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import uuid
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -158,11 +159,11 @@ def _refuse_torn(checkpoint: Path, recorded: Recorded | None) -> None:
             continue
         path = folder / str(batch_id)
         is_known = recorded is not None and recorded.knows(batch_id)
-        hint = _WAY_OUT
+        hint, remove = _WAY_OUT, f"remove the file, `rm {shlex.quote(str(path))}`"
         if folder.name == "commits":
-            hint = f"remove {path}: the batch is replayed, and what it wrote is skipped"
+            hint = f"{remove}: the batch is replayed, and what it wrote is skipped"
         elif folder.name == "offsets" and not is_known and (committed or -1) < batch_id:
-            hint = f"remove {path}: nothing was written under this batch, it is planned again"
+            hint = f"{remove}: nothing was written under this batch, it is planned again"
         raise StateError("CHECKPOINT_TORN", f"{path}: {_describe(path)}", hint=hint)
 
 

@@ -58,12 +58,29 @@ class ModelState:
 
 
 @dataclass(frozen=True, slots=True)
+class SetAside:
+    """A model that a snapshot leaves as it was, because it or one that it reads cannot be computed.
+
+    `since`: the first snapshot without it; `refreshed_at`: when the last one with it was finished,
+    None if it never was in one; `fingerprint`: of the SQL that failed or waits; `cause`: unique id
+    of the model that failed; `message`: what that one said.
+    """
+
+    since: int
+    refreshed_at: datetime | None
+    fingerprint: str
+    cause: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """One row of the log.
 
     `sources`: version by relation; `models`: state by unique id; `tests`: outcome by unique id;
     `test_fingerprints`: of the SQL and settings that had this outcome, empty in logs from before
-    there were any. Times are UTC.
+    there were any; `set_aside`: models whose state is that of an earlier snapshot, or which have
+    none, by unique id. Times are UTC.
     """
 
     snapshot_id: int
@@ -79,6 +96,7 @@ class Snapshot:
     finished_at: datetime
     landed: Mapping[str, TableCounts] = field(default_factory=dict)
     test_fingerprints: Mapping[str, str] = field(default_factory=dict)
+    set_aside: Mapping[str, SetAside] = field(default_factory=dict)
 
 
 _MODEL = pa.struct(
@@ -100,6 +118,13 @@ _LANDED = pa.struct(
     ]
 )
 _TIME = pa.timestamp("us", tz="UTC")
+_SET_ASIDE = pa.struct(
+    [
+        ("since", pa.int64()),
+        ("refreshed_at", _TIME),
+        *((name, pa.string()) for name in ("fingerprint", "cause", "message")),
+    ]
+)
 SCHEMA = pa.schema(
     [
         ("snapshot_id", pa.int64()),
@@ -115,6 +140,7 @@ SCHEMA = pa.schema(
         ("finished_at", _TIME),
         ("landed", pa.map_(pa.string(), _LANDED)),
         ("test_fingerprints", pa.map_(pa.string(), pa.string())),
+        ("set_aside", pa.map_(pa.string(), _SET_ASIDE)),
     ]
 )
 
@@ -227,7 +253,7 @@ def _read(table: DeltaTable, condition: pds.Expression | None, limit: int) -> li
 
 
 def _to_row(snapshot: Snapshot) -> dict[str, Any]:
-    def columns_of(state: ModelState | TableCounts) -> dict[str, Any]:
+    def columns_of(state: ModelState | TableCounts | SetAside) -> dict[str, Any]:
         return {column.name: getattr(state, column.name) for column in fields(state)}
 
     return {
@@ -244,6 +270,7 @@ def _to_row(snapshot: Snapshot) -> dict[str, Any]:
         "finished_at": snapshot.finished_at,
         "landed": [(name, columns_of(counts)) for name, counts in snapshot.landed.items()],
         "test_fingerprints": list(snapshot.test_fingerprints.items()),
+        "set_aside": [(name, columns_of(aside)) for name, aside in snapshot.set_aside.items()],
     }
 
 
@@ -262,6 +289,10 @@ def _from_row(row: Mapping[str, Any]) -> Snapshot:
         finished_at=cast(datetime, _utc(row["finished_at"])),
         landed={name: TableCounts(**counts) for name, counts in row["landed"]},
         test_fingerprints=dict(row.get("test_fingerprints") or ()),
+        set_aside={
+            name: SetAside(**{**aside, "refreshed_at": _utc(aside["refreshed_at"])})
+            for name, aside in row.get("set_aside") or ()
+        },
     )
 
 

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from livemart.store.column_types import Instant, Json, PlainText, sql_type
 from livemart.store.served import ServedModel
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 # PostgreSQL cuts names after 63 bytes; a number is added when a table is made anew.
 _NAME_BYTES = 50
 ROW_HASH = "_row_hash"
@@ -39,6 +39,8 @@ PUBLISHED = sa.Table(
     sa.Column("published_at", Instant, nullable=False),
     sa.Column("epoch", PlainText, nullable=False),
     sa.Column("checked_at", Instant, nullable=False),
+    sa.Column("set_aside", Json),
+    sa.Column("strategy_failures", Json),
 )
 MODELS = sa.Table(
     "livemart_models",

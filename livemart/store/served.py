@@ -20,7 +20,10 @@ class Published:
 
     `published_at` tells two publications of one snapshot apart: a mended store, another exposure.
     `checked_at` is when the snapshot was last known to be the newest; it may rise without any other
-    change, so it is no part of what a publication is.
+    change, so it is no part of what a publication is. `set_aside`: by model, since which snapshot
+    its rows are those of an earlier one, and when that was finished (ISO 8601, None if never);
+    `strategy_failures`: by model, how many published snapshots had to recompute it for an error of
+    ours. A model that is served has its name there, any other one its unique id.
     """
 
     snapshot_id: int
@@ -28,11 +31,20 @@ class Published:
     published_at: datetime
     epoch: str
     checked_at: datetime = field(compare=False)
+    set_aside: Mapping[str, tuple[int, str | None]] | None = field(default=None, compare=False)
+    strategy_failures: Mapping[str, int] | None = field(default=None, compare=False)
 
     @property
     def identity(self) -> PublicationId:
         """What tells two publications apart; ids begin anew with another epoch."""
         return self.epoch, self.snapshot_id, self.published_at
+
+    def refreshed_at(self, model: str) -> tuple[int, datetime | None] | None:
+        """Return since when a model is set aside, and how old its rows are; None if it is not."""
+        if self.set_aside is None or (known := self.set_aside.get(model)) is None:
+            return None
+        since, text = known
+        return since, None if text is None else datetime.fromisoformat(text)
 
     def is_same_as(self, other: Published) -> bool:
         """Return True if both are the same publication of the same snapshot."""

@@ -197,6 +197,7 @@ def fill_store(
     is_start: bool = False,
     now: datetime | None = None,
     step: Callable[[str], None] = lambda _: None,
+    mark: Callable[[Snapshot], Snapshot] = lambda snapshot: snapshot,
 ) -> Publication | None:
     """Publish tables as a snapshot, through the real publisher.
 
@@ -213,7 +214,9 @@ def fill_store(
         )
         for name in models
     ]
-    snapshot = make_snapshot(snapshot_id, models, as_of, epoch=epoch, fingerprints=fingerprints)
+    snapshot = mark(
+        make_snapshot(snapshot_id, models, as_of, epoch=epoch, fingerprints=fingerprints)
+    )
 
     def read_change(relation: str, from_version: int | None, to_version: int) -> pa.Table:
         new = models[relation.removeprefix("gold.")]

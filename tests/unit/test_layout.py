@@ -56,7 +56,6 @@ COVERED = {
     "serve/auth/callers.py": "serve/auth/test_auth.py",
     "serve/auth/report.py": "serve/auth/test_token_commands.py",
     "serve/envelope.py": "serve/http/test_problems.py",
-    "serve/health.py": "serve/test_server.py",
     "serve/http/encoded_slashes.py": "serve/owner/test_pull.py",
     "serve/http/forms.py": "serve/owner/test_pull.py",
     "serve/http/measurements.py": "serve/test_server.py",

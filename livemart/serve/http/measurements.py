@@ -5,6 +5,9 @@ Used by the envelope and by streams; `/metrics` shows it. The keys are those of 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -40,6 +43,30 @@ class Measurements:
         self.store_up = Gauge(
             "livemart_store_up", "1 if the store answers, else 0.", registry=self._registry
         )
+
+        self._strategy_failures = Gauge(
+            "livemart_strategy_failures",
+            "Snapshots in which an error of livemart made a model full.",
+            ["model"],
+            registry=self._registry,
+        )
+        self._model_ages = Gauge(
+            "livemart_model_age_seconds",
+            "Age of the rows of a model that is set aside; NaN if it never had any.",
+            ["model"],
+            registry=self._registry,
+        )
+
+    def show_models(
+        self, ages: Mapping[str, float | None], strategy_failures: Mapping[str, int]
+    ) -> None:
+        """Show the models that are set aside, and those whose strategy failed."""
+        self._model_ages.clear()
+        for model, age in ages.items():
+            self._model_ages.labels(model).set(math.nan if age is None else age)
+        self._strategy_failures.clear()
+        for model, count in strategy_failures.items():
+            self._strategy_failures.labels(model).set(count)
 
     def answered(self, route: str, status: int, took_s: float) -> None:
         """Count an answer."""

@@ -37,6 +37,17 @@ class SnapshotHead(Shape):
     published_at: datetime
 
 
+class OfModel(Shape):
+    """What a body says besides of a model that is set aside; nothing of any other."""
+
+    set_aside_since: int | None = Field(
+        default=None, description="Since this snapshot its rows are those of an earlier one."
+    )
+    refreshed_at: datetime | None = Field(
+        default=None, description="When the last snapshot was made that had moved its rows."
+    )
+
+
 class Ready(Shape):
     """The newest snapshot is fresh."""
 

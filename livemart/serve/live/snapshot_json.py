@@ -41,6 +41,19 @@ def snapshot_head(published: Published) -> Body:
     }
 
 
+def age_of(published: Published, *models: str) -> Body:
+    """Return what a body says of models that are set aside: of the one that is oldest.
+
+    Returns:
+        Nothing where the rows of all of them are those of the snapshot.
+    """
+    aside = [known for model in models if (known := published.refreshed_at(model)) is not None]
+    if not aside:
+        return {}
+    since, refreshed_at = min(aside, key=lambda known: known[0])
+    return {"set_aside_since": since, "refreshed_at": to_text(refreshed_at)}
+
+
 def times_of(server_time: datetime, checked_at: datetime | None) -> Body:
     """Return what is never kept of a body: the server's clock, and when its snapshot was checked.
 

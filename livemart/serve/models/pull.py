@@ -21,7 +21,7 @@ from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError
 from livemart.serve.http.schemas import answer_shapes
 from livemart.serve.live.readings import Readings
-from livemart.serve.live.snapshot_json import snapshot_head, to_json, to_text
+from livemart.serve.live.snapshot_json import age_of, snapshot_head, to_json, to_text
 from livemart.serve.models import schemas
 from livemart.store.predicates import Bound
 from livemart.store.served import Published, ServedModel
@@ -72,6 +72,7 @@ async def models(request: Request, caller: CallerOf) -> Response:
             "columns": [{"name": name, "type": kind} for name, kind in model.columns],
             "key": list(model.row_key),
             "tenant_column": model.tenant_column,
+            **age_of(served.published, model.name),
         }
         for model in served.value.values()
         if may_read(caller, model)
@@ -135,6 +136,9 @@ async def rows(
     if form != JSON:
         response.headers["Livemart-Snapshot-Id"] = str(published.snapshot_id)
         response.headers["Livemart-As-Of"] = to_text(published.as_of) or ""
+        if age := age_of(published, name):
+            response.headers["Livemart-Set-Aside-Since"] = str(age["set_aside_since"])
+            response.headers["Livemart-Refreshed-At"] = age["refreshed_at"] or ""
         kind = "csv" if form == CSV else "arrow"
         safe = "".join(sign if sign.isalnum() and sign.isascii() else "_" for sign in name)
         response.headers["Content-Disposition"] = f'attachment; filename="{safe}.{kind}"'
@@ -229,6 +233,7 @@ def _write(
             "model": model.name,
             "window": None,
             **snapshot_head(published),
+            **age_of(published, model.name),
             "rows": [json_row(row) for row in rows],
             "is_truncated": is_truncated,
         }
@@ -270,7 +275,8 @@ def _write_arrow(
     is_truncated: bool,
 ) -> bytes:
     """A stream of record batches; nested values are JSON texts, as the store keeps them."""
-    said = {**snapshot_head(published), "is_truncated": is_truncated}
+    age = age_of(published, model.name)
+    said = {**snapshot_head(published), **age, "is_truncated": is_truncated}
     schema = pa.schema(
         [pa.field(name, _arrow_type(kind)) for name, kind in model.columns],
         metadata={name: str(value) for name, value in said.items()},

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field
 
-from livemart.serve.http.schemas import Shape, SnapshotHead
+from livemart.serve.http.schemas import OfModel, Shape, SnapshotHead
 
 
 class ColumnBody(Shape, title="Column"):
@@ -22,7 +22,7 @@ class ColumnBody(Shape, title="Column"):
     )
 
 
-class ModelBody(Shape, title="Model"):
+class ModelBody(OfModel, title="Model"):
     """A served model."""
 
     name: str
@@ -37,7 +37,7 @@ class Models(SnapshotHead):
     models: list[ModelBody]
 
 
-class Rows(SnapshotHead):
+class Rows(SnapshotHead, OfModel):
     """Rows of a served model."""
 
     model: str

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import lru_cache
 
-from livemart.serve.live.snapshot_json import Body, json_text, snapshot_head, to_text
-from livemart.serve.owner.facts import METRICS, WINDOWS, Facts, first_window
+from livemart.serve.live.snapshot_json import Body, age_of, json_text, snapshot_head, to_text
+from livemart.serve.owner.facts import METRICS, OWNER_MODELS, WINDOWS, Facts, first_window
 from livemart.serve.owner.late_orders import LateOrders, read_late_orders
 from livemart.serve.owner.panes import LONGEST, Panes, Sum, read_panes
 from livemart.store.snapshot_view import SnapshotView
@@ -114,6 +114,7 @@ def head_of(facts: Facts, hours: int) -> Body:
             "since": to_text(facts.first_pane) if is_partial else None,
         },
         **snapshot_head(facts.published),
+        **age_of(facts.published, *OWNER_MODELS),
     }
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from livemart.serve.http.schemas import Shape, SnapshotHead
+from livemart.serve.http.schemas import OfModel, Shape, SnapshotHead
 
 
 class Restaurant(Shape):
@@ -32,7 +32,7 @@ class WindowBody(Shape, title="Window"):
     since: datetime | None = Field(description="First order, if the data is younger than start.")
 
 
-class _OfWindow(SnapshotHead):
+class _OfWindow(SnapshotHead, OfModel):
     restaurant: Restaurant
     window: WindowBody
 

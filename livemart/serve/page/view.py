@@ -104,6 +104,7 @@ class PageView:
     epoch: str
     published_at: str
     checked_at: str
+    refreshed_at: str
     server_time: str
     data_at: str
     data_clock: str
@@ -129,6 +130,9 @@ def build_view(state: _Body, trend: _Body, *, interval: timedelta) -> PageView:
     published_at = _instant(state["published_at"])
     # A snapshot is as old as the last time it was known to be the newest.
     checked_at = max(published_at, _instant(state["checked_at"]))
+    if state.get("refreshed_at"):
+        # A model behind these figures is set aside: they are as old as its rows.
+        checked_at = min(checked_at, _instant(state["refreshed_at"]))
     server_time = _instant(state["server_time"])
     as_of = _instant(state["as_of"]) if state["as_of"] else published_at
     # The clock runs to the end of the pane: data cannot be newer than its publication.
@@ -153,6 +157,7 @@ def build_view(state: _Body, trend: _Body, *, interval: timedelta) -> PageView:
         epoch=state.get("epoch") or "",
         published_at=_iso(published_at),
         checked_at=_iso(checked_at),
+        refreshed_at=state.get("refreshed_at") or "",
         server_time=_iso(server_time),
         data_at=_iso(data_at),
         data_clock=local.clock(data_at),

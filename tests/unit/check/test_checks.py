@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from structlog.testing import capture_logs
 
 from livemart.arrow.bags import WEIGHT
 from livemart.check import checks
@@ -20,6 +21,7 @@ from livemart.plan.planner import Plan
 from livemart.plan.project_plans import ProjectPlans
 from livemart.plan.strategies.signed import Signed
 from livemart.project.graph import DataTest, Project
+from livemart.spark.own_faults import VARIABLE
 from tests.models import make_model
 
 RELATION = "mini.totals"
@@ -286,3 +288,39 @@ def test_a_rebuilt_table_is_tested_in_full(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_without_a_change_feed_the_test_runs_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
     assert how(project("not_null"), FakeWarehouse([], None), monkeypatch) == "full"
+
+
+def test_a_test_that_reads_a_model_set_aside_waits_and_holds_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(checks, "_ask", lambda *_: pytest.fail("it was run"))
+    prover = Prover(ProjectPlans(project("not_null")))
+    versions = CheckedVersions({RELATION: 1}, {RELATION: 2})
+
+    for before in ("pass", "fail", "waits"):
+        results = run_checks(
+            cast(Any, None),
+            cast(Any, None),
+            prover,
+            versions,
+            {TEST: before},
+            waiting={"model.mini.totals"},
+        )
+        assert (results[TEST].status, results[TEST].holds) == ("waits", False)
+
+
+def test_a_mistake_in_a_proof_costs_no_more_than_the_test_in_full(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv(VARIABLE)
+
+    def fail(*_: object) -> bool:
+        raise KeyError("customerkey")
+
+    monkeypatch.setattr(Prover, "is_shown", fail)
+
+    with capture_logs() as events:
+        warehouse = FakeWarehouse([row("a")], [change("a")])
+        assert how(project("not_null"), warehouse, monkeypatch) == "full"
+
+    assert [event["event"] for event in events] == ["proof_failed"]

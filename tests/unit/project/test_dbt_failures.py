@@ -22,6 +22,13 @@ def test_only_an_error_stops(status: NodeStatus) -> None:
     refuse_failures(PROJECT, _result(status))
 
 
+def test_a_better_word_than_dbts_is_taken() -> None:
+    with pytest.raises(RefreshError, match=r"models/totals\.sql: line 3: no such column"):
+        refuse_failures(
+            PROJECT, _result("error", "create or replace table"), lambda _: "line 3: no such column"
+        )
+
+
 def test_the_message_is_the_databases_without_its_query_plan() -> None:
     message = "cannot resolve `amuont`\nline 3\n'Project ['amuont]\n+- Relation orders\n"
 

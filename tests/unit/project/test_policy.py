@@ -2,20 +2,20 @@ from __future__ import annotations
 
 import pytest
 
-from livemart.project.policy import parse_model_policy
+from livemart.project.policy import ModelPolicy, parse_model_policy
 from livemart.project.yaml_places import Where
 
 
 @pytest.mark.parametrize(
     ("meta", "expected"),
     [
-        (None, "auto"),
-        ({}, "auto"),
-        ({"refresh": "strict"}, "strict"),
-        ({"refresh": "full"}, "full"),
+        (None, ModelPolicy("auto", "set_aside")),
+        ({}, ModelPolicy("auto", "set_aside")),
+        ({"refresh": "strict"}, ModelPolicy("strict", "set_aside")),
+        ({"refresh": "full", "on_error": "stop"}, ModelPolicy("full", "stop")),
     ],
 )
-def test_a_models_policy_is_one_word(meta: object, expected: str) -> None:
+def test_each_policy_of_a_model_is_one_word(meta: object, expected: ModelPolicy) -> None:
     assert parse_model_policy(meta, "a.yml: top_dishes") == (expected, [])
 
 
@@ -25,12 +25,14 @@ def test_a_models_policy_is_one_word(meta: object, expected: str) -> None:
         ("strict", "MODEL_NOT_A_MAPPING", "'strict'"),
         ({"refrsh": "strict"}, "MODEL_KEY_UNKNOWN", "did you mean refresh?"),
         ({"refresh": "incremntal"}, "MODEL_POLICY_UNKNOWN", "did you mean incremental?"),
+        ({"on_eror": "stop"}, "MODEL_KEY_UNKNOWN", "did you mean on_error?"),
+        ({"on_error": "set-aside"}, "MODEL_POLICY_UNKNOWN", "did you mean set_aside?"),
     ],
 )
 def test_any_other_word_is_refused_with_the_nearest(meta: object, code: str, words: str) -> None:
     policy, [mistake] = parse_model_policy(meta, "a.yml: top_dishes")
 
-    assert (policy, mistake.code) == ("auto", code)
+    assert (policy, mistake.code) == (ModelPolicy(), code)
     assert mistake.message.startswith("a.yml: top_dishes: meta.livemart")
     assert words in mistake.message
 

@@ -11,9 +11,15 @@ import pytest
 from livemart.delta.log import LogEntry
 from livemart.errors import StateError
 from livemart.project.graph import Project
-from livemart.refresh.frontier import check_landed, find_rebuilds
+from livemart.refresh.context import Rebuild
+from livemart.refresh.frontier import (
+    check_landed,
+    find_rebuilds,
+    resting_models,
+    returning_models,
+)
 from livemart.state.counts import TableCounts
-from livemart.state.snapshots import ModelState, Snapshot
+from livemart.state.snapshots import ModelState, SetAside, Snapshot
 from tests.models import make_model
 
 MODEL, RELATION, LANDED = "model.mini.totals", "mini.totals", "bronze.sales"
@@ -195,3 +201,66 @@ def test_a_landed_table_written_by_hand_is_refused() -> None:
 
 def test_a_build_accepts_a_landed_table_written_by_hand() -> None:
     check(Table(6, commits=[commit(6)]), accept_changes=True)
+
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+FAILED, WAITS, NEW = "model.m.failed", "model.m.waits", "model.m.new"
+STATE = ModelState(4, "f", "region", None, 9, 5, 2, "t")
+PRINTS = {FAILED: "f", WAITS: "w", NEW: "n"}
+
+
+def without_three(snapshot_id: int) -> Snapshot:
+    """Return a snapshot without three models, since snapshot 10."""
+    aside = {
+        key: SetAside(10, NOON, fingerprint, FAILED, "") for key, fingerprint in PRINTS.items()
+    }
+    states = {FAILED: STATE, WAITS: STATE}
+    return Snapshot(
+        *(snapshot_id, "e", 7, "refresh", None, {}, states, {}, "published", NOON, NOON),
+        set_aside=aside,
+    )
+
+
+@pytest.mark.parametrize(
+    ("snapshot_id", "is_tried"),
+    [(10, True), (11, True), (12, False), (13, True), (14, False), (17, True), (18, False)],
+)
+def test_it_is_tried_after_1_2_4_8_snapshots_together_with_what_waits(
+    snapshot_id: int, is_tried: bool
+) -> None:
+    resting = resting_models(without_three(snapshot_id), PRINTS, frozenset())
+
+    assert set(resting) == (set() if is_tried else set(PRINTS))
+
+
+@pytest.mark.parametrize(
+    ("edited", "resting"), [(FAILED, set()), (WAITS, {FAILED, NEW}), (NEW, {FAILED, WAITS})]
+)
+def test_other_sql_is_tried_at_once_and_what_waits_for_it(edited: str, resting: set[str]) -> None:
+    prints = PRINTS | {edited: "edited"}
+
+    assert set(resting_models(without_three(12), prints, frozenset())) == resting
+
+
+def test_what_waits_for_a_model_that_is_gone_is_tried() -> None:
+    prints = {key: value for key, value in PRINTS.items() if key != FAILED}
+
+    assert resting_models(without_three(12), prints, frozenset()) == {}
+
+
+def test_a_model_that_is_named_is_tried() -> None:
+    assert resting_models(without_three(12), PRINTS, frozenset({FAILED})) == {}
+
+
+def test_it_comes_back_by_a_rebuild_unless_it_is_rebuilt_anyway() -> None:
+    snapshot = without_three(11)
+    known = {FAILED: Rebuild("FINGERPRINT_CHANGED", "", 3)}
+
+    returning = returning_models(snapshot, {}, known)
+
+    # The new one has nothing to come back to: it is built as every new model.
+    assert {key: (each.code, each.generation) for key, each in returning.items()} == {
+        WAITS: ("SET_ASIDE", 3)
+    }
+    assert returning_models(replace(snapshot, set_aside={}), {}, {}) == {}
+    assert returning_models(snapshot, snapshot.set_aside, {}) == {}

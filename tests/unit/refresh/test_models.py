@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from livemart.delta.conflicts import may_pass
 from livemart.delta.warehouse import Commit, Warehouse
+from livemart.errors import RefreshError
 from livemart.plan.project_plans import ProjectPlans
-from livemart.project.graph import Project
+from livemart.project.graph import Model, Project
 from livemart.refresh import models
-from livemart.refresh.context import BatchContext
+from livemart.refresh.context import BatchContext, KeptBetweenBatches, Rebuild
 from livemart.refresh.inputs import PinnedInputs
-from livemart.state.snapshots import ModelState
+from livemart.state.snapshots import ModelState, SetAside
 from tests.models import make_model
 
 BEFORE = ModelState(4, "f", "region", "COST_GATE", 9, 5, 2, "t")
@@ -47,7 +51,8 @@ def test_a_model_whose_inputs_have_not_changed_keeps_its_state(tmp_path: Path) -
     )
 
     unchanged = replace(BEFORE, strategy="unchanged", reason=None, rows_changed=0, took_ms=0)
-    assert after == {SEED.unique_id: unchanged, TABLE.unique_id: unchanged}
+    assert after.states == {SEED.unique_id: unchanged, TABLE.unique_id: unchanged}
+    assert after.set_aside == {}
     # The table waits for the seed that it reads through the view.
     assert [unique_id for unique_id, word in said if word == "started"] == list(states)
 
@@ -61,5 +66,145 @@ def test_a_model_that_is_new_is_recomputed(tmp_path: Path, monkeypatch: pytest.M
 
     after = models.refresh_models(context, ProjectPlans(project), PinnedInputs(warehouse, {}, {}))
 
-    state = after[TABLE.unique_id]
+    state = after.states[TABLE.unique_id]
     assert (state.strategy, state.reason, state.version) == ("full", "NEW_MODEL", 0)
+
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+CHILD = make_model(
+    "model.m.doubled",
+    compiled_code="select city, 2 * n as n from m.counted",
+    depends_on=(TABLE.unique_id,),
+)
+OTHER = make_model("model.m.other", compiled_code="select 1 as n")
+
+
+class Batches:
+    """Batches of a project in which one model fails; the tables are made up."""
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch, **other: Any) -> None:
+        failing = replace(TABLE, **other)
+        self.project = Project(
+            "m", ".", "m", {}, {m.unique_id: m for m in (VIEW, failing, CHILD, OTHER)}, {}, {}
+        )
+        self.plans = ProjectPlans(self.project)
+        self.warehouse = Warehouse(folder)
+        self.kept = KeptBetweenBatches()
+        self.tried: list[str] = []
+        patch.setattr(self.warehouse, "table_id", lambda relation: "t")
+        patch.setattr(models, "refresh_full", self._refresh_full)
+
+    def _refresh_full(self, context: Any, model: Model, *_: object) -> Commit:
+        self.tried.append(model.name)
+        if model.unique_id == TABLE.unique_id:
+            raise ZeroDivisionError("[DIVIDE_BY_ZERO] by zero")
+        return Commit(0, False, 0, 0)
+
+    def run(
+        self, states: dict[str, ModelState] | None = None, **other: Any
+    ) -> models.RefreshedModels:
+        context = BatchContext(
+            *(cast(Any, None), self.warehouse, "e", 3, "auto", 10, 1),
+            **cast(Any, {"kept": self.kept, "attempts": 3, "snapshot_id": 8, "frontier_at": NOON})
+            | other,
+        )
+        inputs = PinnedInputs(self.warehouse, {}, {}, states or {})
+        return models.refresh_models(context, self.plans, inputs)
+
+
+def test_a_model_is_set_aside_by_its_last_attempt_and_what_reads_it_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches = Batches(tmp_path, monkeypatch)
+    rebuilds = {TABLE.unique_id: Rebuild("SELECTED", "", 3)}
+    states = {TABLE.unique_id: BEFORE}
+    for _ in range(2):
+        with pytest.raises(RefreshError, match=r"MODEL_FAILED: models/counted\.sql") as raised:
+            batches.run(states, rebuilds=rebuilds)
+        assert may_pass(raised.value)
+
+    done = batches.run(states, rebuilds=rebuilds)
+
+    # The others were refreshed in each attempt, and what waits never was tried.
+    assert batches.tried.count("counted") == batches.tried.count("other") == 3
+    assert "doubled" not in batches.tried
+    assert set(done.states) == {TABLE.unique_id, OTHER.unique_id}
+    carried = done.states[TABLE.unique_id]
+    assert (carried.version, carried.strategy) == (BEFORE.version, "unchanged")
+    failed, waits = done.set_aside[TABLE.unique_id], done.set_aside[CHILD.unique_id]
+    assert {failed.cause, waits.cause} == {TABLE.unique_id}
+    assert (failed.since, failed.refreshed_at) == (8, NOON)
+    # It never had rows.
+    assert (waits.since, waits.refreshed_at) == (8, None)
+
+
+def test_a_model_that_was_set_aside_is_given_one_attempt_and_keeps_its_age(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches = Batches(tmp_path, monkeypatch)
+    fingerprint = batches.plans.models[TABLE.unique_id].fingerprint
+    known = SetAside(2, NOON - timedelta(hours=1), fingerprint, TABLE.unique_id, "before")
+
+    done = batches.run(behind={TABLE.unique_id: known})
+
+    aside = done.set_aside[TABLE.unique_id]
+    assert (aside.since, aside.refreshed_at) == (known.since, known.refreshed_at)
+    assert aside.message != "before"
+    resting = batches.run(behind={TABLE.unique_id: known}, resting={TABLE.unique_id: known})
+    assert resting.set_aside[TABLE.unique_id] is known
+    assert batches.tried.count("counted") == 1
+
+
+def test_other_sql_is_given_all_attempts_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches = Batches(tmp_path, monkeypatch)
+    known = SetAside(2, NOON, "of other SQL", TABLE.unique_id, "before")
+
+    with pytest.raises(RefreshError, match="MODEL_FAILED"):
+        batches.run(behind={TABLE.unique_id: known})
+
+
+def test_a_model_may_say_that_its_error_stops_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches = Batches(tmp_path, monkeypatch, on_error="stop")
+
+    with pytest.raises(RefreshError, match="MODEL_FAILED") as raised:
+        batches.run(attempts=1)
+
+    assert not may_pass(raised.value)
+
+
+@pytest.mark.parametrize("text", ["DELTA_CONCURRENT_APPEND", "[SPARK_JOB_CANCELLED] Job 3"])
+def test_what_is_no_models_fault_sets_none_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    batches = Batches(tmp_path, monkeypatch)
+
+    def fail(*_: object) -> Commit:
+        raise RuntimeError(text)
+
+    monkeypatch.setattr(models, "refresh_full", fail)
+
+    with pytest.raises(RuntimeError, match=re.escape(text)):
+        batches.run(attempts=1)
+
+
+def test_a_seed_that_dbt_cannot_load_is_set_aside_with_what_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = Project("m", ".", "m", {}, {m.unique_id: m for m in (SEED, VIEW, TABLE)}, {}, {})
+    batches = Batches(tmp_path, monkeypatch)
+    batches.plans = ProjectPlans(project)
+    states = {SEED.unique_id: BEFORE, TABLE.unique_id: BEFORE}
+
+    done = batches.run(states, attempts=1, lost={SEED.unique_id: "seeds/shops.csv: no"})
+
+    assert {key: aside.cause for key, aside in done.set_aside.items()} == {
+        SEED.unique_id: SEED.unique_id,
+        TABLE.unique_id: SEED.unique_id,
+    }
+    rests = batches.run(states, behind=done.set_aside, resting=done.set_aside)
+    assert rests.set_aside == done.set_aside
+    assert batches.tried == []

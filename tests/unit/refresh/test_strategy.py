@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+import structlog
 
+from livemart.delta.conflicts import TableChangedError
 from livemart.delta.warehouse import Commit, Warehouse
-from livemart.errors import PlanError
+from livemart.errors import PlanError, RefreshError
 from livemart.plan.planner import Inputs, plan_query
 from livemart.plan.reasons import Reason
 from livemart.project.graph import Policy
@@ -16,6 +18,7 @@ from livemart.refresh import strategy
 from livemart.refresh.context import BatchContext
 from livemart.refresh.inputs import PinnedInputs
 from livemart.refresh.pinned_table import FallBack
+from livemart.spark.own_faults import VARIABLE
 from tests.unit.plan.test_project_plans import policy_project
 
 SQL = "select shop_id, max(amount) as most from shop.sales group by 1"
@@ -57,3 +60,93 @@ def test_other_models_are_recomputed_in_full(
     commit, name, reason = moved(policy, tmp_path, monkeypatch)
 
     assert (commit.version, name, reason.code) == (5, "full", "COST_GATE")
+
+
+class Bug(KeyError):
+    """A mistake of ours."""
+
+
+@pytest.fixture
+def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return what refreshes a model whose strategy meets an error, and tells the full refreshes."""
+    context: list[BatchContext] = []
+
+    def run(error: BaseException, policy: Policy = "auto", full: Exception | None = None) -> Any:
+        def changed_rows(run: object) -> None:
+            raise error
+
+        def refresh_full(*_: object) -> Commit:
+            if full is not None:
+                raise full
+            return Commit(5, False, 1, 1)
+
+        monkeypatch.setattr(strategy, "changed_rows", changed_rows)
+        monkeypatch.setattr(strategy, "_require_names", lambda *_: None)
+        monkeypatch.setattr(strategy, "takes_large_lane", lambda *_: False)
+        monkeypatch.setattr(strategy, "refresh_full", refresh_full)
+        monkeypatch.setattr(strategy, "recompute", refresh_full)
+        warehouse = Warehouse(tmp_path)
+        if not context:
+            context.append(BatchContext(cast(Any, None), warehouse, "e", 3, "auto", 10, 1))
+        (model,) = policy_project(policy).models.values()
+        plan = plan_query(SQL, Inputs({"shop.sales": ("shop_id", "amount")}))
+        inputs = PinnedInputs(warehouse, {"shop.sales": 1}, {"shop.sales": 1})
+        return strategy.move(context[0], model, plan, inputs, inputs.at(model.relation, 4), 0)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "error", [Bug("customerkey"), RefreshError("SCHEMA_MISMATCH", "column n", hint="")]
+)
+def test_an_unexpected_error_costs_no_more_than_a_full_refresh(
+    failing: Any, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.delenv(VARIABLE)
+
+    with structlog.testing.capture_logs() as events:
+        for _ in range(2):
+            commit, name, reason = failing(error)
+
+    assert (commit.version, name, reason.code) == (5, "full", "STRATEGY_FAILED")
+    assert "region failed" in reason.message
+    assert [event["event"] for event in events] == ["strategy_failed"]
+
+
+def test_an_unexpected_error_is_loud_in_the_tests(failing: Any) -> None:
+    with pytest.raises(Bug):
+        failing(Bug("customerkey"))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KeyboardInterrupt(),
+        TableChangedError("TABLE_CHANGED", "m.t", hint=""),
+        OSError(28, "No space left on device"),
+        RuntimeError("[SPARK_JOB_CANCELLED] Job 3"),
+    ],
+)
+def test_what_is_no_strategys_fault_goes_its_way(failing: Any, error: BaseException) -> None:
+    with pytest.raises(type(error)):
+        failing(error)
+
+
+@pytest.mark.parametrize("policy", ["auto", "strict"])
+def test_what_the_full_refresh_meets_too_is_the_models(
+    failing: Any, monkeypatch: pytest.MonkeyPatch, policy: Policy
+) -> None:
+    monkeypatch.delenv(VARIABLE)
+
+    with (
+        structlog.testing.capture_logs() as events,
+        pytest.raises(ZeroDivisionError, match="of the model"),
+    ):
+        failing(Bug("a view of ours"), policy, ZeroDivisionError("of the model"))
+
+    assert events == []
+
+
+def test_a_strict_model_fails_with_its_strategy(failing: Any) -> None:
+    with pytest.raises(PlanError, match=r"strict, but STRATEGY_FAILED: region failed: Bug"):
+        failing(Bug("customerkey"), "strict")

@@ -81,7 +81,11 @@ def test_a_refresh_lets_dbt_load_only_the_seeds_among_its_rebuilds() -> None:
     runtime = _runtime()
     rebuild = Rebuild("FINGERPRINT_CHANGED", "the file is another", 4)
 
-    states = build_seeds(runtime, dict.fromkeys(("model.m.totals", "seed.m.currencies"), rebuild))
+    states, failures = build_seeds(
+        runtime, dict.fromkeys(("model.m.totals", "seed.m.currencies"), rebuild)
+    )
+
+    assert failures == {}
 
     assert runtime.dbt.selections == [["currencies"]]
     assert [(state.reason, state.generation) for state in states.values()] == [
@@ -92,5 +96,14 @@ def test_a_refresh_lets_dbt_load_only_the_seeds_among_its_rebuilds() -> None:
 def test_without_seeds_dbt_is_not_asked() -> None:
     runtime = _runtime()
 
-    assert build_seeds(runtime, {"model.m.totals": Rebuild("SELECTED", "named", 1)}) == {}
+    assert build_seeds(runtime, {"model.m.totals": Rebuild("SELECTED", "named", 1)}) == ({}, {})
     assert runtime.dbt.selections == []
+
+
+def test_a_seed_that_cannot_be_loaded_is_told_and_stops_nothing() -> None:
+    rebuilds = {"seed.m.currencies": Rebuild("FINGERPRINT_CHANGED", "", 4)}
+
+    states, failures = build_seeds(_runtime("error"), rebuilds)
+
+    assert states == {}
+    assert failures["seed.m.currencies"] == "seeds/currencies.sql: no"

@@ -16,6 +16,7 @@ export function paint(state) {
   shown.snapshot = state.snapshot_id;
   shown.epoch = state.epoch ?? null;
   shown.publishedAt = Date.parse(state.published_at);
+  shown.refreshedAt = state.refreshed_at || null;
   takeTimes(state);
 
   const name = restaurant.name || restaurant.id;

@@ -14,6 +14,7 @@ export const shown = {
   step: Number(page.dataset.step),
   publishedAt: Date.parse(page.dataset.publishedAt),
   checkedAt: Date.parse(page.dataset.checkedAt),
+  refreshedAt: page.dataset.refreshedAt || null,
   clock: { server: Date.parse(page.dataset.serverTime), tab: performance.now() },
   points: [],
 };
@@ -21,9 +22,11 @@ export const shown = {
 // The time at the server, whatever the clock of this device says.
 export const serverNow = () => shown.clock.server + (performance.now() - shown.clock.tab);
 
-// Takes over when the snapshot was last known to be the newest, and the server's clock.
+// Takes over when the snapshot was last known to be the newest, and the server's clock. Figures of a
+// model that is set aside are as old as its rows, whatever snapshot shows them.
 export function takeTimes({ published_at: publishedAt, checked_at: checkedAt, server_time: serverTime }) {
-  shown.checkedAt = Math.max(Date.parse(publishedAt), checkedAt ? Date.parse(checkedAt) : 0);
+  const newest = Math.max(Date.parse(publishedAt), checkedAt ? Date.parse(checkedAt) : 0);
+  shown.checkedAt = shown.refreshedAt ? Math.min(newest, Date.parse(shown.refreshedAt)) : newest;
   shown.clock = { server: Date.parse(serverTime), tab: performance.now() };
 }
 

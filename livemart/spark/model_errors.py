@@ -1,0 +1,111 @@
+"""Says why a model cannot be computed, in the analyst's own words: file, line and SQL as compiled.
+
+Used by the refresh of a project, where a full refresh has failed. What failed is a statement with
+our names and reads spliced in; the same error is asked of the model's compiled SQL as it stands, so
+that nothing of ours is shown to somebody who never wrote it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from livemart.delta.conflicts import may_pass
+from livemart.errors import RefreshError, first_lines
+from livemart.project.graph import Model
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_HINT = "mend the model; readers keep the last published snapshot"
+# Pieces that refresh splices into a statement, and file paths of tables.
+_OURS = re.compile(
+    r"(?<!\w)__(?!dbt__)\w+|\bversion as of \d+|\bdelta\.`|\b_(old|new)_count\b|`[qsrt]`\."
+)
+_MOST_EXCERPT = 200
+
+
+class ModelFailedError(RefreshError):
+    """A model that even a full refresh cannot compute; `is_retriable` while attempts are left."""
+
+    is_retriable = False
+
+    def __init__(self, model: Model, message: str, hint: str = _HINT) -> None:
+        super().__init__("MODEL_FAILED", message, hint=hint)
+        self.unique_id = model.unique_id
+
+
+def model_failed(spark: SparkSession | None, model: Model, error: Exception) -> ModelFailedError:
+    """Return what to tell the author of a model that an error ended.
+
+    Args:
+        spark: knows the tables by the names that the model uses; None asks nobody.
+        model: failed over all rows of its inputs.
+        error: of the statement that was run.
+    """
+    if spark is not None and (written := error_as_written(spark, model)) is not None:
+        return ModelFailedError(model, f"{model.file}: {written}")
+    message = _message(error)
+    if _OURS.search(message):
+        condition = re.match(r"\[[A-Z0-9_.]+\]", message)
+        message = f"{condition.group() if condition else type(error).__name__}: " + (
+            "the SQL fails in this batch, and not when it is run by itself"
+        )
+    return ModelFailedError(
+        model, f"{model.file}: {message}", f"{_HINT}; --debug shows the whole error"
+    )
+
+
+def error_as_written(spark: SparkSession, model: Model) -> str | None:
+    """Return where and why a model's SQL fails as it was written, None if it does not."""
+    text = model.compiled_code
+    if text is None or model.language != "sql":
+        return None
+    try:
+        spark.sql(text).write.format("noop").mode("overwrite").save()
+    except Exception as error:
+        return None if may_pass(error) else _place(error, text) + _message(error)
+    return None
+
+
+def _message(error: Exception) -> str:
+    """Return what Spark found wrong, without the statement and the plan that it shows below."""
+    get_message: Any = getattr(error, "getMessage", None)
+    text = (get_message() if callable(get_message) else None) or str(error)
+    if "An error occurred while calling" in text:
+        # Of the JVM, unread: what Spark found wrong is the innermost cause.
+        said = re.findall(r"\[[A-Z][A-Z0-9_.]+\] .*|Caused by: .*", text)
+        text = next((line for line in said if line.startswith("[")), said[-1] if said else text)
+    text = re.split(r"\n*== SQL|\n*JVM stacktrace|; line \d+ pos \d+|SQLSTATE", text)[0].strip()
+    lines = text.splitlines() or [first_lines(error)]
+    ends = (n for n, line in enumerate(lines) if n and line.lstrip().startswith(("'", "+-", ":-")))
+    return "\n".join(lines[: min(next(ends, len(lines)), 5)]).strip()
+
+
+def _place(error: Exception, text: str) -> str:
+    """Return where in the SQL the error is, with what stands there; nothing if Spark cannot tell.
+
+    >>> _place(ValueError("no idea"), "select 1")
+    ''
+    """
+    get_context: Any = getattr(error, "getQueryContext", None)
+    contexts = get_context() if callable(get_context) else None
+    for context in contexts or ():
+        try:
+            name, start = context.objectName(), context.startIndex()
+            fragment = " ".join(context.fragment().split())[:_MOST_EXCERPT]
+        except Exception:
+            # A context of a DataFrame has no SQL.
+            continue
+        if name:
+            return f"in {context.objectType().lower()} {name}: `{fragment}`: "
+        if 0 <= start < len(text):
+            line = text.count("\n", 0, start) + 1
+            return f"line {line} of its compiled SQL: `{fragment}`: "
+    at = re.search(r"\(line (\d+), pos(?:ition)? \d+\)|line (\d+),? pos \d+", str(error))
+    if at is None:
+        return ""
+    line = int(at[1] or at[2])
+    lines = text.splitlines()
+    excerpt = lines[line - 1].strip()[:_MOST_EXCERPT] if 0 < line <= len(lines) else ""
+    return f"line {line} of its compiled SQL: `{excerpt}`: " if excerpt else ""

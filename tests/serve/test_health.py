@@ -1,0 +1,83 @@
+"""What readers learn of models that are set aside, and of errors that made one full."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+from prometheus_client.parser import text_string_to_metric_families
+
+from livemart.state.snapshots import SetAside, Snapshot
+from tests.serve.apps import Site, site
+from tests.store.stores import NOON, fill_store, reference_tables
+
+METRICS = "restaurant_order_metrics"
+OLD = NOON - timedelta(hours=2)
+
+
+def measured(served: Site, name: str) -> dict[str, float]:
+    """Return a measurement by model."""
+    text = served.client.get("/metrics").text
+    return {
+        sample.labels["model"]: sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == name
+    }
+
+
+def troubled(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot with a model that failed, one that waits and one whose strategy failed."""
+    failed, fell = f"model.test.{METRICS}", "model.test.restaurant_top_dishes"
+    return replace(
+        snapshot,
+        models={**snapshot.models}
+        | {fell: replace(snapshot.models[fell], strategy="full", reason="STRATEGY_FAILED")},
+        set_aside={
+            failed: SetAside(2, OLD, "f", failed, "no"),
+            "model.test.never": SetAside(3, None, "f", failed, "no"),
+        },
+    )
+
+
+def test_a_model_that_is_set_aside_tells_its_age_wherever_it_is_read(tmp_path: Path) -> None:
+    tables = reference_tables()
+    with site(tmp_path, page=True, now=lambda: NOON) as served:
+        for number in (4, 5):
+            fill_store(served.url, tables, snapshot_id=number, mark=troubled, now=NOON)
+        # The same snapshot once more, with another model: its failure is counted once.
+        more = {**tables, "besides": pa.table({"n": [1]})}
+        fill_store(served.url, more, snapshot_id=5, mark=troubled, now=NOON)
+        served.until(lambda: served.shows(5))
+
+        ages = measured(served, "livemart_model_age_seconds")
+        counts = measured(served, "livemart_strategy_failures")
+        rows = served.client.get(f"/v1/models/{METRICS}").json()
+        other = served.client.get("/v1/models/besides").json()
+        csv = served.client.get(f"/v1/models/{METRICS}", headers={"Accept": "text/csv"})
+        listed = {
+            model["name"]: model for model in served.client.get("/v1/models").json()["models"]
+        }
+        owner = served.client.get("/v1/restaurants/r1/metrics").json()
+        page = served.client.get("/r/r1").text
+
+        assert ages[METRICS] == 7200
+        # Of a model that never had rows no age is known.
+        assert ages["model.test.never"] != ages["model.test.never"]
+        assert counts == {"restaurant_top_dishes": 2}
+        age = {"set_aside_since": 2, "refreshed_at": OLD.isoformat().replace("+00:00", "Z")}
+        assert {key: rows.get(key) for key in age} == age
+        assert {key: owner.get(key) for key in age} == age
+        assert {key: listed[METRICS].get(key) for key in age} == age
+        assert not age.keys() & (other.keys() | listed["besides"].keys())
+        assert csv.headers["Livemart-Refreshed-At"] == age["refreshed_at"]
+        assert f'data-refreshed-at="{age["refreshed_at"]}"' in page
+
+        fill_store(served.url, tables, snapshot_id=6, now=NOON)
+        served.until(lambda: served.shows(6))
+
+        assert measured(served, "livemart_model_age_seconds") == {}
+        assert measured(served, "livemart_strategy_failures") == {"restaurant_top_dishes": 2}
+        assert "set_aside_since" not in served.client.get(f"/v1/models/{METRICS}").json()

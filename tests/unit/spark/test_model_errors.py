@@ -1,0 +1,128 @@
+"""What the author of a model is told: file, line and SQL of his own, and nothing of ours."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from livemart.errors import RefreshError
+from livemart.spark.model_errors import model_failed
+from tests.models import make_model
+
+MODEL = make_model("model.m.totals", compiled_code="select\n  a,\n  cast(b as int) as n\nfrom m.t")
+SPLICED = "select * from (select * from delta.`/data/m/t` version as of 3) as __livemart_0__"
+
+
+class SparkError(Exception):
+    """An error as PySpark gives it: with its place in the statement that failed."""
+
+    def __init__(self, text: str, start: int = 0, fragment: str = "", view: str = "") -> None:
+        super().__init__(f"{text}\n\n== SQL (line 1, position 9) ==\n{SPLICED}\n^^^\n")
+        self._text = text
+        self._context = SimpleNamespace(
+            objectType=lambda: "VIEW" if view else "",
+            objectName=lambda: view,
+            startIndex=lambda: start,
+            fragment=lambda: fragment,
+        )
+
+    def getMessage(self) -> str:
+        return self._text
+
+    def getQueryContext(self) -> list[Any]:
+        return [self._context]
+
+
+def told(error: Exception, written: Exception | None) -> RefreshError:
+    """Return what is said of an error, given that of the SQL as it was written."""
+
+    def sql(text: str) -> Any:
+        assert text == MODEL.compiled_code
+        if written is not None:
+            raise written
+        save = SimpleNamespace(save=lambda: None)
+        return SimpleNamespace(
+            write=SimpleNamespace(format=lambda _: SimpleNamespace(mode=lambda _: save))
+        )
+
+    return model_failed(cast(Any, SimpleNamespace(sql=sql)), MODEL, error)
+
+
+def test_the_line_is_that_of_the_sql_as_it_was_written() -> None:
+    assert MODEL.compiled_code is not None
+    fragment = "cast(b as int)"
+    written = SparkError(
+        "[CAST_INVALID_INPUT] 'x' is no INT. SQLSTATE: 22018",
+        MODEL.compiled_code.index(fragment),
+        fragment,
+    )
+
+    error = told(SparkError("[CAST_INVALID_INPUT] 'x' is no INT.", 9, SPLICED), written)
+
+    assert error.message == (
+        "models/totals.sql: line 3 of its compiled SQL: `cast(b as int)`: "
+        "[CAST_INVALID_INPUT] 'x' is no INT."
+    )
+
+
+def test_an_error_in_a_view_names_the_view() -> None:
+    written = SparkError("[DIVIDE_BY_ZERO] by zero.", 7, "a / z", view="spark_catalog.m.ratios")
+
+    error = told(ValueError(), written)
+
+    assert "in view spark_catalog.m.ratios: `a / z`: [DIVIDE_BY_ZERO] by zero." in error.message
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        ValueError(
+            "[PARSE_SYNTAX_ERROR] near 'form'. SQLSTATE: 42601 (line 2, pos 2)\n\n== SQL =="
+        ),
+        ValueError("[UNRESOLVED_COLUMN] `c`. SQLSTATE: 42703; line 2 pos 2;\n'Project ['c]\n+- x"),
+    ],
+)
+def test_a_line_that_only_the_text_names_is_shown_too(written: Exception) -> None:
+    message = told(ValueError(), written).message
+
+    assert message.startswith("models/totals.sql: line 2 of its compiled SQL: `a,`: [")
+    assert "Project" not in message
+    assert "== SQL" not in message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"[INTERNAL] no such column in {SPLICED}",
+        "[UNRESOLVED_COLUMN] `x`, did you mean `q`.`a`",
+        "no view __m__totals_7_region",
+        "column _old_count is missing",
+    ],
+)
+def test_nothing_of_ours_is_shown_where_the_sql_works_by_itself(text: str) -> None:
+    message = told(ValueError(text), None).message
+
+    assert message.startswith("models/totals.sql: ")
+    assert "the SQL fails in this batch, and not when it is run by itself" in message
+    assert not any(piece in message for piece in ("__", "version as of", "`q`", "_old_count"))
+
+
+def test_what_the_jvm_says_unread_is_read() -> None:
+    jvm = ValueError(
+        "An error occurred while calling o1.getResult.\n: org.apache.spark.SparkException: thrown\n"
+        "\tat org.apache\nCaused by: java.lang.X: [SCALAR_SUBQUERY_TOO_MANY_ROWS] More than one.\n"
+    )
+
+    assert told(ValueError(), jvm).message.endswith(
+        "[SCALAR_SUBQUERY_TOO_MANY_ROWS] More than one."
+    )
+
+
+def test_a_model_that_is_no_sql_is_not_run_again() -> None:
+    model = make_model("model.m.frame", language="python", compiled_code="def model(): ...")
+
+    error = model_failed(cast(Any, None), model, ValueError("no such file"))
+
+    assert error.message == "models/frame.sql: no such file"
