@@ -82,6 +82,7 @@ def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
         monkeypatch.setattr(strategy, "changed_rows", changed_rows)
         monkeypatch.setattr(strategy, "_require_names", lambda *_: None)
+        monkeypatch.setattr(strategy, "spelled", lambda plan, _: plan)
         monkeypatch.setattr(strategy, "takes_large_lane", lambda *_: False)
         monkeypatch.setattr(strategy, "refresh_full", refresh_full)
         monkeypatch.setattr(strategy, "recompute", refresh_full)
