@@ -1,7 +1,9 @@
 """Keeps the rows of data files that are read again and again in memory.
 
 Used by table versions of the small lane: a batch reads what the last one wrote, and the same few
-files at the edges of its windows. Data files never change, so neither do these rows.
+files at the edges of its windows. Data files never change, so neither do these rows. Measured on a
+table of two million rows without it: a batch of updates 74 -> 101 ms of CPU, one of appends and
+narrow reads 13 -> 20 ms.
 """
 
 from __future__ import annotations
