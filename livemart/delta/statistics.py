@@ -93,7 +93,9 @@ class FileBounds:
                 return None
             values = self._column(f"partition.{name}").cast(kind)
             return values, values, as_numpy(values.is_null())
-        if f"min.{name}" not in self._adds.column_names or not _has_order(kind):
+        listed = self._adds.column_names
+        # The bounds of a column `a.b` and of field b of a struct a have one name: neither is asked.
+        if listed.count(f"min.{name}") != 1 or not _has_order(kind):
             return None
         low, high = self._column(f"min.{name}"), self._column(f"max.{name}")
         if low.type != kind or high.type != kind:
@@ -101,7 +103,7 @@ class FileBounds:
         if pa.types.is_timestamp(kind):
             ticks = pc.add(high.cast(pa.int64()), _MILLISECOND - 1)
             high = ticks.cast(kind)
-        if f"null_count.{name}" not in self._adds.column_names:
+        if listed.count(f"null_count.{name}") != 1:
             return low, high, np.ones(len(self), dtype=bool)
         counts = pc.fill_null(self._column(f"null_count.{name}"), 1)
         return low, high, as_numpy(pc.greater(counts, 0))

@@ -35,17 +35,18 @@ FORGOTTEN, REFUSED = "forgotten", "refused"
 class DecideRange:
     """Turns the versions of a range of keys into the rows that change, each with its `ACTION`.
 
-    `names`: columns of the landed table.
+    `columns`: of what it gets, which Spark hands over by number; `names`: of the landed table.
     """
 
     upsert: Upsert
+    columns: tuple[str, ...]
     names: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         pieces = list(batches)
         if not pieces:
             return
-        versions = pa.Table.from_batches(pieces)
+        versions = pa.Table.from_batches(pieces).rename_columns(list(self.columns))
         versions = versions.cast(plain_schema(versions.schema)).combine_chunks()
         kinds = versions.column(KIND).to_numpy()
         rows = versions.select(self.names)
@@ -98,4 +99,7 @@ def decide_ranges(
     ranges = max(1, -(-rows // ROWS_PER_RANGE))
     keys = [quoted(name) for name in upsert.spec.keys]
     by_range = versions.repartitionByRange(ranges, *keys)
-    return by_range.mapInArrow(DecideRange(upsert, names), schema)
+    columns = tuple(by_range.columns)
+    # PySpark takes `a.b` for a field of a struct there, and stumbles over a back-tick.
+    numbered = by_range.toDF(*(f"c{place}" for place, _ in enumerate(columns)))
+    return numbered.mapInArrow(DecideRange(upsert, columns, names), schema)

@@ -30,3 +30,14 @@ def test_a_filter_keeps_the_last_microsecond_of_a_file_that_spark_wrote(
     )
 
     assert found.num_rows == 1
+
+
+def test_a_column_named_like_a_field_of_a_struct_is_read_without_bounds(
+    warehouse: Warehouse,
+) -> None:
+    """The log's statistics, laid flat, give both of them one name."""
+    rows = pa.table({"a": pa.array([{"b": 1}], pa.struct([("b", pa.int64())])), "a.b": [7]})
+    warehouse.overwrite(RELATION, rows, tag(1))
+
+    assert warehouse.read(RELATION, filter=pds.field("a.b") == 7).to_pylist() == rows.to_pylist()
+    assert warehouse.highest(RELATION, "a.b") is None

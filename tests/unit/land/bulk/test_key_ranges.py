@@ -66,7 +66,7 @@ def decided(
 ) -> Counter[tuple[str, str]]:
     """Return the rows that change with their actions; NaN is written as text."""
     table = pa.Table.from_pylist(rows, VERSIONS)
-    decide = DecideRange(Upsert(SPEC, fixed_time), NAMES)
+    decide = DecideRange(Upsert(SPEC, fixed_time), tuple(VERSIONS.names), NAMES)
     # Spark hands over a partition in batches, empty ones among them.
     batches = [*table.slice(0, 2).to_batches(), *table.slice(0, 0).to_batches()]
     batches += table.slice(2).to_batches()
@@ -143,7 +143,7 @@ def test_each_action_names_its_rows() -> None:
 
 
 def test_an_empty_partition_changes_nothing() -> None:
-    assert list(DecideRange(Upsert(SPEC, None), NAMES)(iter([]))) == []
+    assert list(DecideRange(Upsert(SPEC, None), tuple(VERSIONS.names), NAMES)(iter([]))) == []
 
 
 def test_rows_are_put_in_the_order_of_files_and_lines() -> None:
