@@ -39,6 +39,8 @@ def session_settings(
         "spark.sql.session.timeZone": "UTC",
         # dbt-spark turns ANSI off on the shared session; anything else would differ between lanes.
         "spark.sql.ansi.enabled": "false",
+        # Names are one whatever their letter case: plans are made so, and so are Delta's tables.
+        "spark.sql.caseSensitive": "false",
         # Spark would replace ${env:...} even inside string literals.
         "spark.sql.variable.substitute": "false",
         # INT96, the default, has no statistics and overflows in readers that use nanoseconds.

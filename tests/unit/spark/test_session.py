@@ -17,6 +17,7 @@ def test_the_settings_that_results_depend_on_are_pinned(tmp_path: Path) -> None:
     expected = {
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "false",
+        "spark.sql.caseSensitive": "false",
         "spark.sql.variable.substitute": "false",
         "spark.sql.window.segmentTree.enabled": "true",
         "spark.sql.catalogImplementation": "in-memory",
