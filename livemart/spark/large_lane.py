@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
+from livemart.arrow.types import plain_table
 from livemart.delta.conflicts import CONFLICTS, TableChangedError
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit, Warehouse
@@ -79,6 +80,9 @@ class LargeLane:
                     raise _mismatch(relation, f"column {name}: {count} values do not fit its type")
             if rows == 0:
                 return Commit.of(self._warehouse.version(relation), 0, started)
+            if old_rows and any("`" in name for name in schema.names):
+                # Delta's MERGE cannot spell such a column of a change feed.
+                return self._warehouse.commit(relation, plain_table(diff.toArrow()), tag, key=key)
             staged = f"_diff_{uuid.uuid4().hex}"
             diff.createOrReplaceTempView(staged)
             statement = self._statement(relation, staged, schema, key, has_old=old_rows > 0)

@@ -12,6 +12,8 @@ from functools import lru_cache
 from sqlglot import Dialect, TokenType, exp
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Spark calls these without brackets; as columns they need quotes.
+_CALLED = re.compile(r"current_\w+|session_user|user|localtime|localtimestamp", re.IGNORECASE)
 _WRITTEN = "written_name"
 
 
@@ -22,7 +24,7 @@ def is_plain(name: str) -> bool:
     >>> is_plain("order_id"), is_plain("null"), is_plain("größe")
     (True, False, False)
     """
-    if not _PLAIN.fullmatch(name):
+    if not _PLAIN.fullmatch(name) or _CALLED.fullmatch(name):
         return False
     (token, *_) = Dialect.get_or_raise("spark").tokenize(name)
     return bool(token.token_type is TokenType.VAR)

@@ -10,7 +10,21 @@ from livemart.plan.sql.names import column, column_of_text, even_out, is_plain, 
 from livemart.plan.sql.parse import parse
 from livemart.plan.sql.written import sql_of
 
-ODD = ["größe", "a`b", "a.b", "a b", 'a"b', "it's", "日本", "null", "true", "select", "1a", "a%{b}"]
+ODD = [
+    "größe",
+    "a`b",
+    "a.b",
+    "a b",
+    'a"b',
+    "it's",
+    "日本",
+    "null",
+    "true",
+    "select",
+    "1a",
+    "a%{b}",
+    "current_path",
+]
 
 
 @pytest.mark.parametrize("name", ODD)
