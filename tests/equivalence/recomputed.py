@@ -8,14 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
 from livemart.arrow.bags import net_rows
 from livemart.arrow.types import align
+from livemart.delta.warehouse import Warehouse
 from livemart.project.graph import Model
+from livemart.run.runtime import Runtime
 from tests.equivalence.project_run import ProjectRun
 from tests.equivalence.shapes_history import Batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PROJECTS = Path(__file__).resolve().parents[1] / "projects"
 # A few rows of a difference are enough to see what is wrong.
@@ -40,7 +46,18 @@ def refresh_and_compare(
         assert found == [], f"{project}, batch {number}, as of {batch.as_of}"
 
 
-def differing(run: ProjectRun) -> Iterator[str]:
+class Refreshed(Protocol):
+    """A project whose tables lie in a warehouse and in Spark's catalog."""
+
+    @property
+    def spark(self) -> SparkSession: ...
+    @property
+    def warehouse(self) -> Warehouse: ...
+    @property
+    def runtime(self) -> Runtime: ...
+
+
+def differing(run: Refreshed) -> Iterator[str]:
     """Yield each stored model whose rows are not those of its SQL, with some of them."""
     for model in run.runtime.project.models.values():
         if not model.is_stored or "random" in _tags(model):

@@ -81,6 +81,12 @@ class Mini:
         return SnapshotLog(self.root / "warehouse")
 
     @property
+    def runtime(self) -> Runtime:
+        """The project as it was loaded last."""
+        assert self._runtime is not None
+        return self._runtime
+
+    @property
     def newest(self) -> Snapshot:
         newest = self.log.newest()
         assert newest is not None
