@@ -60,9 +60,8 @@ class Refreshed(Protocol):
 def differing(run: Refreshed) -> Iterator[str]:
     """Yield each stored model whose rows are not those of its SQL, with some of them."""
     for model in run.runtime.project.models.values():
-        if not model.is_stored or "random" in _tags(model):
+        if not model.is_stored or model.compiled_code is None or "random" in _tags(model):
             continue
-        assert model.compiled_code is not None
         # In Arrow: EXCEPT ALL over a union trips over its own constraints in Spark 4.2.0.
         expected = run.spark.sql(model.compiled_code).toArrow()
         stored = run.warehouse.read(model.relation)
