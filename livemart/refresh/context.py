@@ -5,7 +5,6 @@ It changes with the batch alone; what a model's refresh works with is a ModelRun
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -42,13 +41,11 @@ class KeptBetweenBatches:
 
     `sum_limits`: by model and types, what its totals are worth (None: not exact), asked of Spark
     once.
-    `attempts`: how often a model has failed, by unique id, fingerprint and batch.
     """
 
     views: SharedViews = field(default_factory=SharedViews)
     sum_limits: dict[object, Mapping[str, SumLimits] | None] = field(default_factory=dict)
     own_faults: OwnFaults = field(default_factory=OwnFaults)
-    attempts: Counter[tuple[str, str, int]] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,8 @@ class BatchContext:
     `lost`: by unique id, why dbt could not load a seed.
     `snapshot_id`: of the row that the batch makes; `frontier_at`: when that before it was finished.
     `behind`: models that are set aside in that row; `resting`: those of them that are not tried.
-    `attempts`: how often a model may fail in a batch before it is set aside.
+    `attempts`: how often a model may fail in a row before it is set aside; `runs_again`: the batch
+    is run again by itself meanwhile.
     `report` is called with a model's unique id and a word when its refresh starts and ends.
     """
 
@@ -82,6 +80,7 @@ class BatchContext:
     behind: Mapping[str, SetAside] = field(default_factory=dict)
     resting: Mapping[str, SetAside] = field(default_factory=dict)
     attempts: int = 1
+    runs_again: bool = False
     report: Callable[[str, str], None] = lambda unique_id, word: None
     kept: KeptBetweenBatches = field(default_factory=KeptBetweenBatches)
 

@@ -26,6 +26,7 @@ from livemart.refresh.inputs import PinnedInputs
 from livemart.refresh.strategy import move
 from livemart.spark.model_errors import ModelFailedError, model_failed
 from livemart.spark.own_faults import is_own_fault
+from livemart.state.failures import ModelFailures
 from livemart.state.snapshots import ModelState, SetAside
 
 # Neither is computed by a refresh: their rows come from files of the project or from dbt's history.
@@ -48,8 +49,8 @@ def refresh_models(
 ) -> RefreshedModels:
     """Refresh all stored models of a project in one batch.
 
-    A model that cannot be computed ends the batch, which is then run again. The last of its
-    attempts sets the model aside instead, with all that read it, and the others go on.
+    A model that cannot be computed ends the batch, and no row is made of it. When it has failed
+    often enough it is set aside instead, with all that read it, and the others go on.
 
     Args:
         context: session, tables and identity of the batch.
@@ -91,24 +92,25 @@ def refresh_models(
 
 
 def _judge(context: BatchContext, plans: ProjectPlans, failures: list[ModelFailedError]) -> None:
-    """Let the models be set aside that have failed often enough, or have the batch run again.
+    """Let the models be set aside that have failed often enough; any other one ends the batch.
 
     Raises:
         ModelFailedError: MODEL_FAILED.
     """
-    attempts = context.kept.attempts
+    counts = ModelFailures(context.warehouse.root)
+    counts.keep_only({failure.unique_id for failure in failures})
     again: list[ModelFailedError] = []
     for failure in failures:
         fingerprint = plans.models[failure.unique_id].fingerprint
-        key = (failure.unique_id, fingerprint, context.batch_id)
-        attempts[key] += 1
         known = context.behind.get(failure.unique_id)
-        is_known = known is not None and known.fingerprint == fingerprint
-        if not is_known and attempts[key] < context.attempts:
+        if known is not None and known.fingerprint == fingerprint:
+            continue
+        if counts.count(failure.unique_id, fingerprint) < context.attempts:
             again.append(failure)
     if again:
-        again[0].is_retriable = True
+        again[0].is_retriable = context.runs_again
         raise again[0]
+    counts.keep_only(())
     for failure in failures:
         structlog.get_logger().error(
             "model_set_aside",

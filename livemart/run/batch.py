@@ -51,7 +51,8 @@ class BatchOutcome:
 class BatchRunner:
     """Runs landed micro-batches of one epoch, one after the other.
 
-    `selected` are models to rebuild in the first batch whatever their state.
+    `selected` are models to rebuild in the first batch whatever their state; `runs_again`: a batch
+    in which a model failed is run again by itself.
     """
 
     runtime: Runtime
@@ -59,7 +60,12 @@ class BatchRunner:
     now: Callable[[], datetime]
     report: Callable[[str, str], None]
     selected: frozenset[str] = frozenset()
-    _kept: KeptBetweenBatches = field(default_factory=KeptBetweenBatches)
+    runs_again: bool = False
+    _kept: KeptBetweenBatches = field(init=False)
+
+    def __post_init__(self) -> None:
+        # What was reported stays so for as long as the process lives.
+        self._kept = KeptBetweenBatches(own_faults=self.runtime.prover.own_faults)
 
     def refresh(self, batch: LandedBatch) -> BatchOutcome:
         """Bring every model up to `batch` and append the snapshot row; nothing if nothing changed.
@@ -212,4 +218,5 @@ class BatchRunner:
             report=self.report,
             kept=self._kept,
             attempts=runtime.settings.attempts,
+            runs_again=self.runs_again,
         )

@@ -133,6 +133,7 @@ class Pipeline:
                 done.outcomes += self.build().outcomes
             if not self._stop.is_set():
                 runner = self._runner(self._open_epoch(False), accept_changes=False)
+                runner.runs_again = True
                 self._run(runner, every, done)
         return done
 

@@ -26,7 +26,7 @@ _MOST_EXCERPT = 200
 
 
 class ModelFailedError(RefreshError):
-    """A model that even a full refresh cannot compute; `is_retriable` while attempts are left."""
+    """A model that even a full refresh cannot compute; `is_retriable`: the batch is run again."""
 
     is_retriable = False
 

@@ -9,6 +9,7 @@ the default of the setting `store`, whose database `serving.db` lies here, too.
     files/EPOCH/uncounted/        landed batches that no snapshot counts yet
     staging/                      files of a bulk load, gone when it has landed
     lock, holder.json             who writes the warehouse
+    failures.json                 how often models have failed in a row
     views.json                    the SQL of the project's views, for sessions to come
     conf/, connect_token          what a dbt in another terminal needs
     spark.log                     what the JVM prints
@@ -56,6 +57,10 @@ class StateFolder:
     @property
     def holder(self) -> Path:
         return self.path / "holder.json"
+
+    @property
+    def failures(self) -> Path:
+        return self.path / "failures.json"
 
     @property
     def views(self) -> Path:

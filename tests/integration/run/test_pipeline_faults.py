@@ -7,18 +7,25 @@ import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Event
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from livemart.delta.conflicts import TableChangedError
-from livemart.errors import StateError
+from livemart.errors import RefreshError, StateError
+from livemart.inspect.status import read_status, render_status
+from livemart.refresh import strategy
 from livemart.refresh.models import refresh_models as real_refresh
+from livemart.refresh.signed import refresh_signed as real_signed
 from livemart.run import batch as batch_module
 from livemart.run import dbt_builds, draft, replays
+from livemart.run.batch import BatchOutcome
+from livemart.run.pipeline import Pipeline, RunOutcome
 from livemart.settings import Settings
+from livemart.spark.own_faults import VARIABLE
 from livemart.state.lock import hold_warehouse
-from tests.integration.mini import NOON, Mini, reasons, sale, visit
+from tests.integration.mini import NOON, Mini, Silent, reasons, sale, strategies, visit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -278,3 +285,234 @@ def test_a_second_runner_is_refused_before_it_starts_spark(mini: Mini) -> None:
 
     assert answer.returncode == 2
     assert "RUNNER_LIVES" in answer.stderr
+
+
+def leave_files(mini: Mini, name: str, *, with_log: bool = True) -> Path:
+    """Leave what a build leaves that is killed between its files and its first commit."""
+    folder = mini.root / "warehouse" / "mini" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / ("_delta_log" if with_log else ".")).mkdir(parents=True)
+    (folder / "part-00000-7.c000.snappy.parquet").write_bytes(b"cut off")
+    return folder
+
+
+@pytest.mark.parametrize("with_log", [True, False])
+def test_a_build_killed_before_a_first_commit_is_mended_by_the_next(
+    spark: SparkSession, tmp_path: Path, with_log: bool
+) -> None:
+    mini = Mini(spark, tmp_path)
+    mini.deliver("sales", sale("1"), sale("2", "b", "2.50"))
+    for name in ("shop_totals", "shop_names", "visit_counts"):
+        leave_files(mini, name, with_log=with_log)
+    kept = mini.root / "warehouse" / "mini" / "not_a_model"
+    kept.mkdir()
+    (kept / "part-0.parquet").write_text("of somebody else")
+
+    mini.build()
+
+    assert mini.totals() == {"a": (1, "1.00"), "b": (1, "2.50")}
+    assert mini.differing() == []
+    assert (kept / "part-0.parquet").exists()
+
+
+def test_a_new_models_first_refresh_is_mended_by_the_next(mini: Mini) -> None:
+    mini.edit("models/new_one.sql", "select shop_id from {{ ref('shop_totals') }}")
+    leave_files(mini, "new_one")
+
+    mini.refresh()
+
+    assert len(mini.rows("mini.new_one")) == 2
+    assert mini.differing() == []
+
+
+def test_an_unexpected_error_makes_one_model_full_and_is_told_once(
+    mini: Mini, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(run: Any, how: Any) -> Any:
+        if run.stored.relation == "mini.shop_totals":
+            # Half-way: views are open, and nothing is committed.
+            run.views.query(f"select * from {run.views.whole(run.stored)}")
+            raise KeyError("customerkey")
+        return real_signed(run, how)
+
+    monkeypatch.delenv(VARIABLE)
+    monkeypatch.setattr(strategy, "refresh_signed", fail)
+    for number in (3, 4):
+        mini.deliver("sales", sale(str(number), "b"))
+        mini.deliver("visits", visit("b"))
+        mini.refresh()
+
+        assert reasons(mini.newest)["shop_totals"] == "STRATEGY_FAILED"
+        assert strategies(mini.newest)["visit_counts"] == "signed"
+        assert mini.totals()["b"] == (number - 1, f"{number + 0.5:.2f}")
+        assert mini.differing() == []
+    told = capsys.readouterr()
+    assert (told.out + told.err).count("] strategy_failed ") == 1
+
+
+BAD = (
+    "select shop_id, count(*) as sale_count, sum(amount) as sales_amount, {} as bad"
+    " from {} group by 1"
+)
+
+
+def refresh_until_set_aside(mini: Mini) -> RunOutcome:
+    """Refresh in one process after the other, each of which fails but the last."""
+    for _ in range(_ATTEMPTS - 1):
+        with pytest.raises(RefreshError, match="MODEL_FAILED"):
+            mini.refresh()
+        mini.restart()
+        assert mini.newest.snapshot_id == 1
+    return mini.refresh()
+
+
+def test_a_stream_goes_on_without_a_model_that_fails(mini: Mini) -> None:
+    stop = Event()
+    mini.edit("models/visit_counts.sql", "select nope from {{ ref('shop_totals') }}")
+    mini.deliver("sales", sale("3", "c"))
+
+    class Until(Silent):
+        def batch_ended(self, outcome: BatchOutcome) -> None:
+            stop.set()
+
+    mini.watcher = Until()
+    mini.pipeline()
+    assert mini._runtime is not None
+    Pipeline(mini._runtime, mini.watcher, now=lambda: mini.now, stop=stop).stream(
+        timedelta(milliseconds=100)
+    )
+
+    assert len(mini.watcher.retries) == _ATTEMPTS - 1
+    assert all("models/visit_counts.sql" in text for text in mini.watcher.retries)
+    assert set(mini.newest.set_aside) == {"model.mini.visit_counts"}
+    assert mini.totals()["c"] == (1, "1.00")
+
+
+def test_a_model_that_cannot_be_computed_is_set_aside_and_comes_back_when_it_is_mended(
+    mini: Mini,
+) -> None:
+    good = (mini.project / "models" / "shop_totals.sql").read_text()
+    source = "{{ ref('stg_shop__sales') }}"
+    mini.edit(
+        "models/shop_totals.sql", BAD.format("cast(raise_error('no such shop') as int)", source)
+    )
+    mini.deliver("sales", sale("3", "c"))
+    mini.deliver("visits", visit("c"))
+
+    done = refresh_until_set_aside(mini)
+
+    assert done.exit_code == 1
+    snapshot = mini.newest
+    assert {key.rpartition(".")[2] for key in snapshot.set_aside} == {"shop_totals", "shop_ranks"}
+    message = snapshot.set_aside["model.mini.shop_ranks"].message
+    assert "models/shop_totals.sql" in message
+    assert "no such shop" in message
+    assert not any(piece in message for piece in ("__", "version as of", " as q", "delta.`"))
+    # The others go on, readers see both, and status says how old each is.
+    assert len(mini.rows("mini.visit_counts")) == 2
+    assert mini.totals() == {"a": (1, "1.00"), "b": (1, "2.50")}
+    status = read_status(
+        mini.root / "warehouse", every=timedelta(minutes=5), pane=timedelta(minutes=5)
+    )
+    assert {aside.model for aside in status.set_aside} == set(snapshot.set_aside)
+    assert all(aside.age_s for aside in status.set_aside)
+    assert "set aside model.mini.shop_totals since snapshot 2" in render_status(status)
+    # What reads them tells nothing as long as they wait.
+    waiting = {key for key, word in snapshot.tests.items() if word == "waits"}
+    read = ("shop_totals", "no_total_is_negative")
+    assert waiting == {key for key in snapshot.tests if any(name in key for name in read)}
+
+    mini.deliver("sales", sale("4", "c"))
+    mini.refresh()
+    mini.edit("models/shop_totals.sql", good)
+    mini.refresh()
+
+    assert mini.newest.set_aside == {}
+    assert mini.totals()["c"] == (2, "2.00")
+    assert "waits" not in mini.newest.tests.values()
+    assert mini.differing() == []
+
+
+def test_a_new_model_that_fails_holds_nobody_up_and_data_may_mend_it(mini: Mini) -> None:
+    bad = "if(sum(amount) < 5, 1, cast(raise_error('too much') as int))"
+    mini.edit("models/limited.sql", BAD.format(bad, "{{ ref('stg_shop__sales') }}"))
+    mini.edit("models/of_limited.sql", "select shop_id from {{ ref('limited') }}")
+    mini.deliver("sales", sale("3", "c", "100.00"))
+
+    refresh_until_set_aside(mini)
+
+    assert {key.rpartition(".")[2] for key in mini.newest.set_aside} == {"limited", "of_limited"}
+    assert mini.totals()["c"] == (1, "100.00")
+    mini.deliver("sales", sale("3", "c", "1.00", updated=1))
+    mini.refresh()
+    assert mini.newest.set_aside == {}
+    assert len(mini.rows("mini.of_limited")) == 3
+    assert mini.differing() == []
+
+
+def test_what_a_crash_leaves_is_mended_by_the_next_command(mini: Mini) -> None:
+    state = mini.root / "warehouse" / "_livemart"
+    target = mini.project / "target" / "livemart"
+    model, landed = (
+        mini.root / "warehouse" / name for name in ("mini/shop_totals", "bronze/sales")
+    )
+    (manifests,) = (folder for folder in (state / "files").iterdir() if folder.is_dir())
+    whole = (target / "partial_parse.msgpack").read_bytes()
+    left: dict[str, dict[Path, bytes]] = {
+        "drafts of a commit, and files that it would have named": {
+            model / "_delta_log" / ".00000000000000000009.json.7.tmp": b"{",
+            model / "part-7.parquet": b"cut off",
+            landed / "part-7.parquet": b"cut off",
+            state / "snapshots" / "part-7.parquet": b"cut off",
+        },
+        "drafts of state files": {
+            state / ".views.json.new": b"{",
+            state / ".holder.json.new": b"{",
+            manifests / ".9.json.new": b"{",
+            state / "checkpoint" / ".livemart_epoch.json.new": b"{",
+            state / "checkpoint" / "offsets" / ".9.7.tmp": b"v1",
+            state / "checkpoint" / "commits" / ".9.7.tmp": b"v1",
+        },
+        "what a holder says of itself": {state / "holder.json": b'{"pid": 1, "command"'},
+        "torn views": {state / "views.json": b'{"mini.stg": "select'},
+        "a spool of a bulk load": {
+            state / "staging" / "bronze.sales" / "part-7.parquet": b"cut off",
+            state / "staging" / "bronze.sales" / "_temporary" / "0" / "part-7.parquet": b"x",
+        },
+        "what a terminal is prepared with": {
+            state / "connect_token": b"",
+            state / "conf" / "spark-defaults.conf": b"spark.",
+        },
+        "torn files of dbt": {
+            target / "partial_parse.msgpack": whole[: len(whole) // 2],
+            target / "manifest.json": b"{",
+            target / "graph.gpickle": b"",
+            target / "compiled" / "mini" / "models" / "shop_totals.sql": b"select",
+        },
+        "no dbt at all": {target / "partial_parse.msgpack": b""},
+    }
+    for number, (what, files) in enumerate(left.items()):
+        for path, content in files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        mini.restart()
+        mini.deliver("sales", sale(f"{number}-new", "n"))
+
+        done = mini.refresh()
+
+        assert done.exit_code == 0, what
+        assert mini.totals()["n"] == (number + 1, f"{number + 1}.00"), what
+    assert mini.differing() == []
+
+
+def test_a_new_epoch_that_was_cut_off_names_the_one_command(mini: Mini) -> None:
+    checkpoint = mini.root / "warehouse" / "_livemart" / "checkpoint"
+    checkpoint.rename(checkpoint.with_name("checkpoint.replaced-7"))
+    checkpoint.mkdir()
+
+    with pytest.raises(StateError, match="CHECKPOINT_LOST") as raised:
+        mini.refresh()
+
+    assert "`build --new-epoch`" in raised.value.hint
+    mini.build(new_epoch=True)
+    assert mini.differing() == []

@@ -120,7 +120,7 @@ def test_a_model_is_set_aside_by_its_last_attempt_and_what_reads_it_waits(
     states = {TABLE.unique_id: BEFORE}
     for _ in range(2):
         with pytest.raises(RefreshError, match=r"MODEL_FAILED: models/counted\.sql") as raised:
-            batches.run(states, rebuilds=rebuilds)
+            batches.run(states, rebuilds=rebuilds, runs_again=True)
         assert may_pass(raised.value)
 
     done = batches.run(states, rebuilds=rebuilds)
@@ -161,8 +161,10 @@ def test_other_sql_is_given_all_attempts_again(
     batches = Batches(tmp_path, monkeypatch)
     known = SetAside(2, NOON, "of other SQL", TABLE.unique_id, "before")
 
-    with pytest.raises(RefreshError, match="MODEL_FAILED"):
+    with pytest.raises(RefreshError, match="MODEL_FAILED") as raised:
         batches.run(behind={TABLE.unique_id: known})
+    # Nothing but a stream runs it again by itself.
+    assert not may_pass(raised.value)
 
 
 def test_a_model_may_say_that_its_error_stops_everything(

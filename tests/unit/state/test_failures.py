@@ -1,0 +1,42 @@
+"""Failures in a row are counted across processes, and begin anew with other SQL or a success."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from livemart.state.failures import ModelFailures
+from livemart.state.places import StateFolder
+
+
+def test_another_process_goes_on_counting(tmp_path: Path) -> None:
+    assert ModelFailures(tmp_path).count("model.m.a", "f") == 1
+    assert ModelFailures(tmp_path).count("model.m.b", "f") == 1
+    assert ModelFailures(tmp_path).count("model.m.a", "f") == 2
+
+
+def test_other_sql_and_a_success_begin_anew(tmp_path: Path) -> None:
+    failures = ModelFailures(tmp_path)
+    for unique_id in ("model.m.a", "model.m.b"):
+        failures.count(unique_id, "f")
+
+    assert failures.count("model.m.a", "g") == 1
+    failures.keep_only({"model.m.b"})
+    assert failures.count("model.m.a", "g") == 1
+    assert failures.count("model.m.b", "f") == 2
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"model.m.a": 3}', '{"model.m.a": []}'])
+def test_a_file_that_cannot_be_read_counts_nothing(tmp_path: Path, content: str) -> None:
+    path = StateFolder(tmp_path).failures
+    path.parent.mkdir(parents=True)
+    path.write_text(content)
+
+    assert ModelFailures(tmp_path).count("model.m.a", "f") == 1
+
+
+def test_without_a_failure_nothing_is_written(tmp_path: Path) -> None:
+    ModelFailures(tmp_path).keep_only(())
+
+    assert list(tmp_path.iterdir()) == []
