@@ -50,28 +50,35 @@ def mini(spark: SparkSession, tmp_path: Path) -> Mini:
     return mini
 
 
-@pytest.mark.parametrize("lane", ["small", "large"])
-def test_every_name_is_kept_by_every_strategy(mini: Mini, lane: str) -> None:
+@pytest.mark.parametrize(
+    "lanes",
+    [
+        pytest.param(("small", "large"), id="one batch in each lane"),
+        pytest.param(("small",) * 4, id="small lane", marks=pytest.mark.nightly),
+        pytest.param(("large",) * 4, id="large lane", marks=pytest.mark.nightly),
+    ],
+)
+def test_every_name_is_kept_by_every_strategy(mini: Mini, lanes: tuple[str, ...]) -> None:
     chance = random.Random(13)
     deliver(mini, chance, range(40), 0)
-    mini.pipeline(lane=lane)
+    mini.pipeline(lane=lanes[-1])
     mini.build()
 
-    for batch in range(1, 3):
+    for batch, lane in enumerate(lanes, start=1):
+        mini.restart()
+        mini.pipeline(lane=lane)
         deliver(mini, chance, [chance.randrange(45) for _ in range(9)], batch)
         mini.refresh()
 
-        moved = strategies(mini.newest)
         wrong = {
             name: kind
-            for name, kind in moved.items()
+            for name, kind in strategies(mini.newest).items()
             if kind not in ("unchanged", EXPECTED.get(name, kind))
         }
         assert wrong == {}, (batch, {name: reasons(mini.newest)[name] for name in wrong})
         assert mini.differing() == [], batch
-    assert {row["_rescued_data"] for row in mini.warehouse.read("bronze.sales").to_pylist()} == {
-        None
-    }
+    landed = mini.warehouse.read("bronze.sales").to_pylist()
+    assert {row["_rescued_data"] for row in landed} == {None}
     assert "warn" in mini.newest.tests.values()
     assert set(mini.newest.tests.values()) <= {"pass", "warn"}
 
