@@ -122,6 +122,7 @@ BATCHES: tuple[tuple[str, list[dict[str, Any]]], ...] = (
     ("one of what was too large goes", [large(2, step=1, op="d"), item(7, "c", money=None)]),
     ("what was lost comes back", [large(5), *(item(number) for number in range(10, 18))]),
     ("only what is small stays", [large(number, step=3, op="d") for number in (1, 5)]),
+    ("what is small is added to", [item(20), item(21, "b")]),
 )
 
 
