@@ -29,6 +29,7 @@ from livemart.land.tables import create_tables
 from livemart.plan.project_plans import views_of
 from livemart.plan.sql.flatten import flatten
 from livemart.run.batch import BatchOutcome
+from livemart.run.follower import PlanChange
 from livemart.run.pipeline import Pipeline
 from livemart.run.runtime import Runtime, open_runtime
 from livemart.settings import load_settings
@@ -240,6 +241,14 @@ class Mart:
             self._deliver()
         else:
             self._stop.set()
+
+    def project_edited(self, files: Sequence[str], changes: Sequence[PlanChange]) -> None:
+        """Say that the project is not the one that the figures are of."""
+        self.say(f"edited while it is measured: {', '.join(files)}")
+
+    def project_refused(self, files: Sequence[str], error: Exception) -> None:
+        """Say why an edit is not taken over."""
+        self.say(f"edited while it is measured: {', '.join(files)}: {error}")
 
     def retrying(self, error: BaseException, failures: int, attempts: int) -> None:
         """Say that a batch is run again: its figures are worth nothing."""

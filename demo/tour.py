@@ -5,7 +5,7 @@ Used by the demo in the place of a watcher, so that it sees what the terminal te
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from threading import Event
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from livemart.observe.logs import LogWatcher
     from livemart.observe.progress import TerminalWatcher
     from livemart.run.batch import BatchOutcome
+    from livemart.run.follower import PlanChange
 
 _PANE = timedelta(minutes=5)
 _BREATH = timedelta(seconds=5)
@@ -78,6 +79,14 @@ class Tour:
     def model_changed(self, unique_id: str, word: str) -> None:
         """Pass on."""
         self._inner.model_changed(unique_id, word)
+
+    def project_edited(self, files: Sequence[str], changes: Sequence[PlanChange]) -> None:
+        """Pass on."""
+        self._inner.project_edited(files, changes)
+
+    def project_refused(self, files: Sequence[str], error: Exception) -> None:
+        """Pass on."""
+        self._inner.project_refused(files, error)
 
     def retrying(self, error: BaseException, failures: int, attempts: int) -> None:
         """Pass on."""

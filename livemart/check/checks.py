@@ -79,7 +79,8 @@ def run_checks(
     aside = {prover.project.models[unique_id].relation for unique_id in waiting}
     for test in tests.values():
         flat, before = prover.flat(test), previous.get(test.unique_id)
-        if before == "waits":
+        if before in ("waits", "error"):
+            # Neither says anything of the rows.
             before = None
         if flat and before and all(map(versions.is_unchanged, flat.relations)):
             results[test.unique_id] = TestResult(_status(before), None, "unchanged")

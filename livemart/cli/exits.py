@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -20,6 +20,7 @@ from livemart.errors import FULL_DISK_WORDS, LivemartError, StateError, first_li
 from livemart.settings import Settings, load_settings
 
 if TYPE_CHECKING:
+    from livemart.check.checks import TestResult
     from livemart.cli.interrupts import Interrupts
     from livemart.run.pipeline import RunOutcome
 
@@ -75,18 +76,31 @@ def finish(done: RunOutcome) -> NoReturn:
     snapshots = [outcome for outcome in done.outcomes if outcome.snapshot is not None]
     if not snapshots:
         click.echo("nothing to do: no record waits and as_of has not moved", err=True)
-        sys.exit(0)
+        is_held = bool(done.outcomes) and _name_holding(done.outcomes[-1].checks)
+        sys.exit(1 if is_held else 0)
     newest = snapshots[-1].snapshot
     assert newest is not None
     if snapshots[-1].is_held:
-        for unique_id, result in snapshots[-1].checks.items():
-            if result.holds:
-                details = result.message or f"{result.failures} rows"
-                click.echo(f"held by {unique_id}: {details}", err=True)
+        _name_holding(snapshots[-1].checks)
     for unique_id, aside in newest.set_aside.items():
         why = aside.message if aside.cause == unique_id else f"waits for {aside.cause}"
         click.echo(f"set aside {unique_id}: {why}", err=True)
     sys.exit(done.exit_code)
+
+
+def _name_holding(checks: Mapping[str, TestResult]) -> bool:
+    """Name the tests that hold the snapshot and what releases it; False if none does."""
+    holding = {unique_id: result for unique_id, result in checks.items() if result.holds}
+    for unique_id, result in holding.items():
+        details = result.message or (
+            "failed before" if result.failures is None else f"{result.failures} rows"
+        )
+        click.echo(f"held by {unique_id}: {details}", err=True)
+    if holding:
+        from livemart.state.snapshots import RELEASE
+
+        click.echo(RELEASE, err=True)
+    return bool(holding)
 
 
 def as_full_disk(error: BaseException, warehouse: Path) -> StateError | None:

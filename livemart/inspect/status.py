@@ -23,7 +23,8 @@ from livemart.project.landing_columns import LANDED_AT
 from livemart.refresh.clock import skipped_panes
 from livemart.state.checkpoint import last_pass_at
 from livemart.state.counts import Counts
-from livemart.state.snapshots import Snapshot, SnapshotLog
+from livemart.state.refusals import ProjectRefusal, read_refusal
+from livemart.state.snapshots import RELEASE, Snapshot, SnapshotLog
 
 _COUNTS = ("produced", "landed", "superseded", "dead_letters")
 # File statistics tell times in milliseconds, an upper bound at most so much above the row.
@@ -83,7 +84,7 @@ class WarehouseStatus:
     `staleness_s` is the age of the newest published snapshot, `checked_s` that of the last pass
     that found it to be the newest. `held_by` names the failing tests of the newest snapshot;
     `strategy_failures` counts the snapshots of those listed in which a strategy failed, by model;
-    `store` is None if nothing is served.
+    `store` is None if nothing is served; `refused_edit` is why the project runs as it was.
     """
 
     at: datetime
@@ -97,6 +98,7 @@ class WarehouseStatus:
     store: StoreStanding | None = None
     set_aside: tuple[AsideStatus, ...] = ()
     strategy_failures: Mapping[str, int] = field(default_factory=dict)
+    refused_edit: ProjectRefusal | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the status as JSON values; times in ISO 8601, UTC."""
@@ -153,6 +155,7 @@ def read_status(
             for unique_id, state in row.models.items()
             if state.reason == "STRATEGY_FAILED"
         ),
+        refused_edit=read_refusal(warehouse_root),
     )
 
 
@@ -161,7 +164,11 @@ def render_status(status: WarehouseStatus) -> str:
     if not status.snapshots:
         return "\n".join(["no snapshot yet", *_store_lines(status), "  next: run `build`"])
     lines = [_age_line(status), *_store_lines(status)]
+    if (edit := status.refused_edit) is not None:
+        lines.append(f"edit of {edit.at} refused, the project as it was runs on: {edit.message}")
     lines += [f"held by {name}" for name in status.held_by]
+    if status.held_by:
+        lines.append(RELEASE)
     lines += [f"warned by {name}" for name in status.warned_by]
     for aside in status.set_aside:
         age = "never computed"

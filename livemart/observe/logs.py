@@ -7,12 +7,14 @@ measurements at `/metrics`, so that a number is found in both.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import structlog
 
 if TYPE_CHECKING:
     from livemart.run.batch import BatchOutcome
+    from livemart.run.follower import PlanChange
 
 LogFormat = Literal["text", "json"]
 
@@ -147,6 +149,23 @@ class LogWatcher:
             as_of=snapshot.as_of,
             rows_changed=sum(state.rows_changed for state in snapshot.models.values()),
             took_ms=round(took.total_seconds() * 1000),
+        )
+
+    def project_edited(self, files: Sequence[str], changes: Sequence[PlanChange]) -> None:
+        """The stream goes on with the project as it is written now."""
+        self._log.info("project_edited", files=" ".join(files))
+        for change in changes:
+            self._log.info(
+                "plan_changed", node=change.unique_id, change=change.word, strategy=change.strategy
+            )
+
+    def project_refused(self, files: Sequence[str], error: Exception) -> None:
+        """An edit cannot be taken over; the project as it was runs on."""
+        self._log.error(
+            "project_refused",
+            files=" ".join(files),
+            error=str(error),
+            hint="mend it: the stream goes on with the project as it was, and looks again",
         )
 
     def retrying(self, error: BaseException, failures: int, attempts: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
@@ -25,6 +25,7 @@ from livemart.observe.logs import LogFormat, LogWatcher
 
 if TYPE_CHECKING:
     from livemart.run.batch import BatchOutcome
+    from livemart.run.follower import PlanChange
     from livemart.state.snapshots import Snapshot
 
 # What a model's line says while it is worked on; any other word is how it ended.
@@ -143,6 +144,21 @@ class TerminalWatcher:
                 rows = "" if result.failures is None else f", {result.failures} rows"
                 style = "red" if result.holds else "yellow"
                 self._console.print(Text(f"  {unique_id}: {result.status}{rows}", style=style))
+
+    def project_edited(self, files: Sequence[str], changes: Sequence[PlanChange]) -> None:
+        """Say that the stream goes on with the edited project, and what becomes of its models."""
+        self._console.print(Text(f"project edited: {', '.join(files)}", style="bold"))
+        for change in changes:
+            strategy = f", {change.strategy}" if change.strategy else ""
+            name = _name_of(change.unique_id)
+            self._console.print(Text(f"  {name} {change.word}{strategy}"))
+
+    def project_refused(self, files: Sequence[str], error: Exception) -> None:
+        """Say that an edit cannot be taken over, and why."""
+        self._console.print(
+            Text(f"edit refused, the project as it was runs on: {', '.join(files)}", style="red")
+        )
+        self._console.print(Text(f"  {error}".replace("\n", "\n  "), style="red"))
 
     def retrying(self, error: BaseException, failures: int, attempts: int) -> None:
         """Say that a micro-batch failed, or was in another writer's way, and is run again."""

@@ -83,7 +83,7 @@ def refresh_models(
                 end = refresher.aside(unique_id, cause=unique_id, message=end.message)
             done.set_aside[unique_id] = end
             if (before := inputs.states.get(unique_id)) is not None:
-                done.states[unique_id] = _carried(before)
+                done.states[unique_id] = carried(before)
         if (state := done.states.get(unique_id)) is not None:
             inputs.new[models[unique_id].relation] = state.version
     _judge(context, plans, failures)
@@ -165,7 +165,7 @@ class _Refresher:
         context.report(unique_id, "started")
         failpoint(f"refresh.before_model.{model.name}")
         try:
-            state = _carried(kept) if kept else self._state(model, self._plans[unique_id], before)
+            state = carried(kept) if kept else self._state(model, self._plans[unique_id], before)
         except (RefreshError, PlanError):
             raise
         except Exception as error:
@@ -224,7 +224,7 @@ class _Refresher:
             stored = self._inputs.newest(model.relation)
             commit = refresh_full(context, model, plan, self._inputs, tag, stored)
         elif not self._is_touched(model, plan):
-            return _carried(before)
+            return carried(before)
         else:
             stored = self._inputs.at(model.relation, before.version)
             commit, strategy, reason = move(context, model, plan, self._inputs, stored, generation)
@@ -232,7 +232,7 @@ class _Refresher:
         took_ms = ms_since(started)
         has_written = commit.skipped or commit.rows_changed > 0
         if before is not None and rebuild is None and not has_written:
-            return _carried(before, took_ms)
+            return carried(before, took_ms)
         return ModelState(
             version=commit.version,
             fingerprint=plan.fingerprint,
@@ -269,6 +269,6 @@ class _Refresher:
         return any(map(self._inputs.may_have_changed, relations))
 
 
-def _carried(before: ModelState, took_ms: int = 0) -> ModelState:
+def carried(before: ModelState, took_ms: int = 0) -> ModelState:
     """Return the state of a model without net change: the same table version, nothing written."""
     return replace(before, strategy="unchanged", reason=None, rows_changed=0, took_ms=took_ms)

@@ -24,17 +24,20 @@ from livemart.refresh.frontier import (
     returning_models,
 )
 from livemart.refresh.inputs import pin_inputs
-from livemart.refresh.models import refresh_models
+from livemart.refresh.models import carried, refresh_models
 from livemart.run.dbt_builds import build_models, build_seeds
-from livemart.run.draft import draft_snapshot, table_versions
+from livemart.run.draft import SnapshotDraft, draft_snapshot, table_versions
 from livemart.run.runtime import Runtime
 from livemart.spark.catalog import register
-from livemart.state.snapshots import Snapshot
+from livemart.state.snapshots import SetAside, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class BatchOutcome:
-    """The result of a micro-batch. `snapshot` is None if there was nothing to do."""
+    """The result of a micro-batch. `snapshot` is None if there was nothing to do.
+
+    Then `checks` are those of a held snapshot that stays held.
+    """
 
     batch_id: int
     snapshot: Snapshot | None
@@ -52,7 +55,8 @@ class BatchRunner:
     """Runs landed micro-batches of one epoch, one after the other.
 
     `selected` are models to rebuild in the first batch whatever their state; `runs_again`: a batch
-    in which a model failed is run again by itself.
+    in which a model failed is run again by itself; `refusal`: why the project as it is written is
+    not the one that runs, None if it is.
     """
 
     runtime: Runtime
@@ -61,6 +65,7 @@ class BatchRunner:
     report: Callable[[str, str], None]
     selected: frozenset[str] = frozenset()
     runs_again: bool = False
+    refusal: str | None = None
     _kept: KeptBetweenBatches = field(init=False)
 
     def __post_init__(self) -> None:
@@ -83,6 +88,8 @@ class BatchRunner:
         check_landed(newest, runtime.landed_relations, runtime.warehouse, self.epoch)
         resting = resting_models(newest, runtime.fingerprints, self.selected)
         rebuilds = self._find_rebuilds(newest, batch.batch_id, resting)
+        if self.refusal is not None:
+            resting |= self._left_alone(newest, rebuilds)
         for unique_id in self.selected & newest.models.keys() - rebuilds.keys():
             state = newest.models[unique_id]
             rebuilds[unique_id] = Rebuild("SELECTED", "named by --select", state.generation + 1)
@@ -102,7 +109,7 @@ class BatchRunner:
             and previous.keys() == runtime.project.tests.keys()
         )
         if has_same_nodes and not rebuilds and not draft.has_news:
-            return BatchOutcome(batch.batch_id, None)
+            return self._release(draft, previous)
         seeds, lost = build_seeds(runtime, rebuilds)
         context = replace(context, done=seeds, lost=lost)
         runtime.plans.renew()
@@ -129,6 +136,40 @@ class BatchRunner:
         draft = draft_snapshot(runtime, context, batch, newest, started_at=started_at, now=self.now)
         models = build_models(runtime, newest)
         return self._finish(draft.snapshot("build", models), {}, {}, {})
+
+    def _release(self, draft: SnapshotDraft, previous: Mapping[str, str]) -> BatchOutcome:
+        """Publish the rows of a held snapshot once no test holds them any more.
+
+        A test may be gone or edited, or read a table that no batch looks at.
+        """
+        newest = draft.newest
+        nothing = BatchOutcome(draft.batch.batch_id, None)
+        if newest is None or newest.status != "held":
+            return nothing
+        states = {key: carried(state) for key, state in newest.models.items()}
+        snapshot = replace(draft.snapshot("refresh", states), set_aside=newest.set_aside)
+        checks = self._check(snapshot, table_versions(self.runtime.project, newest), previous)
+        if any(check.holds for check in checks.values()):
+            return replace(nothing, checks=checks)
+        return self._append(snapshot, checks, {})
+
+    def _left_alone(self, newest: Snapshot, rebuilds: dict[str, Rebuild]) -> dict[str, SetAside]:
+        """Take the tables out of `rebuilds` that another writer has built, maybe from newer SQL.
+
+        The project as it is written cannot be read: what runs must not put older rows back.
+        """
+        aside: dict[str, SetAside] = {}
+        for unique_id in [key for key, it in rebuilds.items() if it.code == "CHANGED_OUTSIDE"]:
+            message = f"{rebuilds.pop(unique_id).message}, and the edited project cannot be read"
+            known = newest.set_aside.get(unique_id)
+            aside[unique_id] = known or SetAside(
+                since=newest.snapshot_id + 1,
+                refreshed_at=newest.finished_at,
+                fingerprint=self.runtime.fingerprints[unique_id],
+                cause=unique_id,
+                message=message,
+            )
+        return aside
 
     def _find_rebuilds(
         self, newest: Snapshot, batch_id: int, resting: Container[str]
@@ -175,10 +216,17 @@ class BatchRunner:
         rebuilds: Mapping[str, Rebuild],
     ) -> BatchOutcome:
         """Check, decide whether readers may see it, and append the row: this publishes it."""
-        runtime = self.runtime
         failpoint("checks.before")
+        checks = self._check(snapshot, before, previous)
+        failpoint("checks.after")
+        return self._append(snapshot, checks, rebuilds)
+
+    def _check(
+        self, snapshot: Snapshot, before: Mapping[str, int], previous: Mapping[str, str]
+    ) -> dict[str, TestResult]:
+        runtime = self.runtime
         now = table_versions(runtime.project, snapshot)
-        checks = run_checks(
+        return run_checks(
             runtime.spark,
             runtime.warehouse,
             runtime.prover,
@@ -186,7 +234,14 @@ class BatchRunner:
             previous,
             waiting=snapshot.set_aside.keys(),
         )
-        failpoint("checks.after")
+
+    def _append(
+        self,
+        snapshot: Snapshot,
+        checks: Mapping[str, TestResult],
+        rebuilds: Mapping[str, Rebuild],
+    ) -> BatchOutcome:
+        runtime = self.runtime
         is_held = any(check.holds for check in checks.values())
         snapshot = replace(
             snapshot,

@@ -6,19 +6,21 @@ snapshot to the publisher.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from livemart.delta.tags import Tags
+from livemart.errors import LivemartError
 from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch, Landing
 from livemart.land.uncounted import UncountedBatches
 from livemart.publish.publications import Publications
 from livemart.refresh.frontier import check_landed
 from livemart.run.batch import BatchOutcome, BatchRunner
+from livemart.run.follower import Follower, PlanChange, ProjectEdited
 from livemart.run.replays import Replays, Stopped
 from livemart.run.runtime import Runtime
 from livemart.state.checkpoint import Epoch, Recorded, open_checkpoint
@@ -38,6 +40,8 @@ class Watcher(Protocol):
     def model_changed(self, unique_id: str, word: str) -> None: ...
     def batch_ended(self, outcome: BatchOutcome) -> None: ...
     def retrying(self, error: BaseException, failures: int, attempts: int) -> None: ...
+    def project_edited(self, files: Sequence[str], changes: Sequence[PlanChange]) -> None: ...
+    def project_refused(self, files: Sequence[str], error: Exception) -> None: ...
 
 
 @dataclass(slots=True)
@@ -48,9 +52,11 @@ class RunOutcome:
 
     @property
     def exit_code(self) -> int:
-        """1 if the newest snapshot of this run is held or lacks a model, else 0."""
+        """1 if the newest snapshot is held, or this run's newest lacks a model, else 0."""
         done = [outcome.snapshot for outcome in self.outcomes if outcome.snapshot]
-        return 1 if done and (done[-1].status == "held" or done[-1].set_aside) else 0
+        if any(check.holds for outcome in self.outcomes[-1:] for check in outcome.checks.values()):
+            return 1
+        return 1 if done and done[-1].set_aside else 0
 
 
 class Pipeline:
@@ -78,9 +84,10 @@ class Pipeline:
         self._now = now
         self._stop = stop or Event()
         self._abandon = abandon or Event()
-        self._publications = Publications(
-            runtime.project, runtime.warehouse, runtime.log, runtime.settings, self._abandon
-        )
+        self._publications = self._open_publications()
+        self._follower: Follower | None = None
+        # What the stream goes on with: an edited project, or the one before it.
+        self._next: Runtime | None = None
         self._replays = Replays(runtime.settings.attempts, self._stop, watcher.retrying)
 
     def build(self, *, new_epoch: bool = False) -> RunOutcome:
@@ -125,17 +132,50 @@ class Pipeline:
         """Refresh at every interval until told to stop; a late micro-batch is never queued.
 
         A micro-batch that takes longer than the interval is followed by the next one at once, with
-        the newest `as_of`: what came in between is landed together.
+        the newest `as_of`: what came in between is landed together. An edit of the project is taken
+        over between two micro-batches; one that cannot be is told, and what ran goes on.
         """
         done = RunOutcome()
         with self._publications:
             if self._runtime.log.newest() is None:
                 done.outcomes += self.build().outcomes
-            if not self._stop.is_set():
-                runner = self._runner(self._open_epoch(False), accept_changes=False)
-                runner.runs_again = True
-                self._run(runner, every, done)
+        self._follower = Follower(self._runtime, self._watcher)
+        selected: frozenset[str] = frozenset()
+        while not self._stop.is_set():
+            self._next = None
+            try:
+                with self._publications:
+                    runner = self._runner(self._open_epoch(False), accept_changes=False)
+                    runner.runs_again = True
+                    runner.selected = selected
+                    runner.refusal = self._follower.refusal
+                    self._run(runner, every, done)
+            except LivemartError as error:
+                # What could be read, but not begun with: sources that do not fit their tables.
+                if (before := self._follower.give_up(error)) is None:
+                    raise
+                self._next = before
+            if self._next is None:
+                break
+            selected = self._adopt(self._next)
         return done
+
+    def _adopt(self, runtime: Runtime) -> frozenset[str]:
+        """Go on with this project; return the models to try again, whatever became of them."""
+        if runtime is self._runtime:
+            return frozenset()
+        self._runtime = runtime
+        self._publications = self._open_publications()
+        newest = runtime.log.newest()
+        return (
+            frozenset(newest.set_aside) & runtime.project.models.keys() if newest else frozenset()
+        )
+
+    def _open_publications(self) -> Publications:
+        runtime = self._runtime
+        return Publications(
+            runtime.project, runtime.warehouse, runtime.log, runtime.settings, self._abandon
+        )
 
     def _open_epoch(self, new_epoch: bool) -> Epoch:
         runtime = self._runtime
@@ -206,6 +246,8 @@ class Pipeline:
 
         def run(batch: LandedBatch) -> None:
             self._refuse_if_stopped()
+            if self._follower is not None and self._follower.has_edits():
+                raise ProjectEdited("the project was edited")
             self._watcher.batch_began(batch.batch_id)
             outcome = runner.refresh(uncounted.merge([batch], self._runtime.log.newest()))
             if outcome.snapshot is not None:
@@ -216,6 +258,8 @@ class Pipeline:
             done.outcomes.append(outcome)
             del done.outcomes[:-_KEPT_OUTCOMES]
             self._replays.succeeded()
+            if self._follower is not None:
+                self._follower.succeeded()
             self._watcher.batch_ended(outcome)
 
         self._drive(run, trigger)
@@ -232,6 +276,9 @@ class Pipeline:
     def _await(
         self, body: Callable[[LandedBatch], None], trigger: Literal["available_now"] | timedelta
     ) -> None:
+        if self._follower is not None and (edited := self._follower.look()):
+            self._next = edited
+            return
         landing = self._landing()
         query = landing.stream(self._runtime.checkpoint, body, trigger=trigger)
         try:
@@ -240,8 +287,15 @@ class Pipeline:
                 if self._stop.is_set():
                     self._end(query)
                     return
+                if self._follower is not None and (edited := self._follower.look()):
+                    self._end(query)
+                    self._next = edited
+                    return
         except Exception as error:
             # Across the JVM only its text arrives.
+            if isinstance(landing.failure, ProjectEdited) and self._follower is not None:
+                self._next = self._next or self._follower.settle(self._stop) or self._runtime
+                return
             if landing.failure is not None:
                 raise landing.failure from error
             raise

@@ -8,22 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from livemart.check.proofs import Prover
 from livemart.delta.warehouse import Warehouse
+from livemart.errors import RefreshError
 from livemart.plan.planner import Plan
 from livemart.plan.project_plans import ProjectPlans, require_policies
 from livemart.project.cursors import SessionFactory
 from livemart.project.dbt import Dbt
+from livemart.project.edits import Look, ProjectFiles
 from livemart.project.graph import Project
 from livemart.project.node_results import NodeProgress
 from livemart.run.leftovers import clear_leftovers
 from livemart.settings import Settings
 from livemart.state.places import StateFolder
+from livemart.state.refusals import clear_refusal
 from livemart.state.snapshots import SnapshotLog
 
 if TYPE_CHECKING:
@@ -32,7 +35,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Runtime:
-    """Everything that stays warm between micro-batches."""
+    """Everything that stays warm between micro-batches, until the project is edited.
+
+    `files` are those of the project; `read_at` is a look at them from before they were read.
+    """
 
     settings: Settings
     spark: SparkSession
@@ -40,6 +46,8 @@ class Runtime:
     dbt: Dbt
     project: Project
     log: SnapshotLog
+    files: ProjectFiles
+    read_at: Look
     plans: ProjectPlans = field(init=False)
     prover: Prover = field(init=False)
 
@@ -85,13 +93,64 @@ def load_runtime(settings: Settings, spark: SparkSession, narrator: Narrator) ->
         lambda node: narrator.node_changed(node.unique_id, node.status),
     )
     narrator.step("reading the project")
+    files = ProjectFiles(dbt.project_dir, dbt.profiles_dir, (settings.warehouse, settings.landing))
+    read_at = files.look()
     project = dbt.load()
     clear_leftovers(settings.warehouse, project)
     register(spark, settings.warehouse, project)
     log = SnapshotLog(settings.warehouse)
-    runtime = Runtime(settings, spark, Warehouse(settings.warehouse), dbt, project, log)
+    warehouse = Warehouse(settings.warehouse)
+    runtime = Runtime(settings, spark, warehouse, dbt, project, log, files, read_at)
     require_policies(project, runtime.plans.models)
+    clear_refusal(settings.warehouse)
     return runtime
+
+
+def reread(runtime: Runtime) -> Runtime:
+    """Return the warm process with its project as it is written now; `runtime` stays as it is.
+
+    Raises:
+        ConfigError: whatever is wrong with the project.
+        PlanError: POLICY_NOT_MET.
+        RefreshError: MODEL_UNREADABLE, naming every edited model that Spark cannot read.
+    """
+    dbt = open_dbt(runtime.settings, compiling_session(runtime.spark, runtime.settings.warehouse))
+    read_at = runtime.files.look()
+    edited = replace(runtime, dbt=dbt, project=dbt.load(), read_at=read_at)
+    require_policies(edited.project, edited.plans.models)
+    require_readable(edited, runtime)
+    return edited
+
+
+def require_readable(edited: Runtime, before: Runtime) -> None:
+    """Let Spark read the edited models, as far as what they read has stayed as it was.
+
+    Raises:
+        RefreshError: MODEL_UNREADABLE.
+    """
+    from livemart.spark.model_errors import analysis_error
+
+    known, messages = before.fingerprints, []
+    edited_too: set[str] = set()
+    session = edited.spark.newSession()
+    for unique_id, model in edited.project.models.items():
+        is_edited = known.get(unique_id) != edited.fingerprints[unique_id]
+        if any(parent in edited_too for parent in model.depends_on) or any(
+            edited.project.sources[parent] != before.project.sources.get(parent)
+            for parent in model.depends_on
+            if parent in edited.project.sources
+        ):
+            edited_too.add(unique_id)
+        elif is_edited:
+            edited_too.add(unique_id)
+            message = analysis_error(session, model)
+            # A table that is not there yet may be made by the batch.
+            if message and "TABLE_OR_VIEW_NOT_FOUND" not in message:
+                messages.append(message)
+    if messages:
+        raise RefreshError(
+            "MODEL_UNREADABLE", "\n".join(messages), hint="mend the model; it is read again then"
+        )
 
 
 @contextmanager

@@ -68,6 +68,18 @@ def error_as_written(spark: SparkSession, model: Model) -> str | None:
     return None
 
 
+def analysis_error(spark: SparkSession, model: Model) -> str | None:
+    """Return where and why Spark cannot read a model's SQL, None if it can; no row is computed."""
+    text = model.compiled_code
+    if text is None or model.language != "sql":
+        return None
+    try:
+        spark.sql(text)
+    except Exception as error:
+        return None if may_pass(error) else f"{model.file}: {_place(error, text)}{_message(error)}"
+    return None
+
+
 def _message(error: Exception) -> str:
     """Return what Spark found wrong, without the statement and the plan that it shows below."""
     get_message: Any = getattr(error, "getMessage", None)

@@ -10,6 +10,7 @@ the default of the setting `store`, whose database `serving.db` lies here, too.
     staging/                      files of a bulk load, gone when it has landed
     lock, holder.json             who writes the warehouse
     failures.json                 how often models have failed in a row
+    project_refusal.json          why an edit of the project is not taken over
     views.json                    the SQL of the project's views, for sessions to come
     conf/, connect_token          what a dbt in another terminal needs
     spark.log                     what the JVM prints
@@ -61,6 +62,10 @@ class StateFolder:
     @property
     def failures(self) -> Path:
         return self.path / "failures.json"
+
+    @property
+    def project_refusal(self) -> Path:
+        return self.path / "project_refusal.json"
 
     @property
     def views(self) -> Path:

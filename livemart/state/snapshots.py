@@ -36,6 +36,12 @@ _PROPERTIES = {
 _COMPACT_EVERY = 64
 _SPAN = 8
 
+# Told wherever a held snapshot is shown.
+RELEASE = (
+    "  readers stay on the snapshot before; the next refresh publishes as soon as the test passes, "
+    "its rows are corrected, or it is edited or removed"
+)
+
 Kind = Literal["build", "refresh"]
 Status = Literal["published", "held"]
 

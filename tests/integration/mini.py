@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from livemart.delta.warehouse import Warehouse
 from livemart.inspect.verify import Comparison, verify_models
 from livemart.run.batch import BatchOutcome
+from livemart.run.follower import PlanChange
 from livemart.run.pipeline import Pipeline, RunOutcome
 from livemart.run.runtime import Runtime, load_runtime
 from livemart.settings import load_settings
@@ -31,10 +32,12 @@ _parsed: list[bytes] = []
 
 
 class Silent:
-    """A watcher that only remembers the retries."""
+    """A watcher that only remembers the retries and the edits."""
 
     def __init__(self) -> None:
         self.retries: list[str] = []
+        self.edits: list[str] = []
+        self.refusals: list[str] = []
 
     def step(self, text: str) -> None: ...
     def node_changed(self, unique_id: str, status: str | None) -> None: ...
@@ -43,6 +46,12 @@ class Silent:
     def batch_ended(self, outcome: BatchOutcome) -> None: ...
     def retrying(self, error: BaseException, failures: int, attempts: int) -> None:
         self.retries.append(str(error))
+
+    def project_edited(self, files: Sequence[str], changes: Sequence[PlanChange]) -> None:
+        self.edits += [f"{it.unique_id.split('.')[2]} {it.word} {it.strategy}" for it in changes]
+
+    def project_refused(self, files: Sequence[str], error: Exception) -> None:
+        self.refusals.append(str(error))
 
 
 @dataclass

@@ -207,6 +207,48 @@ def test_a_failed_test_holds_the_snapshot_until_the_data_is_right_again(mini: Mi
     assert mini.differing() == []
 
 
+def test_a_held_snapshot_is_published_without_a_new_record(mini: Mini) -> None:
+    test = mini.project / "tests" / "no_total_is_negative.sql"
+    text = test.read_text()
+    mini.build()
+    mini.deliver("sales", sale("5", "b", "-9.00"))
+    mini.refresh()
+
+    still = mini.refresh()
+    assert (still.exit_code, mini.newest.snapshot_id) == (1, 2)
+
+    mini.edit("tests/no_total_is_negative.sql", text + " and shop_id <> 'b'")
+    assert mini.refresh().exit_code == 0
+    assert mini.totals()["b"] == (2, "-6.50")
+
+    mini.deliver("sales", sale("6", "a", "-90.00"))
+    assert mini.refresh().exit_code == 1
+    test.unlink()
+    mini.restart()
+    assert mini.refresh().exit_code == 0
+    assert (mini.newest.status, mini.newest.snapshot_id) == ("published", 5)
+    assert mini.refresh().exit_code == 0
+    assert mini.newest.snapshot_id == 5
+
+
+def test_a_snapshot_held_by_a_table_that_no_batch_looks_at_is_published_when_that_is_mended(
+    mini: Mini,
+) -> None:
+    mini.build()
+    mini.spark.sql("create table mini.closed_shops using delta as select 'b' as shop_id")
+    mini.edit(
+        "tests/open_shops.sql",
+        "select * from mini.closed_shops join mini.shop_totals using (shop_id)",
+    )
+    assert mini.refresh().exit_code == 1
+    assert mini.refresh().exit_code == 1
+
+    mini.spark.sql("delete from mini.closed_shops")
+
+    assert mini.refresh().exit_code == 0
+    assert mini.newest.status == "published"
+
+
 def test_a_failing_test_of_severity_warn_is_recorded_only(mini: Mini) -> None:
     mini.build()
     mini.deliver("visits", visit("nowhere"))

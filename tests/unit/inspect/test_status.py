@@ -9,7 +9,8 @@ from pathlib import Path
 from livemart.inspect.status import read_status, render_status
 from livemart.state.counts import TableCounts
 from livemart.state.places import StateFolder
-from livemart.state.snapshots import Kind, ModelState, Snapshot, SnapshotLog
+from livemart.state.refusals import ProjectRefusal, note_refusal
+from livemart.state.snapshots import RELEASE, Kind, ModelState, Snapshot, SnapshotLog
 from tests.deliveries import Shop, lines, order
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -122,7 +123,9 @@ def test_lag_is_that_of_a_refresh_and_a_held_snapshot_leaves_readers_behind(tmp_
     assert [row.lag_s for row in status.snapshots] == [2.5, None]
     assert [row.status for row in status.snapshots] == ["held", "published"]
     text = render_status(status)
-    assert text.startswith("published 15m ago, stale\nheld by test.m.sums\nwarned by test.m.late\n")
+    assert text.startswith(
+        f"published 15m ago, stale\nheld by test.m.sums\n{RELEASE}\nwarned by test.m.late\n"
+    )
     assert "2.5 s" in text
     assert "7 (rebuilt totals: NEW_MODEL)" in text
 
@@ -178,3 +181,14 @@ def _snapshot(number: int, kind: Kind, as_of: datetime | None) -> Snapshot:
         started_at=NOON,
         finished_at=NOON,
     )
+
+
+def test_a_refused_edit_and_what_releases_a_held_snapshot_are_told(tmp_path: Path) -> None:
+    held = replace(_snapshot(1, "build", None), status="held", tests={"test.shop.no_gap": "fail"})
+    SnapshotLog(tmp_path).append(held)
+    note_refusal(tmp_path, ProjectRefusal("2026-01-01T12:00:00Z", ("models/a.sql",), "DBT_FAILED"))
+
+    text = render_status(read_status(tmp_path, every=PANE, pane=PANE))
+
+    assert "held by test.shop.no_gap\n  readers stay on the snapshot before" in text
+    assert "edit of 2026-01-01T12:00:00Z refused, the project as it was runs on: DBT_FAILED" in text

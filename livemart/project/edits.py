@@ -1,0 +1,75 @@
+"""Notices edits of a project: which of its files are new, changed or gone.
+
+Used by the stream, which follows the analyst. Only names, times and sizes are looked at; a folder
+of dbt's results, of a virtual environment or of data is none of the analyst's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+
+_SUFFIXES = (".sql", ".yml", ".yaml", ".csv", ".md", ".py")
+_RESULTS = frozenset({"target", "logs", "node_modules", "__pycache__"})
+_ENVIRONMENT = "pyvenv.cfg"
+# Read once, when the process starts.
+_SETTINGS = "livemart.yml"
+
+Look = Mapping[str, tuple[int, int, int]]
+
+
+class ProjectFiles:
+    """The files that make up a project.
+
+    Args:
+        project_dir: folder of `dbt_project.yml`.
+        profiles_dir: folder of `profiles.yml`, None if dbt searches for it.
+        left_out: folders inside the project that are not part of it: warehouse, landing.
+    """
+
+    def __init__(
+        self, project_dir: Path, profiles_dir: Path | None, left_out: Collection[Path] = ()
+    ) -> None:
+        self._project_dir = project_dir.resolve()
+        self._profiles = profiles_dir.resolve() / "profiles.yml" if profiles_dir else None
+        self._left_out = {str(folder.resolve()) for folder in left_out}
+
+    def look(self) -> Look:
+        """Return change time, size and inode of each file, by its path."""
+        look = dict(self._below(str(self._project_dir)))
+        if self._profiles is not None:
+            look |= _stat(str(self._profiles))
+        return look
+
+    def changed(self, before: Look, now: Look) -> list[str]:
+        """Return the files that differ between two looks, relative to the project, sorted."""
+        names = (path for path in before.keys() | now.keys() if before.get(path) != now.get(path))
+        return sorted(os.path.relpath(path, self._project_dir) for path in names)
+
+    def _below(self, folder: str) -> Iterator[tuple[str, tuple[int, int, int]]]:
+        try:
+            entries = list(os.scandir(folder))
+        except OSError:
+            return
+        if any(entry.name == _ENVIRONMENT for entry in entries):
+            return
+        for entry in entries:
+            if entry.name.startswith(".") or entry.name in _RESULTS or entry.name == _SETTINGS:
+                continue
+            if entry.is_dir():
+                # A link to a folder is followed, but not into a circle.
+                if os.path.realpath(entry.path) not in self._left_out and not (
+                    entry.is_symlink() and folder.startswith(os.path.realpath(entry.path))
+                ):
+                    yield from self._below(entry.path)
+            elif entry.name.endswith(_SUFFIXES):
+                yield from _stat(entry.path).items()
+
+
+def _stat(path: str) -> dict[str, tuple[int, int, int]]:
+    try:
+        seen = os.stat(path)
+    except OSError:
+        return {}
+    return {path: (seen.st_mtime_ns, seen.st_size, seen.st_ino)}

@@ -1,0 +1,143 @@
+"""Follows the project of a stream: an edit that can be read replaces what runs.
+
+Used by the pipeline, between micro-batches. An edit that cannot be read is told once and kept for
+`status`; the project as it was runs on, until the files change again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from threading import Event
+from time import monotonic
+from typing import Protocol
+
+from livemart.errors import LivemartError
+from livemart.run.runtime import Runtime, reread
+from livemart.spark.catalog import register
+from livemart.state.refusals import ProjectRefusal, clear_refusal, note_refusal
+
+_LOOK_SECONDS = 1.0
+
+
+class ProjectEdited(Exception):
+    """Raised inside a micro-batch that must not run on a project that is out of date."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanChange:
+    """What becomes of a model or a test: `new`, `changed` or `gone`; of a model, its strategy."""
+
+    unique_id: str
+    word: str
+    strategy: str | None = None
+
+
+class EditWatcher(Protocol):
+    """Is told about edits."""
+
+    def project_edited(self, files: Sequence[str], changes: Sequence[PlanChange]) -> None: ...
+    def project_refused(self, files: Sequence[str], error: Exception) -> None: ...
+
+
+class Follower:
+    """Looks for edits of one project, and reads them.
+
+    `refusal` says why the project as it is written now is not the one that runs, None if it is.
+    """
+
+    def __init__(self, runtime: Runtime, watcher: EditWatcher) -> None:
+        self._runtime = runtime
+        self._watcher = watcher
+        # The files that what runs, or what was refused, was read from.
+        self._read_at = self._last_look = runtime.read_at
+        self._looks_at = 0.0
+        self._before: Runtime | None = None
+        self._edited_files: list[str] = []
+        self.refusal: str | None = None
+
+    def has_edits(self) -> bool:
+        """Return True if the files are not those that were read last."""
+        return self._runtime.files.look() != self._read_at
+
+    def look(self) -> Runtime | None:
+        """Return the process with an edited project, once its files have settled.
+
+        None if nothing was edited, or what was edited cannot be read, or means the same.
+        """
+        if monotonic() < self._looks_at:
+            return None
+        self._looks_at = monotonic() + _LOOK_SECONDS
+        look = self._runtime.files.look()
+        is_settled, self._last_look = look == self._last_look, look
+        if look == self._read_at or not is_settled:
+            return None
+        return self._read()
+
+    def settle(self, stop: Event) -> Runtime | None:
+        """Wait until the files have settled, and return what `look` would."""
+        while self.has_edits() and not stop.wait(_LOOK_SECONDS):
+            if (edited := self.look()) is not None:
+                return edited
+        return None
+
+    def succeeded(self) -> None:
+        """Note that a micro-batch has run: there is no way back to the project before."""
+        self._before = None
+
+    def give_up(self, error: LivemartError) -> Runtime | None:
+        """Refuse an edited project that no micro-batch has run on; return the one before it."""
+        before, self._before = self._before, None
+        if before is not None:
+            self._runtime = before
+            self._refuse(self._edited_files, error)
+            register(before.spark, before.settings.warehouse, before.project)
+        return before
+
+    def _read(self) -> Runtime | None:
+        runtime = self._runtime
+        files = runtime.files.changed(self._read_at, self._last_look)
+        self._read_at = self._last_look
+        try:
+            edited = reread(runtime)
+        except Exception as error:
+            # Whatever an edit does to dbt or to the planner, the stream outlives it.
+            self._refuse(files, error)
+            return None
+        self.refusal = None
+        clear_refusal(runtime.settings.warehouse)
+        self._read_at = edited.read_at
+        changes = plan_changes(runtime, edited)
+        if edited.project == runtime.project:
+            return None
+        self._watcher.project_edited(files, changes)
+        register(edited.spark, edited.settings.warehouse, edited.project)
+        self._before, self._runtime, self._edited_files = runtime, edited, files
+        return edited
+
+    def _refuse(self, files: Sequence[str], error: Exception) -> None:
+        self.refusal = str(error)
+        at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        note_refusal(
+            self._runtime.settings.warehouse, ProjectRefusal(at, tuple(files), self.refusal)
+        )
+        self._watcher.project_refused(files, error)
+
+
+def plan_changes(before: Runtime, after: Runtime) -> list[PlanChange]:
+    """Return what becomes of the models and tests, models first, in dependency order."""
+    changes: list[PlanChange] = []
+    for unique_id, plan in after.plans.models.items():
+        known = before.fingerprints.get(unique_id)
+        if known != plan.fingerprint:
+            word = "new" if known is None else "changed"
+            changes.append(PlanChange(unique_id, word, plan.strategy.name))
+    after_tests, before_tests = after.prover.fingerprints, before.prover.fingerprints
+    for unique_id, fingerprint in after_tests.items():
+        if before_tests.get(unique_id) != fingerprint:
+            word = "changed" if unique_id in before_tests else "new"
+            changes.append(PlanChange(unique_id, word))
+    gone = [*(before.plans.models.keys() - after.plans.models.keys())]
+    gone += before_tests.keys() - after_tests.keys()
+    return changes + [PlanChange(unique_id, "gone") for unique_id in sorted(gone)]

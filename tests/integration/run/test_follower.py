@@ -1,0 +1,147 @@
+"""A live stream follows its project: edits are taken over, and those that cannot be are told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from threading import Event, Thread
+from typing import TYPE_CHECKING
+
+import pytest
+
+from livemart.run.pipeline import Pipeline
+from livemart.state.refusals import read_refusal
+from tests.integration.mini import Mini, sale, strategies
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TOTALS = "models/shop_totals.sql"
+WITH_LARGEST = """
+select shop_id, count(*) as sale_count, sum(amount) as sales_amount, max(amount) as largest
+from {{ ref('stg_shop__sales') }} group by 1
+"""
+WITH_SMALLEST = WITH_LARGEST.replace("max(amount) as largest", "min(amount) as smallest")
+SHOP_TOTALS = "model.mini.shop_totals"
+
+
+@pytest.fixture
+def mini(spark: SparkSession, tmp_path: Path) -> Mini:
+    mini = Mini(spark, tmp_path)
+    mini.deliver("sales", sale("1", "a", "5.00"), sale("2", "b", "2.50"))
+    mini.build()
+    return mini
+
+
+@contextmanager
+def streaming(mini: Mini) -> Iterator[None]:
+    """Stream in a thread until the block ends; what ended it early is raised."""
+    stop, errors = Event(), list[BaseException]()
+    mini.pipeline()
+    pipeline = Pipeline(mini.runtime, mini.watcher, now=lambda: mini.now, stop=stop)
+
+    def run() -> None:
+        try:
+            pipeline.stream(timedelta(seconds=1))
+        except BaseException as error:
+            errors.append(error)
+
+    thread = Thread(target=run)
+    thread.start()
+    try:
+        yield
+        assert errors == []
+    except AssertionError as error:
+        error.add_note(f"told: {mini.watcher.edits} {mini.watcher.refusals} {errors}")
+        raise
+    finally:
+        stop.set()
+        thread.join()
+    assert errors == []
+
+
+def wait_for(holds: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it does not become true"
+        time.sleep(0.1)
+
+
+def edit(mini: Mini, path: str, text: str) -> None:
+    """Save a file while the stream runs."""
+    (mini.project / path).write_text(text)
+
+
+def columns(mini: Mini) -> set[str]:
+    state = mini.newest.models[SHOP_TOTALS]
+    return set(mini.warehouse.read("mini.shop_totals", state.version).column_names)
+
+
+def test_a_stream_follows_the_edits_of_its_project(mini: Mini) -> None:
+    with streaming(mini):
+        edit(mini, TOTALS, WITH_LARGEST)
+        edit(mini, "models/shop_list.sql", "select distinct shop_id from {{ ref('shop_totals') }}")
+        wait_for(lambda: "model.mini.shop_list" in mini.newest.models)
+        assert "largest" in columns(mini)
+        assert "shop_totals changed region" in mini.watcher.edits
+        assert any(text.startswith("shop_list new") for text in mini.watcher.edits)
+
+        edit(mini, TOTALS, WITH_LARGEST.replace("amount", "amuont"))
+        wait_for(lambda: len(mini.watcher.refusals) == 1)
+        refusal = read_refusal(mini.root / "warehouse")
+        assert refusal is not None
+        assert refusal.files == (TOTALS,)
+        assert TOTALS in refusal.message and "amuont" in refusal.message
+        mini.deliver("sales", sale("3", "c"))
+        wait_for(lambda: mini.totals().get("c") == (1, "1.00"))
+        assert "largest" in columns(mini)
+
+        edit(mini, TOTALS, "{{ nothing_that_exists() }}")
+        edit(mini, "models/_more.yml", "version: 2\nmodels: [{name: shop_list, columns: 3}]\n")
+        wait_for(lambda: len(mini.watcher.refusals) == 2)
+        (mini.project / "models/_more.yml").unlink()
+        edit(mini, TOTALS, WITH_SMALLEST)
+        wait_for(lambda: "smallest" in columns(mini))
+        assert read_refusal(mini.root / "warehouse") is None
+        mini.deliver("sales", sale("4", "c", "0.50"))
+        wait_for(lambda: mini.totals().get("c") == (2, "1.50"))
+    assert strategies(mini.newest)["shop_totals"] == "region"
+    mini.restart()
+    mini.pipeline()
+    assert mini.differing() == []
+
+
+def test_a_table_built_beside_the_stream_is_not_put_back_while_an_edit_is_refused(
+    mini: Mini,
+) -> None:
+    with streaming(mini):
+        edit(mini, "models/_more.yml", "not: [yaml")
+        wait_for(lambda: len(mini.watcher.refusals) == 1)
+        session = mini.spark.newSession()
+        session.sql(
+            "create or replace table mini.shop_totals using delta as "
+            "select shop_id, 1L as sale_count, cast(7 as decimal(38,2)) as sales_amount, 3 as other"
+            f" from delta.`{mini.root}/warehouse/mini/shop_totals`"
+        )
+        mini.deliver("sales", sale("3", "c"))
+        wait_for(lambda: SHOP_TOTALS in mini.newest.set_aside)
+        assert "other" in mini.warehouse.read("mini.shop_totals").column_names
+        assert mini.totals()["a"] == (1, "5.00")
+
+        (mini.project / "models/_more.yml").unlink()
+        wait_for(lambda: not mini.newest.set_aside)
+        assert mini.totals()["c"] == (1, "1.00")
+
+
+def test_sources_that_do_not_fit_their_tables_leave_the_stream_on_those_before(mini: Mini) -> None:
+    path = "models/_sources.yml"
+    good = (mini.project / path).read_text()
+    with streaming(mini):
+        edit(mini, path, good.replace("decimal(10,2)", "string"))
+        wait_for(lambda: len(mini.watcher.refusals) == 1)
+        assert "LANDED_COLUMN_CHANGED" in mini.watcher.refusals[0]
+        mini.deliver("sales", sale("3", "c"))
+        wait_for(lambda: mini.totals().get("c") == (1, "1.00"))
