@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -30,4 +30,7 @@ def spark(spark_session: SparkSession) -> SparkSession:
     for table in spark_session.catalog.listTables():
         if table.isTemporary:
             spark_session.catalog.dropTempView(table.name)
+    # Delta keeps a snapshot of every table that it has seen for an hour, a plan of megabytes each.
+    jvm: Any = spark_session._jvm
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
     return spark_session
