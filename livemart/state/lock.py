@@ -1,29 +1,30 @@
 """Lets one process write a warehouse: a file lock that the kernel frees when its holder dies.
 
 Used by the runner and by a dbt of its own; looks only ask who holds it. The checkpoint lies in the
-warehouse, so one lock covers both. What the holder says of itself stands beside the lock.
+warehouse, so one lock covers both. What the holder says of itself stands beside the lock, in a file
+that its writer keeps locked, too: a look asks that one, and so never stands in a runner's way.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shlex
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from livemart.errors import StateError
-from livemart.state.atomic_files import replace_file
 from livemart.state.places import StateFolder
 
-# Whoever only looks whether the lock is held takes it for a moment.
-_PATIENCE_S = 0.5
+# A lock that is held while nobody says that he holds it: its holder is about to write who he is.
+_PATIENCE_S = 60.0
+_POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ class WarehouseLock:
     """A held lock."""
 
     def __init__(self, warehouse: Path, holder: Holder) -> None:
-        self._warehouse = warehouse
+        self._file = StateFolder(warehouse).holder
+        self._open_files = ExitStack()
         self.holder = holder
         self._write()
 
@@ -52,8 +54,20 @@ class WarehouseLock:
         self.holder = replace(self.holder, connect_port=port)
         self._write()
 
+    def close(self) -> None:
+        """Take back what the holder said of itself."""
+        self._file.unlink(missing_ok=True)
+        self._open_files.close()
+
     def _write(self) -> None:
-        replace_file(StateFolder(self._warehouse).holder, json.dumps(asdict(self.holder)))
+        draft = self._file.with_name(f".{self._file.name}.new")
+        # Open until the end: somebody may look at the file that this one replaces.
+        file = self._open_files.enter_context(draft.open("w", encoding="utf-8"))
+        # Before it has its name: nobody can see it unlocked while its writer lives, nor hold it.
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        file.write(json.dumps(asdict(self.holder)))
+        file.flush()
+        draft.rename(self._file)
 
 
 @contextmanager
@@ -63,57 +77,67 @@ def hold_warehouse(warehouse: Path) -> Iterator[WarehouseLock]:
     Raises:
         StateError: RUNNER_LIVES, if another process holds it.
     """
-    lock = _file_lock(warehouse)
-    try:
-        lock.acquire(timeout=_PATIENCE_S, poll_interval=0.05)
-    except Timeout:
-        raise runner_lives(warehouse) from None
-    try:
+    place = StateFolder(warehouse)
+    place.path.mkdir(parents=True, exist_ok=True)
+    with place.lock.open("a") as file:
+        _take(file.fileno(), warehouse)
         now = datetime.now(UTC).isoformat(sep=" ", timespec="seconds")
         command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])[:200]
-        yield WarehouseLock(warehouse, Holder(os.getpid(), command, now))
-    finally:
-        StateFolder(warehouse).holder.unlink(missing_ok=True)
-        lock.release()
+        lock = WarehouseLock(warehouse, Holder(os.getpid(), command, now))
+        try:
+            yield lock
+        finally:
+            lock.close()
 
 
 def runner_lives(warehouse: Path) -> StateError:
     """Return the error that says who holds `warehouse`."""
-    holder = _read_holder(warehouse)
     return StateError(
         "RUNNER_LIVES",
-        f"{warehouse}: held by {holder or 'another process'}",
+        f"{warehouse}: held by {who_holds(warehouse) or 'another process'}",
         hint="stop it, wait for its end, or choose another --warehouse",
     )
 
 
 def is_held(warehouse: Path) -> bool:
-    """Return True if some process holds `warehouse`."""
-    if not StateFolder(warehouse).lock.exists():
-        return False
-    lock = _file_lock(warehouse)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        return True
-    lock.release()
-    return False
+    """Return True if some process says that it holds `warehouse`, and lives."""
+    return _read_held(warehouse) is not None
 
 
 def who_holds(warehouse: Path) -> Holder | None:
     """Return who holds `warehouse`, as it said itself; None if nobody does."""
-    return _read_holder(warehouse) if is_held(warehouse) else None
-
-
-def _file_lock(warehouse: Path) -> FileLock:
-    StateFolder(warehouse).path.mkdir(parents=True, exist_ok=True)
-    # Taken by whichever thread of dbt comes first, and given back at the end of the process.
-    return FileLock(StateFolder(warehouse).lock, thread_local=False)
-
-
-def _read_holder(warehouse: Path) -> Holder | None:
-    try:
-        return Holder(**json.loads(StateFolder(warehouse).holder.read_text()))
-    except (OSError, ValueError, TypeError):
-        # Not written yet, or just gone.
+    text = _read_held(warehouse)
+    if text is None:
         return None
+    try:
+        return Holder(**json.loads(text))
+    except (ValueError, TypeError):
+        # Of another version.
+        return None
+
+
+def _take(descriptor: int, warehouse: Path) -> None:
+    ends_at = time.monotonic() + _PATIENCE_S
+    while not _is_free(descriptor, fcntl.LOCK_EX):
+        if is_held(warehouse) or time.monotonic() > ends_at:
+            raise runner_lives(warehouse)
+        time.sleep(_POLL_S)
+
+
+def _read_held(warehouse: Path) -> str | None:
+    """Return what the holder says of itself; None if nobody holds the warehouse."""
+    try:
+        with StateFolder(warehouse).holder.open(encoding="utf-8") as file:
+            # Looks do not exclude each other, and the writer has its lock before any of them.
+            return None if _is_free(file.fileno(), fcntl.LOCK_SH) else file.read()
+    except OSError:
+        return None
+
+
+def _is_free(descriptor: int, kind: int) -> bool:
+    """Lock an open file, unless another has done so; the lock ends with the file's closing."""
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

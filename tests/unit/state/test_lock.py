@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -25,6 +26,14 @@ with hold_warehouse(Path(sys.argv[1])) as lock:
     sys.stdin.read()
 """
 
+_START = """
+import sys
+from pathlib import Path
+from livemart.state.lock import hold_warehouse
+with hold_warehouse(Path(sys.argv[1])):
+    pass
+"""
+
 
 @contextmanager
 def _another_runner(warehouse: Path) -> Iterator[subprocess.Popen[str]]:
@@ -46,6 +55,93 @@ def test_a_second_runner_is_refused_and_told_who_holds(tmp_path: Path) -> None:
         assert caught.value.code == "RUNNER_LIVES"
         assert f"process {process.pid}" in str(caught.value)
         assert caught.value.exit_code == 2
+
+
+def test_a_look_never_stands_in_a_runners_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with _another_runner(tmp_path) as process:
+        process.kill()
+        process.wait()
+    flock, codes = fcntl.flock, []
+
+    def flock_while_a_runner_starts(descriptor: int, kind: int) -> None:
+        flock(descriptor, kind)
+        command = [sys.executable, "-c", _START, str(tmp_path)]
+        codes.append(subprocess.run(command).returncode)
+
+    monkeypatch.setattr(fcntl, "flock", flock_while_a_runner_starts)
+
+    looked = is_held(tmp_path)
+
+    assert not looked
+    assert codes == [0]
+
+
+def test_looks_at_the_same_time_do_not_take_each_other_for_a_runner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with _another_runner(tmp_path) as process:
+        process.kill()
+        process.wait()
+    flock, seen = fcntl.flock, []
+
+    def flock_while_another_looks(descriptor: int, kind: int) -> None:
+        flock(descriptor, kind)
+        monkeypatch.setattr(fcntl, "flock", flock)
+        seen.append(is_held(tmp_path))
+
+    monkeypatch.setattr(fcntl, "flock", flock_while_another_looks)
+
+    seen.append(is_held(tmp_path))
+
+    assert seen == [False, False]
+
+
+def test_a_runner_is_seen_while_it_says_more_of_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock = fcntl.flock
+    with hold_warehouse(tmp_path) as lock:
+
+        def flock_a_replaced_file(descriptor: int, kind: int) -> None:
+            monkeypatch.setattr(fcntl, "flock", flock)
+            lock.announce_connect(4711)
+            flock(descriptor, kind)
+
+        monkeypatch.setattr(fcntl, "flock", flock_a_replaced_file)
+
+        assert is_held(tmp_path)
+        assert who_holds(tmp_path) == lock.holder
+
+
+def test_a_runner_that_has_not_said_who_it_is_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with hold_warehouse(tmp_path):
+        pass
+    file = (tmp_path / "_livemart" / "lock").open("a")
+    fcntl.flock(file, fcntl.LOCK_EX)
+    monkeypatch.setattr("livemart.state.lock.time.sleep", lambda _: file.close())
+
+    with hold_warehouse(tmp_path) as lock:
+        assert who_holds(tmp_path) == lock.holder
+
+
+def test_a_lock_of_which_nobody_says_that_he_holds_it_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So it is held by a runner of a version that says it otherwise."""
+    monkeypatch.setattr("livemart.state.lock._PATIENCE_S", 0.0)
+    with hold_warehouse(tmp_path):
+        pass
+    with (tmp_path / "_livemart" / "lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+        with pytest.raises(StateError, match="held by another process") as caught:
+            hold_warehouse(tmp_path).__enter__()
+
+    assert caught.value.code == "RUNNER_LIVES"
 
 
 def test_a_killed_runner_holds_nothing(tmp_path: Path) -> None:
