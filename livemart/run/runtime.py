@@ -175,7 +175,7 @@ def open_runtime(
     with hold_warehouse(settings.warehouse) as lock:
         narrator.step("starting Spark")
         guests = connect_settings(settings.warehouse) if has_guests else None
-        spark = open_session(settings, guests)
+        spark = open_session(settings, guests, lock=lock)
         try:
             runtime = load_runtime(settings, spark, narrator)
             if has_guests:

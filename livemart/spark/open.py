@@ -17,6 +17,8 @@ from livemart.spark.session import create_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from livemart.state.lock import WarehouseLock
+
 
 class SparkSettings(Protocol):
     """The settings of a run that Spark is started with."""
@@ -31,8 +33,18 @@ class SparkSettings(Protocol):
     def memory(self) -> str: ...
 
 
-def open_session(settings: SparkSettings, extra: Mapping[str, str] | None = None) -> SparkSession:
-    """Return this process's session on the warehouse; `extra` are further settings of Spark.
+def open_session(
+    settings: SparkSettings,
+    extra: Mapping[str, str] | None = None,
+    *,
+    lock: WarehouseLock | None = None,
+) -> SparkSession:
+    """Return this process's session on the warehouse.
+
+    Args:
+        settings: of this run.
+        extra: further settings of Spark.
+        lock: held by whoever writes; the JVM has it, too.
 
     Raises:
         ConfigError: whatever is wrong with Java or the jars; SPARK_NOT_STARTED.
@@ -44,4 +56,5 @@ def open_session(settings: SparkSettings, extra: Mapping[str, str] | None = None
         master=settings.master,
         memory=settings.memory,
         extra=extra,
+        lock=lock,
     )

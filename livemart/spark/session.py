@@ -9,8 +9,9 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from livemart.delta.properties import TABLE_PROPERTIES
 from livemart.errors import ConfigError
@@ -18,6 +19,8 @@ from livemart.state.places import StateFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from livemart.state.lock import WarehouseLock
 
 
 def session_settings(
@@ -100,8 +103,18 @@ def create_session(
     master: str = "local[2]",
     memory: str = "3g",
     extra: Mapping[str, str] | None = None,
+    lock: WarehouseLock | None = None,
 ) -> SparkSession:
-    """Start (or return) this process's Spark session with the project's settings."""
+    """Start (or return) this process's Spark session with the project's settings.
+
+    Args:
+        warehouse: root of all tables.
+        jars: the two Delta jars, checked by the caller.
+        master: Spark's.
+        memory: of the JVM.
+        extra: further settings of Spark.
+        lock: held by whoever writes; the JVM has it as long as it lives.
+    """
     # Workers must run this very interpreter, or they fail to connect back.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     if master.startswith("local"):
@@ -131,8 +144,8 @@ def create_session(
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
     # Else each failing statement is also printed, as JSON with a Java stack.
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
-    if not os.environ.get("LIVEMART_SPARK_LOG"):
-        _start_quiet_jvm(StateFolder(warehouse).spark_log)
+    log = None if os.environ.get("LIVEMART_SPARK_LOG") else StateFolder(warehouse).spark_log
+    _start_jvm(log, lock)
     builder = SparkSession.builder.appName("livemart")
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -141,8 +154,12 @@ def create_session(
     return session
 
 
-def _start_quiet_jvm(log: Path) -> None:
-    """Start the JVM with its greetings in a file: what goes wrong later arrives as an exception.
+def _start_jvm(log: Path | None, lock: WarehouseLock | None) -> None:
+    """Start the JVM, if there is none yet.
+
+    Args:
+        log: takes its greetings: what goes wrong later arrives as an exception.
+        lock: a JVM outlives a killed Python by seconds, and may commit until it ends.
 
     Raises:
         ConfigError: SPARK_NOT_STARTED.
@@ -152,19 +169,22 @@ def _start_quiet_jvm(log: Path) -> None:
 
     if SparkContext._gateway is not None:
         return
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as output:
-        begin = output.tell()
+    kept = () if lock is None else (lock.descriptor,)
+    with ExitStack() as stack:
+        how: dict[str, Any] = {"pass_fds": kept}
+        begin = 0
+        if log is not None:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            how["stderr"] = stack.enter_context(log.open("ab"))
+            begin = how["stderr"].tell()
         try:
-            gateway = java_gateway.launch_gateway(  # type: ignore[no-untyped-call]
-                popen_kwargs={"stderr": output}
-            )
+            gateway = java_gateway.launch_gateway(popen_kwargs=how)  # type: ignore[no-untyped-call]
         except PySparkRuntimeError as error:
-            said = log.read_bytes()[begin:].decode(errors="replace").splitlines()
+            said = log.read_bytes()[begin:].decode(errors="replace").splitlines() if log else []
             raise ConfigError(
                 "SPARK_NOT_STARTED",
                 f"the JVM ended: {' '.join(said[-3:]) or error}",
-                hint=f"see {log}; often `memory` is more than the machine has; `livemart doctor` "
-                "looks at Java and the jars",
+                hint=f"see {log or 'above'}; often `memory` is more than the machine has; "
+                "`livemart doctor` looks at Java and the jars",
             ) from error
     SparkContext._ensure_initialized(gateway=gateway)

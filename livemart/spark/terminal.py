@@ -100,8 +100,8 @@ class Terminal:
         from livemart.spark.catalog import register, save_views
         from livemart.spark.open import open_session
 
-        self._stack.enter_context(hold_warehouse(self.warehouse))
-        session = open_session(self._prepared)
+        lock = self._stack.enter_context(hold_warehouse(self.warehouse))
+        session = open_session(self._prepared, lock=lock)
         self._stack.callback(session.stop)
         register(session, self.warehouse)
         self._stack.callback(save_views, session, self.warehouse)

@@ -2,7 +2,8 @@
 
 Used by the runner and by a dbt of its own; looks only ask who holds it. The checkpoint lies in the
 warehouse, so one lock covers both. What the holder says of itself stands beside the lock, in a file
-that its writer keeps locked, too: a look asks that one, and so never stands in a runner's way.
+that its writer keeps locked, too: a look asks that one, and so never stands in a runner's way. The
+JVM of a holder has the lock, but not that file: it may write on when its Python was killed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from pathlib import Path
 from livemart.errors import StateError
 from livemart.state.places import StateFolder
 
-# A lock that is held while nobody says that he holds it: its holder is about to write who he is.
+# A lock that is held while nobody says that he holds it: its holder is about to say who it is, or
+# was killed, and its JVM is about to end.
 _PATIENCE_S = 60.0
 _POLL_S = 0.05
 
@@ -41,9 +43,14 @@ class Holder:
 
 
 class WarehouseLock:
-    """A held lock."""
+    """A held lock.
 
-    def __init__(self, warehouse: Path, holder: Holder) -> None:
+    `descriptor`: its open file. A child that is given it holds the lock, too, as long as it lives,
+    or until this holder gives the warehouse free.
+    """
+
+    def __init__(self, warehouse: Path, holder: Holder, descriptor: int) -> None:
+        self.descriptor = descriptor
         self._file = StateFolder(warehouse).holder
         self._open_files = ExitStack()
         self.holder = holder
@@ -55,9 +62,11 @@ class WarehouseLock:
         self._write()
 
     def close(self) -> None:
-        """Take back what the holder said of itself."""
+        """Give the warehouse free."""
         self._file.unlink(missing_ok=True)
         self._open_files.close()
+        # To close the file would leave the lock to the children that have it open.
+        fcntl.flock(self.descriptor, fcntl.LOCK_UN)
 
     def _write(self) -> None:
         draft = self._file.with_name(f".{self._file.name}.new")
@@ -72,7 +81,7 @@ class WarehouseLock:
 
 @contextmanager
 def hold_warehouse(warehouse: Path) -> Iterator[WarehouseLock]:
-    """Hold the right to write `warehouse` until the block ends or the process dies.
+    """Hold the right to write `warehouse` until the block ends or the process and its JVM die.
 
     Raises:
         StateError: RUNNER_LIVES, if another process holds it.
@@ -83,7 +92,7 @@ def hold_warehouse(warehouse: Path) -> Iterator[WarehouseLock]:
         _take(file.fileno(), warehouse)
         now = datetime.now(UTC).isoformat(sep=" ", timespec="seconds")
         command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])[:200]
-        lock = WarehouseLock(warehouse, Holder(os.getpid(), command, now))
+        lock = WarehouseLock(warehouse, Holder(os.getpid(), command, now), file.fileno())
         try:
             yield lock
         finally:
@@ -92,9 +101,10 @@ def hold_warehouse(warehouse: Path) -> Iterator[WarehouseLock]:
 
 def runner_lives(warehouse: Path) -> StateError:
     """Return the error that says who holds `warehouse`."""
+    unknown = "another process: the JVM of a killed runner, or a runner of another version"
     return StateError(
         "RUNNER_LIVES",
-        f"{warehouse}: held by {who_holds(warehouse) or 'another process'}",
+        f"{warehouse}: held by {who_holds(warehouse) or unknown}",
         hint="stop it, wait for its end, or choose another --warehouse",
     )
 

@@ -62,8 +62,10 @@ def main(root: Path, first: int, last: int, failpoint: str) -> int:
     }
     settings = load_settings(flags, environ={})
     (root / "landing").mkdir(exist_ok=True)
-    with hold_warehouse(settings.warehouse):
-        spark = create_session(settings.warehouse, delta_jars(), master="local[2]", memory="1g")
+    with hold_warehouse(settings.warehouse) as lock:
+        spark = create_session(
+            settings.warehouse, delta_jars(), master="local[2]", memory="1g", lock=lock
+        )
         watcher = Silent()
         runtime = load_runtime(settings, spark, watcher)
         for step in range(first, last + 1):

@@ -23,9 +23,11 @@ def test_java_and_jars_come_before_the_session(monkeypatch: pytest.MonkeyPatch) 
         opening, "create_session", lambda *given, **named: calls.append((given, named))
     )
 
-    open_session(SETTINGS, {"spark.ui.enabled": "false"})
+    extra = {"spark.ui.enabled": "false"}
 
-    named = {"master": "local[1]", "memory": "1g", "extra": {"spark.ui.enabled": "false"}}
+    open_session(SETTINGS, extra)
+
+    named = {"master": "local[1]", "memory": "1g", "extra": extra, "lock": None}
     assert calls == ["java", ((Path("/w"), (Path("/jars/delta.jar"),)), named)]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
 from pyspark import SparkContext, java_gateway
@@ -11,6 +11,7 @@ from pyspark.errors import PySparkRuntimeError
 
 from livemart.errors import ConfigError
 from livemart.spark.session import create_session, session_settings
+from livemart.state.lock import hold_warehouse
 
 
 def test_the_settings_that_results_depend_on_are_pinned(tmp_path: Path) -> None:
@@ -44,21 +45,27 @@ def test_executors_of_their_own_are_given_the_jars(tmp_path: Path) -> None:
     assert "spark.driver.host" not in cluster
 
 
-def test_a_jvm_that_ends_at_once_is_an_error_with_its_last_words(
+def test_a_jvm_that_is_given_the_lock_and_ends_at_once_is_an_error_with_its_last_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def launch(popen_kwargs: dict[str, IO[bytes]]) -> Any:
+    def launch(popen_kwargs: dict[str, Any]) -> Any:
+        given.update(popen_kwargs)
         popen_kwargs["stderr"].write(b"Error: Could not create the Java Virtual Machine.\n")
         popen_kwargs["stderr"].flush()
         raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
 
+    given: dict[str, Any] = {}
     for name in ("PYSPARK_PYTHON", "SPARK_LOCAL_IP", "PYSPARK_SUBMIT_ARGS"):
         monkeypatch.setenv(name, "")
     monkeypatch.setattr(java_gateway, "launch_gateway", launch)
     monkeypatch.setattr(SparkContext, "_gateway", None)
 
-    with pytest.raises(ConfigError, match="Could not create the Java Virtual Machine") as caught:
-        create_session(tmp_path, ())
+    with (
+        hold_warehouse(tmp_path) as lock,
+        pytest.raises(ConfigError, match="Could not create the Java Virtual Machine") as caught,
+    ):
+        create_session(tmp_path, (), lock=lock)
 
+    assert given["pass_fds"] == (lock.descriptor,)
     assert caught.value.code == "SPARK_NOT_STARTED"
     assert str(tmp_path / "_livemart" / "spark.log") in caught.value.hint

@@ -26,6 +26,20 @@ with hold_warehouse(Path(sys.argv[1])) as lock:
     sys.stdin.read()
 """
 
+_HOLD_WITH_A_CHILD = """
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from livemart.state.lock import hold_warehouse
+with hold_warehouse(Path(sys.argv[1])) as lock:
+    child = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    subprocess.Popen(child, stdout=subprocess.DEVNULL, pass_fds=[lock.descriptor])
+    print("held", flush=True)
+    if sys.argv[2] == "stays":
+        signal.pause()
+"""
+
 _START = """
 import sys
 from pathlib import Path
@@ -150,6 +164,50 @@ def test_a_killed_runner_holds_nothing(tmp_path: Path) -> None:
         process.wait()
 
         assert not is_held(tmp_path)
+        with hold_warehouse(tmp_path) as lock:
+            assert lock.holder.pid == os.getpid()
+
+
+@contextmanager
+def _runner_with_a_child(warehouse: Path, how: str) -> Iterator[subprocess.Popen[str]]:
+    """Yield a runner whose child has the lock, too, and ends with the input of both."""
+    command = [sys.executable, "-c", _HOLD_WITH_A_CHILD, str(warehouse), how]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def test_what_a_killed_runner_started_holds_the_lock_to_its_own_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with _runner_with_a_child(tmp_path, "stays") as process:
+        process.kill()
+        process.wait()
+        assert process.stdin is not None
+        with monkeypatch.context() as patch:
+            patch.setattr("livemart.state.lock._PATIENCE_S", 0.0)
+
+            with pytest.raises(StateError, match="RUNNER_LIVES"):
+                hold_warehouse(tmp_path).__enter__()
+        assert not is_held(tmp_path)
+        process.stdin.close()
+        monkeypatch.setattr("livemart.state.lock._PATIENCE_S", 600.0)
+
+        with hold_warehouse(tmp_path) as lock:
+            assert lock.holder.pid == os.getpid()
+
+
+def test_a_runner_that_ends_well_gives_free_what_its_children_have_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("livemart.state.lock._PATIENCE_S", 0.0)
+    with _runner_with_a_child(tmp_path, "ends") as process:
+        process.wait()
+
         with hold_warehouse(tmp_path) as lock:
             assert lock.holder.pid == os.getpid()
 
