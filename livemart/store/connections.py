@@ -35,16 +35,17 @@ _NOT_ALLOWED = "42501"
 _GRANT = "let the database user read this schema (to serve) or own it (to fill it), with `grant`"
 
 
-def open_engine(url: str, *, writes: bool = False, busy_seconds: float = _BUSY_SECONDS) -> Engine:
+def open_engine(url: str, *, writes: bool = False, busy_seconds: float | None = None) -> Engine:
     """Return an engine whose transactions see one state of the store from begin to end.
 
     Args:
         url: `sqlite:///path` or SQLAlchemy's URL of a PostgreSQL database.
         writes: take SQLite's write lock when a transaction begins, and make the file and its
             folder if there is none; without it a transaction never waits.
-        busy_seconds: how long SQLite waits for that lock.
+        busy_seconds: how long SQLite waits for that lock, 10 if not given.
     """
     if url.startswith(_SQLITE):
+        busy_seconds = _BUSY_SECONDS if busy_seconds is None else busy_seconds
         return _open_sqlite(Path(url.removeprefix(_SQLITE)).absolute(), writes, busy_seconds)
     given = make_url(url)
     # What the URL says holds on: a schema of one's own is `?options=-csearch_path%3Dserving`.
