@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import psycopg
 
-_START_SECONDS = 60
+from tests.waits import PATIENCE_S
 
 
 class Postgres:
@@ -51,6 +51,8 @@ class Postgres:
             "listen_addresses": "",
             "unix_socket_directories": str(self._folder),
             "fsync": "off",
+            # It may hold a table for longer than a publication waits to drop it.
+            "autovacuum": "off",
             "shared_buffers": "32MB",
             "max_connections": "200",
         }
@@ -62,7 +64,7 @@ class Postgres:
                 stderr=log,
                 **_as_postgres(),
             )
-        deadline = time.monotonic() + _START_SECONDS
+        deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
                 self._connect().close()
@@ -76,7 +78,7 @@ class Postgres:
         """Stop the server as a crash would; clients lose their connections."""
         if self._server is not None:
             self._server.send_signal(signal.SIGQUIT)
-            self._server.wait(timeout=_START_SECONDS)
+            self._server.wait(timeout=PATIENCE_S)
             self._server = None
 
     def _server_rest(self) -> None:
