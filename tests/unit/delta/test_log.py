@@ -12,6 +12,7 @@ import pytest
 from livemart.delta.log import VersionTakenError, log_file, log_path, read_entry, write_entry
 from livemart.delta.warehouse import Warehouse
 from tests.unit.delta.small_tables import RELATION, SMALL
+from tests.waits import PATIENCE_S
 
 
 def test_a_version_is_written_once(warehouse: Warehouse) -> None:
@@ -34,7 +35,7 @@ def test_of_two_writers_of_one_version_one_wins(warehouse: Warehouse) -> None:
     start = threading.Barrier(8)
 
     def write(number: int) -> bool:
-        start.wait()
+        start.wait(PATIENCE_S)
         try:
             write_entry(
                 path,

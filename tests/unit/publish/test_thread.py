@@ -15,10 +15,11 @@ from livemart.publish.publisher import Publication
 from livemart.publish.thread import PublisherThread
 from livemart.state.snapshots import Snapshot
 from tests.store.stores import make_snapshot
+from tests.waits import PATIENCE_S, wait_until
 
 SOON = wait_fixed(0.01)
 NEVER = wait_fixed(3600)
-LONG = timedelta(seconds=60)
+LONG = timedelta(seconds=PATIENCE_S)
 
 
 class FakeStore:
@@ -37,7 +38,7 @@ class FakeStore:
     def publish(self, snapshot: Snapshot, is_start: bool) -> Publication | None:
         self.attempts.append((snapshot.snapshot_id, is_start))
         self.attempted.set()
-        assert self.go_on.wait(60)
+        assert self.go_on.wait(PATIENCE_S)
         if len(self.attempts) <= self.failures:
             raise PublishError("STORE_UNREACHABLE", "no route to host", hint="wait")
         self.shown = snapshot.snapshot_id
@@ -92,7 +93,7 @@ def test_snapshots_that_came_meanwhile_are_passed_over() -> None:
     store.go_on.clear()
     thread = PublisherThread(store.publish, store.confirm)
     thread.start(make_snapshot(1, []))
-    assert store.attempted.wait(60)
+    assert store.attempted.wait(PATIENCE_S)
 
     for number in (2, 3, 4):
         thread.offer(make_snapshot(number, []))
@@ -109,8 +110,7 @@ def test_a_store_that_is_down_is_said_once_and_said_to_be_back(
     thread = PublisherThread(store.publish, store.confirm, wait=SOON)
 
     thread.start(make_snapshot(1, []))
-    while len(store.attempts) <= store.failures:
-        store.attempted.wait(0.01)
+    wait_until(lambda: len(store.attempts) > store.failures)
 
     assert thread.close(LONG)
     assert events(logs) == ["store_unreachable", "store_back"]
@@ -123,7 +123,7 @@ def test_the_last_attempt_of_a_run_does_not_wait_and_is_not_repeated(
     store = FakeStore(failures=1_000)
     thread = PublisherThread(store.publish, store.confirm, wait=NEVER)
     thread.start(make_snapshot(1, []))
-    assert store.attempted.wait(60)
+    assert store.attempted.wait(PATIENCE_S)
 
     is_published = thread.close(LONG)
 
@@ -137,7 +137,7 @@ def test_a_publication_that_hangs_is_given_up(logs: list[dict[str, object]]) -> 
     store.go_on.clear()
     thread = PublisherThread(store.publish, store.confirm)
     thread.start(make_snapshot(1, []))
-    assert store.attempted.wait(60)
+    assert store.attempted.wait(PATIENCE_S)
 
     is_published = thread.close(timedelta(milliseconds=300))
 
@@ -151,7 +151,7 @@ def test_a_second_signal_ends_the_wait() -> None:
     store.go_on.clear()
     thread = PublisherThread(store.publish, store.confirm)
     thread.start(make_snapshot(1, []))
-    assert store.attempted.wait(60)
+    assert store.attempted.wait(PATIENCE_S)
     abandon = Event()
     abandon.set()
 
@@ -174,7 +174,7 @@ def test_any_failure_is_tried_again_and_told_with_its_text(logs: list[dict[str, 
 
     thread = PublisherThread(publish, lambda *_: True, wait=SOON)
     thread.start(make_snapshot(1, []))
-    assert failed.wait(60)
+    assert failed.wait(PATIENCE_S)
 
     assert thread.close(LONG)
     assert calls == [1, 1]
@@ -189,8 +189,7 @@ def test_what_is_still_the_newest_is_noted_without_a_publication() -> None:
 
     for number, moment in enumerate(moments, start=1):
         thread.confirm(make_snapshot(1, []), moment)
-        while len(store.confirmed) < number:
-            store.attempted.wait(0.01)
+        wait_until(lambda: len(store.confirmed) == number)  # noqa: B023
 
     assert thread.close(LONG)
     assert (store.attempts, store.confirmed) == ([(1, True)], moments)

@@ -170,7 +170,8 @@ def test_the_files_landed_last_are_watched_also_over_many_batches(
     # In the process that landed them, and in the next one.
     for batch_id in (10, 20):
         for path in paths:
-            path.write_text(f"{batch_id}")
+            # Of another size each time: a clock may be too coarse to tell one from the other.
+            path.write_text("x" * batch_id)
         shop.land(batch_id)
         shop.restart()
 
