@@ -143,6 +143,13 @@ def _file_id(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
+def close_engine(engine: Engine) -> None:
+    """Close all connections; one that is in use, as soon as it is given back."""
+    # The pool that an engine has from then on hears of it, too.
+    event.listen(engine, "checkin", lambda _, record: record.invalidate())  # codespell:ignore
+    engine.dispose()
+
+
 @contextmanager
 def reached(engine: Engine) -> Iterator[None]:
     """Turn what a database says when it cannot be used into PublishError STORE_UNREACHABLE."""

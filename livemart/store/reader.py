@@ -16,6 +16,7 @@ from livemart.errors import PublishError
 from livemart.store.connections import (
     UNDEFINED_COLUMN,
     UNDEFINED_TABLE,
+    close_engine,
     open_engine,
     reached,
     shown_url,
@@ -41,8 +42,8 @@ class StoreReader:
         return cls(open_engine(url))
 
     def close(self) -> None:
-        """Close all connections."""
-        self._engine.dispose()
+        """Close all connections; those of who is reading, when they come to their end."""
+        close_engine(self._engine)
 
     def newest(self) -> Published | None:
         """Return what readers see now; None if nothing was published yet.

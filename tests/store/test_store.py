@@ -7,6 +7,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
+from sqlalchemy import event
 
 from livemart.errors import PublishError
 from livemart.store.reader import StoreReader
@@ -113,3 +114,20 @@ def test_what_a_reader_does_wrong_itself_is_not_the_stores(
         view.rows("order_arrivals", tenants=None, equals={"unknown": 1})
     with pytest.raises(KeyError):
         reader.changes("unknown", 1, None, 10)
+
+
+def test_a_reader_that_is_closed_lets_who_reads_come_to_the_end(store_url: str) -> None:
+    fill_store(store_url, reference_tables([]))
+    reader, opened = StoreReader.open(store_url), list[object]()
+    event.listen(reader._engine, "connect", lambda connection, _: opened.append(connection))
+    event.listen(reader._engine, "close", lambda connection, _: opened.remove(connection))
+
+    with reader.snapshot() as view:
+        before = view.rows("restaurant_order_metrics", tenants=None)
+        reader.close()
+        assert view.rows("restaurant_order_metrics", tenants=None) == before
+        # As a reading does that waited for a thread.
+        assert reader.newest() == view.published
+        assert len(opened) == 1
+
+    assert opened == []

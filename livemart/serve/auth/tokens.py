@@ -23,7 +23,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from livemart.errors import PublishError, StateError
 from livemart.intervals import format_interval
-from livemart.store.connections import is_locked, open_engine, reached, shown_url
+from livemart.store.connections import close_engine, is_locked, open_engine, reached, shown_url
 
 Scope = Literal["admin", "restaurants"]
 _SESSION_KEY = "session_key"
@@ -106,8 +106,8 @@ class TokenStore:
         self._reading = open_engine(url)
 
     def close(self) -> None:
-        """Close all connections."""
-        self._reading.dispose()
+        """Close all connections; those of who is reading, when they come to their end."""
+        close_engine(self._reading)
 
     def create(
         self,
