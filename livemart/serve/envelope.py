@@ -5,6 +5,7 @@ Used round the whole application. A fault of the application becomes a problem h
 
 from __future__ import annotations
 
+import asyncio
 from time import perf_counter
 
 import structlog
@@ -81,6 +82,12 @@ class Envelope:
             structlog.get_logger().info("slow_client_closed", path=scope["path"])
         except ProblemError as problem:
             await problem.response(Request(scope))(scope, receive, send_wrapped)
+        except asyncio.CancelledError:
+            # The server ends, and its patience with answers under way is over.
+            if status:
+                raise
+            ending = ProblemError("SERVER_ENDING", "the server is ending; try again")
+            await ending.response(Request(scope))(scope, receive, send_wrapped)
         except Exception as error:
             structlog.get_logger().exception("request_failed", path=scope["path"])
             if status:

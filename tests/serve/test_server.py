@@ -22,13 +22,16 @@ import httpx2
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from sqlalchemy import event
 
 from livemart.cli.commands import cli
 from livemart.errors import ConfigError, StateError
 from livemart.publish.publisher import confirm
 from livemart.serve import server as server_module
 from livemart.serve.server import open_server
+from livemart.store.connections import open_engine
 from livemart.store.reader import StoreReader
+from livemart.store.snapshot_view import SnapshotView
 from livemart.store.store import Store
 from tests.serve.apps import PATIENCE_S, Site, bearer, make_settings, server, site, wait_until
 from tests.serve.live.events import open_stream
@@ -267,6 +270,48 @@ def test_the_block_of_a_server_ends_it(tmp_path: Path) -> None:
 
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((host, port), timeout=1)
+
+
+@pytest.mark.parametrize("path", ["/v1/restaurants/r1/metrics", "/r/r1"])
+def test_a_reading_that_outlasts_the_server_has_its_connection_to_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """Who waits for it is told to come back."""
+    fill_store(str(make_settings(tmp_path).store_url), reference_tables([]))
+    is_reading, may_end, opened = threading.Event(), threading.Event(), list[object]()
+    found: list[object] = []
+    read_snapshot = StoreReader.snapshot
+
+    def open_reader(url: str) -> StoreReader:
+        engine = open_engine(url)
+        event.listen(engine, "connect", lambda connection, _: opened.append(connection))
+        event.listen(engine, "close", lambda connection, _: opened.remove(connection))
+        return StoreReader(engine)
+
+    @contextmanager
+    def read_slowly(self: StoreReader) -> Iterator[SnapshotView]:
+        with read_snapshot(self) as view:
+            is_reading.set()
+            assert may_end.wait(PATIENCE_S)
+            found.append(view.models().keys())
+            yield view
+
+    monkeypatch.setattr(StoreReader, "open", open_reader)
+    monkeypatch.setattr(StoreReader, "snapshot", read_slowly)
+    monkeypatch.setattr(server_module, "_PATIENCE_S", 0.1)
+    with ThreadPoolExecutor(1) as pool:
+        with server(tmp_path) as (host, port):
+            asked = pool.submit(httpx2.get, f"http://{host}:{port}{path}", timeout=PATIENCE_S)
+            assert is_reading.wait(PATIENCE_S)
+        answer = asked.result(PATIENCE_S)
+        # A look of the hub may have been under way, too.
+        wait_until(lambda: len(opened) == 1)
+        may_end.set()
+        wait_until(lambda: opened == [])
+
+    assert (answer.status_code, answer.json()["code"]) == (503, "SERVER_ENDING")
+    assert answer.headers["retry-after"] == "5"
+    assert found == [reference_tables([]).keys()]
 
 
 def test_a_server_may_hold_as_many_files_open_as_it_takes_streams(tmp_path: Path) -> None:

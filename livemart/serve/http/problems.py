@@ -47,6 +47,7 @@ _KINDS: Mapping[str, tuple[int, str]] = {
     "NOTHING_PUBLISHED": (503, "Nothing is published yet"),
     "STORE_UNREACHABLE": (503, "The serving store does not answer"),
     "STORE_STALE": (503, "The newest snapshot is old"),
+    "SERVER_ENDING": (503, "The server is ending"),
     "SERVER_FAILED": (500, "The server failed"),
 }
 

@@ -65,7 +65,8 @@ _PROBLEMS = {
     413: "The request is too large.",
     422: "A parameter is wrong.",
     429: "Too many wrong tokens.",
-    503: "Nothing is published yet, the store does not answer, or the newest snapshot is old.",
+    503: "Nothing is published yet, the store does not answer, the newest snapshot is old, or the "
+    "server is ending.",
 }
 
 
