@@ -114,7 +114,9 @@ def site(
     url = settings.store_url
     assert url is not None
     tokens, reader = TokenStore(url, now=now), StoreReader.open(url)
-    app = create_app(settings, reader, tokens, page=page, attempts=Attempts(attempts), now=now)
+    # No minute passes in which a wrong token would be forgiven.
+    counted = Attempts(attempts, clock=lambda: 0.0)
+    app = create_app(settings, reader, tokens, page=page, attempts=counted, now=now)
     try:
         with TestClient(app, base_url=ADDRESS, client=(peer, 4711)) as client:
             yield Site(client, url, tokens, app)

@@ -6,21 +6,28 @@ Used where a token is refused. Only the addresses that tried last are kept.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from time import monotonic
 
 _KEPT_ADDRESSES = 10_000
 
 
 class Attempts:
-    """Counts wrong tokens by address: so many a minute, then 429 instead of 401."""
+    """Counts wrong tokens by address: so many a minute, then 429 instead of 401.
 
-    def __init__(self, a_minute: int = 60) -> None:
+    Args:
+        a_minute: how many an address may send.
+        clock: seconds that only ever rise.
+    """
+
+    def __init__(self, a_minute: int = 60, *, clock: Callable[[], float] = monotonic) -> None:
         self._a_minute = a_minute
+        self._clock = clock
         self._seen: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def is_one_too_many(self, address: str) -> bool:
         """Count one wrong token; return True if there were too many."""
-        now = monotonic()
+        now = self._clock()
         left, at = self._seen.pop(address, (float(self._a_minute), now))
         left = min(self._a_minute, left + (now - at) * self._a_minute / 60) - 1
         self._seen[address] = (max(left, 0.0), now)
