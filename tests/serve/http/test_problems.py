@@ -12,6 +12,7 @@ from livemart.serve.http import schemas
 from livemart.serve.http.forms import ARROW
 from livemart.serve.http.problems import _KINDS
 from livemart.serve.live import streams
+from tests.ports import silent_port
 from tests.serve.apps import Site, site
 from tests.store.stores import fill_store, reference_tables
 
@@ -127,7 +128,11 @@ def test_before_the_first_snapshot_there_is_nothing_yet(tmp_path: Path) -> None:
 
 
 def test_a_store_that_is_away_is_503_and_told_once(tmp_path: Path) -> None:
-    with capture_logs() as logs, site(tmp_path, store="postgresql://u:pw@127.0.0.1:1/x") as one:
+    with (
+        silent_port() as port,
+        capture_logs() as logs,
+        site(tmp_path, store=f"postgresql://u:pw@127.0.0.1:{port}/x") as one,
+    ):
         one.until(lambda: one.hub.failure is not None)
         for path in ("/v1/restaurants/r1/metrics", "/v1/models", "/readyz"):
             answer = one.client.get(path)

@@ -14,6 +14,7 @@ from livemart.inspect.doctor import Finding, diagnose, render_findings
 from livemart.state.checkpoint import open_checkpoint
 from livemart.state.lock import Holder, hold_warehouse
 from livemart.state.snapshots import SnapshotLog
+from tests.ports import silent_port
 from tests.unit.observe.outcomes import make_snapshot
 
 GIB = 1024**3
@@ -89,11 +90,11 @@ def test_a_lock_file_that_nobody_holds_is_free(tmp_path: Path) -> None:
 
 
 def test_spark_connect_is_asked_for_an_answer() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        holder = Holder(1, "stream", "now", connect_port=server.getsockname()[1])
-
-        listening = doctor.check_loopback(holder)
-    gone = doctor.check_loopback(holder)
+    with socket.create_server(("127.0.0.1", 0)) as server, silent_port() as port:
+        listening, gone = (
+            doctor.check_loopback(Holder(1, "stream", "now", connect_port=connect_port))
+            for connect_port in (server.getsockname()[1], port)
+        )
 
     assert listening.level == "ok"
     assert gone.level == "warning"

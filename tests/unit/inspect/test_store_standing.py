@@ -15,6 +15,7 @@ from livemart.inspect.store_standing import look_at_store
 from livemart.state.snapshots import Snapshot, SnapshotLog
 from livemart.store.connections import open_engine
 from livemart.store.schema import STORE_IDENTITY
+from tests.ports import silent_port
 from tests.store.stores import NOON, fill_store, make_snapshot, reference_tables
 
 LATER = NOON + timedelta(minutes=3)
@@ -86,7 +87,9 @@ def test_a_store_of_another_version_is_named(store_url: str) -> None:
 
 
 def test_a_store_that_is_away_is_named_without_its_password() -> None:
-    standing = look_at_store("postgresql+psycopg://me:secret@127.0.0.1:1/db", newest(1), LATER)
+    with silent_port() as port:
+        url = f"postgresql+psycopg://me:secret@127.0.0.1:{port}/db"
+        standing = look_at_store(url, newest(1), LATER)
 
     assert standing.state == "unreachable"
     assert standing.message.startswith("STORE_UNREACHABLE: ")
