@@ -14,6 +14,8 @@ from datetime import timedelta
 from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# For what has to be left in order once a micro-batch is given up.
+_LAST_WORD_S = 10
 
 
 class Interrupted(BaseException):
@@ -82,6 +84,6 @@ class Interrupts:
         if self.abandon.is_set() or self._signal is None:
             os._exit(128 + (self._signal or signal.SIGTERM))
         self.abandon.set()
-        last_word = threading.Timer(10, os._exit, args=(128 + self._signal,))
+        last_word = threading.Timer(_LAST_WORD_S, os._exit, args=(128 + self._signal,))
         last_word.daemon = True
         last_word.start()

@@ -8,20 +8,24 @@ import sys
 
 import pytest
 
+from tests.waits import PATIENCE_S
+
 PROGRAM = """
-import os, signal, sys
+import os, signal, sys, threading
 from datetime import timedelta
+from livemart.cli import interrupts as module
 from livemart.cli.interrupts import Interrupted, Interrupts
 
-interrupts = Interrupts(timedelta(seconds={patience}), lambda: print("told", flush=True))
+# No time decides: only signals are asked for.
+module._LAST_WORD_S = 3_600
+interrupts = Interrupts(timedelta(hours=1), lambda: print("told", flush=True))
 with interrupts:
     interrupts.install(patient={patient})
     try:
         for number in {signals}:
             os.kill(os.getpid(), number)
         if {waits}:
-            interrupts.stop.wait(60); interrupts.abandon.wait(60)
-            import time; time.sleep(60)
+            threading.Event().wait()
         print("finished", interrupts.stop.is_set(), interrupts.abandon.is_set(), flush=True)
     except Interrupted:
         print("raised", flush=True)
@@ -29,13 +33,10 @@ sys.exit(interrupts.exit_code)
 """
 
 
-def run(
-    *signals: int, patient: bool = True, patience: float = 60, waits: bool = False
-) -> tuple[int, str]:
-    code = PROGRAM.format(
-        patience=patience, patient=patient, signals=[int(each) for each in signals], waits=waits
-    )
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+def run(*signals: int, patient: bool = True, waits: bool = False) -> tuple[int, str]:
+    code = PROGRAM.format(patient=patient, signals=[int(each) for each in signals], waits=waits)
+    command = [sys.executable, "-c", code]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     return answer.returncode, answer.stdout
 
 
