@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from time import monotonic, sleep
 from typing import TypeVar
 
 from fastapi import FastAPI
@@ -23,11 +22,11 @@ from livemart.serve.live.hub import Hub
 from livemart.serve.server import open_server
 from livemart.settings import Settings, load_settings
 from livemart.store.reader import StoreReader
+from tests.waits import PATIENCE_S as PATIENCE_S
+from tests.waits import wait_until as wait_until
 
 _Part = TypeVar("_Part")
 ADDRESS = "http://127.0.0.1:8000"
-# Ends a wait for what another thread or process does; no claim of how soon.
-PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +53,9 @@ class Site:
         assert isinstance(part, kind)
         return part
 
-    def until(self, is_true: Callable[[], bool], within_s: float = PATIENCE_S) -> None:
+    def until(self, is_true: Callable[[], bool]) -> None:
         """Wait until something is true; the hub looks at the store by itself."""
-        wait_until(is_true, within_s)
+        wait_until(is_true)
 
     def shows(self, snapshot_id: int) -> bool:
         """Return True once readers see this snapshot."""
@@ -83,14 +82,6 @@ class Site:
 def bearer(token: str) -> dict[str, str]:
     """Return the header that sends a token."""
     return {"Authorization": f"Bearer {token}"}
-
-
-def wait_until(is_true: Callable[[], bool], within_s: float = PATIENCE_S) -> None:
-    """Wait until something is true, and fail if it does not come."""
-    ends_at = monotonic() + within_s
-    while not is_true():
-        assert monotonic() < ends_at, "it did not come true in time"
-        sleep(0.02)
 
 
 def make_settings(folder: Path, **flags: object) -> Settings:

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.serve.apps import PATIENCE_S
+from tests.waits import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 UP = """
@@ -27,7 +27,7 @@ class Stream:
         self.stop = stop
     def stream(self, every):
         print("streams", flush=True)
-        self.stop.wait(60)
+        self.stop.wait()
         print("stream ended", flush=True)
         return pipeline.RunOutcome()
 
@@ -54,23 +54,26 @@ def test_up_streams_and_serves_until_a_signal_and_ends_both(
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
     ) as process:
-        assert process.stdout is not None and process.stderr is not None
-        port = re.findall(r"\d+", process.stderr.readline())[-1]
-        assert process.stdout.readline() == "streams\n"
-        address = f"http://127.0.0.1:{port}/healthz"
-        assert httpx2.get(address, timeout=PATIENCE_S).status_code == 200
+        try:
+            assert process.stdout is not None and process.stderr is not None
+            port = re.findall(r"\d+", process.stderr.readline())[-1]
+            assert process.stdout.readline() == "streams\n"
+            address = f"http://127.0.0.1:{port}/healthz"
+            assert httpx2.get(address, timeout=PATIENCE_S).status_code == 200
 
-        process.send_signal(number)
+            process.send_signal(number)
 
-        rest = process.stdout.read()
-        assert process.wait(PATIENCE_S) == code
+            rest, _ = process.communicate(timeout=PATIENCE_S)
+        finally:
+            process.kill()
+    assert process.returncode == code
     assert rest == "stream ended\nruntime closed\n"
 
 
 def test_up_ends_with_its_server(tmp_path: Path) -> None:
     command = [sys.executable, "-c", UP.replace("{fails}", "True"), str(tmp_path / "warehouse")]
 
-    answer = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)
+    answer = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE_S)
 
     assert answer.returncode == 2
     assert "SERVER_ENDED: the server ended by itself" in answer.stderr

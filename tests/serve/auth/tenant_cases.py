@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from tests.serve.apps import Site
 from tests.serve.live.events import open_stream
+from tests.waits import PATIENCE_S
 
 JSON, CSV, HTML = "application/json", "text/csv", "text/html"
 ARROW, EVENTS = "application/vnd.apache.arrow.stream", "text/event-stream"
@@ -117,7 +118,7 @@ def ask(
         async with open_stream(address, case.of(restaurant), sent) as stream:
             told = stream.body
             if stream.status == 200:
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(PATIENCE_S):
                     async for event in stream.events():
                         told += repr(event).encode()
                         if event.kind == "snapshot":

@@ -15,7 +15,9 @@ from livemart.errors import PublishError, StateError
 from livemart.serve.auth.book import TokenBook
 from livemart.serve.auth.tokens import TokenStore
 from livemart.store.connections import open_engine
+from tests.ports import silent_port
 from tests.store.stores import fill_store, reference_tables
+from tests.waits import PATIENCE_S
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
@@ -128,7 +130,7 @@ def test_every_writer_raises_the_version(store_url: str, opened: Open) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(PATIENCE_S)
 
     store = opened(store_url)
     assert (store.version(), len(store.tokens())) == (9, 9)
@@ -174,10 +176,11 @@ def test_nobody_is_trusted_when_the_store_is_away_for_long(tmp_path: Path, opene
 
 
 def test_a_database_that_does_not_answer_is_an_error_with_a_code(opened: Open) -> None:
-    store = opened("postgresql+psycopg://nobody:hidden@127.0.0.1:1/none")
+    with silent_port() as port:
+        store = opened(f"postgresql+psycopg://nobody:hidden@127.0.0.1:{port}/none")
 
-    with pytest.raises(PublishError, match="STORE_UNREACHABLE") as raised:
-        store.version()
+        with pytest.raises(PublishError, match="STORE_UNREACHABLE") as raised:
+            store.version()
 
     assert "hidden" not in str(raised.value)
 
@@ -189,14 +192,14 @@ def test_a_token_waits_until_a_first_copy_is_done(tmp_path: Path) -> None:
     def step(name: str) -> None:
         if name == "publish.in_transaction":
             is_copying.set()
-            assert has_waited.wait(30)
+            assert has_waited.wait(PATIENCE_S)
 
     copying = threading.Thread(target=lambda: fill_store(url, reference_tables(), step=step))
     copying.start()
-    assert is_copying.wait(30)
+    assert is_copying.wait(PATIENCE_S)
     with closing(TokenStore(url, now=lambda: NOW, waits=has_waited.set)) as store:
         text, made = store.create("till", tenants=["r1"])
-        copying.join()
+        copying.join(PATIENCE_S)
 
         assert book_of(store).find(text) == made
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.serve.apps import PATIENCE_S, Site, server, site
+from tests.serve.apps import Site, server, site
 from tests.store.stores import fill_store, reference_tables
+from tests.waits import PATIENCE_S
 
 PATHS = [
     ("/v1/restaurants", 200),

@@ -21,6 +21,7 @@ from livemart.store.reader import StoreReader
 from tests.conftest import IS_NIGHTLY
 from tests.serve.apps import bearer, make_settings, server, site
 from tests.store.stores import fill_store, reference_tables
+from tests.waits import PATIENCE_S
 
 EXAMPLES = 200 if IS_NIGHTLY else 15
 
@@ -92,7 +93,7 @@ def test_whatever_is_asked_the_answer_is_as_described(
 ) -> None:
     base_url, headers = address
 
-    case.call_and_validate(base_url=base_url, headers=headers)
+    case.call_and_validate(base_url=base_url, headers=headers, timeout=PATIENCE_S)
 
 
 def test_the_document_needs_nothing_from_elsewhere(tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-# Ends a wait that nothing else would end; no claim of how soon something comes.
-_PATIENCE_S = 120
+from tests.waits import PATIENCE_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class Stream:
 
     async def next_of_any_kind(self) -> Event | None:
         """Return the next event, retry or comment; None at the end."""
-        block = await asyncio.wait_for(self._block(), _PATIENCE_S)
+        block = await asyncio.wait_for(self._block(), PATIENCE_S)
         return None if block is None else _parse(block)
 
     async def events(self) -> AsyncIterator[Event]:
@@ -73,13 +72,13 @@ async def open_stream(
         lines = [f"{name}: {value}" for name, value in {**sent, **(headers or {})}.items()]
         writer.write("\r\n".join([f"GET {path} HTTP/1.1", *lines, "", ""]).encode())
         await writer.drain()
-        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        head = (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE_S)).decode()
         first, *rest = head.strip().split("\r\n")
         pairs = (line.partition(": ") for line in rest)
         found = {name.lower(): value for name, _, value in pairs}
         body = b""
         if length := found.get("content-length"):
-            body = await reader.readexactly(int(length))
+            body = await asyncio.wait_for(reader.readexactly(int(length)), PATIENCE_S)
         yield Stream(int(first.split()[1]), found, body, reader)
     finally:
         writer.close()

@@ -16,6 +16,7 @@ from livemart.serve.owner.answers import Answers
 from livemart.store.reader import StoreReader
 from livemart.store.served import Published
 from tests.store.stores import fill_store, reference_tables
+from tests.waits import PATIENCE_S
 
 
 def test_a_snapshot_is_told_even_if_nothing_could_be_computed_ahead(store_url: str) -> None:
@@ -62,10 +63,10 @@ def test_who_comes_upon_a_snapshot_does_not_wait_until_it_is_prepared(
             assert found is not None
             for _ in range(times):
                 hub.note_newer(found)
-            await ready.wait()
+            await asyncio.wait_for(ready.wait(), PATIENCE_S)
             was_told = hub.published is not None
             may_go_on.set()
-            published = await hub.wait(None)
+            published = await asyncio.wait_for(hub.wait(None), PATIENCE_S)
             hub.close()
             return was_told, published
 

@@ -20,6 +20,7 @@ from livemart.store.reader import StoreReader
 from livemart.store.snapshot_view import SnapshotView
 from tests.serve.owner.window_bodies import trend_body
 from tests.store.stores import NOON, Order, fill_store, make_orders, reference_tables
+from tests.waits import PATIENCE_S, wait_until
 
 LATER = NOON + timedelta(minutes=5)
 ORDERS = make_orders(LATER)
@@ -39,7 +40,7 @@ class SlowReader(StoreReader):
     @contextmanager
     def snapshot(self) -> Iterator[SnapshotView]:
         self.reads += 1
-        assert self.may_read.wait(30)
+        assert self.may_read.wait(PATIENCE_S)
         with super().snapshot() as view:
             yield view
 
@@ -53,8 +54,7 @@ def test_while_a_snapshot_is_prepared_the_one_before_is_answered(store_url: str)
             await asyncio.to_thread(_publish, store_url, 2)
             reader.may_read.clear()
             looking = asyncio.create_task(hub.look())
-            while reader.reads < 2:
-                await asyncio.sleep(0.001)
+            await asyncio.to_thread(wait_until, lambda: reader.reads >= 2)
             before = await _all_of(answers)
             reader.may_read.set()
             await looking

@@ -32,7 +32,7 @@ def test_a_version_is_written_once(warehouse: Warehouse) -> None:
 def test_of_two_writers_of_one_version_one_wins(warehouse: Warehouse) -> None:
     warehouse.create(RELATION, SMALL)
     path = warehouse.path(RELATION)
-    start = threading.Barrier(8)
+    start = threading.Barrier(8, timeout=PATIENCE_S)
 
     def write(number: int) -> bool:
         start.wait(PATIENCE_S)

@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from livemart.refresh.dependency_order import in_dependency_order
+from tests.waits import PATIENCE_S
 
 DIAMOND = {"bottom": {"left", "right"}, "left": {"top"}, "right": {"top"}, "top": set[str]()}
 
@@ -27,7 +28,7 @@ def test_a_node_begins_when_all_it_depends_on_was_taken() -> None:
 
 
 def test_nodes_without_an_order_run_beside_each_other() -> None:
-    meeting = threading.Barrier(2, timeout=30)
+    meeting = threading.Barrier(2, timeout=PATIENCE_S)
 
     ended = dict(in_dependency_order({"a": set(), "b": set()}, lambda _: meeting.wait(), 2))
 

@@ -61,9 +61,7 @@ def _runtime() -> Any:
 
 def _draft(newest: Snapshot | None = NEWEST, batch: LandedBatch = BATCH) -> SnapshotDraft:
     context: Any = SimpleNamespace(epoch="e")
-    return draft_snapshot(
-        _runtime(), context, batch, newest, started_at=NOON, now=lambda: datetime.now(UTC)
-    )
+    return draft_snapshot(_runtime(), context, batch, newest, started_at=NOON, now=lambda: NOON)
 
 
 def test_tables_that_livemart_does_not_land_are_pinned_as_well() -> None:

@@ -20,6 +20,7 @@ from livemart.serve.live.readings import Readings
 from livemart.store.reader import StoreReader
 from livemart.store.served import Published
 from livemart.store.snapshot_view import SnapshotView
+from tests.waits import PATIENCE_S, wait_until
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
@@ -44,7 +45,7 @@ class FakeReader(StoreReader):
     @contextmanager
     def snapshot(self) -> Iterator[SnapshotView]:
         self.reads += 1
-        assert self.may_read.wait(30)
+        assert self.may_read.wait(PATIENCE_S)
         yield cast(SnapshotView, SimpleNamespace(published=self.shown))
 
 
@@ -115,8 +116,7 @@ def test_one_who_leaves_does_not_take_the_others_result_along() -> None:
             first, second = (
                 asyncio.create_task(readings.read("key", snapshot_id)) for _ in range(2)
             )
-            while not reader.reads:
-                await asyncio.sleep(0.001)
+            await asyncio.to_thread(wait_until, lambda: reader.reads > 0)
             first.cancel()
             reader.may_read.set()
             return (await second).value
