@@ -48,17 +48,19 @@ def fill(url: str) -> None:
 
 @pytest.fixture(scope="module")
 def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with site(tmp_path_factory.mktemp("tenants"), page=True) as found:
+    # However long the tests take, the snapshot is not stale.
+    with site(tmp_path_factory.mktemp("tenants"), page=True, every="1d") as found:
         fill(found.url)
         found.until(lambda: found.shows(1))
         yield found
 
 
 @pytest.fixture(scope="module")
-def address(one: Site) -> Iterator[tuple[str, int]]:
+def address(one: Site, refused: Mapping[str, object]) -> Iterator[tuple[str, int]]:
     """A real server over the same store: a stream has no end that a test client could wait for."""
-    one.make_token()
-    # It has to know the token when it begins: of a cookie's it is not told at once.
+    # It has to know these tokens when it begins: of a cookie's, or of one that was revoked since it
+    # read it, it is not told at once.
+    assert refused
     session(one)
     folder = Path(one.url.removeprefix("sqlite:///")).parents[2]
     with server(folder) as found:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -13,9 +15,10 @@ from livemart.serve.auth.tokens import TokenStore
 from livemart.serve.models.pull import json_row
 from livemart.store.positions import state_id
 from livemart.store.reader import StoreReader
-from tests.serve.apps import make_settings, wait_until
+from tests.serve.apps import make_settings
 from tests.serve.live.events import Event, Stream
 from tests.store.stores import NOON, Order, fill_store, make_orders, reference_tables
+from tests.waits import PATIENCE_S, wait_until
 
 ORDERS = make_orders(a_day=6)
 DISHES = "/v1/models/restaurant_top_dishes/stream"
@@ -47,10 +50,21 @@ class World:
         host, port = self.address
 
         def is_shown() -> bool:
-            with urlopen(f"http://{host}:{port}/v1/restaurants") as answer:
+            with urlopen(f"http://{host}:{port}/v1/restaurants", timeout=PATIENCE_S) as answer:
                 return bool(json.load(answer)["epoch"] == epoch)
 
         wait_until(is_shown)
+
+    def measured(self, name: str) -> float:
+        """Return the sum of a measurement of the server, by name and labels as they are shown."""
+        host, port = self.address
+        with urlopen(f"http://{host}:{port}/metrics", timeout=PATIENCE_S) as answer:
+            text = answer.read().decode()
+        return sum(float(each) for each in re.findall(rf"(?m)^{re.escape(name)} (\S+)$", text))
+
+    async def until_streams(self, count: int) -> None:
+        """Wait until so many streams are open."""
+        await asyncio.to_thread(wait_until, lambda: self.measured("livemart_streams") == count)
 
     def tokens(self) -> TokenStore:
         """Open the tokens of the store."""

@@ -81,8 +81,9 @@ def test_a_stream_goes_on_behind_any_event(world: World) -> None:
 def test_who_has_all_gets_nothing_twice(world: World) -> None:
     async def watch() -> Event | None:
         has = {"Last-Event-ID": await first_id(world)}
+        await world.until_streams(0)
         async with open_stream(world.address, DISHES, has) as stream:
-            await asyncio.sleep(0.5)
+            await world.until_streams(1)
             await asyncio.to_thread(world.publish)
             return await stream.next()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from livemart.publish.publisher import confirm
 from livemart.serve.live.snapshot_json import to_text
@@ -49,8 +49,9 @@ def test_the_state_comes_at_once_and_with_every_snapshot(world: World) -> None:
 
 def test_who_has_the_newest_state_waits_for_the_next(world: World) -> None:
     async def watch(path: str, headers: dict[str, str]) -> Event | None:
+        await world.until_streams(0)
         async with open_stream(world.address, path, headers) as stream:
-            await asyncio.sleep(0.5)
+            await world.until_streams(1)
             await asyncio.to_thread(world.publish, "r1")
             return await stream.next()
 
@@ -86,7 +87,10 @@ def test_a_store_that_is_filled_anew_tells_its_state_under_the_same_id(world: Wo
 
 
 def test_between_snapshots_the_state_is_known_to_be_the_newest(world: World) -> None:
-    moments = [datetime.now(UTC) + timedelta(seconds=n) for n in range(1, 4)]
+    with closing(StoreReader.open(world.url)) as reader:
+        newest = reader.newest()
+    assert newest is not None
+    moments = [newest.checked_at + timedelta(seconds=n) for n in range(1, 4)]
 
     def check(moment: datetime) -> None:
         with closing(Store.open(world.url)) as store:
