@@ -9,14 +9,12 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.e2e.site import is_ci
+from tests.e2e.site import PATIENCE_MS, is_ci
 
 _FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
-
-_LAUNCH_MS = 120_000
 
 Launch = Callable[..., Browser]
 
@@ -37,7 +35,7 @@ def launching() -> Iterator[Launch]:
                 executable_path=path,
                 args=[*_FLAGS, *flags],
                 ignore_default_args=list(without),
-                timeout=_LAUNCH_MS,
+                timeout=PATIENCE_MS,
             )
 
         yield launch

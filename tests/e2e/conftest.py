@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from datetime import timedelta
 from itertools import count
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from playwright.sync_api import Browser, BrowserContext
 
 from tests.e2e.chromium import Launch, launching
 from tests.e2e.raw_orders import RawOrders
-from tests.e2e.site import DESKTOP, EVERY, Site, Visit, make_site, open_visit, published_site
+from tests.e2e.site import DESKTOP, Site, Visit, make_site, open_visit, published_site
 
 OpenSite = Callable[..., Site]
 OpenVisit = Callable[..., Visit]
@@ -59,15 +58,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @pytest.fixture
 def open_site(tmp_path: Path) -> Iterator[OpenSite]:
-    """Start servers of a test's own, by interval and orders."""
+    """Start servers of a test's own, by orders."""
     with ExitStack() as stack:
         numbers = count()
 
-        def start(
-            *, every: timedelta = EVERY, raw: RawOrders | None = None, is_published: bool = True
-        ) -> Site:
-            folder = tmp_path / f"site{next(numbers)}"
-            site = make_site(folder, every=every, raw=raw)
+        def start(*, raw: RawOrders | None = None, is_published: bool = True) -> Site:
+            site = make_site(tmp_path / f"site{next(numbers)}", raw)
             if is_published:
                 site.publish()
             return stack.enter_context(site.running())

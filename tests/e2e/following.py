@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import random
-import time
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from decimal import ROUND_HALF_UP, Decimal
+
+from playwright.sync_api import TimeoutError as WaitedInVain
 
 from tests.e2e.oracle import Oracle, Totals
 from tests.e2e.raw_orders import AZUL, RawOrder, make_order
 from tests.e2e.site import Site, Visit
 
-_PATIENCE_SECONDS = 60
+_SAYS = """figures => Object.entries(figures).every(([tile, figure]) => figure ===
+  document.querySelector(`#${tile} .value`).textContent.replace(/[^\\d.]/g, ""))"""
 
 
-def order_once(site: Site) -> None:
-    """Let one more order arrive and be published."""
-    now = min(datetime.now(UTC), site.raw.as_of - timedelta(seconds=1))
-    row = make_order(random.Random(len(site.raw.rows)), AZUL, now)
-    site.raw.rows.append(RawOrder(replace(row.order, landed_at=now), "EUR"))
-    site.publish()
+def order_once(site: Site, *, age: timedelta = timedelta(0)) -> None:
+    """Let one more order arrive and be published, as a snapshot that is so old."""
+    at = site.raw.as_of - timedelta(seconds=1)
+    row = make_order(random.Random(len(site.raw.rows)), AZUL, at)
+    site.raw.rows.append(RawOrder(row.order, "EUR"))
+    site.publish(age=age)
 
 
 def totals_of(site: Site, hours: int = 24) -> Totals:
@@ -41,11 +42,22 @@ def wait_for_figures(opened: Visit, site: Site, *, hours: int = 24) -> None:
     totals = totals_of(site, hours)
     average = (totals.sales_amount / totals.order_count).quantize(Decimal("0.01"), ROUND_HALF_UP)
     expected = {
-        "order_count": totals.order_count,
-        "sales_amount": totals.sales_amount,
-        "average_order_value": average,
+        "order_count": f"{totals.order_count}",
+        "sales_amount": f"{totals.sales_amount:.2f}",
+        "average_order_value": f"{average}",
     }
-    end = time.monotonic() + _PATIENCE_SECONDS
-    while (found := {name: opened.figure(name) for name in expected}) != expected:
-        assert time.monotonic() < end, (found, expected)
-        opened.page.wait_for_timeout(50)
+    try:
+        opened.page.wait_for_function(_SAYS, arg=expected)
+    except WaitedInVain as error:
+        found = {tile: opened.figure(tile) for tile in expected}
+        raise AssertionError(f"the page says {found}, SQL {expected}") from error
+
+
+def wait_for_trend(opened: Visit, site: Site, *, hours: int = 24) -> None:
+    """Wait until the points of the trend add up to the figure of the tile."""
+    total = totals_of(site, hours).sales_amount
+    opened.page.wait_for_function(
+        "cents => [...document.querySelectorAll('#points tr')].reduce((sum, row) => "
+        "sum + Math.round(100 * row.querySelector('data').value), 0) === cents",
+        arg=int(total * 100),
+    )

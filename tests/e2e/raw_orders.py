@@ -1,7 +1,7 @@
 """Raw orders of four restaurants, some of them canceled, foreign or late, and the models of them.
 
-They are drawn once, for an evening long ago, and moved to the present by whole panes: whatever day
-and hour it is, every window holds the same orders, and only the names of hours and days differ.
+They are those of an evening long ago, whatever day and hour it is: every window holds the same
+orders, and hours and days have the same names.
 
 `oracle.py` answers the same questions of the same orders in SQL and shares no code with the models.
 """
@@ -35,10 +35,9 @@ _HOURS = (1, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 11, 16, 14, 8, 6, 7, 10, 15, 19, 17, 
 _POPULAR = {"d1": 6, "d2": 3, "d3": 4, "d4": 2, "d5": 5}
 # So long ago the late orders were placed that landed just now.
 _LATE_MINUTES = (32, 41, 44)
-# A Sunday at nine in the evening in Lisbon; the start of a pane, so that moved orders are not
-# placed in the future.
-_DRAWN_AT = datetime(2026, 3, 1, 21, tzinfo=UTC)
-_DRAWN_WITH = 4
+# A Sunday at nine in the evening in Lisbon: far from midnight, and weeks after clocks were changed.
+_EVENING = datetime(2026, 3, 1, 21, tzinfo=UTC)
+_SEED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +59,16 @@ class RawOrders:
     restaurants: Mapping[str, tuple[str, str, str]] = field(default_factory=lambda: RESTAURANTS)
 
     @classmethod
-    def of_two_weeks(cls, now: datetime) -> RawOrders:
-        """Return 15 days of orders up to `now`, the same ones for any `now`.
-
-        `as_of` is the end of the pane that holds `now`.
-        """
-        drawn = cls.drawn(_DRAWN_AT, _DRAWN_WITH)
-        moved_by = pane_of(now) + PANE - drawn.as_of
-        return cls(drawn.as_of + moved_by, [_moved(row, moved_by) for row in drawn.rows])
+    def of_two_weeks(cls) -> RawOrders:
+        """Return 15 days of orders, always the same ones."""
+        return cls.drawn(_EVENING, _SEED)
 
     @classmethod
     def drawn(cls, now: datetime, seed: int) -> RawOrders:
-        """Return 15 days of orders up to `now`, by the hours of each restaurant's own days."""
+        """Return 15 days of orders up to `now`, by the hours of each restaurant's own days.
+
+        `as_of` is the end of the pane that holds `now`.
+        """
         raw = cls(pane_of(now) + PANE)
         chance = random.Random(seed)
         for restaurant, a_day in ((AZUL, 190), (SAKURA, 40)):
@@ -119,12 +116,6 @@ def make_order(chance: random.Random, restaurant_id: str, at: datetime) -> RawOr
         "CHF" if fate > 0.99 else RESTAURANTS[restaurant_id][2],
         "cancelled" if fate < 0.04 else "delivered",
     )
-
-
-def _moved(row: RawOrder, by: timedelta) -> RawOrder:
-    order = row.order
-    landed_at = None if order.landed_at is None else order.landed_at + by
-    return replace(row, order=replace(order, ordered_at=order.ordered_at + by, landed_at=landed_at))
 
 
 def _days(

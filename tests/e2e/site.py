@@ -21,32 +21,32 @@ from pathlib import Path
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Route
 
 from livemart.publish.publisher import confirm
-from livemart.serve.auth.tokens import TokenStore
+from livemart.serve.auth.tokens import Token, TokenStore
 from livemart.store.store import Store
 from tests.e2e.raw_orders import AZUL, RawOrders
+from tests.serve.apps import wait_until
 from tests.store.stores import fill_store, make_snapshot
 
 ROOT = Path(__file__).parents[2]
 ARTIFACTS = ROOT / "artifacts" / "e2e"
 DESKTOP, PHONE = 1280, 320
-# Nothing that was published once is old before the last test has seen it, however slow the machine.
-EVERY = timedelta(hours=1)
-# All of these end a wait for what comes: none is a claim of how soon.
-_START_S = 120
-_STOP_S = 60
-_ANSWER_S = 60
-_DEADLINE_MS = 60_000
+# Nothing that was published once is old before the last test has seen it, however slow the machine;
+# and a number of days stays the same for as long as a test may take.
+EVERY = timedelta(days=1)
+# Ends a wait for what comes, and is no claim of how soon: the page's own longest wait is a minute,
+# and a test should say what did not come before it is itself ended.
+PATIENCE_S = 240
+PATIENCE_MS = 1000 * PATIENCE_S
 
 
 class Site:
     """One server process over one store; `raw` is what was published last."""
 
-    def __init__(self, folder: Path, raw: RawOrders, *, every: timedelta) -> None:
+    def __init__(self, folder: Path, raw: RawOrders) -> None:
         self.raw = raw
         self.store_url = f"sqlite:///{folder / '_livemart' / 'serving.db'}"
         (folder / "_livemart").mkdir(parents=True, exist_ok=True)
         self._folder = folder
-        self._every = every
         self._snapshot_id = 0
         self._process: subprocess.Popen[bytes] | None = None
         # It stays bound, and so nobody else is given the port while the server is down; the server
@@ -61,7 +61,7 @@ class Site:
         """Publish the models of all orders there are, as the next snapshot; say it was so long ago.
 
         Args:
-            age: how old the snapshot is from the beginning.
+            age: how old the snapshot is from the beginning, by the clock that the server has.
         """
         self._snapshot_id += 1
         models = self.raw.models()
@@ -83,10 +83,18 @@ class Site:
         """Return the tokens of the store."""
         return TokenStore(self.store_url)
 
-    def status_of(self, path: str) -> int:
+    def make_token(self) -> tuple[str, Token]:
+        """Return a new token and its text, once the server asks for one."""
+        with closing(self.tokens()) as tokens:
+            text, token = tokens.create("owner", tenants=[AZUL], lasts=EVERY)
+        # It has to hear of the first token before this machine alone is no longer enough.
+        wait_until(lambda: self._status_of("/") == 401, PATIENCE_S)
+        return text, token
+
+    def _status_of(self, path: str) -> int:
         """Return the status that somebody without a token gets."""
         try:
-            with urllib.request.urlopen(f"{self.url}{path}", timeout=_ANSWER_S) as answer:
+            with urllib.request.urlopen(f"{self.url}{path}", timeout=PATIENCE_S) as answer:
                 return int(answer.status)
         except urllib.error.HTTPError as error:
             return error.code
@@ -97,11 +105,11 @@ class Site:
             [
                 sys.executable, "runner.py", "serve", "--project-dir", str(self._folder),
                 "--warehouse", str(self._folder), "--port", str(self._port),
-                "--every", f"{self._every.total_seconds():.0f}s",
+                "--every", f"{EVERY.total_seconds():.0f}s",
             ],
             cwd=ROOT,
         )  # fmt: skip
-        until = time.monotonic() + _START_S
+        until = time.monotonic() + PATIENCE_S
         while True:
             try:
                 with urllib.request.urlopen(f"{self.url}/healthz", timeout=5):
@@ -127,7 +135,7 @@ class Site:
             return
         self._process.send_signal(signal.SIGTERM)
         try:
-            self._process.wait(_STOP_S)
+            self._process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -136,15 +144,15 @@ class Site:
             self._process = None
 
 
-def make_site(folder: Path, *, every: timedelta = EVERY, raw: RawOrders | None = None) -> Site:
+def make_site(folder: Path, raw: RawOrders | None = None) -> Site:
     """Return a site without a snapshot, for two weeks of orders unless others are given."""
-    return Site(folder, raw or RawOrders.of_two_weeks(datetime.now(UTC)), every=every)
+    return Site(folder, raw or RawOrders.of_two_weeks())
 
 
-def published_site(folder: Path, *, every: timedelta = EVERY) -> Site:
-    """Return a site with one snapshot."""
-    site = make_site(folder, every=every)
-    site.publish()
+def published_site(folder: Path, *, age: timedelta = timedelta(0)) -> Site:
+    """Return a site with one snapshot that is so old."""
+    site = make_site(folder)
+    site.publish(age=age)
     return site
 
 
@@ -168,7 +176,7 @@ class Visit:
 
     def wait_text(self, selector: str, text: str) -> None:
         """Wait until an element says a text somewhere."""
-        self.page.locator(selector).filter(has_text=text).wait_for(timeout=_DEADLINE_MS)
+        self.page.locator(selector).filter(has_text=text).wait_for()
 
     def figure(self, tile: str) -> Decimal:
         """Return the number of a tile."""
@@ -205,11 +213,13 @@ def open_visit(
     context = browser.new_context(
         viewport={"width": width, "height": 900},
         color_scheme="dark" if scheme == "dark" else "light",
+        # What is looked at does not change while it is looked at.
+        reduced_motion="reduce",
         # Not the restaurant's: what the page writes must not depend on where it is read.
         timezone_id="Pacific/Auckland",
         locale="de-DE",
     )
-    context.set_default_timeout(_DEADLINE_MS)
+    context.set_default_timeout(PATIENCE_MS)
     context.add_init_script(
         "document.addEventListener('securitypolicyviolation', (event) => console.error("
         "`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`));"
@@ -253,7 +263,8 @@ def refuse_with(code: str, title: str, detail: str, status: int) -> Callable[[Ro
         route.fulfill(
             status=status,
             json=body,
-            headers={"Content-Type": "application/problem+json", "Retry-After": "30"},
+            # By itself the page asks again only after the test.
+            headers={"Content-Type": "application/problem+json", "Retry-After": "3600"},
         )
 
     return answer

@@ -66,7 +66,7 @@ def test_everything_works_without_a_mouse(site: Site, visit: OpenVisit) -> None:
 
     _tab_to(page, "Orders")
     page.keyboard.press("Space")
-    assert page.get_by_text("Orders placed in the window.").is_visible()
+    page.get_by_text("Orders placed in the window.").wait_for()
 
     _tab_to(page, "Show data")
     page.keyboard.press("Enter")
