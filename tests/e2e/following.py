@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from decimal import ROUND_HALF_UP, Decimal
 
+from playwright.sync_api import Route
 from playwright.sync_api import TimeoutError as WaitedInVain
 
 from tests.e2e.oracle import Oracle, Totals
@@ -61,3 +64,22 @@ def wait_for_trend(opened: Visit, site: Site, *, hours: int = 24) -> None:
         "sum + Math.round(100 * row.querySelector('data').value), 0) === cents",
         arg=int(total * 100),
     )
+
+
+@contextmanager
+def holding(opened: Visit, pattern: str) -> Iterator[None]:
+    """Keep from the server what the page asks of it, and hand it over in the end."""
+    held: list[Route] = []
+    is_over = False
+
+    def handle(route: Route) -> None:
+        if is_over:
+            route.continue_()
+        else:
+            held.append(route)
+
+    opened.page.route(pattern, handle)
+    yield
+    is_over = True
+    for route in held:
+        route.continue_()

@@ -9,10 +9,12 @@ import pytest
 from playwright.sync_api import Route
 
 from tests.e2e.conftest import OpenSite, OpenVisit
-from tests.e2e.following import order_once, wait_for_figures
+from tests.e2e.following import holding, order_once, wait_for_figures, wait_for_trend
 from tests.e2e.raw_orders import AZUL, NEW, RESTAURANTS, RawOrders
 from tests.e2e.site import PATIENCE_MS, Site, Visit
 
+# So long it waits at most before it tries again.
+_LONGEST_WAIT_MS = 60_000
 _BROKEN = re.compile("ERR_|status of (401|503)")
 
 
@@ -99,6 +101,37 @@ def test_a_pull_that_is_under_way_changes_no_paused_page(
     assert opened.page.locator("#connection-word").inner_text().startswith("Paused at")
     opened.page.get_by_role("button", name="Resume").click()
     wait_for_figures(opened, site)
+    opened.wait_live()
+
+
+def test_a_chart_that_falls_behind_moves_no_paused_page(
+    open_site: OpenSite, visit: OpenVisit
+) -> None:
+    site = open_site()
+    opened = visit(site)
+    opened.page.clock.install()
+    opened.go()
+    opened.wait_live()
+    trend = "**/trend?**"
+    with opened.page.expect_response(trend), holding(opened, trend):
+        with opened.page.expect_request(trend):
+            order_once(site)
+        wait_for_figures(opened, site)
+        before = opened.figure("order_count")
+        opened.page.get_by_role("button", name="Pause").click()
+        opened.wait_text("#connection-word", "Paused at")
+        # The answer will be of a snapshot that the page does not show.
+        order_once(site)
+
+    _pull_once_more(opened)
+    opened.page.clock.fast_forward(_LONGEST_WAIT_MS)
+    _pull_once_more(opened)
+
+    assert opened.figure("order_count") == before
+    assert opened.page.locator("#connection-word").inner_text().startswith("Paused at")
+    opened.page.get_by_role("button", name="Resume").click()
+    wait_for_figures(opened, site)
+    wait_for_trend(opened, site)
     opened.wait_live()
 
 

@@ -118,8 +118,10 @@ function receive(state) {
   setTimeout(() => loadTrend(state).catch(retryUnlessAborted), Math.random() * SPREAD_MS);
 }
 
+// A page that is paused stands still: nothing may bring it to a newer snapshot later on.
 export function retryLater(seconds = 0) {
   clearTimeout(link.timer);
+  if (link.isPaused || link.isSignedOut) return;
   const wait = Math.min(1000 * 2 ** link.attempts, LONGEST_WAIT_MS);
   link.attempts += 1;
   link.timer = setTimeout(refresh, Math.max(wait * (0.5 + Math.random() / 2), seconds * 1000));
@@ -145,7 +147,7 @@ export async function load(windowName) {
     if (error.status === 401) signOut();
     else if (error.status) showProblem(error);
     else show(link.isPaused ? "paused" : "offline");
-    if (!link.isSignedOut && !link.isPaused) retryLater(error.wait);
+    retryLater(error.wait);
     return false;
   } finally {
     if (link.request === request) page.removeAttribute("aria-busy");
@@ -165,7 +167,7 @@ async function loadTrend(state) {
 }
 
 function retryUnlessAborted(error) {
-  if (error.name !== "AbortError" && !link.isPaused && !link.isSignedOut) retryLater();
+  if (error.name !== "AbortError") retryLater();
 }
 
 export async function refresh() {
