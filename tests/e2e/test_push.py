@@ -7,10 +7,12 @@ from contextlib import closing
 from datetime import timedelta
 
 from tests.e2e.conftest import OpenSite, OpenVisit
-from tests.e2e.following import order_once, totals_of, wait_for_figures, wait_for_trend
+from tests.e2e.following import holding, order_once, totals_of, wait_for_figures, wait_for_trend
 from tests.e2e.raw_orders import AZUL
 from tests.e2e.site import EVERY, Site, Visit, refuse_with
 
+# So long it waits for an answer.
+_PAGE_PATIENCE_MS = 15_000
 _BROKEN = re.compile("ERR_|status of (401|503)")
 
 
@@ -154,6 +156,36 @@ def test_a_chart_that_fell_behind_catches_up(open_site: OpenSite, visit: OpenVis
     wait_for_figures(opened, site)
     wait_for_trend(opened, site)
     opened.wait_live()
+
+
+def test_a_chart_whose_pull_is_not_answered_catches_up(
+    open_site: OpenSite, visit: OpenVisit
+) -> None:
+    site = open_site()
+    opened = _open(visit, site, has_own_time=True)
+    with holding(opened, "**/trend?**"):
+        with opened.page.expect_request("**/trend?**"):
+            order_once(site)
+        wait_for_figures(opened, site)
+
+        opened.page.clock.fast_forward(_PAGE_PATIENCE_MS)
+
+        wait_for_trend(opened, site)
+    opened.wait_live()
+
+
+def test_a_server_that_gives_no_answer_is_not_told_as_offline(site: Site, visit: OpenVisit) -> None:
+    opened = _open(visit, site, has_own_time=True)
+    _listen(opened)
+    with holding(opened, "**/r/**"):
+        with opened.page.expect_request("**/r/**"):
+            opened.page.evaluate("dispatchEvent(new Event('online'))")
+
+        opened.page.clock.fast_forward(_PAGE_PATIENCE_MS)
+
+        opened.page.locator("#connection[data-state='retrying']").wait_for()
+    opened.wait_live()
+    assert opened.page.evaluate("window.said") == []
 
 
 def test_a_stale_page_says_so_until_news_come(open_site: OpenSite, visit: OpenVisit) -> None:

@@ -1,10 +1,12 @@
-// One answer of the server as JSON, or an error that carries its problem.
+// One answer of the server as JSON, or an error: it carries the server's problem, or its name is
+// TimeoutError where no answer came, AbortError where nobody waits for it any more.
 
 const PATIENCE_MS = 15_000;
 
 export async function get(path, signal) {
   const patience = new AbortController();
-  const timer = setTimeout(() => patience.abort(), PATIENCE_MS);
+  const isOver = new DOMException("no answer", "TimeoutError");
+  const timer = setTimeout(() => patience.abort(isOver), PATIENCE_MS);
   if (signal.aborted) patience.abort();
   signal.addEventListener("abort", () => patience.abort(), { once: true });
   const headers = { Accept: "application/json" };

@@ -146,7 +146,10 @@ export async function load(windowName) {
     if (request.signal.aborted) return false;
     if (error.status === 401) signOut();
     else if (error.status) showProblem(error);
-    else show(link.isPaused ? "paused" : "offline");
+    else if (link.isPaused) show("paused");
+    // A slow server is not a lost connection, and a connection that was lost is not back.
+    else if (error.name !== "TimeoutError") show("offline");
+    else if (link.state !== "offline") show("retrying");
     retryLater(error.wait);
     return false;
   } finally {
