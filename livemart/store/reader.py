@@ -115,21 +115,25 @@ class StoreReader:
     def _begin(self) -> Iterator[Connection]:
         """Yield a connection in a read transaction. Raises PublishError."""
         with reached(self._engine):
+            # Before it is opened: a moment later another process may have made it.
+            has_file = self._has_file()
             try:
                 with self._engine.begin() as connection:
                     yield connection
             except (sa.exc.OperationalError, sa.exc.ProgrammingError) as error:
-                if self._is_unmade(error):
+                if not (has_file and self._has_file()) or self._is_unmade(error):
                     raise self._empty() from error
                 if _is_of_another_form(error):
                     raise self._other_version("another") from error
                 raise
 
+    def _has_file(self) -> bool:
+        """Return whether the store's file is there; of a database that is none, True."""
+        database = self._engine.url.database
+        return self._engine.dialect.name != "sqlite" or not database or Path(database).exists()
+
     def _is_unmade(self, error: sa.exc.DBAPIError) -> bool:
         """Return whether an error says that the store's tables are not made yet."""
-        database = self._engine.url.database
-        if self._engine.dialect.name == "sqlite" and database and not Path(database).exists():
-            return True
         text, state = str(error.orig), getattr(error.orig, "sqlstate", None)
         return PUBLISHED.name in text and ("no such table" in text or state == UNDEFINED_TABLE)
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from sqlalchemy import event
@@ -27,6 +31,21 @@ def test_a_store_that_nobody_filled_is_empty(reader: StoreReader) -> None:
     assert reader.newest() is None
     with pytest.raises(PublishError, match="STORE_EMPTY"), reader.snapshot():
         pass
+
+
+def test_a_store_that_is_made_while_it_is_looked_for_is_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "serving.db"
+
+    def come_too_early(*_: object, **__: object) -> NoReturn:
+        path.touch()
+        raise sqlite3.OperationalError("unable to open database file")
+
+    monkeypatch.setattr(sqlite3, "connect", come_too_early)
+
+    with closing(StoreReader.open(f"sqlite:///{path}")) as reader:
+        assert reader.newest() is None
 
 
 def test_what_is_published_is_read_as_it_was(store_url: str) -> None:
