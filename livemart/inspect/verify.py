@@ -10,9 +10,12 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError, StateError, first_lines
@@ -25,6 +28,8 @@ from livemart.plan.sql.flatten import Flat, flatten
 from livemart.project.graph import Model, Project
 from livemart.run.runtime import compiling_session, open_dbt
 from livemart.settings import Settings
+from livemart.spark.arrow_views import to_frame
+from livemart.spark.quick_session import MOST_ROWS, is_quick, session_for
 from livemart.state.snapshots import Snapshot, SnapshotLog
 
 if TYPE_CHECKING:
@@ -90,10 +95,23 @@ def verify_models(
         chosen: unique ids to compare; all if None.
     """
     scratch = Path(tempfile.mkdtemp(prefix="livemart-verify-"))
+    session = session_for(spark, _row_count(warehouse, project, snapshot))
     try:
-        yield from _Recomputation(spark, warehouse, project, snapshot, scratch).run(chosen)
+        yield from _Recomputation(session, warehouse, project, snapshot, scratch).run(chosen)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _row_count(warehouse: Warehouse, project: Project, snapshot: Snapshot) -> int:
+    """Return the rows of all tables of a snapshot; `MOST_ROWS` and one if not all can be read."""
+    versions = dict(snapshot.sources)
+    for unique_id, state in snapshot.models.items():
+        if (model := project.models.get(unique_id)) is not None:
+            versions[model.relation] = state.version
+    try:
+        return sum(warehouse.row_count(*table) for table in versions.items())
+    except LivemartError:
+        return MOST_ROWS + 1
 
 
 def render_comparison(comparison: Comparison) -> str:
@@ -116,7 +134,11 @@ def render_comparison(comparison: Comparison) -> str:
 
 
 class _Recomputation:
-    """All models computed anew, each stored once below `scratch`."""
+    """All models computed anew, each stored once below `scratch`.
+
+    The session for few rows keeps them in memory instead: to store them takes longer than to
+    compute them.
+    """
 
     def __init__(
         self,
@@ -209,16 +231,41 @@ class _Recomputation:
     def _recompute(self, model: Model, flat: Flat, approximate: Mapping[str, str]) -> DataFrame:
         path = str(self._scratch / model.relation)
         result = self._spark.sql(flat.render(lambda mention: self._names[mention.relation]))
-        # Stored once: models above it read it, and the comparison reads it twice.
-        # In the same partitions: Delta does not hold every value of them as it was given.
         partitions = self._warehouse.partition_columns(model.relation)
-        result.write.format("delta").partitionBy(*partitions).save(path)
-        recomputed = self._spark.read.format("delta").load(path)
+        # Kept once: models above it read it, and the comparison reads it twice.
+        recomputed = None if partitions else self._in_memory(result)
+        if recomputed is None:
+            # In the same partitions: Delta does not hold every value of them as it was given.
+            result.write.format("delta").partitionBy(*partitions).save(path)
+            recomputed = self._spark.read.format("delta").load(path)
         self._name(model.relation, recomputed)
         self._approximate[model.relation] = approximate
         return recomputed
 
+    def _in_memory(self, result: DataFrame) -> DataFrame | None:
+        """Return the rows as a frame that holds them; None if they are many or Arrow has no type.
+
+        Of the session for few rows only.
+        """
+        from pyspark.errors import PySparkException
+
+        if not is_quick(self._spark):
+            return None
+        try:
+            rows = result.limit(MOST_ROWS + 1).toArrow()
+            if rows.num_rows > MOST_ROWS:
+                return None
+            frame = to_frame(self._spark, rows).coalesce(1)
+        except (PySparkException, pa.ArrowException):
+            # What Arrow cannot hold; or an error of the model's, which writing it will raise.
+            return None
+        return frame if frame.dtypes == result.dtypes else None
+
     def _read(self, relation: str, version: int) -> DataFrame:
+        if is_quick(self._spark):
+            # Spark makes a state of each table before it reads: longer than all of the rest.
+            with suppress(LivemartError, pa.ArrowException):
+                return to_frame(self._spark, self._warehouse.read(relation, version)).coalesce(1)
         path = str(self._warehouse.path(relation))
         return self._spark.read.format("delta").option("versionAsOf", version).load(path)
 

@@ -15,13 +15,20 @@ from livemart.spark.quick_session import is_quick, session_for
 from livemart.spark.types import spark_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def to_view(spark: SparkSession, name: str, table: pa.Table, *, in_one_part: bool = False) -> None:
     """Hand an Arrow table to Spark as a temporary view, rows and types unchanged.
 
     `in_one_part`: Spark knows that it is all in one partition, and shuffles nothing of it.
+    """
+    frame = to_frame(spark, table)
+    (frame.coalesce(1) if in_one_part else frame).createOrReplaceTempView(name)
+
+
+def to_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """Hand an Arrow table to Spark as a frame, rows and types unchanged.
 
     PySpark 4.2.0 drops in silence everything after the first empty record batch, so the table is
     made one chunk a column first; no other code may call `createDataFrame` with Arrow.
@@ -33,8 +40,8 @@ def to_view(spark: SparkSession, name: str, table: pa.Table, *, in_one_part: boo
         frame = spark.createDataFrame([], struct)
     else:
         frame = spark.createDataFrame(aligned.combine_chunks(), struct)
-    (frame.coalesce(1) if in_one_part else frame).createOrReplaceTempView(name)
     make_active(type(spark)._instantiatedSession)
+    return frame
 
 
 def make_active(spark: SparkSession | None) -> None:
