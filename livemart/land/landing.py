@@ -59,6 +59,10 @@ class LandedBatch:
     has_records: bool
 
 
+class LandingEnded(Exception):
+    """Raised by a micro-batch that begins after the end; it lands nothing, and will be replayed."""
+
+
 class Landing:
     """Lands the files of a project's sources. One at a time for a warehouse.
 
@@ -92,6 +96,7 @@ class Landing:
         self._epoch = epoch
         self._watched: WatchedFiles | None = None
         self._landed_before: Mapping[str, frozenset[str]] = {}
+        self._is_ending = False
         self.failure: BaseException | None = None
 
     def create_tables(self) -> None:
@@ -136,13 +141,19 @@ class Landing:
 
         def land(batch_id: int) -> None:
             try:
+                if self._is_ending:
+                    raise LandingEnded("told to end")
                 body(self.land_files(batch_id, files_of_batch(checkpoint, batch_id, slots)))
             except BaseException as error:
                 self.failure = error
                 raise
 
-        self.failure = None
+        self._is_ending, self.failure = False, None
         return start_stream(self._spark, self._folder.root, checkpoint, limited, land, trigger)
+
+    def end(self) -> None:
+        """Let no further micro-batch of the stream begin: one that does ends the query at once."""
+        self._is_ending = True
 
     def land_files(
         self, batch_id: int, files: Mapping[str, Sequence[Path]] | None = None

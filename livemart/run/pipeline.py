@@ -285,10 +285,10 @@ class Pipeline:
             # Seconds may be a fraction, whatever its annotation says.
             while not query.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type]
                 if self._stop.is_set():
-                    self._end(query)
+                    self._end(landing, query)
                     return
                 if self._follower is not None and (edited := self._follower.look()):
-                    self._end(query)
+                    self._end(landing, query)
                     self._next = edited
                     return
         except Exception as error:
@@ -303,8 +303,10 @@ class Pipeline:
             if query.isActive:
                 query.stop()
 
-    def _end(self, query: StreamingQuery) -> None:
+    def _end(self, landing: Landing, query: StreamingQuery) -> None:
         """Let the micro-batch under way come to its end, then stop; `abandon` does not wait."""
+        # Else the next one could begin between the look and the stop, and be cut off.
+        landing.end()
         while query.isActive and query.status["isTriggerActive"]:
             if self._abandon.wait(_POLL_SECONDS):
                 self._runtime.spark.sparkContext.cancelAllJobs()

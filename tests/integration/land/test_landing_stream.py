@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ import pytest
 from livemart.errors import SourceError
 from livemart.land.landing import LandedBatch
 from tests.deliveries import EVENTS, ORDERS, Shop, lines, order, source
+from tests.waits import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,11 +48,11 @@ def test_a_tick_comes_without_files_and_bad_records_do_not_stop_the_stream(shop:
         shop.checkpoint, batches.append, trigger=timedelta(milliseconds=300)
     )
     try:
-        _wait(lambda: len(batches) >= 2)
+        wait_until(lambda: len(batches) >= 2)
         shop.deliver("orders/1.jsonl", ["{broken", *lines([order("a")])])
-        _wait(lambda: any(batch.has_records for batch in batches))
+        wait_until(lambda: any(batch.has_records for batch in batches))
         shop.deliver("orders/2.jsonl", lines([order("b")]))
-        _wait(lambda: sum(batch.has_records for batch in batches) == 2)
+        wait_until(lambda: sum(batch.has_records for batch in batches) == 2)
     finally:
         query.stop()
 
@@ -80,6 +80,21 @@ def test_an_exception_of_the_body_ends_the_query_and_the_batch_is_replayed(shop:
     # The run that replays the batch is followed by a tick of its own.
     assert replayed[:1] == seen
     assert shop.rows("order_events", "order_id") == [("a",)]
+
+
+def test_a_micro_batch_after_the_end_lands_nothing(shop: Shop) -> None:
+    begun: list[LandedBatch] = []
+    query = shop.landing.stream(shop.checkpoint, begun.append, trigger=timedelta(milliseconds=100))
+    wait_until(lambda: bool(begun))
+
+    shop.landing.end()
+    shop.deliver("orders/1.jsonl", lines([order("a")]))
+    wait_until(lambda: not query.isActive)
+
+    assert shop.rows("orders", "order_id") == []
+    shop.restart()
+    shop.run()
+    assert shop.rows("orders", "order_id") == [("a",)]
 
 
 def test_a_file_that_vanishes_before_its_replay_is_never_passed_over(shop: Shop) -> None:
@@ -161,11 +176,3 @@ def test_a_condition_that_arrow_does_not_know_is_asked_of_spark(
     shop.land(0, shop.deliver("orders/0.jsonl", lines(records)))
 
     assert shop.rows("orders", "order_id") == [("b",)]
-
-
-def _wait(condition: object, seconds: float = 300) -> None:
-    assert callable(condition)
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "nothing happened"
-        time.sleep(0.05)
