@@ -2,18 +2,15 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
-# Spark suites run one after the other: two JVMs on two cores help nobody.
+# One JVM for all tests that run Spark in their own process: two on two cores help nobody.
 SPARK_PYTEST := $(PYTEST) -p no:xdist
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-# Processes of a minute start in half the time with the JVM's first compiler alone; the suites that
-# stay in one process for long do not take it.
-test-dbt test-faults: \
-	export LIVEMART_JVM_OPTIONS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+SUITES := test-unit test-serve test-e2e test-processes test-spark
 
-.PHONY: help env env-unit demo demo-once test test-unit test-serve test-e2e test-dbt test-integration test-equivalence \
-	test-faults test-nightly golden bench-refresh bench-serve lint format lock clean
+.PHONY: help env env-unit demo demo-once test test-all test-nightly test-repeat $(SUITES) \
+	flights-data golden bench-refresh bench-serve lint format lock clean
 
 help: ## Show what there is
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,7 +27,17 @@ demo: env ## Orders of 15 days, then live ones, until Ctrl-C
 demo-once: env ## The same, ending by itself with the exit code of verify
 	@$(BIN)/python -m demo --once
 
-test: env test-unit test-serve test-e2e test-dbt test-integration test-equivalence test-faults ## All tests, long ones as a sample (up to 45 min)
+test: env $(SUITES) ## The gate: one proof of each promise (10 minutes on two cores)
+
+test-all: export LIVEMART_TESTS := all
+test-all: test ## Every test that is certain (an hour)
+
+test-nightly: export LIVEMART_TESTS := nightly
+test-nightly: export PYTEST_ADDOPTS := --timeout=14400
+test-nightly: test ## All tests, every count in full, random ones with new seeds (hours)
+
+test-repeat: env ## The gate, or SUITE=unit, serve, ..., N=5 times; goes on where it was cut off
+	@$(BIN)/python scripts/repeat.py --runs $(or $(N),5) $(SUITE)
 
 test-unit: env-unit ## Tests without a JVM
 	$(PYTEST) tests/unit -n 2 --dist loadgroup -q
@@ -41,21 +48,17 @@ test-serve: env-unit ## Serving store, API and push, without a JVM, on SQLite an
 test-e2e: env-unit ## The owner's page in Chromium; pictures of every state in artifacts/e2e
 	$(PYTEST) tests/e2e -n 2 -q
 
-test-dbt: env
-	$(SPARK_PYTEST) tests/dbt tests/integration -m dbt
+# Processes of a minute start in half the time with the JVM's first compiler alone; a JVM that lives
+# for many tests does not take it.
+test-processes: export LIVEMART_JVM_OPTIONS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+test-processes: env flights-data ## Commands as processes: the demo, dbt, kill -9
+	$(PYTEST) tests/integration tests/faults -m processes -n 2 -q
 
-test-integration: env
-	$(SPARK_PYTEST) tests/integration -m "not dbt"
+flights-data: env
+	@$(BIN)/python -m examples.flights.deliver --fetch-only
 
-test-equivalence: env
-	$(SPARK_PYTEST) tests/equivalence
-
-test-faults: env
-	$(SPARK_PYTEST) tests/faults
-
-test-nightly: export LIVEMART_NIGHTLY := 1
-test-nightly: export PYTEST_ADDOPTS := --timeout=14400
-test-nightly: test ## All tests with every count in full (hours)
+test-spark: env ## Spark in the tests' own process
+	$(SPARK_PYTEST) tests/integration tests/equivalence tests/faults tests/dbt -m "not processes" -q
 
 golden: env-unit ## Rewrite the golden files of the planner; review the diff
 	@$(BIN)/python -m tests.unit.plan.golden

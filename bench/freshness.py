@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 _EVERY = "5s"
 _FILES = 40
 _WARM_UP = 5
-_PATIENCE_S = 120.0
+_PATIENCE_S = 240.0
 _START_S = 900.0
 
 _PANE_S = 300
@@ -132,7 +132,7 @@ def running(folder: Path, landing: Path) -> Iterator[int]:
             yield wait_until_ready(process, log)
         finally:
             process.terminate()
-            process.wait(120)
+            process.wait(_PATIENCE_S)
 
 
 def wait_until_ready(process: subprocess.Popen[bytes], log: Path) -> int:
@@ -143,7 +143,7 @@ def wait_until_ready(process: subprocess.Popen[bytes], log: Path) -> int:
         if process.poll() is not None:
             raise RuntimeError(f"up ended with {process.returncode}:\n{text[-2_000:]}")
         if found := re.search(r"serving http://127\.0\.0\.1:(\d+)/", text):
-            connection = HTTPConnection("127.0.0.1", int(found[1]), timeout=10)
+            connection = HTTPConnection("127.0.0.1", int(found[1]), timeout=_PATIENCE_S)
             connection.request("GET", "/v1/restaurants")
             status = connection.getresponse().status
             connection.close()

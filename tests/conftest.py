@@ -1,18 +1,32 @@
-"""What all tests share: tiers by folder, the nightly switch and one Hypothesis profile."""
+"""What all tests share: tiers, kinds by folder, one Spark session and one Hypothesis profile."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.shared_spark import SharedSpark
+
 # A mistake of livemart is an error here, and not a slower refresh; processes that tests start, too.
 os.environ["LIVEMART_OWN_FAULTS"] = "raise"
 
-IS_NIGHTLY = os.environ.get("LIVEMART_NIGHTLY") == "1"
-_TIERS = frozenset({"unit", "integration", "equivalence", "faults", "dbt", "e2e"})
+# Which tests run: the gate, everything that is certain, or what is random and long as well.
+TIER = os.environ.get("LIVEMART_TESTS", "gate")
+IS_NIGHTLY = TIER == "nightly"
+_LEFT_OUT = {"gate": {"extended", "nightly"}, "all": {"nightly"}, "nightly": set[str]()}
+if TIER not in _LEFT_OUT:
+    raise pytest.UsageError(f"LIVEMART_TESTS: found {TIER}; use one of {', '.join(_LEFT_OUT)}")
+_KINDS = frozenset(
+    {"unit", "serve", "store", "publish", "e2e", "integration", "equivalence", "faults", "dbt"}
+)
 
 # By day the same examples each time, at night new ones; a failing one prints how to repeat it.
 # No deadline and no health check of time: a machine under load is not a wrong result.
@@ -27,22 +41,38 @@ settings.load_profile("livemart")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark each test with the tier of its folder; leave the nightly ones out by day."""
+    """Mark each test with its folder; leave out those of longer tiers, unless a test is named."""
     root = Path(__file__).parent
     for item in items:
-        tier = item.path.relative_to(root).parts[0] if item.path.is_relative_to(root) else ""
-        # dbt's own commands are slow, and dbt reads the folder tests/dbt: so some go by name.
-        if tier == "integration" and item.path.name.startswith("test_dbt_"):
-            tier = "dbt"
-        if tier in _TIERS:
-            item.add_marker(tier)
-    if not IS_NIGHTLY:
-        left_out = [item for item in items if item.get_closest_marker("nightly")]
-        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
-        config.hook.pytest_deselected(items=left_out)
+        if item.path.is_relative_to(root):
+            kind = item.path.relative_to(root).parts[0]
+            if kind in _KINDS:
+                item.add_marker(kind)
+    if os.environ.get("LIVEMART_TESTS_REVERSED"):
+        items.reverse()
+    if any("::" in argument for argument in config.args):
+        return
+    left_out = [item for item in items if any(map(item.get_closest_marker, _LEFT_OUT[TIER]))]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in set(left_out)]
 
 
 @pytest.fixture(scope="session")
 def is_nightly() -> bool:
     """True if every count is to be run in full."""
     return IS_NIGHTLY
+
+
+@pytest.fixture(scope="session")
+def shared_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedSpark]:
+    from tests.shared_spark import SharedSpark
+
+    shared = SharedSpark(tmp_path_factory.mktemp("catalog"))
+    yield shared
+    shared.session.stop()
+
+
+@pytest.fixture
+def spark(shared_spark: SharedSpark) -> SparkSession:
+    """The session of all tests, as it was when it had just started."""
+    return shared_spark.emptied()

@@ -225,12 +225,18 @@ class Delivery:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Deliver weeks to a landing folder; exit code 2 if the data cannot be had."""
     parser = argparse.ArgumentParser(prog="deliver.py", description=__doc__)
-    parser.add_argument("--landing", type=Path, required=True, help="folder the files are put into")
+    parser.add_argument("--landing", type=Path, help="folder the files are put into")
+    parser.add_argument("--fetch-only", action="store_true", help="deliver nothing")
     parser.add_argument("--weeks", type=int, default=LAST_WEEK, help="how many weeks (default 53)")
     parser.add_argument("--from-week", type=int, default=1, help="first week, 1 to 53 (default 1)")
     parser.add_argument("--cache", type=Path, default=CACHE, help="where the download is kept")
     options = parser.parse_args(arguments)
+    if options.landing is None and not options.fetch_only:
+        parser.error("--landing: name the folder the files are put into")
     try:
+        if options.fetch_only:
+            fetch(options.cache)
+            return 0
         delivery = Delivery(options.landing, fetch(options.cache))
         if options.from_week == 1:
             sys.stdout.write(f"airlines, airports, planes: {delivery.deliver_dimensions()} rows\n")

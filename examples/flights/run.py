@@ -29,8 +29,11 @@ from examples.flights.deliver import (  # noqa: E402
 class Run:
     """One warehouse and landing folder, driven by `python runner.py` as an operator would."""
 
-    def __init__(self, delivery: Delivery, landing: Path, warehouse: Path) -> None:
+    def __init__(
+        self, delivery: Delivery, landing: Path, warehouse: Path, project: Path = PROJECT
+    ) -> None:
         self._delivery = delivery
+        self._project = project
         self._landing = landing
         self._warehouse = warehouse
 
@@ -51,7 +54,7 @@ class Run:
 
     def _step(self, title: str, command: str, week: int | None) -> int:
         arguments = [sys.executable, str(ROOT / "runner.py"), command]
-        arguments += ["--project-dir", str(PROJECT)]
+        arguments += ["--project-dir", str(self._project)]
         arguments += ["--warehouse", str(self._warehouse), "--landing", str(self._landing)]
         if week is not None:
             # The week's last instant: `as_of` is the end of the pane that holds it.
@@ -69,7 +72,15 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
-def run(landing: Path, warehouse: Path, *, weeks: int, first: int, cache: Path = CACHE) -> int:
+def run(
+    landing: Path,
+    warehouse: Path,
+    *,
+    weeks: int,
+    first: int,
+    cache: Path = CACHE,
+    project: Path = PROJECT,
+) -> int:
     """Build weeks 1 to `first`, refresh up to `weeks`, verify.
 
     Returns:
@@ -78,7 +89,7 @@ def run(landing: Path, warehouse: Path, *, weeks: int, first: int, cache: Path =
     Raises:
         DeliveryError: the data cannot be had, or the landing folder holds something else.
     """
-    steps = Run(Delivery(landing, fetch(cache)), landing, warehouse)
+    steps = Run(Delivery(landing, fetch(cache)), landing, warehouse, project)
     if code := steps.build(first):
         return code
     for week in range(first + 1, weeks + 1):

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
+from livemart.failpoints import failpoint
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
@@ -85,6 +87,7 @@ class SparkCursor:
         self._rows = None
         with _told_to_dbt():
             self._frame = spark.sql(_ENDS_WITH_SEMICOLON.sub("", sql))
+        failpoint("dbt.statement")
 
     def fetchall(self) -> Sequence[Sequence[Any]] | None:
         if self._rows is None and self._frame is not None:

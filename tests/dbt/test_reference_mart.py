@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -17,11 +17,10 @@ from demo.market import Market
 from livemart.project.dbt import Dbt
 from livemart.project.node_results import NodeResult
 from livemart.spark.catalog import register
-from livemart.spark.jars import delta_jars
-from livemart.spark.session import create_session
 from tests.equivalence import oracle
+from tests.project_run import ROOT, copy_project
+from tests.shared_spark import SharedSpark
 
-ROOT = Path(__file__).parents[2]
 START = datetime(2026, 3, 29, 22, tzinfo=UTC)
 PANE = timedelta(minutes=5)
 
@@ -36,6 +35,9 @@ _LANDING_COLUMNS = [
     ("_origin", pa.string()),
     ("_rescued_data", pa.map_(pa.string(), pa.string())),
 ]
+
+
+pytestmark = pytest.mark.extended
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class Built:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
+def built(shared_spark: SharedSpark, tmp_path_factory: pytest.TempPathFactory) -> Built:
     folder = tmp_path_factory.mktemp("mart")
     landing, warehouse = folder / "landing", folder / "warehouse"
     generator = Market(11, restaurants=8, dishes=6, orders_per_day=60, customers=100)
@@ -75,11 +77,11 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
     clock = pa.table({"as_of": pa.array([as_of], _TIMESTAMP)})
     write_deltalake(warehouse / "livemart" / "clock", clock)
 
-    spark = create_session(warehouse, delta_jars(), memory="2g")
-    dbt = Dbt(ROOT, warehouse=warehouse, session=lambda: spark, vars={"integrity": True})
+    spark, project = shared_spark.emptied(), folder / "project"
+    copy_project(ROOT, project)
+    dbt = Dbt(project, warehouse=warehouse, session=lambda: spark, vars={"integrity": True})
     register(spark, warehouse, dbt.load())
-    yield Built(market, as_of, dbt.build(unit_tests=True), warehouse)
-    spark.stop()
+    return Built(market, as_of, dbt.build(unit_tests=True), warehouse)
 
 
 def test_every_model_builds_and_every_test_passes(built: Built) -> None:

@@ -26,7 +26,7 @@ def oracle(site: Site) -> Iterator[Oracle]:
     oracle.close()
 
 
-@pytest.mark.parametrize("restaurant_id", [AZUL, SAKURA])
+@pytest.mark.parametrize("restaurant_id", [AZUL, pytest.param(SAKURA, marks=pytest.mark.extended)])
 @pytest.mark.parametrize("has_script", [True, False])
 def test_the_three_buttons_give_the_numbers_of_sql(
     site: Site, visit: OpenVisit, oracle: Oracle, restaurant_id: str, has_script: bool
@@ -138,6 +138,7 @@ def _assert_trend(
     ] == expected
 
 
+@pytest.mark.extended
 def test_script_and_server_write_the_same_text(site: Site, visit: OpenVisit) -> None:
     for path in (f"/r/{restaurant}?window=" for restaurant in RESTAURANTS):
         painted = visit(site, has_script=False)

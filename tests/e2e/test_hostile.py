@@ -23,7 +23,7 @@ _SCRIPT = "text/javascript"
 _EVIL_NAME = '</title><script>alert(1)</script> & "Söhne"'
 
 
-@pytest.mark.parametrize("has_script", [True, False])
+@pytest.mark.parametrize("has_script", [True, pytest.param(False, marks=pytest.mark.extended)])
 def test_names_stay_text(open_site: OpenSite, visit: OpenVisit, has_script: bool) -> None:
     raw = RawOrders.of_two_weeks()
     raw.dish_names = DISH_NAMES | _EVIL

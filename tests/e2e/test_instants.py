@@ -91,6 +91,7 @@ def _read(url: str, now: datetime) -> Iterator[Shown]:
     reader.close()
 
 
+@pytest.mark.extended
 def test_every_page_says_what_sql_says(shown: list[Shown]) -> None:
     pages = iter(shown)
     for number, now in enumerate(_instants()):

@@ -6,6 +6,8 @@ import re
 from contextlib import closing
 from datetime import timedelta
 
+import pytest
+
 from tests.e2e.conftest import OpenSite, OpenVisit
 from tests.e2e.following import holding, order_once, totals_of, wait_for_figures, wait_for_trend
 from tests.e2e.raw_orders import AZUL
@@ -37,6 +39,7 @@ def test_a_new_order_changes_the_page_without_a_reload(
     wait_for_trend(opened, site)
 
 
+@pytest.mark.extended
 def test_each_of_many_snapshots_may_be_skipped_but_the_newest(
     open_site: OpenSite, visit: OpenVisit
 ) -> None:
@@ -50,6 +53,7 @@ def test_each_of_many_snapshots_may_be_skipped_but_the_newest(
     wait_for_trend(opened, site)
 
 
+@pytest.mark.extended
 def test_a_window_that_moved_on_is_drawn_anew(open_site: OpenSite, visit: OpenVisit) -> None:
     site = open_site()
     opened = _open(visit, site, "1h")
@@ -84,6 +88,7 @@ def test_a_paused_page_stands_still_until_it_resumes(open_site: OpenSite, visit:
     wait_for_figures(paused, site)
 
 
+@pytest.mark.extended
 def test_a_paused_page_still_answers_the_buttons(open_site: OpenSite, visit: OpenVisit) -> None:
     site = open_site()
     opened = _open(visit, site)
@@ -145,6 +150,7 @@ def test_where_streams_are_refused_the_page_pulls(open_site: OpenSite, visit: Op
     opened.wait_live()
 
 
+@pytest.mark.extended
 def test_a_chart_that_fell_behind_catches_up(open_site: OpenSite, visit: OpenVisit) -> None:
     site = open_site()
     opened = _open(visit, site)
@@ -158,6 +164,7 @@ def test_a_chart_that_fell_behind_catches_up(open_site: OpenSite, visit: OpenVis
     opened.wait_live()
 
 
+@pytest.mark.extended
 def test_a_chart_whose_pull_is_not_answered_catches_up(
     open_site: OpenSite, visit: OpenVisit
 ) -> None:
@@ -211,6 +218,7 @@ def test_a_stale_page_says_so_until_news_come(open_site: OpenSite, visit: OpenVi
     assert opened.figure("order_count") == before + 1
 
 
+@pytest.mark.extended
 def test_a_quiet_page_is_not_stale_while_the_pipeline_looks(
     open_site: OpenSite, visit: OpenVisit
 ) -> None:
@@ -265,6 +273,7 @@ def test_signing_out_ends_the_session(open_site: OpenSite, visit: OpenVisit) -> 
     assert opened.page.context.cookies() == []
 
 
+@pytest.mark.extended
 def test_a_hidden_page_has_no_stream_and_catches_up(open_site: OpenSite, visit: OpenVisit) -> None:
     site = open_site()
     hidden, other = _open(visit, site), _open(visit, site)

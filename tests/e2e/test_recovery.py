@@ -18,8 +18,8 @@ _LONGEST_WAIT_MS = 60_000
 _BROKEN = re.compile("ERR_|status of (401|503)")
 
 
-@pytest.mark.parametrize("is_stored", [False, True])
-@pytest.mark.parametrize("is_paused", [False, True])
+@pytest.mark.parametrize("is_stored", [False, pytest.param(True, marks=pytest.mark.extended)])
+@pytest.mark.parametrize("is_paused", [True, pytest.param(False, marks=pytest.mark.extended)])
 def test_after_signing_out_the_way_back_leads_to_the_form(
     open_site: OpenSite, visit: OpenVisit, is_paused: bool, is_stored: bool
 ) -> None:
@@ -60,6 +60,7 @@ def _keep_pages(route: Route) -> None:
     route.fulfill(response=answer, headers={**answer.headers, "cache-control": "private"})
 
 
+@pytest.mark.extended
 def test_a_browser_that_wrongly_says_offline_does_not_stop_the_page(
     open_site: OpenSite, visit: OpenVisit
 ) -> None:
@@ -79,6 +80,7 @@ def test_a_browser_that_wrongly_says_offline_does_not_stop_the_page(
     wait_for_figures(opened, site)
 
 
+@pytest.mark.extended
 def test_a_pull_that_is_under_way_changes_no_paused_page(
     open_site: OpenSite, visit: OpenVisit
 ) -> None:
@@ -143,7 +145,10 @@ def _pull_once_more(opened: Visit) -> None:
     assert opened.page.evaluate(fetched, f"/r/{AZUL}?window=24h") == 200
 
 
-@pytest.mark.parametrize("zone", ["Mars/Base", "", "+02:00"])
+@pytest.mark.parametrize(
+    "zone",
+    ["Mars/Base", *(pytest.param(zone, marks=pytest.mark.extended) for zone in ("", "+02:00"))],
+)
 def test_an_unknown_zone_is_utc_before_and_after_an_update(
     open_site: OpenSite, visit: OpenVisit, zone: str
 ) -> None:

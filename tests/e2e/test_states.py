@@ -50,6 +50,7 @@ def test_live(site: Site, visit: OpenVisit) -> None:
     _examine(opened, "live")
 
 
+@pytest.mark.extended
 def test_live_with_everything_unfolded(site: Site, visit: OpenVisit) -> None:
     opened = _open(visit, site, f"/r/{AZUL}?window=1h")
     for summary in opened.page.locator("summary").all():
@@ -59,6 +60,7 @@ def test_live_with_everything_unfolded(site: Site, visit: OpenVisit) -> None:
     _examine(opened, "unfolded")
 
 
+@pytest.mark.extended
 def test_a_week(site: Site, visit: OpenVisit) -> None:
     opened = _open(visit, site, f"/r/{AZUL}?window=168h")
 
@@ -66,6 +68,7 @@ def test_a_week(site: Site, visit: OpenVisit) -> None:
     _examine(opened, "week")
 
 
+@pytest.mark.extended
 def test_no_orders(site: Site, visit: OpenVisit) -> None:
     opened = _open(visit, site, f"/r/{QUIET}?window=1h")
 
@@ -77,6 +80,7 @@ def test_no_orders(site: Site, visit: OpenVisit) -> None:
     _examine(opened, "no-orders")
 
 
+@pytest.mark.extended
 def test_partial(site: Site, visit: OpenVisit) -> None:
     opened = _open(visit, site, f"/r/{NEW}?window=24h")
     text = opened.page.locator("#since").inner_text()
@@ -88,6 +92,7 @@ def test_partial(site: Site, visit: OpenVisit) -> None:
     _examine(opened, "partial")
 
 
+@pytest.mark.extended
 def test_late_correction(site: Site, visit: OpenVisit) -> None:
     opened = _open(visit, site, f"/r/{AZUL}?window=1h")
     opened.page.locator("#data summary").click()
@@ -103,6 +108,7 @@ def test_late_correction(site: Site, visit: OpenVisit) -> None:
     _examine(opened, "late")
 
 
+@pytest.mark.extended
 def test_stale(old_site: Site, visit: OpenVisit) -> None:
     opened = _open(visit, old_site, f"/r/{AZUL}?window=24h", word="Stale")
     opened.page.locator("#stale").wait_for()
@@ -175,6 +181,7 @@ def test_signed_out(guarded_site: tuple[Site, str], visit: OpenVisit) -> None:
     assert opened.page.url.endswith(f"/r/{AZUL}?window=24h")
 
 
+@pytest.mark.extended
 def test_sign_in_form(guarded_site: tuple[Site, str], visit: OpenVisit) -> None:
     opened = visit(guarded_site[0], before=accessibility.bring_axe)
     opened.expected = _REFUSED
@@ -187,6 +194,7 @@ def test_sign_in_form(guarded_site: tuple[Site, str], visit: OpenVisit) -> None:
     _examine(opened, "sign-in-refused")
 
 
+@pytest.mark.extended
 def test_not_found(site: Site, visit: OpenVisit) -> None:
     opened = visit(site, before=accessibility.bring_axe)
     opened.expected = _REFUSED
@@ -197,6 +205,7 @@ def test_not_found(site: Site, visit: OpenVisit) -> None:
     _examine(opened, "not-found")
 
 
+@pytest.mark.extended
 def test_nothing_published(open_site: OpenSite, visit: OpenVisit) -> None:
     site = open_site(is_published=False)
     opened = visit(site, before=accessibility.bring_axe)
@@ -219,6 +228,7 @@ def test_the_chart_reads_out_the_point_under_the_hand(site: Site, visit: OpenVis
     opened.page.locator("#readout").filter(has_text=text).wait_for()
 
 
+@pytest.mark.extended
 def test_models(site: Site, visit: OpenVisit) -> None:
     opened = visit(site, before=accessibility.bring_axe)
     opened.go("/models")
@@ -277,7 +287,7 @@ def test_text_may_be_twice_as_large(site: Site, visit: OpenVisit) -> None:
     _assert_readable(_open(visit, site, f"/r/{AZUL}?window=168h"), "large-text", DESKTOP)
 
 
-@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+@pytest.mark.parametrize("width", [pytest.param(DESKTOP, marks=pytest.mark.extended), PHONE])
 def test_text_may_be_spaced(site: Site, visit: OpenVisit, width: int) -> None:
     _assert_readable(_open(visit, site, f"/r/{AZUL}?window=168h"), "spaced-text", width)
 

@@ -10,7 +10,10 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tests.project_run import ProjectRun
 
 Record = dict[str, Any]
 
@@ -25,6 +28,13 @@ class MartBatch:
 
     records: dict[str, list[Record]]
     now: datetime
+
+    def arrive(self, run: ProjectRun) -> None:
+        """Deliver the records, and set the clock."""
+        run.now = self.now
+        for source, records in self.records.items():
+            if records:
+                run.deliver(source, *records)
 
 
 @dataclass(slots=True)

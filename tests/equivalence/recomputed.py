@@ -8,56 +8,50 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from livemart.arrow.bags import net_rows
 from livemart.arrow.types import align
-from livemart.delta.warehouse import Warehouse
 from livemart.project.graph import Model
-from livemart.run.runtime import Runtime
-from tests.equivalence.project_run import ProjectRun
 from tests.equivalence.shapes_history import Batch
+from tests.project_run import PROJECTS, ProjectRun
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PROJECTS = Path(__file__).resolve().parents[1] / "projects"
 # A few rows of a difference are enough to see what is wrong.
 SHOWN = 3
 
 
 def refresh_and_compare(
-    project: str, folder: Path, batches: Iterable[Batch], *, lane: str = "auto"
+    spark: SparkSession,
+    project: str,
+    folder: Path,
+    batches: Iterable[Batch],
+    *,
+    lane: str = "auto",
 ) -> None:
     """Build a project of `tests/projects` from the first batch, refresh it by each of the others.
 
     Raises:
         AssertionError: naming the batch and the models that differ, with some of their rows.
     """
-    run = ProjectRun(PROJECTS / project, folder / "run", lane=lane)
+    run = ProjectRun(spark, folder / "run", PROJECTS / project, flags={"lane": lane})
     for number, batch in enumerate(batches):
-        run.deliver(batch.records)
-        done = run.refresh(batch.as_of) if number else run.build(batch.as_of)
+        run.now = batch.as_of
+        for source, records in batch.records.items():
+            if records:
+                run.deliver(source, *records)
+        done = run.refresh() if number else run.build()
 
         assert done.exit_code == 0
-        found = list(differing(run)) if number else []
-        assert found == [], f"{project}, batch {number}, as of {batch.as_of}"
+        models = list(differing(run)) if number else []
+        assert models == [], f"{project}, batch {number}, as of {batch.as_of}"
 
 
-class Refreshed(Protocol):
-    """A project whose tables lie in a warehouse and in Spark's catalog."""
-
-    @property
-    def spark(self) -> SparkSession: ...
-    @property
-    def warehouse(self) -> Warehouse: ...
-    @property
-    def runtime(self) -> Runtime: ...
-
-
-def differing(run: Refreshed) -> Iterator[str]:
+def differing(run: ProjectRun) -> Iterator[str]:
     """Yield each stored model whose rows are not those of its SQL, with some of them."""
     for model in run.runtime.project.models.values():
         if not model.is_stored or model.compiled_code is None or "random" in _tags(model):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.equivalence.mart_history import mart_history
+from tests.conftest import IS_NIGHTLY
+from tests.equivalence.mart_history import MartBatch, mart_history
 from tests.equivalence.oracle import (
     Market,
     order_totals,
@@ -16,12 +20,28 @@ from tests.equivalence.oracle import (
     top_dishes,
     unique_customers,
 )
-from tests.equivalence.project_run import ProjectRun
+from tests.project_run import ROOT, ProjectRun, reasons
 
-PROJECT = Path(__file__).resolve().parents[2]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.equivalence.conftest import BuiltMart
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(("lane", "batches"), [("small", 3), ("large", 2)])
+def test_a_built_mart_refreshed_equals_batch_and_oracle(
+    built_mart: BuiltMart, lane: str, batches: int
+) -> None:
+    run = replace(built_mart.run, flags={"lane": lane})
+    first, *later = built_mart.batches[:batches]
+    market = Market()
+    _deliver(market, first)
+    _assert_answers(run, market, "built")
+
+    _refresh_and_compare(run, market, later)
+
+
+@pytest.mark.extended
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
     ("lane", "seed", "trials", "batches"),
@@ -37,49 +57,49 @@ PROJECT = Path(__file__).resolve().parents[2]
     ],
 )
 def test_refreshed_histories_equal_batch_and_oracle(
-    tmp_path: Path, is_nightly: bool, lane: str, seed: int, trials: int, batches: int
+    spark: SparkSession, tmp_path: Path, lane: str, seed: int, trials: int, batches: int
 ) -> None:
-    run = ProjectRun(PROJECT, tmp_path / "run", lane=lane)
+    run = ProjectRun(spark, tmp_path / "run", ROOT, flags={"lane": lane})
     market = Market()
-    for number, batch in enumerate(mart_history(seed, trials, batches)):
-        run.deliver(batch.records)
-        _deliver(market, batch.records, batch.now)
-        (run.refresh if number else run.build)(batch.now)
+    first, *later = mart_history(seed, trials, batches)
+    first.arrive(run)
+    _deliver(market, first)
+    run.build()
+    _assert_answers(run, market, f"seed {seed}, built")
 
-        _assert_answers(run, market, f"seed {seed}, batch {number}")
-        reasons = {name: state.reason for name, state in run.newest.models.items()}
-        assert number == 0 or not any(reasons.values()), reasons
+    _refresh_and_compare(run, market, later)
+
+
+def _refresh_and_compare(run: ProjectRun, market: Market, batches: Sequence[MartBatch]) -> None:
+    """Refresh batch by batch, each run again as well; compare all models at the end, or always."""
+    for number, batch in enumerate(batches, start=1):
+        batch.arrive(run)
+        _deliver(market, batch)
+        run.refresh()
+
+        _assert_answers(run, market, f"batch {number}")
+        assert not any(reasons(run.newest).values()), reasons(run.newest)
         before = run.newest
-        run.replay(batch.now)
-        assert run.newest == before, f"seed {seed}, batch {number}"
-        if is_nightly or number == batches - 1:
-            assert run.differing() == [], f"seed {seed}, batch {number}"
-
-
-def test_a_pass_with_nothing_new_commits_nothing(tmp_path: Path) -> None:
-    run = ProjectRun(PROJECT, tmp_path / "run")
-    first, second, *_ = mart_history(3, 2, 2)
-    run.deliver(first.records)
-    run.build(first.now)
-    run.deliver(second.records)
-    run.refresh(second.now)
-    before = run.newest
-
-    run.refresh(second.now)
-    run.forget()
-    run.refresh(second.now + timedelta(seconds=1))
-
+        run.replay()
+        assert run.newest == before, f"batch {number}"
+        if IS_NIGHTLY or number == len(batches):
+            assert run.differing() == [], f"batch {number}"
+    # A pass with nothing new commits nothing, in a warm process and in a new one.
+    run.refresh()
+    run.restart()
+    run.now += timedelta(seconds=1)
+    run.refresh()
     assert run.newest == before
 
 
-def _deliver(market: Market, records: dict[str, list[dict[str, object]]], now: object) -> None:
+def _deliver(market: Market, batch: MartBatch) -> None:
     tables = {
         "orders": market.orders,
         "restaurants": market.restaurants,
         "dishes": market.dishes,
     }
-    for source, rows in records.items():
-        tables[source].deliver([json.dumps(row) for row in rows], now)  # type: ignore[arg-type]
+    for source, rows in batch.records.items():
+        tables[source].deliver([json.dumps(row) for row in rows], batch.now)
 
 
 def _assert_answers(run: ProjectRun, market: Market, where: str) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,11 +21,12 @@ from livemart.refresh import touched_rows as clock_windows
 from livemart.refresh.inputs import Input
 from livemart.refresh.model_run import ModelRun
 from livemart.refresh.running_totals import Starts
-from tests.equivalence.mart_history import MartBatch, mart_history
-from tests.equivalence.project_run import ProjectRun
+from tests.project_run import reasons
 
-PROJECT = Path(__file__).resolve().parents[2]
-pytestmark = [pytest.mark.nightly, pytest.mark.slow, pytest.mark.timeout(1800)]
+if TYPE_CHECKING:
+    from tests.equivalence.conftest import BuiltMart
+
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(1800)]
 Mutant = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -151,59 +150,30 @@ MUTANTS: tuple[Mutant, ...] = (
 )
 
 
-@pytest.fixture(scope="module")
-def history() -> list[MartBatch]:
-    # A seed whose clock moves by a pane, and then by an hour: rows leave windows.
-    return list(mart_history(seed=15, trials=20, batches=3))
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory, history: list[MartBatch]) -> ProjectRun:
-    """The mart after its first batch; each mutant goes on from a copy of it."""
-    run = ProjectRun(PROJECT, tmp_path_factory.mktemp("mutants") / "run")
-    run.deliver(history[0].records)
-    run.build(history[0].now)
-    shutil.copytree(run.folder, run.folder.with_name("built"))
-    return run
-
-
-@pytest.fixture
-def restored(built: ProjectRun) -> ProjectRun:
-    for name in ("warehouse", "landing"):
-        shutil.rmtree(built.folder / name)
-        shutil.copytree(built.folder.with_name("built") / name, built.folder / name)
-    built.forget()
-    return built
-
-
-def test_without_a_mutant_the_histories_are_equal(
-    restored: ProjectRun, history: list[MartBatch]
-) -> None:
-    assert _first_difference(restored, history) is None
+def test_without_a_mutant_the_histories_are_equal(built_mart: BuiltMart) -> None:
+    assert _first_difference(built_mart) is None
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
 def test_a_mutant_is_caught(
-    restored: ProjectRun,
-    history: list[MartBatch],
-    monkeypatch: pytest.MonkeyPatch,
-    mutant: Mutant,
+    built_mart: BuiltMart, monkeypatch: pytest.MonkeyPatch, mutant: Mutant
 ) -> None:
     mutant(monkeypatch)
 
-    assert _first_difference(restored, history) is not None
+    assert _first_difference(built_mart) is not None
 
 
-def _first_difference(run: ProjectRun, history: list[MartBatch]) -> str | None:
+def _first_difference(mart: BuiltMart) -> str | None:
     """Refresh batch by batch; return the first model that differs, or how the refresh failed."""
-    for batch in history[1:]:
-        run.deliver(batch.records)
-        run.refresh(batch.now)
-        for state in run.newest.models.values():
-            if state.reason is not None:
+    run = mart.run
+    for batch in mart.batches[1:3]:
+        batch.arrive(run)
+        run.refresh()
+        for reason in reasons(run.newest).values():
+            if reason is not None:
                 # The change set contradicted the stored rows: seen before anything was compared.
-                return state.reason
-        for found in run.compared():
-            if not found.is_equal:
-                return found.model
+                return reason
+        for comparison in run.verify():
+            if not comparison.is_equal:
+                return comparison.model
     return None

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.equivalence.recomputed import refresh_and_compare
 from tests.equivalence.shapes_history import history
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 @pytest.mark.nightly
-@pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_every_shape_refreshed_equals_its_own_sql(tmp_path: Path) -> None:
-    refresh_and_compare("shapes", tmp_path, history(7, 3))
+def test_every_shape_refreshed_equals_its_own_sql(spark: SparkSession, tmp_path: Path) -> None:
+    refresh_and_compare(spark, "shapes", tmp_path, history(7, 3))
 
 
 @pytest.mark.nightly
-@pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(100, 110))
 def test_every_shape_refreshed_along_more_histories_equals_its_own_sql(
-    tmp_path: Path, seed: int
+    spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:
-    refresh_and_compare("shapes", tmp_path, history(seed, 8), lane=("small", "large")[seed % 2])
+    refresh_and_compare(
+        spark, "shapes", tmp_path, history(seed, 8), lane=("small", "large")[seed % 2]
+    )

@@ -6,7 +6,6 @@ killed it.
 
 from __future__ import annotations
 
-import json
 import sys
 from datetime import datetime, timedelta
 from functools import partial
@@ -20,7 +19,8 @@ from livemart.settings import load_settings
 from livemart.spark.jars import delta_jars
 from livemart.spark.session import create_session
 from livemart.state.lock import hold_warehouse
-from tests.integration.mini import NOON, PROJECT, Silent, sale, visit
+from tests.integration.mini import PROJECT, sale, visit
+from tests.project_run import NOON, Silent, copy_project, hand_over
 
 
 def records(step: int) -> dict[str, list[dict[str, Any]]]:
@@ -47,20 +47,18 @@ def now(step: int) -> datetime:
 
 def deliver(landing: Path, step: int) -> None:
     for source, rows in records(step).items():
-        folder = landing / source
-        folder.mkdir(parents=True, exist_ok=True)
-        draft = folder / f".{step}"
-        draft.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        draft.rename(folder / f"{step:04}.jsonl")
+        hand_over(landing / source, f"{step:04}", rows)
 
 
 def main(root: Path, first: int, last: int, failpoint: str) -> int:
     flags = {
-        "project_dir": str(PROJECT),
+        "project_dir": str(root / "project"),
         "warehouse": str(root / "warehouse"),
         "landing": str(root / "landing"),
     }
     settings = load_settings(flags, environ={})
+    if not (root / "project").exists():
+        copy_project(PROJECT, root / "project")
     (root / "landing").mkdir(exist_ok=True)
     with hold_warehouse(settings.warehouse) as lock:
         spark = create_session(

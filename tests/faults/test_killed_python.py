@@ -14,6 +14,7 @@ from livemart.errors import StateError
 from livemart.state.lock import hold_warehouse, is_held
 
 ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.processes
 _RUNNER = """
 import sys
 from pathlib import Path

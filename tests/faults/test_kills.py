@@ -18,7 +18,6 @@ from livemart.state.snapshots import SnapshotLog
 from tests.faults.kill_driver import records
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD_POINTS = ("build.before_dbt", "build.after_dbt")
 POINTS = (
     "landing.before",
     "landing.after_deletes",
@@ -37,39 +36,45 @@ POINTS = (
     "snapshot.after",
     "batch.end",
 )
-SAMPLE = ("landing.after_table.1", "refresh.after_model.shop_totals", "snapshot.after")
+# In a build, between two of dbt's own writes; between two models; and before Spark knows of it.
+SAMPLE = (
+    "dbt.statement:12",
+    "refresh.after_model.shop_totals",
+    "snapshot.after",
+)
+pytestmark = pytest.mark.processes
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
 def test_kills_at_a_sample_of_the_points_leave_no_trace(tmp_path: Path) -> None:
     kill_one_after_another(tmp_path, SAMPLE)
 
 
-@pytest.mark.nightly
+@pytest.mark.extended
 @pytest.mark.timeout(3600)
 def test_kills_at_every_point_leave_no_trace(tmp_path: Path) -> None:
-    kill_one_after_another(tmp_path, (*BUILD_POINTS[:1], *POINTS))
+    kill_one_after_another(tmp_path, ("build.before_dbt", *POINTS))
 
 
-@pytest.mark.nightly
-def test_a_build_killed_after_dbt_leaves_no_trace(tmp_path: Path) -> None:
-    kill_one_after_another(tmp_path, BUILD_POINTS[1:])
+@pytest.mark.extended
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(
+    "point", ["build.after_dbt", "dbt.statement:1", "dbt.statement:6", "dbt.statement:18"]
+)
+def test_a_killed_build_leaves_no_trace(tmp_path: Path, point: str) -> None:
+    kill_one_after_another(tmp_path, (point,))
 
 
 def kill_one_after_another(folder: Path, points: tuple[str, ...]) -> None:
-    """Kill one process at each point; each one first finishes what the last one left.
+    """Kill one process at each point, the first in a build; each finishes what the last one left.
 
     At the end every table and all counts are those of a run that nothing disturbed.
     """
     disturbed, undisturbed = folder / "disturbed", folder / "undisturbed"
     disturbed.mkdir()
     undisturbed.mkdir()
-    steps = points if points[0].startswith("build.") else ("none", *points)
-    for step, point in enumerate(steps):
-        expected = 0 if point == "none" else -signal.SIGKILL
-        assert run_driver(disturbed, step, step, point) == expected, point
-    last = len(steps)
+    for step, point in enumerate(points):
+        assert run_driver(disturbed, step, step, point) == -signal.SIGKILL, point
+    last = len(points)
     assert run_driver(disturbed, last, last, "none") == 0
     assert run_driver(undisturbed, 0, last, "none") == 0
 

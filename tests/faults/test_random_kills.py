@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import random
 import secrets
-import shutil
 import signal
 import subprocess
 import sys
@@ -29,6 +28,7 @@ from livemart.state.snapshots import SnapshotLog
 from tests.faults.kill_driver import deliver
 from tests.faults.test_kills import oracle
 from tests.integration.mini import PROJECT
+from tests.project_run import copy_project
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNNER = (sys.executable, str(ROOT / "runner.py"))
@@ -36,15 +36,14 @@ RUNNER = (sys.executable, str(ROOT / "runner.py"))
 DAY = ("build", "build", "refresh", "dbt", "stream", "build", "beside", "refresh")
 NIGHT_ROUNDS = 63
 PATIENCE_S = 300
+pytestmark = [pytest.mark.processes, pytest.mark.nightly]
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_kills_at_random_moments_are_mended_by_the_next_command(tmp_path: Path) -> None:
     kill_at_random(tmp_path, DAY)
 
 
-@pytest.mark.nightly
 @pytest.mark.timeout(14_400)
 @pytest.mark.parametrize("number", range(NIGHT_ROUNDS))
 def test_more_kills_at_random_moments(tmp_path: Path, number: int) -> None:
@@ -87,8 +86,7 @@ class Market:
     _spans: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        ignored = shutil.ignore_patterns("target", "logs")
-        shutil.copytree(PROJECT, self.folder / "project", ignore=ignored)
+        copy_project(PROJECT, self.folder / "project")
         (self.folder / "landing").mkdir()
 
     @property

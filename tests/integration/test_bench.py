@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.processes
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
 def test_the_refresh_benchmark_runs_and_its_answers_are_equal(tmp_path: Path) -> None:

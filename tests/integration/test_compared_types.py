@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.integration.mini import NOON, Mini
+from tests.integration.mini import Mini
+from tests.project_run import NOON
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,6 +70,7 @@ def row(number: int, values: dict[str, Any], *, step: int = 0, op: str = "c") ->
     return {"id": str(number), **values, "step": step, "op": op}
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("pairs", [DAILY, pytest.param(NIGHTLY, marks=pytest.mark.nightly)])
 def test_rows_whose_keys_are_equal_in_spark_are_found(
     spark: SparkSession, tmp_path: Path, pairs: tuple[tuple[str, str], ...]

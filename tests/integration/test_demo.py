@@ -11,8 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
+@pytest.mark.processes
 def test_the_demo_shows_the_answers_and_ends_by_proving_them(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "demo", "--once", "--orders-per-day", "60"]
 

@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from deltalake import DeltaTable
@@ -15,6 +15,10 @@ from deltalake import DeltaTable
 from examples.flights import deliver
 from examples.flights.run import run
 from tests.integration.flights_oracle import Departures, FlightsOracle
+from tests.project_run import ProjectRun, copy_project
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 AIRPORTS = ("EWR", "JFK", "LGA")
 HOURS = (1, 24, 168)
@@ -87,26 +91,40 @@ def test_a_download_with_another_content_is_refused(tmp_path: Path) -> None:
     assert hashlib.sha256(b"not it").hexdigest() in str(caught.value)
 
 
-def test_the_example_refreshed_week_by_week_equals_its_batch_and_plain_python(
-    data: Path, tmp_path: Path
+def test_a_week_refreshed_equals_its_batch_and_plain_python(
+    spark: SparkSession, data: Path, tmp_path: Path
 ) -> None:
-    _run_and_compare(data, tmp_path, weeks=2, first=1)
+    flights = ProjectRun(spark, tmp_path / "run", deliver.PROJECT)
+    delivery = deliver.Delivery(flights.landing, data)
+    delivery.deliver_dimensions()
+    for week, bring_up in ((1, flights.build), (2, flights.refresh)):
+        delivery.deliver_week(week)
+        # The week's last instant: `as_of` is the end of the pane that holds it.
+        flights.now = deliver.week_ends_at(week) - timedelta(microseconds=1)
+        bring_up()
+
+    assert flights.differing() == []
+    _assert_answers(data, flights.warehouse.root, weeks=2)
 
 
-@pytest.mark.nightly
+@pytest.mark.processes
+@pytest.mark.extended
 @pytest.mark.timeout(3600)
 def test_ten_refreshes_week_by_week_equal_their_batch_and_plain_python(
     data: Path, tmp_path: Path
 ) -> None:
-    _run_and_compare(data, tmp_path, weeks=12, first=2)
+    warehouse = tmp_path / "warehouse"
+    copy_project(deliver.PROJECT, tmp_path / "project")
 
-
-def _run_and_compare(data: Path, folder: Path, *, weeks: int, first: int) -> None:
-    warehouse = folder / "warehouse"
-
-    exit_code = run(folder / "landing", warehouse, weeks=weeks, first=first)
+    exit_code = run(
+        tmp_path / "landing", warehouse, weeks=12, first=2, project=tmp_path / "project"
+    )
 
     assert exit_code == 0
+    _assert_answers(data, warehouse, weeks=12)
+
+
+def _assert_answers(data: Path, warehouse: Path, *, weeks: int) -> None:
     as_of = _rows(warehouse / "livemart" / "clock")[0]["as_of"]
     assert as_of == deliver.week_ends_at(weeks)
     oracle = FlightsOracle(data, reported_before=deliver.week_ends_at(weeks))

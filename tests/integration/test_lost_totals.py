@@ -12,7 +12,8 @@ import pytest
 
 from livemart.arrow.exact_numbers import Whole
 from livemart.arrow.sum_limits import SumLimits
-from tests.integration.mini import NOON, Mini, strategies
+from tests.integration.mini import Mini
+from tests.project_run import NOON, strategies
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -131,6 +132,7 @@ def mini(spark: SparkSession, tmp_path: Path) -> Mini:
     return Mini(spark, tmp_path, now=NOON + timedelta(hours=2))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("totals", [DAILY, pytest.param(NIGHTLY, marks=pytest.mark.nightly)])
 def test_totals_that_were_lost_are_those_of_a_build(mini: Mini, totals: dict[str, str]) -> None:
     mini.replace(SOURCES, **{name: model(total) for name, total in totals.items()})

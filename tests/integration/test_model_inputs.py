@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from livemart.delta.tags import Tag
-from tests.integration.mini import Mini, reasons, sale, strategies, visit
+from tests.integration.mini import Mini, sale, visit
+from tests.project_run import reasons, strategies
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,7 +63,10 @@ def label(mini: Mini, text: str, version: int) -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        "select shop_id, count(*) as visit_count, cast(null as string) as note",
+        pytest.param(
+            "select shop_id, count(*) as visit_count, cast(null as string) as note",
+            marks=pytest.mark.extended,
+        ),
         "select shop_id, cast(count(*) as decimal(20, 0)) as visit_count",
     ],
     ids=["a column more", "another type"],

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from livemart.plan.sql.names import is_plain
-from tests.integration.mini import NOON, Mini, reasons, strategies
+from tests.integration.mini import Mini
+from tests.project_run import NOON, reasons, strategies
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +42,10 @@ EXPECTED = {
 }
 
 
+# One model of each strategy, in which the oddest names are.
+FEWEST = ("appended", "groups", "linear", "region_odd", "running", "exploded", "everything")
+
+
 @pytest.fixture
 def mini(spark: SparkSession, tmp_path: Path) -> Mini:
     mini = Mini(spark, tmp_path)
@@ -50,6 +55,22 @@ def mini(spark: SparkSession, tmp_path: Path) -> Mini:
     return mini
 
 
+def test_names_are_kept_by_a_model_of_each_strategy(mini: Mini) -> None:
+    for path in (mini.project / "models").iterdir():
+        if path.suffix == ".sql" and path.stem not in FEWEST:
+            path.unlink()
+    chance = random.Random(13)
+    deliver(mini, chance, range(40), 0)
+    mini.build()
+    deliver(mini, chance, range(35, 45), 1)
+
+    mini.refresh()
+
+    assert strategies(mini.newest) == {name: EXPECTED[name] for name in FEWEST}
+    assert mini.differing() == []
+
+
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "lanes",
     [
@@ -122,6 +143,7 @@ def sale(chance: random.Random, number: int, batch: int) -> dict[str, Any]:
     }
 
 
+@pytest.mark.extended
 def test_spark_reads_a_plain_name_as_a_column(spark: SparkSession) -> None:
     """No word of Spark's that is printed without quotes means anything else to it."""
     rows = spark.sql("select keyword from sql_keywords()").collect()

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.integration.mini import NOON, Mini
+from tests.integration.mini import Mini
+from tests.project_run import NOON
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -90,10 +91,19 @@ BATCHES: tuple[list[dict[str, Any]], ...] = (
 )
 
 
-@pytest.mark.parametrize("lane", ["small", pytest.param("large", marks=pytest.mark.nightly)])
-def test_batches_store_what_a_build_would(spark: SparkSession, tmp_path: Path, lane: str) -> None:
+@pytest.mark.parametrize(
+    ("lane", "models"),
+    [
+        pytest.param("small", ("totals", "highest", "by_time"), id="the fewest models"),
+        pytest.param("small", tuple(MODELS), id="small lane", marks=pytest.mark.extended),
+        pytest.param("large", tuple(MODELS), id="large lane", marks=pytest.mark.nightly),
+    ],
+)
+def test_batches_store_what_a_build_would(
+    spark: SparkSession, tmp_path: Path, lane: str, models: tuple[str, ...]
+) -> None:
     mini = Mini(spark, tmp_path, now=NOON + timedelta(hours=2))
-    mini.replace(SOURCES, **MODELS)
+    mini.replace(SOURCES, **{name: MODELS[name] for name in models})
     mini.deliver("items", *(item(place, k) for place, k in enumerate(TEXTS)))
     mini.pipeline(lane=lane)
     mini.build()

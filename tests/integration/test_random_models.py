@@ -55,12 +55,14 @@ def refresh_and_verify(spark: SparkSession, folder: Path, seeds: range) -> None:
         assert list(differing(mini)) == [], f"seeds {seeds}, batch {number}"
 
 
-def test_random_models_hold_the_rows_of_their_text(spark: SparkSession, tmp_path: Path) -> None:
-    refresh_and_verify(spark, tmp_path, range(_MODELS))
+@pytest.mark.parametrize("count", [3, pytest.param(_MODELS, marks=pytest.mark.extended)])
+def test_random_models_hold_the_rows_of_their_text(
+    spark: SparkSession, tmp_path: Path, count: int
+) -> None:
+    refresh_and_verify(spark, tmp_path, range(count))
 
 
 @pytest.mark.nightly
-@pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_many_random_models_hold_the_rows_of_their_text(
     spark: SparkSession, tmp_path: Path

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.equivalence.recomputed import differing
-from tests.integration.mini import Mini, reasons, sale, strategies, visit
+from tests.integration.mini import Mini, sale, visit
+from tests.project_run import reasons, strategies
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,6 +115,13 @@ NESTED = {
 }
 
 
+FEWEST = {
+    **{name: PRINTED[name] for name in ("escapes", "captured")},
+    **{name: ELASTIC[name] for name in ("session_of_shop", "frame_below_left_join")},
+    **{name: NESTED[name] for name in ("exploded_map", "map_counted")},
+}
+
+
 def batches() -> list[list[dict[str, Any]]]:
     """Return records of sales: new, corrected, moved in time, between two others, deleted."""
     return [
@@ -125,7 +133,15 @@ def batches() -> list[list[dict[str, Any]]]:
     ]
 
 
-@pytest.mark.parametrize("models", [PRINTED, ELASTIC, NESTED], ids=["printed", "elastic", "nested"])
+@pytest.mark.parametrize(
+    "models",
+    [
+        pytest.param(FEWEST, id="one or two of each"),
+        pytest.param(ELASTIC, id="elastic", marks=pytest.mark.extended),
+        pytest.param(PRINTED, id="printed", marks=pytest.mark.extended),
+        pytest.param(NESTED, id="nested", marks=pytest.mark.extended),
+    ],
+)
 def test_every_batch_holds_the_rows_of_the_whole_text(
     spark: SparkSession, tmp_path: Path, models: dict[str, str]
 ) -> None:

@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "livemart"
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py")
 ROOMS = sorted(path.parent for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE)
-# Tiers whose folders hold the rooms of the package, and rooms that are a tier of their own.
-TIERS = ("unit", "integration", ".")
+# Kinds whose folders hold the rooms of the package, and rooms that are a kind of their own.
+KINDS = ("unit", "integration", ".")
 
 # Modules without a test of their own, and the test below tests/ that meets them.
 COVERED = {
@@ -82,7 +82,7 @@ def name_of(path: Path) -> str:
 def mirrors_of(module: str) -> list[Path]:
     path = Path(module)
     mirrored = path.with_name(f"test_{path.name}")
-    return [test for tier in TIERS if (test := ROOT / "tests" / tier / mirrored).is_file()]
+    return [test for kind in KINDS if (test := ROOT / "tests" / kind / mirrored).is_file()]
 
 
 @pytest.mark.parametrize("module", list(map(name_of, MODULES)))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
@@ -14,10 +12,14 @@ import pytest
 
 from livemart.run.pipeline import Pipeline
 from livemart.state.refusals import read_refusal
-from tests.integration.mini import Mini, sale, strategies
+from tests.integration.mini import Mini, sale
+from tests.project_run import strategies
+from tests.waits import PATIENCE_S, wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tests.shared_spark import SharedSpark
 
 TOTALS = "models/shop_totals.sql"
 WITH_LARGEST = """
@@ -28,12 +30,18 @@ WITH_SMALLEST = WITH_LARGEST.replace("max(amount) as largest", "min(amount) as s
 SHOP_TOTALS = "model.mini.shop_totals"
 
 
-@pytest.fixture
-def mini(spark: SparkSession, tmp_path: Path) -> Mini:
-    mini = Mini(spark, tmp_path)
+@pytest.fixture(scope="module")
+def built_once(shared_spark: SharedSpark, tmp_path_factory: pytest.TempPathFactory) -> Mini:
+    mini = Mini(shared_spark.emptied(), tmp_path_factory.mktemp("mini") / "run")
     mini.deliver("sales", sale("1", "a", "5.00"), sale("2", "b", "2.50"))
     mini.build()
+    mini.keep()
     return mini
+
+
+@pytest.fixture
+def mini(spark: SparkSession, built_once: Mini) -> Mini:
+    return built_once.restored()
 
 
 @contextmanager
@@ -59,15 +67,9 @@ def streaming(mini: Mini) -> Iterator[None]:
         raise
     finally:
         stop.set()
-        thread.join()
+        thread.join(PATIENCE_S)
+    assert not thread.is_alive(), "the stream does not stop"
     assert errors == []
-
-
-def wait_for(holds: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it does not become true"
-        time.sleep(0.1)
 
 
 def edit(mini: Mini, path: str, text: str) -> None:
@@ -84,30 +86,30 @@ def test_a_stream_follows_the_edits_of_its_project(mini: Mini) -> None:
     with streaming(mini):
         edit(mini, TOTALS, WITH_LARGEST)
         edit(mini, "models/shop_list.sql", "select distinct shop_id from {{ ref('shop_totals') }}")
-        wait_for(lambda: "model.mini.shop_list" in mini.newest.models)
+        wait_until(lambda: "model.mini.shop_list" in mini.newest.models)
         assert "largest" in columns(mini)
         assert "shop_totals changed region" in mini.watcher.edits
         assert any(text.startswith("shop_list new") for text in mini.watcher.edits)
 
         edit(mini, TOTALS, WITH_LARGEST.replace("amount", "amuont"))
-        wait_for(lambda: len(mini.watcher.refusals) == 1)
+        wait_until(lambda: len(mini.watcher.refusals) == 1)
         refusal = read_refusal(mini.root / "warehouse")
         assert refusal is not None
         assert refusal.files == (TOTALS,)
         assert TOTALS in refusal.message and "amuont" in refusal.message
         mini.deliver("sales", sale("3", "c"))
-        wait_for(lambda: mini.totals().get("c") == (1, "1.00"))
+        wait_until(lambda: mini.totals().get("c") == (1, "1.00"))
         assert "largest" in columns(mini)
 
         edit(mini, TOTALS, "{{ nothing_that_exists() }}")
         edit(mini, "models/_more.yml", "version: 2\nmodels: [{name: shop_list, columns: 3}]\n")
-        wait_for(lambda: len(mini.watcher.refusals) == 2)
+        wait_until(lambda: len(mini.watcher.refusals) == 2)
         (mini.project / "models/_more.yml").unlink()
         edit(mini, TOTALS, WITH_SMALLEST)
-        wait_for(lambda: "smallest" in columns(mini))
+        wait_until(lambda: "smallest" in columns(mini))
         assert read_refusal(mini.root / "warehouse") is None
         mini.deliver("sales", sale("4", "c", "0.50"))
-        wait_for(lambda: mini.totals().get("c") == (2, "1.50"))
+        wait_until(lambda: mini.totals().get("c") == (2, "1.50"))
     assert strategies(mini.newest)["shop_totals"] == "region"
     mini.restart()
     mini.pipeline()
@@ -119,7 +121,7 @@ def test_a_table_built_beside_the_stream_is_not_put_back_while_an_edit_is_refuse
 ) -> None:
     with streaming(mini):
         edit(mini, "models/_more.yml", "not: [yaml")
-        wait_for(lambda: len(mini.watcher.refusals) == 1)
+        wait_until(lambda: len(mini.watcher.refusals) == 1)
         session = mini.spark.newSession()
         session.sql(
             "create or replace table mini.shop_totals using delta as "
@@ -127,12 +129,12 @@ def test_a_table_built_beside_the_stream_is_not_put_back_while_an_edit_is_refuse
             f" from delta.`{mini.root}/warehouse/mini/shop_totals`"
         )
         mini.deliver("sales", sale("3", "c"))
-        wait_for(lambda: SHOP_TOTALS in mini.newest.set_aside)
+        wait_until(lambda: SHOP_TOTALS in mini.newest.set_aside)
         assert "other" in mini.warehouse.read("mini.shop_totals").column_names
         assert mini.totals()["a"] == (1, "5.00")
 
         (mini.project / "models/_more.yml").unlink()
-        wait_for(lambda: not mini.newest.set_aside)
+        wait_until(lambda: not mini.newest.set_aside)
         assert mini.totals()["c"] == (1, "1.00")
 
 
@@ -141,7 +143,7 @@ def test_sources_that_do_not_fit_their_tables_leave_the_stream_on_those_before(m
     good = (mini.project / path).read_text()
     with streaming(mini):
         edit(mini, path, good.replace("decimal(10,2)", "string"))
-        wait_for(lambda: len(mini.watcher.refusals) == 1)
+        wait_until(lambda: len(mini.watcher.refusals) == 1)
         assert "LANDED_COLUMN_CHANGED" in mini.watcher.refusals[0]
         mini.deliver("sales", sale("3", "c"))
-        wait_for(lambda: mini.totals().get("c") == (1, "1.00"))
+        wait_until(lambda: mini.totals().get("c") == (1, "1.00"))

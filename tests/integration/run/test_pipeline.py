@@ -10,36 +10,56 @@ from typing import TYPE_CHECKING
 import pytest
 
 from livemart.errors import ConfigError, PlanError, RefreshError
-from tests.integration.mini import NOON, Mini, reasons, sale, strategies, visit
+from tests.integration.mini import Mini, sale, visit
+from tests.project_run import NOON, reasons, strategies
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.shared_spark import SharedSpark
 
-@pytest.fixture
-def mini(spark: SparkSession, tmp_path: Path) -> Mini:
-    mini = Mini(spark, tmp_path)
+
+def deliver_first(mini: Mini) -> None:
     mini.deliver("sales", sale("1"), sale("2", "b", "2.50"), sale("3", minutes=-70))
     mini.deliver("visits", visit("a"), visit("a"), visit("b"))
+
+
+@pytest.fixture(scope="module")
+def built_once(shared_spark: SharedSpark, tmp_path_factory: pytest.TempPathFactory) -> Mini:
+    mini = Mini(shared_spark.emptied(), tmp_path_factory.mktemp("mini") / "run")
+    deliver_first(mini)
+    mini.build()
+    mini.keep()
     return mini
 
 
-def test_a_build_lands_and_publishes_one_snapshot(mini: Mini) -> None:
-    done = mini.build()
+@pytest.fixture
+def mini(spark: SparkSession, built_once: Mini) -> Mini:
+    return built_once.restored()
 
-    snapshot = mini.newest
+
+@pytest.fixture
+def unbuilt(spark: SparkSession, tmp_path: Path) -> Mini:
+    mini = Mini(spark, tmp_path)
+    deliver_first(mini)
+    return mini
+
+
+def test_a_build_lands_and_publishes_one_snapshot(unbuilt: Mini) -> None:
+    done = unbuilt.build()
+
+    snapshot = unbuilt.newest
     assert done.exit_code == 0
     assert (snapshot.snapshot_id, snapshot.kind, snapshot.status) == (1, "build", "published")
     assert snapshot.as_of == NOON + timedelta(minutes=5)
     assert set(snapshot.sources) == {"bronze.sales", "bronze.visits", "livemart.clock"}
     assert set(snapshot.tests.values()) == {"pass"}
     assert snapshot.landed["bronze.sales"].landed == 3
-    assert mini.totals() == {"a": (2, "2.00"), "b": (1, "2.50")}
-    assert mini.differing() == []
+    assert unbuilt.totals() == {"a": (2, "2.00"), "b": (1, "2.50")}
+    assert unbuilt.differing() == []
 
 
 def test_a_refresh_moves_what_changed_and_carries_the_rest(mini: Mini) -> None:
-    mini.build()
     before = mini.newest
     mini.deliver("visits", visit("c"))
 
@@ -58,7 +78,6 @@ def test_a_refresh_moves_what_changed_and_carries_the_rest(mini: Mini) -> None:
 
 
 def test_corrections_deletes_and_late_records_come_out_as_in_a_batch(mini: Mini) -> None:
-    mini.build()
     mini.deliver(
         "sales",
         sale("1", "b", "5.00", updated=1),
@@ -73,7 +92,6 @@ def test_corrections_deletes_and_late_records_come_out_as_in_a_batch(mini: Mini)
 
 
 def test_a_window_slides_without_any_record(mini: Mini) -> None:
-    mini.build()
     mini.now += timedelta(minutes=40)
 
     mini.refresh()
@@ -87,7 +105,6 @@ def test_a_window_slides_without_any_record(mini: Mini) -> None:
 
 
 def test_nothing_waiting_and_the_same_pane_commits_nothing(mini: Mini) -> None:
-    mini.build()
     before = {
         path: path.stat().st_mtime_ns
         for path in (mini.root / "warehouse").glob("*/*/_delta_log/*.json")
@@ -104,14 +121,13 @@ def test_nothing_waiting_and_the_same_pane_commits_nothing(mini: Mini) -> None:
     assert after == before
 
 
-def test_a_refresh_of_an_empty_warehouse_is_a_build(mini: Mini) -> None:
-    mini.refresh()
+def test_a_refresh_of_an_empty_warehouse_is_a_build(unbuilt: Mini) -> None:
+    unbuilt.refresh()
 
-    assert mini.newest.kind == "build"
+    assert unbuilt.newest.kind == "build"
 
 
 def test_dead_letters_alone_make_a_snapshot_that_counts_them(mini: Mini) -> None:
-    mini.build()
     (mini.landing / "sales" / "9.jsonl").write_text("no json\n")
 
     mini.refresh()
@@ -122,7 +138,6 @@ def test_dead_letters_alone_make_a_snapshot_that_counts_them(mini: Mini) -> None
 
 
 def test_a_model_with_other_sql_is_rebuilt_and_a_comment_changes_nothing(mini: Mini) -> None:
-    mini.build()
     mini.edit(
         "models/visit_counts.sql",
         "-- busy\nSELECT shop_id, count(*) as visit_count\n"
@@ -145,7 +160,6 @@ def test_a_model_with_other_sql_is_rebuilt_and_a_comment_changes_nothing(mini: M
 
 
 def test_a_new_model_is_built_and_a_removed_one_leaves_the_log(mini: Mini) -> None:
-    mini.build()
     mini.edit("models/shop_count.sql", "select count(*) as shops from {{ ref('shop_totals') }}")
     (mini.project / "models" / "shop_ranks.sql").unlink()
 
@@ -157,7 +171,6 @@ def test_a_new_model_is_built_and_a_removed_one_leaves_the_log(mini: Mini) -> No
 
 
 def test_another_seed_is_loaded_and_its_readers_follow(mini: Mini) -> None:
-    mini.build()
     mini.edit("seeds/shop_names.csv", "shop_id,shop_name\na,Ann's\n")
 
     mini.refresh()
@@ -168,7 +181,6 @@ def test_another_seed_is_loaded_and_its_readers_follow(mini: Mini) -> None:
 
 
 def test_a_model_written_from_outside_is_rebuilt(mini: Mini, spark: SparkSession) -> None:
-    mini.build()
     spark.sql("update mini.shop_totals set sale_count = 99")
     mini.restart()
 
@@ -180,7 +192,6 @@ def test_a_model_written_from_outside_is_rebuilt(mini: Mini, spark: SparkSession
 
 
 def test_a_model_whose_folder_is_gone_is_rebuilt(mini: Mini) -> None:
-    mini.build()
     shutil.rmtree(mini.root / "warehouse" / "mini" / "visit_counts")
     mini.restart()
 
@@ -191,7 +202,6 @@ def test_a_model_whose_folder_is_gone_is_rebuilt(mini: Mini) -> None:
 
 
 def test_a_failed_test_holds_the_snapshot_until_the_data_is_right_again(mini: Mini) -> None:
-    mini.build()
     mini.deliver("sales", sale("5", "b", "-9.00"))
 
     held = mini.refresh()
@@ -210,7 +220,6 @@ def test_a_failed_test_holds_the_snapshot_until_the_data_is_right_again(mini: Mi
 def test_a_held_snapshot_is_published_without_a_new_record(mini: Mini) -> None:
     test = mini.project / "tests" / "no_total_is_negative.sql"
     text = test.read_text()
-    mini.build()
     mini.deliver("sales", sale("5", "b", "-9.00"))
     mini.refresh()
 
@@ -234,7 +243,6 @@ def test_a_held_snapshot_is_published_without_a_new_record(mini: Mini) -> None:
 def test_a_snapshot_held_by_a_table_that_no_batch_looks_at_is_published_when_that_is_mended(
     mini: Mini,
 ) -> None:
-    mini.build()
     mini.spark.sql("create table mini.closed_shops using delta as select 'b' as shop_id")
     mini.edit(
         "tests/open_shops.sql",
@@ -250,7 +258,6 @@ def test_a_snapshot_held_by_a_table_that_no_batch_looks_at_is_published_when_tha
 
 
 def test_a_failing_test_of_severity_warn_is_recorded_only(mini: Mini) -> None:
-    mini.build()
     mini.deliver("visits", visit("nowhere"))
 
     done = mini.refresh()
@@ -260,7 +267,6 @@ def test_a_failing_test_of_severity_warn_is_recorded_only(mini: Mini) -> None:
 
 
 def test_tests_of_unchanged_tables_are_not_run(mini: Mini) -> None:
-    mini.build()
     mini.deliver("visits", visit("c"))
 
     done = mini.refresh()
@@ -271,7 +277,6 @@ def test_tests_of_unchanged_tables_are_not_run(mini: Mini) -> None:
 
 
 def test_an_edited_test_runs_in_full_although_nothing_it_reads_changed(mini: Mini) -> None:
-    mini.build()
     mini.edit(
         "tests/no_total_is_negative.sql",
         "select * from {{ ref('shop_totals') }} where sales_amount < 1000",
@@ -287,7 +292,6 @@ def test_an_edited_test_runs_in_full_although_nothing_it_reads_changed(mini: Min
 
 
 def test_a_model_that_fails_publishes_nothing(mini: Mini) -> None:
-    mini.build()
     mini.edit("models/visit_counts.sql", "select no_such_column from {{ ref('shop_totals') }}")
 
     with pytest.raises(RefreshError, match=r"MODEL_FAILED: .*visit_counts.sql"):
@@ -296,25 +300,24 @@ def test_a_model_that_fails_publishes_nothing(mini: Mini) -> None:
     assert mini.newest.snapshot_id == 1
 
 
-def test_a_strict_model_refuses_to_fall_back_in_a_batch(mini: Mini) -> None:
-    mini.edit(
+def test_a_strict_model_refuses_to_fall_back_in_a_batch(unbuilt: Mini) -> None:
+    unbuilt.edit(
         "models/shares.sql",
         "{{ config(meta={'livemart': {'refresh': 'strict'}}) }}\n"
         "select shop_id, sale_count, as_of\n"
         "from {{ ref('shop_totals') }} cross join {{ source('livemart', 'clock') }}",
     )
-    mini.build()
-    mini.now += timedelta(minutes=5)
+    unbuilt.build()
+    unbuilt.now += timedelta(minutes=5)
 
     with pytest.raises(PlanError, match=r"models/shares\.sql: .*SCALAR_SUBQUERY_CHANGED") as caught:
-        mini.refresh()
+        unbuilt.refresh()
 
     assert caught.value.code == "POLICY_NOT_MET"
-    assert mini.newest.snapshot_id == 1
+    assert unbuilt.newest.snapshot_id == 1
 
 
 def test_selected_models_are_built_anew_and_the_others_refreshed(mini: Mini) -> None:
-    mini.build()
     mini.deliver("visits", visit("c"))
 
     mini.refresh(selected=frozenset({"model.mini.shop_totals"}))
@@ -325,27 +328,27 @@ def test_selected_models_are_built_anew_and_the_others_refreshed(mini: Mini) -> 
 
 
 def test_as_of_may_not_go_back(mini: Mini) -> None:
-    mini.build()
-
     with pytest.raises(ConfigError, match="AS_OF_BACKWARDS"):
         mini.pipeline(as_of="2026-02-01").refresh()
 
 
-def test_event_time_moves_the_clock_if_asked_to(mini: Mini) -> None:
-    mini.pipeline(clock="event_time").build()
+@pytest.mark.extended
+def test_event_time_moves_the_clock_if_asked_to(unbuilt: Mini) -> None:
+    unbuilt.pipeline(clock="event_time").build()
 
-    assert mini.newest.as_of == NOON + timedelta(minutes=-5)
+    assert unbuilt.newest.as_of == NOON + timedelta(minutes=-5)
 
 
-def test_verify_does_not_compare_sql_that_cannot_be_taken_apart(mini: Mini) -> None:
-    mini.edit(
+@pytest.mark.extended
+def test_verify_does_not_compare_sql_that_cannot_be_taken_apart(unbuilt: Mini) -> None:
+    unbuilt.edit(
         "models/pipes.sql",
         "from {{ source('shop', 'visits') }} |> where shop_id = 'a' |> select shop_id",
     )
-    mini.edit("models/above.sql", "select shop_id from {{ ref('pipes') }}")
-    mini.build()
+    unbuilt.edit("models/above.sql", "select shop_id from {{ ref('pipes') }}")
+    unbuilt.build()
 
-    found = {comparison.model: comparison for comparison in mini.verify()}
+    found = {comparison.model: comparison for comparison in unbuilt.verify()}
 
     assert (found["pipes"].is_equal, found["pipes"].rows) == (True, 2)
     assert found["pipes"].note == "cannot be recomputed: |> has no rule"
@@ -353,8 +356,11 @@ def test_verify_does_not_compare_sql_that_cannot_be_taken_apart(mini: Mini) -> N
     assert found["above"].differences is not None
 
 
-def test_verify_finds_a_wrong_row(mini: Mini, spark: SparkSession) -> None:
-    mini.build()
+@pytest.mark.parametrize("most_rows", [100_000, 0], ids=["in memory", "stored"])
+def test_verify_finds_a_wrong_row(
+    mini: Mini, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, most_rows: int
+) -> None:
+    monkeypatch.setattr("livemart.spark.quick_session.MOST_ROWS", most_rows)
     spark.sql("update mini.shop_ranks set sales_amount = 3.00 where shop_id = 'a'")
     newest = mini.newest
     unique_id = "model.mini.shop_ranks"

@@ -25,22 +25,31 @@ from livemart.run.pipeline import Pipeline, RunOutcome
 from livemart.settings import Settings
 from livemart.spark.own_faults import VARIABLE
 from livemart.state.lock import hold_warehouse
-from tests.integration.mini import NOON, Mini, Silent, reasons, sale, strategies, visit
+from tests.integration.mini import Mini, sale, visit
+from tests.project_run import NOON, Silent, reasons, strategies
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tests.shared_spark import SharedSpark
 
 ROOT = Path(__file__).resolve().parents[3]
 _ATTEMPTS = int(Settings.model_fields["attempts"].default)
 
 
-@pytest.fixture
-def mini(spark: SparkSession, tmp_path: Path) -> Mini:
-    mini = Mini(spark, tmp_path)
+@pytest.fixture(scope="module")
+def built_once(shared_spark: SharedSpark, tmp_path_factory: pytest.TempPathFactory) -> Mini:
+    mini = Mini(shared_spark.emptied(), tmp_path_factory.mktemp("mini") / "run")
     mini.deliver("sales", sale("1"), sale("2", "b", "2.50"))
     mini.deliver("visits", visit("a"))
     mini.build()
+    mini.keep()
     return mini
+
+
+@pytest.fixture
+def mini(spark: SparkSession, built_once: Mini) -> Mini:
+    return built_once.restored()
 
 
 class PowerError(Exception):
@@ -81,7 +90,7 @@ def test_a_replayed_batch_changes_nothing(
     assert mini.differing() == []
 
 
-@pytest.mark.parametrize("command", ["build", "refresh"])
+@pytest.mark.parametrize("command", ["refresh", pytest.param("build", marks=pytest.mark.extended)])
 def test_what_a_failed_build_landed_is_counted_by_the_next_snapshot(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
@@ -173,7 +182,7 @@ def test_a_landed_table_restored_by_hand_is_refused(mini: Mini, spark: SparkSess
         mini.refresh()
 
 
-@pytest.mark.parametrize("table", ["sales", "visits"])
+@pytest.mark.parametrize("table", ["sales", pytest.param("visits", marks=pytest.mark.extended)])
 def test_a_dropped_landed_table_is_refused_and_landed_again(mini: Mini, table: str) -> None:
     shutil.rmtree(mini.root / "warehouse" / "bronze" / table)
 
@@ -250,6 +259,7 @@ def test_a_model_restored_by_hand_is_rebuilt(mini: Mini, spark: SparkSession) ->
     assert mini.differing() == []
 
 
+@pytest.mark.extended
 def test_compacted_tables_are_refreshed_as_before(mini: Mini, spark: SparkSession) -> None:
     mini.deliver("sales", sale("3", "c"))
     mini.deliver("visits", visit("b"))
@@ -296,7 +306,7 @@ def leave_files(mini: Mini, name: str, *, with_log: bool = True) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("with_log", [True, False])
+@pytest.mark.parametrize("with_log", [True, pytest.param(False, marks=pytest.mark.extended)])
 def test_a_build_killed_before_a_first_commit_is_mended_by_the_next(
     spark: SparkSession, tmp_path: Path, with_log: bool
 ) -> None:
@@ -377,8 +387,7 @@ def test_a_stream_goes_on_without_a_model_that_fails(mini: Mini) -> None:
 
     mini.watcher = Until()
     mini.pipeline()
-    assert mini._runtime is not None
-    Pipeline(mini._runtime, mini.watcher, now=lambda: mini.now, stop=stop).stream(
+    Pipeline(mini.runtime, mini.watcher, now=lambda: mini.now, stop=stop).stream(
         timedelta(milliseconds=100)
     )
 
@@ -433,6 +442,7 @@ def test_a_model_that_cannot_be_computed_is_set_aside_and_comes_back_when_it_is_
     assert mini.differing() == []
 
 
+@pytest.mark.extended
 def test_a_new_model_that_fails_holds_nobody_up_and_data_may_mend_it(mini: Mini) -> None:
     bad = "if(sum(amount) < 5, 1, cast(raise_error('too much') as int))"
     mini.edit("models/limited.sql", BAD.format(bad, "{{ ref('stg_shop__sales') }}"))

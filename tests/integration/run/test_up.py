@@ -20,7 +20,8 @@ _DEADLINE_MS = 120_000
 _PANE = timedelta(minutes=5)
 
 
-@pytest.mark.slow
+@pytest.mark.processes
+@pytest.mark.extended
 @pytest.mark.timeout(1800)
 def test_what_is_delivered_is_on_the_page_without_a_reload(tmp_path: Path) -> None:
     landing = tmp_path / "landing"

@@ -23,23 +23,23 @@ _FEWEST_EXAMPLES = 700
 _MOST_UNREAD = 60
 
 
-@pytest.fixture(scope="module")
-def examples(spark_session: SparkSession) -> list[str]:
+@pytest.fixture
+def examples(spark: SparkSession) -> list[str]:
     """Every SELECT among the examples of the functions that Spark lists."""
-    names = [row[0] for row in spark_session.sql("show functions").collect()]
+    names = [row[0] for row in spark.sql("show functions").collect()]
     texts = []
     for name in names:
         if not name.isidentifier():
             continue
-        described = spark_session.sql(f"describe function extended `{name}`").collect()
+        described = spark.sql(f"describe function extended `{name}`").collect()
         texts += _EXAMPLE.findall("\n".join(row[0] for row in described))
     return sorted(set(texts))
 
 
 def test_what_is_printed_of_every_function_is_what_was_written(
-    spark_session: SparkSession, examples: list[str]
+    spark: SparkSession, examples: list[str]
 ) -> None:
-    read = parsed_by(spark_session)
+    read = parsed_by(spark)
     unread, compared, different = [], 0, []
     for example in examples:
         try:
@@ -61,9 +61,9 @@ def test_what_is_printed_of_every_function_is_what_was_written(
     assert len(unread) <= _MOST_UNREAD, unread
 
 
-def test_every_column_of_a_call_can_be_replaced(spark_session: SparkSession) -> None:
-    read = parsed_by(spark_session)
-    names = [row[0] for row in spark_session.sql("show functions").collect()]
+def test_every_column_of_a_call_can_be_replaced(spark: SparkSession) -> None:
+    read = parsed_by(spark)
+    names = [row[0] for row in spark.sql("show functions").collect()]
     different = []
     # IN is an operator: what looks like its call is a column with names.
     for name in (name for name in names if name.isidentifier() and name != "in"):
@@ -78,7 +78,7 @@ def test_every_column_of_a_call_can_be_replaced(spark_session: SparkSession) -> 
             except Exception:
                 # No such call: what does not parse is not planned.
                 continue
-            if read(sql_of(renamed)) != expected_call and takes(spark_session, text):
+            if read(sql_of(renamed)) != expected_call and takes(spark, text):
                 different.append((text, sql_of(renamed)))
 
     assert different == []

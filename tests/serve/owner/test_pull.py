@@ -10,7 +10,7 @@ import pytest
 from tests.serve.apps import Site, site
 from tests.store.stores import fill_store, reference_tables
 
-CALLERS = ("admin", "own", "foreign", "nobody", "unknown token")
+CALLERS = ("admin", "own", "foreign", "nobody")
 KINDS = ("metrics", "top-dishes", "trend")
 
 
@@ -32,7 +32,9 @@ def shop(
         yield here, headers
 
 
-@pytest.mark.parametrize("caller", CALLERS)
+@pytest.mark.parametrize(
+    "caller", [*CALLERS, pytest.param("unknown token", marks=pytest.mark.extended)]
+)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("restaurant", ["r1", "r9", "x" * 200, "x" * 201])
 def test_a_query_written_otherwise_is_answered_alike(

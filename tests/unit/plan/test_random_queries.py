@@ -80,7 +80,6 @@ def test_random_queries_are_planned_right() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_many_random_queries_are_planned_right() -> None:
     for seed in range(1_000, 4_000):

@@ -1,0 +1,264 @@
+"""A dbt project with a warehouse and a landing folder of its own, driven in the tests' process."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Self
+
+from livemart.delta.warehouse import Warehouse
+from livemart.inspect.verify import Comparison, verify_models
+from livemart.project.dbt import Dbt
+from livemart.run.batch import BatchOutcome
+from livemart.run.follower import PlanChange
+from livemart.run.pipeline import Pipeline, RunOutcome
+from livemart.run.runtime import Runtime, load_runtime
+from livemart.settings import load_settings
+from livemart.spark.catalog import register
+from livemart.state.snapshots import Snapshot, SnapshotLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECTS = ROOT / "tests" / "projects"
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+# The reference mart is a project among many other things.
+_MART = ("models", "macros", "seeds", "profiles", "tests/dbt", "dbt_project.yml", "selectors.yml")
+_RESULTS = shutil.ignore_patterns("target", "logs")
+# What dbt knows of the project once it has parsed it: half of the time a test needs to begin.
+_PARTIAL_PARSE = Path("target", "livemart", "partial_parse.msgpack")
+
+
+class Silent:
+    """A watcher that only remembers the retries and the edits."""
+
+    def __init__(self) -> None:
+        self.retries: list[str] = []
+        self.edits: list[str] = []
+        self.refusals: list[str] = []
+
+    def step(self, text: str) -> None: ...
+    def node_changed(self, unique_id: str, status: str | None) -> None: ...
+    def batch_began(self, batch_id: int) -> None: ...
+    def model_changed(self, unique_id: str, word: str) -> None: ...
+    def batch_ended(self, outcome: BatchOutcome) -> None: ...
+    def retrying(self, error: BaseException, failures: int, attempts: int) -> None:
+        self.retries.append(str(error))
+
+    def project_edited(self, files: Sequence[str], changes: Sequence[PlanChange]) -> None:
+        self.edits += [f"{it.unique_id.split('.')[2]} {it.word} {it.strategy}" for it in changes]
+
+    def project_refused(self, files: Sequence[str], error: Exception) -> None:
+        self.refusals.append(str(error))
+
+
+@dataclass
+class ProjectRun:
+    """A copy of a project below `root`. The wall clock stands still until `now` is set.
+
+    Args:
+        spark: the session, with an empty catalog.
+        root: new, or where another run was put back.
+        source: folder of the project; it is copied, since dbt writes into a project.
+        flags: settings of every command.
+    """
+
+    spark: SparkSession
+    root: Path
+    source: Path
+    now: datetime = NOON + timedelta(minutes=1)
+    flags: Mapping[str, object] = field(default_factory=dict)
+    watcher: Silent = field(default_factory=Silent)
+    _runtime: Runtime | None = None
+    _files: int = 0
+
+    def __post_init__(self) -> None:
+        if self.project.exists():
+            return
+        copy_project(self.source, self.project)
+        path = self.project / _PARTIAL_PARSE
+        path.parent.mkdir(parents=True)
+        path.write_bytes(_parsed(self.source))
+        self.landing.mkdir()
+
+    @property
+    def project(self) -> Path:
+        return self.root / "project"
+
+    @property
+    def landing(self) -> Path:
+        return self.root / "landing"
+
+    @property
+    def warehouse(self) -> Warehouse:
+        return Warehouse(self.root / "warehouse")
+
+    @property
+    def log(self) -> SnapshotLog:
+        return SnapshotLog(self.root / "warehouse")
+
+    @property
+    def runtime(self) -> Runtime:
+        """The warm process, started if it is not."""
+        if self._runtime is None:
+            self._runtime = self._started()
+        return self._runtime
+
+    @property
+    def newest(self) -> Snapshot:
+        newest = self.log.newest()
+        assert newest is not None
+        return newest
+
+    def deliver(self, source: str, *records: Mapping[str, Any]) -> Path:
+        """Put one file of JSON lines below the landing folder, by rename."""
+        self._files += 1
+        return hand_over(self.landing / source, f"{self._files:04}", records)
+
+    def edit(self, path: str, text: str) -> None:
+        """Change a file of the project, as an analyst between two runs."""
+        (self.project / path).write_text(text)
+        self.restart()
+
+    def replace(self, sources: str, **models: str) -> None:
+        """Make it a project of these models alone; `sources` is YAML."""
+        for folder in ("models", "seeds", "tests"):
+            for path in (self.project / folder).iterdir():
+                path.unlink()
+        self.edit("models/_sources.yml", sources)
+        for name, text in models.items():
+            self.edit(f"models/{name}.sql", text)
+
+    def restart(self) -> None:
+        """Forget everything that a process keeps warm."""
+        self._runtime = None
+
+    def keep(self) -> None:
+        """Keep everything as it is now, for `restored`."""
+        shutil.copytree(self.root, self._kept)
+
+    def restored(self) -> Self:
+        """Return a warm run that goes on from what was kept, and knows of nothing later.
+
+        It has the place of this one: Spark's log of files holds absolute paths. The session must
+        have been emptied.
+        """
+        shutil.rmtree(self.root)
+        shutil.copytree(self._kept, self.root)
+        run = replace(self, watcher=Silent())
+        # dbt has read this very project already; the catalog is new.
+        kept = self.runtime
+        register(self.spark, run.root / "warehouse", kept.project)
+        run._runtime = replace(
+            kept, warehouse=run.warehouse, log=run.log, read_at=kept.files.look()
+        )
+        return run
+
+    @property
+    def _kept(self) -> Path:
+        return self.root.with_name(f"{self.root.name}-kept")
+
+    def pipeline(self, **flags: object) -> Pipeline:
+        if flags:
+            self._runtime = self._started(**flags)
+        return Pipeline(self.runtime, self.watcher, now=lambda: self.now)
+
+    def _started(self, **flags: object) -> Runtime:
+        places = {
+            "project_dir": str(self.project),
+            "warehouse": str(self.root / "warehouse"),
+            "landing": str(self.landing),
+        }
+        settings = load_settings({**places, **self.flags, **flags}, environ={})
+        (self.root / "warehouse").mkdir(exist_ok=True)
+        return load_runtime(settings, self.spark, self.watcher)
+
+    def build(self, **options: Any) -> RunOutcome:
+        return self.pipeline().build(**options)
+
+    def refresh(self, **options: Any) -> RunOutcome:
+        return self.pipeline().refresh(**options)
+
+    def replay(self) -> RunOutcome:
+        """Run the last micro-batch again, as after a crash before the checkpoint knew of it."""
+        commits = self.runtime.checkpoint / "commits"
+        newest = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
+        (commits / str(newest)).unlink()
+        (commits / f".{newest}.crc").unlink(missing_ok=True)
+        return self.refresh()
+
+    def rows(self, relation: str) -> list[dict[str, Any]]:
+        """Return the rows that readers see, sorted."""
+        published = self.log.newest_published()
+        assert published is not None
+        state = next(
+            state
+            for unique_id, state in published.models.items()
+            if unique_id.endswith("." + relation.rpartition(".")[2])
+        )
+        rows = self.warehouse.read(relation, state.version).to_pylist()
+        return sorted(rows, key=lambda row: str(sorted(row.items(), key=str)))
+
+    def verify(self) -> Iterator[Comparison]:
+        """Yield the comparison of each model with a recomputation, in dependency order."""
+        published = self.log.newest_published()
+        assert published is not None
+        yield from verify_models(self.spark, self.warehouse, self.runtime.project, published)
+
+    def differing(self) -> list[str]:
+        """Return the models that differ from a recomputation out of the landed tables."""
+        return [comparison.model for comparison in self.verify() if not comparison.is_equal]
+
+
+def copy_project(project: Path, copy: Path) -> None:
+    """Copy what makes up a dbt project, without what dbt has written into it."""
+    if project != ROOT:
+        shutil.copytree(project, copy, ignore=_RESULTS)
+        return
+    for name in _MART:
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
+        if (project / name).is_dir():
+            shutil.copytree(project / name, copy / name)
+        else:
+            shutil.copy2(project / name, copy / name)
+
+
+def hand_over(folder: Path, name: str, records: Iterable[Mapping[str, Any]]) -> Path:
+    """Put a file of JSON lines into a folder of landing, by rename."""
+    folder.mkdir(parents=True, exist_ok=True)
+    draft, path = folder / f".{name}", folder / f"{name}.jsonl"
+    draft.write_text("".join(json.dumps(record) + "\n" for record in records))
+    draft.rename(path)
+    return path
+
+
+@cache
+def _parsed(project: Path) -> bytes:
+    """Return what dbt keeps of a parsed project, the same whichever test comes first."""
+    with TemporaryDirectory() as folder:
+        copy = Path(folder, "project")
+        copy_project(project, copy)
+        Dbt(copy).load()
+        return (copy / _PARTIAL_PARSE).read_bytes()
+
+
+def strategies(snapshot: Snapshot) -> dict[str, str]:
+    """Return the strategy of each model by name."""
+    return {
+        unique_id.rpartition(".")[2]: state.strategy for unique_id, state in snapshot.models.items()
+    }
+
+
+def reasons(snapshot: Snapshot) -> dict[str, str | None]:
+    """Return the reason of each model by name."""
+    return {
+        unique_id.rpartition(".")[2]: state.reason for unique_id, state in snapshot.models.items()
+    }

@@ -1,0 +1,42 @@
+"""The one Spark session of all tests that run Spark in their own process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from livemart.spark.jars import delta_jars
+from livemart.spark.session import create_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class SharedSpark:
+    """A session that each test gets as it was when it had just started."""
+
+    def __init__(self, folder: Path) -> None:
+        self.session = create_session(folder, delta_jars(), memory="2g")
+        self._settings: dict[str, str] = dict(self.session.conf.getAll)
+
+    def emptied(self) -> SparkSession:
+        """Return the session with nothing left of earlier tests: tables, views, settings."""
+        session = self.session
+        for (name,) in session.sql("show databases").collect():
+            if name != "default":
+                session.sql(f"drop database `{name}` cascade")
+        for table in session.catalog.listTables():
+            if table.isTemporary:
+                session.catalog.dropTempView(table.name)
+        for name, value in dict(session.conf.getAll).items():
+            if name not in self._settings:
+                session.conf.unset(name)
+            elif value != self._settings[name]:
+                session.conf.set(name, self._settings[name])
+        for name in self._settings.keys() - dict(session.conf.getAll).keys():
+            session.conf.set(name, self._settings[name])
+        # Delta keeps a snapshot of every table that it has seen for an hour, a plan of megabytes
+        # each; and a table that is put back in its place is another than the one it remembers.
+        jvm: Any = session._jvm
+        jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+        return session
