@@ -67,7 +67,6 @@ COVERED = {
     "serve/models/pull.py": "serve/owner/test_pull.py",
     "serve/owner/facts.py": "serve/owner/test_answers.py",
     "serve/owner/restaurant.py": "serve/owner/test_bodies.py",
-    "store/column_types.py": "store/test_values.py",
     "store/connections.py": "store/test_faults.py",
     "store/positions.py": "serve/live/test_hub.py",
     "store/reader.py": "store/test_store.py",

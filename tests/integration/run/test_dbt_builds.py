@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -18,11 +17,11 @@ from livemart.run.runtime import load_plans
 from livemart.settings import load_settings
 from livemart.spark.catalog import name_of, register, save_views
 from tests.models import ASKING
+from tests.project_run import PROJECTS, copy_project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_JAFFLE = Path(__file__).parents[2] / "projects" / "jaffle"
 _TABLES = (
     "jaffle_analytics.daily_orders",
     "jaffle_analytics.dim_customers",
@@ -38,7 +37,7 @@ class _Jaffle:
         # Every quoting on the way to Spark has to bear this name.
         self.warehouse = folder / "joe's warehouse"
         self.seen: list[NodeProgress] = []
-        shutil.copytree(_JAFFLE, self.project_dir, ignore=shutil.ignore_patterns("target"))
+        copy_project(PROJECTS / "jaffle", self.project_dir)
         self.dbt = Dbt(
             self.project_dir,
             warehouse=self.warehouse,
