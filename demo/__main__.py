@@ -18,6 +18,7 @@ from livemart.errors import LivemartError
 from livemart.settings import Settings, load_settings
 
 if TYPE_CHECKING:
+    from demo.market import Market
     from livemart.run.runtime import Runtime
 
 _PROJECT = Path(__file__).resolve().parents[1]
@@ -33,29 +34,42 @@ _EVERY = timedelta(seconds=2)
 @click.option("--restaurants", default=40, show_default=True, type=click.IntRange(1))
 @click.option("--orders-per-day", default=2_000, show_default=True, type=click.IntRange(1))
 @click.option("--port", default=8_000, show_default=True, help="Of the page, unless --once.")
+# For tests: the same market whenever it runs, on a copy of the project.
+@click.option("--now", type=click.DateTime(), hidden=True)
+@click.option("--project", default=str(_PROJECT), hidden=True)
 def main(
-    once: bool, folder: str, seed: int, restaurants: int, orders_per_day: int, port: int
+    once: bool,
+    folder: str,
+    seed: int,
+    restaurants: int,
+    orders_per_day: int,
+    port: int,
+    now: datetime | None,
+    project: str,
 ) -> None:
     """Show a restaurant's three answers staying right while orders arrive."""
+    from demo.market import Market
+
     place = Path(folder).absolute()
+    began_at = datetime.now(UTC) if now is None else now.replace(tzinfo=UTC)
     try:
         settings = load_settings(
             {
-                "project_dir": _PROJECT,
+                "project_dir": Path(project),
                 "warehouse": place / "warehouse",
                 "landing": place / "landing",
                 "clock": "event_time",
                 "port": port,
             }
         )
-        sys.exit(_run(settings, once, seed, restaurants, orders_per_day))
+        market = Market(seed, restaurants=restaurants, orders_per_day=orders_per_day)
+        sys.exit(_run(settings, once, market, began_at))
     except LivemartError as error:
         click.echo(str(error), err=True)
         sys.exit(error.exit_code)
 
 
-def _run(settings: Settings, once: bool, seed: int, restaurants: int, orders_per_day: int) -> int:
-    from demo.market import Market
+def _run(settings: Settings, once: bool, market: Market, began_at: datetime) -> int:
     from demo.tour import Tour
     from livemart.cli.interrupts import Interrupted, Interrupts
     from livemart.observe.logs import configure_logs
@@ -67,8 +81,7 @@ def _run(settings: Settings, once: bool, seed: int, restaurants: int, orders_per
     configure_logs(settings.log_format, debug=settings.debug)
     _empty(settings)
     # Six panes lie between history and the wall clock: the live ones are delivered in fast motion.
-    start = _start_of_pane(datetime.now(UTC)) - _LIVE_STEPS * _PANE
-    market = Market(seed, restaurants=restaurants, orders_per_day=orders_per_day)
+    start = _start_of_pane(began_at) - _LIVE_STEPS * _PANE
     history = market.history(settings.landing, start)
     click.echo(f"history: {history.records:,} records in {len(history.files)} files")
 

@@ -8,16 +8,18 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.project_run import ROOT, copy_project
+from tests.waits import PATIENCE_S
 
 
 @pytest.mark.processes
 def test_the_demo_shows_the_answers_and_ends_by_proving_them(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "demo", "--once", "--orders-per-day", "60"]
+    copy_project(ROOT, tmp_path / "project")
+    command = [sys.executable, "-m", "demo", "--once", "--now", "2026-03-29T21:00:00"]
+    command += ["--restaurants", "10", "--orders-per-day", "60"]
+    command += ["--folder", str(tmp_path / "demo"), "--project", str(tmp_path / "project")]
 
-    done = subprocess.run(
-        [*command, "--folder", str(tmp_path)], cwd=ROOT, capture_output=True, text=True
-    )
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "after the batch build" in done.stdout
