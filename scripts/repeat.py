@@ -11,19 +11,20 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
-GATE = ("unit", "serve", "e2e", "processes", "spark")
+GATE = ("unit", "serve", "e2e", "spark")
 WAYS = ("alone", "beside a busy process", "in reversed order")
 
 
@@ -49,6 +50,7 @@ def main() -> int:
     parser.add_argument("suites", nargs="*", help=f"of {', '.join(GATE)}; all if none is named")
     parser.add_argument("--runs", type=int, default=5, help="of each suite (default 5)")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if unknown := set(options.suites) - set(GATE):
         parser.error(f"found {', '.join(sorted(unknown))}; suites are {', '.join(GATE)}")
     if changed := _git("status", "--porcelain", "--untracked-files=no"):
@@ -84,10 +86,20 @@ def _run(suite: str, number: int) -> Run:
         environ["PYTEST_ADDOPTS"] = f"{environ.get('PYTEST_ADDOPTS', '')} --junit-xml={report}"
         started = time.monotonic()
         with _busy(way == "beside a busy process"):
-            code = subprocess.run(["make", f"test-{suite}"], cwd=ROOT, env=environ).returncode
+            code = _make(f"test-{suite}", environ)
         took = time.monotonic() - started
         failed = list(_failed(report)) if report.exists() else []
     return Run(suite, number, way, round(took), code, failed)
+
+
+def _make(target: str, environ: dict[str, str]) -> int:
+    """Run a target, and leave nothing of it running if this process is told to end."""
+    process = subprocess.Popen(["make", target], cwd=ROOT, env=environ, start_new_session=True)
+    try:
+        return process.wait()
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _failed(report: Path) -> Iterator[str]:
@@ -101,7 +113,9 @@ def _failed(report: Path) -> Iterator[str]:
 def _busy(is_busy: bool) -> Iterator[None]:
     """Burn every core until the block ends."""
     count = (os.cpu_count() or 1) if is_busy else 0
-    burners = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    # However this process ends, they end with it.
+    burn = f"import os\nwhile os.getppid() == {os.getpid()}: pass"
+    burners = [subprocess.Popen([sys.executable, "-c", burn]) for _ in range(count)]
     try:
         yield
     finally:
