@@ -2,12 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
-# One JVM for all tests that run Spark in their own process: two on two cores help nobody.
-SPARK_PYTEST := $(PYTEST) -p no:xdist
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-SUITES := test-unit test-serve test-e2e test-processes test-spark
+SUITES := test-unit test-serve test-e2e test-spark
 
 .PHONY: help env env-unit demo demo-once test test-all test-nightly test-repeat $(SUITES) \
 	flights-data golden bench-refresh bench-serve lint format lock clean
@@ -30,6 +28,7 @@ demo-once: env ## The same, ending by itself with the exit code of verify
 test: env $(SUITES) ## The gate: one proof of each promise (10 minutes on two cores)
 
 test-all: export LIVEMART_TESTS := all
+test-all: export PYTEST_ADDOPTS := --timeout=1800
 test-all: test ## Every test that is certain (an hour)
 
 test-nightly: export LIVEMART_TESTS := nightly
@@ -40,25 +39,21 @@ test-repeat: env ## The gate, or SUITE=unit, serve, ..., N=5 times; goes on wher
 	@$(BIN)/python scripts/repeat.py --runs $(or $(N),5) $(SUITE)
 
 test-unit: env-unit ## Tests without a JVM
-	$(PYTEST) tests/unit -n 2 --dist loadgroup -q
+	$(PYTEST) tests/unit -n 2 -q
 
 test-serve: env-unit ## Serving store, API and push, without a JVM, on SQLite and PostgreSQL
-	$(PYTEST) tests/serve tests/store tests/publish -n 2 -q
+	$(PYTEST) tests/serve tests/store tests/publish -n 3 -q
 
 test-e2e: env-unit ## The owner's page in Chromium; pictures of every state in artifacts/e2e
 	$(PYTEST) tests/e2e -n 2 -q
 
-# Processes of a minute start in half the time with the JVM's first compiler alone; a JVM that lives
-# for many tests does not take it.
-test-processes: export LIVEMART_JVM_OPTIONS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
-test-processes: env flights-data ## Commands as processes: the demo, dbt, kill -9
-	$(PYTEST) tests/integration tests/faults -m processes -n 2 -q
-
 flights-data: env
 	@$(BIN)/python -m examples.flights.deliver --fetch-only
 
-test-spark: env ## Spark in the tests' own process
-	$(SPARK_PYTEST) tests/integration tests/equivalence tests/faults tests/dbt -m "not processes" -q
+# Files stay in their order, which begins with the longest.
+test-spark: env flights-data ## Spark in the tests' own process, and commands as processes
+	$(PYTEST) tests/equivalence tests/faults tests/dbt tests/integration -q \
+		-n 2 --dist loadfile --no-loadscope-reorder
 
 golden: env-unit ## Rewrite the golden files of the planner; review the diff
 	@$(BIN)/python -m tests.unit.plan.golden

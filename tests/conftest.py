@@ -17,10 +17,18 @@ if TYPE_CHECKING:
 
 # A mistake of livemart is an error here, and not a slower refresh; processes that tests start, too.
 os.environ["LIVEMART_OWN_FAULTS"] = "raise"
+# The second compiler is for hours: in minutes it takes half of the time. The first one alone fills
+# its space for code in four minutes, if it is not given more.
+os.environ.setdefault(
+    "LIVEMART_JVM_OPTIONS",
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
+)
 
 # Which tests run: the gate, everything that is certain, or what is random and long as well.
 TIER = os.environ.get("LIVEMART_TESTS", "gate")
 IS_NIGHTLY = TIER == "nightly"
+# What takes longer hangs.
+_LONGEST_S = 300
 _LEFT_OUT = {"gate": {"extended", "nightly"}, "all": {"nightly"}, "nightly": set[str]()}
 if TIER not in _LEFT_OUT:
     raise pytest.UsageError(f"LIVEMART_TESTS: found {TIER}; use one of {', '.join(_LEFT_OUT)}")
@@ -48,19 +56,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             kind = item.path.relative_to(root).parts[0]
             if kind in _KINDS:
                 item.add_marker(kind)
+            limit = item.get_closest_marker("timeout")
+            is_left_out = any(map(item.get_closest_marker, _LEFT_OUT["gate"]))
+            if limit and limit.args[0] > _LONGEST_S and not is_left_out:
+                raise pytest.UsageError(f"{item.nodeid}: a test of the gate ends in {_LONGEST_S} s")
+    # The longest are those that wait for processes: first, or a worker would be alone at the end.
+    items.sort(key=lambda item: item.get_closest_marker("processes") is None)
     if os.environ.get("LIVEMART_TESTS_REVERSED"):
         items.reverse()
     if any("::" in argument for argument in config.args):
         return
-    left_out = [item for item in items if any(map(item.get_closest_marker, _LEFT_OUT[TIER]))]
+    kept, left_out = list[pytest.Item](), list[pytest.Item]()
+    for item in items:
+        is_left_out = any(map(item.get_closest_marker, _LEFT_OUT[TIER]))
+        (left_out if is_left_out else kept).append(item)
     config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in set(left_out)]
-
-
-@pytest.fixture(scope="session")
-def is_nightly() -> bool:
-    """True if every count is to be run in full."""
-    return IS_NIGHTLY
+    items[:] = kept
 
 
 @pytest.fixture(scope="session")

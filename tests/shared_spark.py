@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from livemart.spark.jars import delta_jars
+from livemart.spark.quick_session import _CLONES
 from livemart.spark.session import create_session
 
 if TYPE_CHECKING:
@@ -22,9 +23,7 @@ class SharedSpark:
     def emptied(self) -> SparkSession:
         """Return the session with nothing left of earlier tests: tables, views, settings."""
         session = self.session
-        for (name,) in session.sql("show databases").collect():
-            if name != "default":
-                session.sql(f"drop database `{name}` cascade")
+        empty_catalog(session)
         for table in session.catalog.listTables():
             if table.isTemporary:
                 session.catalog.dropTempView(table.name)
@@ -35,8 +34,17 @@ class SharedSpark:
                 session.conf.set(name, self._settings[name])
         for name in self._settings.keys() - dict(session.conf.getAll).keys():
             session.conf.set(name, self._settings[name])
+        # It knows the settings and views of when it was made.
+        _CLONES.pop(session, None)
         # Delta keeps a snapshot of every table that it has seen for an hour, a plan of megabytes
         # each; and a table that is put back in its place is another than the one it remembers.
         jvm: Any = session._jvm
         jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
         return session
+
+
+def empty_catalog(spark: SparkSession) -> None:
+    """Drop every database. Spark removes its folder with it: that of a warehouse, too."""
+    for (name,) in spark.sql("show databases").collect():
+        if name != "default":
+            spark.sql(f"drop database `{name}` cascade")

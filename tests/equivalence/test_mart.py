@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 def test_a_built_mart_refreshed_equals_batch_and_oracle(
     built_mart: BuiltMart, lane: str, batches: int
 ) -> None:
-    run = replace(built_mart.run, flags={"lane": lane})
+    run = replace(built_mart.run, flags={"lane": lane}, _runtime=None)
+    assert run.runtime.settings.lane == lane
     first, *later = built_mart.batches[:batches]
     market = Market()
     _deliver(market, first)

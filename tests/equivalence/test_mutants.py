@@ -26,7 +26,7 @@ from tests.project_run import reasons
 if TYPE_CHECKING:
     from tests.equivalence.conftest import BuiltMart
 
-pytestmark = [pytest.mark.nightly, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.extended, pytest.mark.timeout(1800)]
 Mutant = Callable[[pytest.MonkeyPatch], None]
 
 

@@ -14,18 +14,24 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.mark.nightly
+SEEDS = [
+    (1, "auto"),
+    *(pytest.param(*it, marks=pytest.mark.nightly) for it in ((2, "small"), (3, "large"))),
+]
+
+
+@pytest.mark.extended
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize(("seed", "lane"), [(1, "auto"), (2, "small"), (3, "large")])
+@pytest.mark.parametrize(("seed", "lane"), SEEDS)
 def test_tpch_refreshed_equals_its_own_sql(
     spark: SparkSession, tmp_path: Path, seed: int, lane: str
 ) -> None:
     refresh_and_compare(spark, "tpch", tmp_path, tpch_history.history(seed, 4), lane=lane)
 
 
-@pytest.mark.nightly
+@pytest.mark.extended
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize(("seed", "lane"), [(1, "auto"), (2, "small"), (3, "large")])
+@pytest.mark.parametrize(("seed", "lane"), SEEDS)
 def test_nexmark_refreshed_equals_its_own_sql(
     spark: SparkSession, tmp_path: Path, seed: int, lane: str
 ) -> None:

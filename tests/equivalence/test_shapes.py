@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.mark.nightly
+@pytest.mark.extended
 @pytest.mark.timeout(3600)
 def test_every_shape_refreshed_equals_its_own_sql(spark: SparkSession, tmp_path: Path) -> None:
     refresh_and_compare(spark, "shapes", tmp_path, history(7, 3))

@@ -1,7 +1,6 @@
 """One process of the kill test: finishes what the last one left, takes new records, is killed.
 
-Arguments: root folder, first and last step, failpoint (or `none`). Ends with 0 only if nothing
-killed it.
+Arguments: root folder, step, failpoint. Ends with 0 only if nothing killed it.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import sys
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from livemart.failpoints import arm
 from livemart.run.pipeline import Pipeline
@@ -21,6 +20,9 @@ from livemart.spark.session import create_session
 from livemart.state.lock import hold_warehouse
 from tests.integration.mini import PROJECT, sale, visit
 from tests.project_run import NOON, Silent, copy_project, hand_over
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def records(step: int) -> dict[str, list[dict[str, Any]]]:
@@ -50,32 +52,36 @@ def deliver(landing: Path, step: int) -> None:
         hand_over(landing / source, f"{step:04}", rows)
 
 
-def main(root: Path, first: int, last: int, failpoint: str) -> int:
+def main(root: Path, step: int, failpoint: str) -> None:
+    with hold_warehouse(root / "warehouse") as lock:
+        spark = create_session(
+            root / "warehouse", delta_jars(), master="local[2]", memory="1g", lock=lock
+        )
+        refresh_steps(spark, root, range(step, step + 1), failpoint)
+        spark.stop()
+
+
+def refresh_steps(spark: SparkSession, root: Path, steps: range, failpoint: str = "") -> None:
+    """Finish what was begun before each step, let its records arrive, and refresh."""
     flags = {
         "project_dir": str(root / "project"),
         "warehouse": str(root / "warehouse"),
         "landing": str(root / "landing"),
     }
-    settings = load_settings(flags, environ={})
     if not (root / "project").exists():
         copy_project(PROJECT, root / "project")
     (root / "landing").mkdir(exist_ok=True)
-    with hold_warehouse(settings.warehouse) as lock:
-        spark = create_session(
-            settings.warehouse, delta_jars(), master="local[2]", memory="1g", lock=lock
-        )
-        watcher = Silent()
-        runtime = load_runtime(settings, spark, watcher)
-        for step in range(first, last + 1):
-            if step:
-                Pipeline(runtime, watcher, now=partial(now, step - 1)).refresh()
-            deliver(root / "landing", step)
-            arm("" if failpoint == "none" else failpoint)
-            Pipeline(runtime, watcher, now=partial(now, step)).refresh()
-            arm("")
-        spark.stop()
-    return 0
+    (root / "warehouse").mkdir(exist_ok=True)
+    watcher = Silent()
+    runtime = load_runtime(load_settings(flags, environ={}), spark, watcher)
+    for step in steps:
+        if step:
+            Pipeline(runtime, watcher, now=partial(now, step - 1)).refresh()
+        deliver(root / "landing", step)
+        arm(failpoint)
+        Pipeline(runtime, watcher, now=partial(now, step)).refresh()
+        arm("")
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

@@ -9,15 +9,22 @@ import sys
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from livemart.delta.warehouse import Warehouse
+from livemart.state.lock import hold_warehouse
 from livemart.state.snapshots import SnapshotLog
-from tests.faults.kill_driver import records
+from tests.faults.kill_driver import records, refresh_steps
+from tests.project_run import ROOT
+from tests.shared_spark import empty_catalog
+from tests.waits import PATIENCE_S
 
-ROOT = Path(__file__).resolve().parents[2]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.processes
 POINTS = (
     "landing.before",
     "landing.after_deletes",
@@ -36,23 +43,20 @@ POINTS = (
     "snapshot.after",
     "batch.end",
 )
-# In a build, between two of dbt's own writes; between two models; and before Spark knows of it.
-SAMPLE = (
-    "dbt.statement:12",
-    "refresh.after_model.shop_totals",
-    "snapshot.after",
-)
-pytestmark = pytest.mark.processes
+# In a build, between two of dbt's own writes; between two landed tables; between two models.
+SAMPLE = ("dbt.statement:12", "landing.after_table.1", "refresh.after_model.shop_totals")
 
 
-def test_kills_at_a_sample_of_the_points_leave_no_trace(tmp_path: Path) -> None:
-    kill_one_after_another(tmp_path, SAMPLE)
+def test_kills_at_a_sample_of_the_points_leave_no_trace(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    kill_one_after_another(spark, tmp_path, SAMPLE)
 
 
 @pytest.mark.extended
 @pytest.mark.timeout(3600)
-def test_kills_at_every_point_leave_no_trace(tmp_path: Path) -> None:
-    kill_one_after_another(tmp_path, ("build.before_dbt", *POINTS))
+def test_kills_at_every_point_leave_no_trace(spark: SparkSession, tmp_path: Path) -> None:
+    kill_one_after_another(spark, tmp_path, ("build.before_dbt", *POINTS))
 
 
 @pytest.mark.extended
@@ -60,11 +64,11 @@ def test_kills_at_every_point_leave_no_trace(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "point", ["build.after_dbt", "dbt.statement:1", "dbt.statement:6", "dbt.statement:18"]
 )
-def test_a_killed_build_leaves_no_trace(tmp_path: Path, point: str) -> None:
-    kill_one_after_another(tmp_path, (point,))
+def test_a_killed_build_leaves_no_trace(spark: SparkSession, tmp_path: Path, point: str) -> None:
+    kill_one_after_another(spark, tmp_path, (point,))
 
 
-def kill_one_after_another(folder: Path, points: tuple[str, ...]) -> None:
+def kill_one_after_another(spark: SparkSession, folder: Path, points: tuple[str, ...]) -> None:
     """Kill one process at each point, the first in a build; each finishes what the last one left.
 
     At the end every table and all counts are those of a run that nothing disturbed.
@@ -73,14 +77,11 @@ def kill_one_after_another(folder: Path, points: tuple[str, ...]) -> None:
     disturbed.mkdir()
     undisturbed.mkdir()
     for step, point in enumerate(points):
-        assert run_driver(disturbed, step, step, point) == -signal.SIGKILL, point
+        assert run_driver(disturbed, step, point) == -signal.SIGKILL, point
     last = len(points)
-    assert run_driver(disturbed, last, last, "none") == 0
-    assert run_driver(undisturbed, 0, last, "none") == 0
-
+    with hold_warehouse(disturbed / "warehouse"):
+        refresh_steps(spark, disturbed, range(last, last + 1))
     log, warehouse = SnapshotLog(disturbed / "warehouse"), Warehouse(disturbed / "warehouse")
-    assert contents(disturbed / "warehouse") == contents(undisturbed / "warehouse")
-    assert counts(disturbed / "warehouse") == counts(undisturbed / "warehouse")
     newest = log.newest()
     assert newest is not None
     assert newest.status == "published"
@@ -103,6 +104,11 @@ def kill_one_after_another(folder: Path, points: tuple[str, ...]) -> None:
     assert {row["shop_id"]: row["sales_amount"] for row in rows["shop_ranks"]} == {
         shop: amount for shop, (_, amount) in expected_totals.items()
     }
+
+    was_disturbed = contents(disturbed / "warehouse"), counts(disturbed / "warehouse")
+    empty_catalog(spark)
+    refresh_steps(spark, undisturbed, range(last + 1))
+    assert was_disturbed == (contents(undisturbed / "warehouse"), counts(undisturbed / "warehouse"))
 
 
 def contents(root: Path) -> dict[str, list[str]]:
@@ -139,17 +145,15 @@ def counts(root: Path) -> dict[str, Counter[str]]:
     return found
 
 
-def run_driver(folder: Path, first: int, last: int, point: str) -> int:
+def run_driver(folder: Path, step: int, point: str) -> int:
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     answer = subprocess.run(
-        [
-            sys.executable,
-            *("-m", "tests.faults.kill_driver", str(folder), str(first), str(last), point),
-        ],
+        [sys.executable, "-m", "tests.faults.kill_driver", str(folder), str(step), point],
         cwd=ROOT,
         env=environ,
         capture_output=True,
         text=True,
+        timeout=PATIENCE_S,
     )
     if answer.returncode not in (0, -signal.SIGKILL):
         print(answer.stderr[-4000:])

@@ -60,13 +60,11 @@ def label(mini: Mini, text: str, version: int) -> None:
     mini.warehouse.overwrite("legacy.labels", rows, Tag("legacy", version, {}))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "changed",
     [
-        pytest.param(
-            "select shop_id, count(*) as visit_count, cast(null as string) as note",
-            marks=pytest.mark.extended,
-        ),
+        "select shop_id, count(*) as visit_count, cast(null as string) as note",
         "select shop_id, cast(count(*) as decimal(20, 0)) as visit_count",
     ],
     ids=["a column more", "another type"],

@@ -94,7 +94,7 @@ BATCHES: tuple[list[dict[str, Any]], ...] = (
 @pytest.mark.parametrize(
     ("lane", "models"),
     [
-        pytest.param("small", ("totals", "highest", "by_time"), id="the fewest models"),
+        pytest.param("small", ("highest", "by_time"), id="the fewest models"),
         pytest.param("small", tuple(MODELS), id="small lane", marks=pytest.mark.extended),
         pytest.param("large", tuple(MODELS), id="large lane", marks=pytest.mark.nightly),
     ],
@@ -108,7 +108,7 @@ def test_batches_store_what_a_build_would(
     mini.pipeline(lane=lane)
     mini.build()
     assert mini.differing() == []
-    keys = Counter(each["k"] for each in mini.rows("mini.totals"))
+    keys = Counter(each["k"] for each in mini.rows("mini.highest"))
     assert keys == {None: 3, "a": 1, " ": 1, "null": 1, "A=b/c%": 1}
 
     for place, items in enumerate(BATCHES):

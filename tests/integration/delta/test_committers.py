@@ -92,6 +92,19 @@ def lane(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) ->
     return make(spark, Warehouse(tmp_path))
 
 
+# In the gate both lanes in turn on one table: what one of them writes the other one reads.
+IN_TURN = pytest.mark.parametrize(
+    "lane",
+    [
+        BothLanes,
+        pytest.param(SmallLane, marks=pytest.mark.extended),
+        pytest.param(SparkLane, marks=pytest.mark.extended),
+    ],
+    indirect=True,
+)
+
+
+@IN_TURN
 @pytest.mark.parametrize(
     ("seed", "partition_by"),
     [
@@ -109,6 +122,7 @@ def test_a_history_without_key(
     play(lane, spark, list(keyless_history(seed, 4)), key=())
 
 
+@IN_TURN
 @pytest.mark.parametrize(
     ("seed", "key"),
     [

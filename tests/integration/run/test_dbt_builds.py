@@ -108,7 +108,6 @@ def test_a_foreign_project_builds_again_after_a_restart_and_keeps_its_history(
     assert {progress.unique_id for progress in jaffle.seen} >= set(first)
 
 
-@pytest.mark.timeout(3600)
 def test_seeds_keep_text_numbers_times_and_nulls(jaffle: _Jaffle) -> None:
     jaffle.dbt.build(["resource_type:seed"], data_tests=False)
 

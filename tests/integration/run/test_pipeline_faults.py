@@ -460,6 +460,7 @@ def test_a_new_model_that_fails_holds_nobody_up_and_data_may_mend_it(mini: Mini)
     assert mini.differing() == []
 
 
+@pytest.mark.extended
 def test_what_a_crash_leaves_is_mended_by_the_next_command(mini: Mini) -> None:
     state = mini.root / "warehouse" / "_livemart"
     target = mini.project / "target" / "livemart"
@@ -515,6 +516,7 @@ def test_what_a_crash_leaves_is_mended_by_the_next_command(mini: Mini) -> None:
     assert mini.differing() == []
 
 
+@pytest.mark.extended
 def test_a_new_epoch_that_was_cut_off_names_the_one_command(mini: Mini) -> None:
     checkpoint = mini.root / "warehouse" / "_livemart" / "checkpoint"
     checkpoint.rename(checkpoint.with_name("checkpoint.replaced-7"))

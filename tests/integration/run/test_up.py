@@ -15,8 +15,8 @@ from demo.market import Market
 from demo.records import Order
 from tests.e2e.chromium import launching
 from tests.e2e.site import ARTIFACTS, number_of
+from tests.waits import PATIENCE_S
 
-_DEADLINE_MS = 120_000
 _PANE = timedelta(minutes=5)
 
 
@@ -33,7 +33,7 @@ def test_what_is_delivered_is_on_the_page_without_a_reload(tmp_path: Path) -> No
 
     with running(tmp_path, landing) as port, launching() as launch:
         page = launch().new_page()
-        page.set_default_timeout(_DEADLINE_MS)
+        page.set_default_timeout(PATIENCE_S * 1000)
         page.goto(f"http://127.0.0.1:{port}/r/{restaurant.restaurant_id}?window=1h")
         page.evaluate("window.wasNotReloaded = true")
         _wait_for(page, "#order_count", r"^0$")

@@ -17,7 +17,6 @@ _JAFFLE = Path(__file__).parents[2] / "projects" / "jaffle"
 
 
 # One worker imports dbt and reads the project, not each of them.
-pytestmark = pytest.mark.xdist_group("dbt")
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ from livemart.project.cursors import CompilingCursor, Connection
 from livemart.project.dbt_attachment import MACROS, attached, is_attached
 
 # One worker imports dbt, not each of them.
-pytestmark = pytest.mark.xdist_group("dbt")
 
 
 def test_dbt_spark_opens_our_connection_only_as_long_as_it_is_attached(
