@@ -1,4 +1,4 @@
-"""Clears what a killed first build of a model leaves behind: files that no commit names.
+"""Clears what a first build that never committed leaves behind: files that no commit names.
 
 Used when a project is opened to be written; the warehouse is held, so nobody else is at work on it.
 Spark writes data files first and the commit last. A table that was never committed has no rows, and
@@ -35,7 +35,7 @@ def clear_leftovers(warehouse: Path, project: Project) -> list[str]:
                 "leftover_cleared",
                 relation=model.relation,
                 folder=folder,
-                reason="a first build was killed before its commit",
+                reason="a first build ended before its commit: it was killed, or Delta refused it",
             )
     return cleared
 

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from livemart.delta.conflicts import may_pass
-from livemart.errors import RefreshError, first_lines
+from livemart.errors import RefreshError
 from livemart.project.graph import Model
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def model_failed(spark: SparkSession | None, model: Model, error: Exception) -> 
     """
     if spark is not None and (written := error_as_written(spark, model)) is not None:
         return ModelFailedError(model, f"{model.file}: {written}")
-    message = _message(error)
+    message = message_of(error)
     if _OURS.search(message):
         condition = re.match(r"\[[A-Z0-9_.]+\]", message)
         message = f"{condition.group() if condition else type(error).__name__}: " + (
@@ -64,7 +64,7 @@ def error_as_written(spark: SparkSession, model: Model) -> str | None:
     try:
         spark.sql(text).write.format("noop").mode("overwrite").save()
     except Exception as error:
-        return None if may_pass(error) else _place(error, text) + _message(error)
+        return None if may_pass(error) else _place(error, text) + message_of(error)
     return None
 
 
@@ -76,22 +76,49 @@ def analysis_error(spark: SparkSession, model: Model) -> str | None:
     try:
         spark.sql(text)
     except Exception as error:
-        return None if may_pass(error) else f"{model.file}: {_place(error, text)}{_message(error)}"
+        return (
+            None if may_pass(error) else f"{model.file}: {_place(error, text)}{message_of(error)}"
+        )
     return None
 
 
-def _message(error: Exception) -> str:
-    """Return what Spark found wrong, without the statement and the plan that it shows below."""
-    get_message: Any = getattr(error, "getMessage", None)
-    text = (get_message() if callable(get_message) else None) or str(error)
-    if "An error occurred while calling" in text:
-        # Of the JVM, unread: what Spark found wrong is the innermost cause.
-        said = re.findall(r"\[[A-Z][A-Z0-9_.]+\] .*|Caused by: .*", text)
-        text = next((line for line in said if line.startswith("[")), said[-1] if said else text)
+def message_of(error: Exception) -> str:
+    """Return what Spark found wrong, without the statement and the plan that it shows below.
+
+    Of an exception that says nothing of its own: class and message of its innermost cause.
+    """
+    text = _answer(error, "getMessage") or str(error)
+    said, _, stack = text.partition("JVM stacktrace:")
+    if not said.strip() or "An error occurred while calling" in said:
+        text = _innermost(stack or said) or said
     text = re.split(r"\n*== SQL|\n*JVM stacktrace|; line \d+ pos \d+|SQLSTATE", text)[0].strip()
-    lines = text.splitlines() or [first_lines(error)]
+    lines = text.splitlines() or [type(error).__name__]
     ends = (n for n, line in enumerate(lines) if n and line.lstrip().startswith(("'", "+-", ":-")))
     return "\n".join(lines[: min(next(ends, len(lines)), 5)]).strip()
+
+
+def _answer(error: Exception, method: str) -> Any:
+    """Return what a method of an error says; None if it has none, or cannot say.
+
+    PySpark asks the JVM, and fails for an error of Delta's that has no condition.
+    """
+    ask: Any = getattr(error, method, None)
+    try:
+        return ask() if callable(ask) else None
+    except Exception:
+        return None
+
+
+def _innermost(stack: str) -> str | None:
+    r"""Return the condition that a stack trace names, or its innermost exception; None if neither.
+
+    >>> _innermost("a.b.OuterException: out\n\tat x\nCaused by: a.b.InnerException: in\n\tat y")
+    'a.b.InnerException: in'
+    """
+    if conditions := re.findall(r"\[[A-Z][A-Z0-9_.]+\] .*", stack):
+        return str(conditions[0])
+    seen = re.findall(r"^(?:: |Caused by: )?((?:[\w$]+\.)+[\w$]+(?:: .*)?)$", stack, re.MULTILINE)
+    return str(seen[-1]) if seen else None
 
 
 def _place(error: Exception, text: str) -> str:
@@ -100,9 +127,7 @@ def _place(error: Exception, text: str) -> str:
     >>> _place(ValueError("no idea"), "select 1")
     ''
     """
-    get_context: Any = getattr(error, "getQueryContext", None)
-    contexts = get_context() if callable(get_context) else None
-    for context in contexts or ():
+    for context in _answer(error, "getQueryContext") or ():
         try:
             name, start = context.objectName(), context.startIndex()
             fragment = " ".join(context.fragment().split())[:_MOST_EXCERPT]

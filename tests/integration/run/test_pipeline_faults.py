@@ -405,6 +405,8 @@ def test_a_model_that_cannot_be_computed_is_set_aside_and_comes_back_when_it_is_
     mini.edit(
         "models/shop_totals.sql", BAD.format("cast(raise_error('no such shop') as int)", source)
     )
+    # Spark can compute it, Delta cannot store it.
+    mini.edit("models/unstorable.sql", f"select amount as `Sales, Total` from {source}")
     mini.deliver("sales", sale("3", "c"))
     mini.deliver("visits", visit("c"))
 
@@ -412,7 +414,11 @@ def test_a_model_that_cannot_be_computed_is_set_aside_and_comes_back_when_it_is_
 
     assert done.exit_code == 1
     snapshot = mini.newest
-    assert {key.rpartition(".")[2] for key in snapshot.set_aside} == {"shop_totals", "shop_ranks"}
+    failing = {"shop_totals", "shop_ranks", "unstorable"}
+    assert {key.rpartition(".")[2] for key in snapshot.set_aside} == failing
+    refused = snapshot.set_aside["model.mini.unstorable"].message
+    assert "models/unstorable.sql" in refused
+    assert "Sales, Total" in refused
     message = snapshot.set_aside["model.mini.shop_ranks"].message
     assert "models/shop_totals.sql" in message
     assert "no such shop" in message
@@ -424,7 +430,9 @@ def test_a_model_that_cannot_be_computed_is_set_aside_and_comes_back_when_it_is_
         mini.root / "warehouse", every=timedelta(minutes=5), pane=timedelta(minutes=5)
     )
     assert {aside.model for aside in status.set_aside} == set(snapshot.set_aside)
-    assert all(aside.age_s for aside in status.set_aside)
+    # One that never was has no age.
+    young = {aside.model for aside in status.set_aside if not aside.age_s}
+    assert young == {"model.mini.unstorable"}
     assert "set aside model.mini.shop_totals since snapshot 2" in render_status(status)
     # What reads them tells nothing as long as they wait.
     waiting = {key for key, word in snapshot.tests.items() if word == "waits"}
@@ -433,6 +441,7 @@ def test_a_model_that_cannot_be_computed_is_set_aside_and_comes_back_when_it_is_
 
     mini.deliver("sales", sale("4", "c"))
     mini.refresh()
+    (mini.project / "models" / "unstorable.sql").unlink()
     mini.edit("models/shop_totals.sql", good)
     mini.refresh()
 
@@ -440,6 +449,34 @@ def test_a_model_that_cannot_be_computed_is_set_aside_and_comes_back_when_it_is_
     assert mini.totals()["c"] == (2, "2.00")
     assert "waits" not in mini.newest.tests.values()
     assert mini.differing() == []
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize(
+    ("select", "words"),
+    [
+        pytest.param("select sale_id, array() as tags", "nulltype", id="a column without a type"),
+        pytest.param("select s.*, amount as Amount", "amount", id="a column twice"),
+    ],
+)
+def test_what_delta_cannot_store_sets_one_model_aside(mini: Mini, select: str, words: str) -> None:
+    mini.edit("models/unstorable.sql", f"{select} from {{{{ ref('stg_shop__sales') }}}} as s")
+    mini.deliver("sales", sale("3", "c"))
+
+    refresh_until_set_aside(mini)
+
+    (aside,) = mini.newest.set_aside.values()
+    assert aside.message.startswith("models/unstorable.sql: ")
+    assert words in aside.message.lower()
+    assert mini.totals()["c"] == (1, "1.00")
+    with pytest.raises(RefreshError, match="MODEL_FAILED") as first:
+        mini.build()
+    mini.restart()
+    with pytest.raises(RefreshError, match="MODEL_FAILED") as again:
+        mini.build()
+    # What the first one left behind is not what the second one is about.
+    assert again.value.message == first.value.message
+    assert words in again.value.message.lower()
 
 
 @pytest.mark.extended

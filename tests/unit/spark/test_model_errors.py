@@ -120,6 +120,30 @@ def test_what_the_jvm_says_unread_is_read() -> None:
     )
 
 
+def test_an_error_that_pyspark_cannot_ask_is_told_by_its_text() -> None:
+    class DeltaError(Exception):
+        """As PySpark gives an error of Delta's that has no condition."""
+
+        def getMessage(self) -> str:
+            raise ValueError("An error occurred while calling o1.getMessage")
+
+        def getQueryContext(self) -> list[Any]:
+            raise ValueError("An error occurred while calling o1.getQueryContext")
+
+    said = DeltaError("Found duplicate column(s): amount\n\nJVM stacktrace:\na.b.DeltaX: c\n\tat d")
+
+    assert told(said, None).message == "models/totals.sql: Found duplicate column(s): amount"
+
+
+def test_an_error_without_words_is_named_with_what_caused_it() -> None:
+    silent = ValueError(
+        "\n\nJVM stacktrace:\njava.lang.NullPointerException\n\tat a.B.c(B.scala:1)\n"
+        "Caused by: java.io.IOException: no such block\n\tat d.E\n\t... 3 more\n"
+    )
+
+    assert told(silent, None).message == ("models/totals.sql: java.io.IOException: no such block")
+
+
 def test_a_model_that_is_no_sql_is_not_run_again() -> None:
     model = make_model("model.m.frame", language="python", compiled_code="def model(): ...")
 
