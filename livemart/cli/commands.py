@@ -198,7 +198,10 @@ def plan(output: str, strict: bool, **flags: Any) -> None:
 @with_flags(PROJECT, PLACES, SPARK, SELECTION, OUTPUT)
 @json_or_text
 def verify(output: str, **flags: Any) -> None:
-    """Recompute every model from the landed tables and compare with what is published."""
+    """Recompute every model from the landed tables and compare with what is published.
+
+    Exits with 1 if a model differs, with 3 if none does and one could not be compared.
+    """
     with reported_errors(flags) as settings:
         from livemart.cli.interrupts import Interrupts
         from livemart.inspect.verify import render_comparison, verify_snapshot
@@ -212,8 +215,10 @@ def verify(output: str, **flags: Any) -> None:
         if output == "json":
             models = [comparison.to_json() for comparison in comparisons]
             click.echo(json.dumps({"models": models}, indent=2))
-        if not all(comparison.is_equal for comparison in comparisons):
+        if any(comparison.is_different for comparison in comparisons):
             sys.exit(1)
+        if not all(comparison.is_equal for comparison in comparisons):
+            sys.exit(3)
 
 
 @cli.command()

@@ -1,7 +1,8 @@
 """Ends a command: says what went wrong, and exits with the code that stands for it.
 
 Used by every command. Exit codes: 0 ok; 1 a check or a model failed, or the snapshot is held; 2 a
-wrong use, configuration or state; 130 and 143 after SIGINT and SIGTERM.
+wrong use, configuration or state; 3 not all could be verified; 130 and 143 after SIGINT and
+SIGTERM.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from livemart.delta.warehouse import Warehouse
-from livemart.errors import LivemartError, StateError, first_lines
+from livemart.errors import LivemartError, StateError
 from livemart.inspect.comparison import ESTIMATE_TOLERANCE, Differences, compare
 from livemart.plan.approximate import approximate_columns
 from livemart.plan.planner import Full, Plan
@@ -29,6 +29,8 @@ from livemart.project.graph import Model, Project
 from livemart.run.runtime import compiling_session, open_dbt
 from livemart.settings import Settings
 from livemart.spark.arrow_views import to_frame
+from livemart.spark.model_errors import message_of
+from livemart.spark.own_faults import ends_everything
 from livemart.spark.quick_session import MOST_ROWS, is_quick, session_for
 from livemart.state.snapshots import Snapshot, SnapshotLog
 
@@ -38,13 +40,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One model compared. `differences` is None if it could not be: `note` says why."""
+    """One model compared.
+
+    `differences` is None if it could not be: `note` says why, and `is_equal` is True where nothing
+    could be compared in any warehouse, as with a seed.
+    """
 
     model: str
     is_equal: bool
     rows: int | None = None
     note: str = ""
     differences: Differences | None = None
+
+    @property
+    def is_different(self) -> bool:
+        """True if what is stored is known to be wrong."""
+        return self.differences is not None and not self.is_equal
 
     def to_json(self) -> dict[str, Any]:
         """Return JSON values."""
@@ -160,12 +171,14 @@ class _Recomputation:
         self._names: dict[str, str] = {}
         self._columns: dict[str, tuple[str, ...]] = {}
         self._approximate: dict[str, Mapping[str, str]] = {}
+        # Sources that cannot be read, and why.
+        self._unread: dict[str, str] = {}
 
     def run(self, chosen: frozenset[str] | None) -> Iterator[Comparison]:
         for source in self._project.sources.values():
             version = self._snapshot.sources.get(source.relation)
             if version is not None:
-                self._name(source.relation, self._read(source.relation, version))
+                self._source(source.relation, version)
         plans = ProjectPlans(self._project, self._columns.get).models
         for unique_id, model in self._project.models.items():
             if not model.is_stored:
@@ -174,9 +187,15 @@ class _Recomputation:
             if chosen is None or unique_id in chosen:
                 yield comparison
 
-    def _model(self, model: Model, plan: Plan) -> Comparison:
-        from pyspark.errors import PySparkException
+    def _source(self, relation: str, version: int) -> None:
+        try:
+            self._name(relation, self._read(relation, version))
+        except Exception as error:
+            if ends_everything(error):
+                raise
+            self._unread[relation] = message_of(error)
 
+    def _model(self, model: Model, plan: Plan) -> Comparison:
         state = self._snapshot.models.get(model.unique_id)
         if (aside := self._snapshot.set_aside.get(model.unique_id)) is not None:
             note = f"set aside since snapshot {aside.since}: see `status`"
@@ -186,9 +205,11 @@ class _Recomputation:
         try:
             stored = self._read(model.relation, state.version)
             stored_rows = self._warehouse.row_count(model.relation, state.version)
-        except (LivemartError, PySparkException) as error:
+        except Exception as error:
+            if ends_everything(error):
+                raise
             note = (
-                f"version {state.version} of {model.relation} cannot be read: {first_lines(error)}"
+                f"version {state.version} of {model.relation} cannot be read: {message_of(error)}"
             )
             return Comparison(model.name, False, note=note)
         if model.compiled_code is None or model.materialized in ("seed", "snapshot"):
@@ -215,11 +236,21 @@ class _Recomputation:
             note = f"cannot be recomputed: {', '.join(foreign)} {verb} not declared as a source"
             return self._uncompared(model, stored, stored_rows, note)
         if missing:
-            note = f"reads what could not be recomputed: {', '.join(missing)}"
+            told = [
+                f"{name} ({self._unread[name]})" if name in self._unread else name
+                for name in missing
+            ]
+            note = f"reads what could not be recomputed: {', '.join(told)}"
             return Comparison(model.name, False, stored_rows, note)
-        approximate = approximate_columns(flat, self._columns, self._approximate)
-        recomputed = self._recompute(model, flat, approximate)
-        differences = compare(stored, recomputed, approximate)
+        try:
+            approximate = approximate_columns(flat, self._columns, self._approximate)
+            recomputed = self._recompute(model, flat, approximate)
+            differences = compare(stored, recomputed, approximate)
+        except Exception as error:
+            if ends_everything(error):
+                raise
+            note = f"cannot be recomputed: {message_of(error)}"
+            return Comparison(model.name, False, stored_rows, note)
         note = _tolerance(differences)
         return Comparison(model.name, differences.is_equal, stored_rows, note, differences)
 

@@ -35,12 +35,14 @@ def is_own_fault(error: BaseException) -> bool:
     A full disk, another writer's commit, a session that ends and a state to be mended first are met
     on every way.
     """
-    if not isinstance(error, Exception) or may_pass(error) or full_disk(error) is not None:
+    if not isinstance(error, Exception) or may_pass(error) or ends_everything(error):
         return False
-    return not any(
-        isinstance(seen, StateError | ConfigError) or speaks_of(seen, _ENDED)
-        for seen in causes(error)
-    )
+    return not any(isinstance(seen, StateError | ConfigError) for seen in causes(error))
+
+
+def ends_everything(error: BaseException) -> bool:
+    """Return True for an error that all other work would meet, too: no session, no space."""
+    return full_disk(error) is not None or any(speaks_of(seen, _ENDED) for seen in causes(error))
 
 
 class OwnFaults:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from livemart.errors import ConfigError, PlanError, RefreshError
+from livemart.inspect.verify import _Recomputation
+from livemart.project.graph import Model
 from tests.integration.mini import Mini, sale, visit
 from tests.project_run import NOON, reasons, strategies
 
@@ -354,6 +356,31 @@ def test_verify_does_not_compare_sql_that_cannot_be_taken_apart(unbuilt: Mini) -
     assert found["pipes"].note == "cannot be recomputed: |> has no rule"
     assert found["above"].is_equal
     assert found["above"].differences is not None
+
+
+# 2 s.
+def test_verify_goes_on_behind_a_model_that_cannot_be_recomputed(
+    mini: Mini, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = _Recomputation._recompute
+
+    def breaks(self: _Recomputation, model: Model, *arguments: Any) -> Any:
+        if model.name == "shop_totals":
+            raise ArithmeticError("out of paper")
+        return real(self, model, *arguments)
+
+    monkeypatch.setattr(_Recomputation, "_recompute", breaks)
+
+    found = {comparison.model: comparison for comparison in mini.verify()}
+
+    assert {name for name, each in found.items() if not each.is_equal} == {
+        "shop_totals",
+        "shop_ranks",
+    }
+    assert not any(each.is_different for each in found.values())
+    assert found["shop_totals"].note == "cannot be recomputed: out of paper"
+    assert found["shop_ranks"].note == "reads what could not be recomputed: mini.shop_totals"
+    assert found["visit_counts"].differences is not None
 
 
 @pytest.mark.parametrize("most_rows", [100_000, 0], ids=["in memory", "stored"])

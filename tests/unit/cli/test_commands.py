@@ -12,6 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from livemart.cli.commands import cli
+from livemart.inspect.comparison import Differences
+from livemart.inspect.verify import Comparison
 
 COMMANDS = (
     "build",
@@ -137,6 +139,28 @@ def test_an_unexpected_error_is_told_in_the_same_shape(monkeypatch: pytest.Monke
 
     assert answer.exit_code == 1
     assert answer.stderr.startswith("UNEXPECTED: RuntimeError: out of luck\n  next: ")
+
+
+@pytest.mark.parametrize(
+    ("comparisons", "exit_code"),
+    [
+        ([Comparison("a", True, 1), Comparison("seed", True, 1, "an input")], 0),
+        ([Comparison("a", True, 1), Comparison("b", False, note="cannot be recomputed")], 3),
+        (
+            [
+                Comparison("b", False, note="cannot be recomputed"),
+                Comparison("c", False, 1, differences=Differences(("n",), 0, (), {})),
+            ],
+            1,
+        ),
+    ],
+)
+def test_verify_tells_equal_different_and_not_compared_apart(
+    monkeypatch: pytest.MonkeyPatch, comparisons: list[Comparison], exit_code: int
+) -> None:
+    monkeypatch.setattr("livemart.inspect.verify.verify_snapshot", lambda _: iter(comparisons))
+
+    assert CliRunner().invoke(cli, ["verify"]).exit_code == exit_code
 
 
 def test_verify_of_an_empty_warehouse_says_what_to_do() -> None:
