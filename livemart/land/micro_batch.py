@@ -139,7 +139,8 @@ class MicroBatch:
             source = self._sources[name]
             schema = record_schema(self._warehouse, source)
             files = self._manifest.relations[name]
-            groups.setdefault((source.arrival.format, schema, files), []).append(name)
+            form = (source.arrival.format, source.arrival.empty_is_null)
+            groups.setdefault((*form, schema, files), []).append(name)
         return list(groups.values())
 
     def _decide(self, names: Sequence[str]) -> None:
@@ -150,6 +151,7 @@ class MicroBatch:
             record_schema(self._warehouse, sources[0]),
             tuple(map(Rules.of, sources)),
             self._stamp.landed_at,
+            sources[0].arrival.empty_is_null,
         )
         paths = self._manifest.relations[names[0]]
         files, problems = find_readable(self._folder, self._manifest, paths)

@@ -33,6 +33,7 @@ class StreamSpec:
     sequence_by: tuple[str, ...] = ()
     apply_as_deletes: str | None = None
     event_time_is_fixed: bool = False
+    empty_is_null: bool = True
     schema_drift: Literal["rescue", "evolve", "fail"] = "rescue"
     max_future: timedelta | None = timedelta(hours=1)
     max_age: timedelta | None = None

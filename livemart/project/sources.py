@@ -84,6 +84,7 @@ class _Reader:
             sequence_by=self._column_list("sequence_by"),
             apply_as_deletes=self._condition(),
             event_time_is_fixed=self._flag("event_time_is_fixed"),
+            empty_is_null=self._flag("empty_is_null", True),
             schema_drift=self._word("schema_drift", DRIFTS, "rescue"),  # type: ignore[arg-type]
             max_future=self._interval("max_future", timedelta(hours=1)),
             max_age=self._interval("max_age", None),
@@ -177,11 +178,11 @@ class _Reader:
                 )
         return value
 
-    def _flag(self, key: str) -> bool:
-        value = self._meta.get(key, False)
+    def _flag(self, key: str, default: bool = False) -> bool:
+        value = self._meta.get(key, default)
         if not isinstance(value, bool):
             self._invalid(key, "write true or false")
-            return False
+            return default
         return value
 
     def _interval(self, key: str, default: timedelta | None) -> timedelta | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from livemart.land.files.elements import is_array
 from livemart.land.files.folder import Span, split_file
 from livemart.land.records.judge import Group
 from livemart.land.records.worker import SPANS, ParseSpans
@@ -33,9 +34,15 @@ def stage(
     spans = [
         (name, str(path), span.start, span.end, span.first_line)
         for name, path in files
-        for span in ([Span()] if group.format == "csv" else split_file(path, _SPAN_BYTES))
+        for span in _spans(group, path)
     ]
     tasks = spark.createDataFrame(spans, SPANS).repartition(max(1, len(spans)))
     parsed = tasks.mapInArrow(ParseSpans(group), spark_schema(group.judged))
     parsed.write.mode("overwrite").parquet(str(folder))
     return spark.read.parquet(str(folder))
+
+
+def _spans(group: Group, path: Path) -> list[Span]:
+    """Return the parts of a file that can be parsed by themselves."""
+    is_whole = group.format == "csv" or is_array(path)
+    return [Span()] if is_whole else split_file(path, _SPAN_BYTES)

@@ -9,18 +9,15 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-_GZIP = b"\x1f\x8b"
-_BOM = b"\xef\xbb\xbf"
+from livemart.land.files.blocks import BYTE_ORDER_MARK, GZIP, Unended, read_blocks
+
 _DIGEST_BLOCK = 1 << 20
 _DIGEST_BLOCKS = 64
-_READ_BYTES = 4 << 20
-# Of a line that blocks do not end this much is kept: twice what a record may have.
-_KEPT_LINE_BYTES = 2 << 20
+READ_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,24 +55,6 @@ class Span:
     start: int = 0
     end: int | None = None
     first_line: int = 1
-
-
-class CutLine(bytes):
-    """The beginning of a line that is longer than memory should hold; `size` is that of it all."""
-
-    size: int
-
-    @classmethod
-    def of(cls, kept: bytes, size: int) -> CutLine:
-        """Return the line of which `kept` is the beginning."""
-        line = cls(kept)
-        line.size = size
-        return line
-
-
-def line_size(line: bytes) -> int:
-    """Return the bytes of a line, also of one that is cut."""
-    return line.size if isinstance(line, CutLine) else len(line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +133,14 @@ class LandingFolder:
         return FileIdentity(self.relative(path), status.st_size, status.st_mtime_ns, digest)
 
 
-def read_lines(path: Path, span: Span = _WHOLE, run_bytes: int = _READ_BYTES) -> Iterator[Lines]:
+def read_lines(path: Path, span: Span = _WHOLE, run_bytes: int = READ_BYTES) -> Iterator[Lines]:
     """Yield the file's lines in runs of about `run_bytes`; gzip is read as its content.
 
     A byte order mark at the start is dropped. The last line needs no line end.
     """
-    number, unended = span.first_line, _Unended(_BOM if span.start == 0 else b"")
+    number, unended = span.first_line, Unended(BYTE_ORDER_MARK if span.start == 0 else b"")
     problem: str | None = None
-    for block, trouble in _blocks(path, span, run_bytes):
+    for block, trouble in read_blocks(path, span.start, span.end, run_bytes):
         problem = trouble
         first, *others = block.split(b"\n")
         unended.add(first)
@@ -177,11 +156,11 @@ def read_lines(path: Path, span: Span = _WHOLE, run_bytes: int = _READ_BYTES) ->
 def split_file(path: Path, span_bytes: int) -> list[Span]:
     """Return spans of about `span_bytes` that together are the file; gzip stays whole."""
     with path.open("rb") as file:
-        if file.read(len(_GZIP)) == _GZIP:
+        if file.read(len(GZIP)) == GZIP:
             return [_WHOLE]
         file.seek(0)
         spans, start, position, line, lines = [], 0, 0, 1, 0
-        while block := file.read(_READ_BYTES):
+        while block := file.read(READ_BYTES):
             cut = block.rfind(b"\n") + 1
             if cut and position + cut - start >= span_bytes:
                 spans.append(Span(start, position + cut, line))
@@ -191,27 +170,6 @@ def split_file(path: Path, span_bytes: int) -> list[Span]:
                 lines += block.count(b"\n")
             position += len(block)
     return [*spans, Span(start, None, line)]
-
-
-class _Unended:
-    """The line that no block has ended yet; the first one may begin with a mark to be dropped."""
-
-    def __init__(self, mark: bytes) -> None:
-        self._mark = mark
-        self._kept = bytearray()
-        self._size = 0
-
-    def add(self, part: bytes) -> None:
-        self._size += len(part)
-        if (room := _KEPT_LINE_BYTES - len(self._kept)) > 0:
-            self._kept += part[:room]
-
-    def end(self) -> bytes:
-        kept = bytes(self._kept).removeprefix(self._mark)
-        size = self._size - len(self._kept) + len(kept)
-        self._mark, self._size = b"", 0
-        self._kept.clear()
-        return kept if len(kept) == size else CutLine.of(kept, size)
 
 
 def _digest(file: io.BufferedReader, size: int) -> str:
@@ -224,38 +182,3 @@ def _digest(file: io.BufferedReader, size: int) -> str:
         file.seek(number * _DIGEST_BLOCK if is_whole else last * number // (count - 1))
         content.update(file.read(_DIGEST_BLOCK))
     return content.hexdigest()
-
-
-def _blocks(path: Path, span: Span, size: int) -> Iterator[tuple[bytes, str | None]]:
-    with path.open("rb") as file:
-        head = file.read(len(_GZIP))
-        file.seek(span.start)
-        if head == _GZIP:
-            yield from _unzipped(file, size)
-            return
-        left = None if span.end is None else span.end - span.start
-        while block := file.read(size if left is None else min(size, left)):
-            left = None if left is None else left - len(block)
-            yield block, None
-
-
-def _unzipped(file: io.BufferedReader, size: int) -> Iterator[tuple[bytes, str | None]]:
-    """Yield the content of a gzip file of one or more members, as far as it can be read."""
-    member = zlib.decompressobj(wbits=31)
-    waiting = b""
-    while waiting or (waiting := file.read(size)):
-        try:
-            block = member.decompress(waiting, size)
-        except zlib.error as error:
-            yield b"", f"broken gzip: {error}"
-            return
-        waiting = member.unconsumed_tail
-        yield block, None
-        if member.eof:
-            waiting = member.unused_data or file.read(size)
-            # Padding after the last member is not content.
-            if not waiting.strip(b"\0"):
-                return
-            member = zlib.decompressobj(wbits=31)
-    if not member.eof:
-        yield member.flush(), "gzip content ends early"

@@ -46,22 +46,26 @@ def text_type(kind: pa.DataType) -> pa.DataType | None:
     return kind
 
 
-def from_text(column: pa.Array, kind: pa.DataType) -> pa.Array:
+def from_text(column: pa.Array, kind: pa.DataType, empty_is_null: bool) -> pa.Array:
     """Return a column read as `text_type(kind)` in type `kind`.
+
+    With `empty_is_null` an empty text is no value of a date or time.
 
     Raises:
         UnlikeError: the exact reader has to decide.
         pa.ArrowInvalid: a value does not fit.
     """
     if pa.types.is_list(kind):
-        values = from_text(column.values, kind.value_type)
+        values = from_text(column.values, kind.value_type, empty_is_null)
         return pa.ListArray.from_arrays(column.offsets, values, type=kind, mask=_nulls(column))
     if pa.types.is_struct(kind):
         children = [
-            from_text(column.field(position), kind.field(position).type)
+            from_text(column.field(position), kind.field(position).type, empty_is_null)
             for position in range(kind.num_fields)
         ]
         return pa.StructArray.from_arrays(children, fields=list(kind), mask=_nulls(column))
+    if empty_is_null and pa.types.is_temporal(kind):
+        column = pc.if_else(pc.equal(column, ""), None, column)
     if pa.types.is_timestamp(kind):
         return _timestamps(column, kind)
     if pa.types.is_date(kind):

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from livemart.land.files.folder import CutLine, line_size
+from livemart.land.files.blocks import CutLine, line_size
 from livemart.land.records.judge import (
     MAX_RECORD_BYTES,
     Chunk,
@@ -144,7 +144,8 @@ def _record(header: Header, nested: Sequence[str], raw: bytes) -> dict[str, Any]
         raise MalformedError(f"{len(fields)} fields, the header has {len(header)}")
     record: dict[str, Any] = dict(zip(header, fields, strict=True))
     for name in nested:
-        if (text := record.get(name)) is not None:
+        # An empty text is for the conversion to judge, as that of any other column.
+        if text := record.get(name):
             record[name] = parse_json(text.encode("utf-8"))
     return record
 

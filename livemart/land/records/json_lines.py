@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.json as pj
 
-from livemart.land.files.folder import line_size
+from livemart.land.files.blocks import line_size
 from livemart.land.records.columns import UnlikeError, from_text, text_type
 from livemart.land.records.judge import (
     MAX_RECORD_BYTES,
@@ -109,7 +109,7 @@ def _by_arrow(group: Group, schema: pa.Schema, run: Sequence[tuple[int, bytes]])
         if read.num_rows != len(contents):
             return None
         arrays = [
-            from_text(read.column(field.name).combine_chunks(), field.type)
+            from_text(read.column(field.name).combine_chunks(), field.type, group.empty_is_null)
             for field in group.schema.arrow
         ]
     except (pa.ArrowException, UnlikeError, UnicodeDecodeError):

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.land.files.folder import line_size
+from livemart.land.files.blocks import line_size
 from livemart.land.records.schema import RESCUED_TYPE, RecordSchema
 from livemart.land.records.values import converter
 from livemart.land.records.written import Convert, MisfitError, Rescued, compact
@@ -70,17 +70,21 @@ class Refused:
 
 @dataclass(frozen=True)
 class Group:
-    """A format, the columns, and the rules of each source. Picklable for Spark's workers."""
+    """A format, the columns, and the rules of each source. Picklable for Spark's workers.
+
+    `empty_is_null`: an empty text is no value of a column that holds no text.
+    """
 
     format: Literal["json", "csv"]
     schema: RecordSchema
     rules: tuple[Rules, ...]
     arrived_at: datetime
+    empty_is_null: bool = True
 
     @cached_property
     def converters(self) -> list[tuple[str, Convert]]:
         """Column names and the functions that convert their values, in order."""
-        return [(name, converter(kind)) for name, kind in self.schema.columns]
+        return [(name, converter(kind, self.empty_is_null)) for name, kind in self.schema.columns]
 
     @cached_property
     def known_names(self) -> frozenset[str]:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from livemart.land.files.folder import CutLine, Lines, Span, read_lines
+from livemart.land.files.blocks import CutLine
+from livemart.land.files.elements import is_array, read_elements
+from livemart.land.files.folder import Lines, Span, read_lines
 from livemart.land.records.csv_rows import Header, read_csv_rows, read_header, split_records
 from livemart.land.records.json_lines import read_json_lines
 from livemart.land.records.judge import Chunk, Group, Refused, judge, to_rows
@@ -29,7 +31,9 @@ def parse_file(group: Group, path: Path, name: str, span: Span | None = None) ->
         name: what `_origin` calls it.
         span: the part to read; the whole file if None.
     """
-    runs = read_lines(path, span or Span())
+    span = span or Span()
+    is_json_array = group.format == "json" and span.start == 0 and is_array(path)
+    runs = read_elements(path) if is_json_array else read_lines(path, span)
     chunks = _csv_chunks(group, runs) if group.format == "csv" else _json_chunks(group, runs)
     for chunk in chunks:
         yield judge(group, name, chunk)

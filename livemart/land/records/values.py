@@ -91,19 +91,38 @@ def _refuse_characters(value: Any) -> None:
                 raise MalformedError("half a surrogate pair") from None
 
 
-def converter(kind: SparkType) -> Convert:
+def converter(kind: SparkType, empty_is_null: bool) -> Convert:
     """Return the function that converts a value to `kind`.
 
     It takes the value (a JSON value with numbers as `Number`, or the text of a CSV field), its path
     and the dictionary of rescued fields; it returns None for a null and raises MisfitError.
+
+    Args:
+        kind: of the column, or of what is in it.
+        empty_is_null: take what writers put who know no types: `""` for no value, and, as PHP
+            does, `[]` for an object without fields.
     """
+    convert = _strict(kind, empty_is_null)
+    if not empty_is_null or kind.name in _TEXTS:
+        return convert
+    is_object = kind.name in ("map", "struct")
+
+    def lenient(value: Any, path: str, rescued: Rescued) -> Any:
+        if value == "":
+            return None
+        return convert({} if is_object and value == [] else value, path, rescued)
+
+    return lenient
+
+
+def _strict(kind: SparkType, empty_is_null: bool) -> Convert:
     match kind.name:
         case "array":
-            return _array(kind)
+            return _array(kind, empty_is_null)
         case "map":
-            return _map(kind)
+            return _map(kind, empty_is_null)
         case "struct":
-            return _struct(kind)
+            return _struct(kind, empty_is_null)
         case "decimal":
             return decimal(kind)
         case "tinyint" | "smallint" | "int" | "bigint":
@@ -143,9 +162,9 @@ def _binary(value: Any, path: str, rescued: Rescued) -> bytes | None:
     raise misfit(path, value, "binary (base64)")
 
 
-def _array(kind: SparkType) -> Convert:
+def _array(kind: SparkType, empty_is_null: bool) -> Convert:
     assert kind.element is not None
-    inner = converter(kind.element)
+    inner = converter(kind.element, empty_is_null)
 
     def convert(value: Any, path: str, rescued: Rescued) -> list[Any] | None:
         if value is None:
@@ -157,9 +176,9 @@ def _array(kind: SparkType) -> Convert:
     return convert
 
 
-def _map(kind: SparkType) -> Convert:
+def _map(kind: SparkType, empty_is_null: bool) -> Convert:
     assert kind.element is not None
-    inner = converter(kind.element)
+    inner = converter(kind.element, empty_is_null)
 
     def convert(value: Any, path: str, rescued: Rescued) -> list[tuple[str, Any]] | None:
         if value is None:
@@ -175,8 +194,8 @@ def _map(kind: SparkType) -> Convert:
     return convert
 
 
-def _struct(kind: SparkType) -> Convert:
-    members = {name: converter(member) for name, member in kind.fields}
+def _struct(kind: SparkType, empty_is_null: bool) -> Convert:
+    members = {name: converter(member, empty_is_null) for name, member in kind.fields}
 
     def convert(value: Any, path: str, rescued: Rescued) -> dict[str, Any] | None:
         if value is None:
@@ -197,6 +216,9 @@ def _text(value: Any, path: str, rescued: Rescued) -> str | None:
     """A column that drift brought: whatever the field holds, as it would have been rescued."""
     return compact(value)
 
+
+# Of these an empty text is a value.
+_TEXTS = ("string", "binary", TEXT)
 
 _SIMPLE: dict[str, Convert] = {
     TEXT: _text,

@@ -35,7 +35,7 @@ def compact(value: object) -> str | None:
 
 def misfit(path: str, value: object, kind: object) -> MisfitError:
     """Return the refusal of a value at a path for a type."""
-    shown = compact(value) or "null"
+    shown = "null" if (text := compact(value)) is None else text
     shown = shown if len(shown) <= 80 else f"{shown[:80]}... ({len(shown)} characters)"
     quoted = json.dumps(shown, ensure_ascii=False) if type(value) is str else shown
     return MisfitError(f"{path}: {quoted} does not fit {kind}")

@@ -15,6 +15,7 @@ import pytest
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import SourceError
 from livemart.land.files import folder as files
+from livemart.land.files.blocks import read_blocks
 from livemart.land.files.folder import LandingFolder
 from livemart.land.landing import Landing
 from livemart.project.graph import Column, SourceTable, StreamSpec
@@ -132,7 +133,7 @@ def test_a_file_that_may_not_be_read_is_named_and_tried_again(
         if when == "identify":
             patch.setattr(LandingFolder, "identify", refused)
         else:
-            patch.setattr(files, "_blocks", refused)
+            patch.setattr(files, "read_blocks", refused)
         place.land(0, path)
 
     assert str(caught.value).startswith("SOURCE_FILE_UNREADABLE: sales/1.jsonl: Permission denied")
@@ -145,13 +146,12 @@ def test_a_file_that_goes_between_the_look_and_the_reading_is_noticed(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = place.deliver("1.jsonl", {"sale_id": "a", "amount": 1})
-    real = files._blocks
 
     def gone(*arguments: Any) -> Any:
         path.unlink(missing_ok=True)
-        return real(*arguments)
+        return read_blocks(*arguments)
 
-    monkeypatch.setattr(files, "_blocks", gone)
+    monkeypatch.setattr(files, "read_blocks", gone)
 
     with pytest.raises(SourceError, match=r"sales/1\.jsonl: was delivered, is gone now") as caught:
         place.land(0, path)

@@ -18,7 +18,7 @@ from livemart.project.spark_types import parse_type
 
 def convert(declared: str, values: list[Any]) -> list[Any]:
     kind = arrow_type(parse_type(declared))
-    column = from_text(pa.array(values, text_type(kind)), kind)
+    column = from_text(pa.array(values, text_type(kind)), kind, True)
     assert column.type == kind
     return column.to_pylist()  # type: ignore[no-any-return]
 
@@ -74,6 +74,6 @@ def test_a_decimal_that_arrow_rescaled_is_checked_for_its_precision() -> None:
     table = pj.read_json(io.BytesIO(b'{"price":99.99}\n{"price":100}'), parse_options=options)
     good, beyond = (table.column("price").combine_chunks().slice(row, 1) for row in (0, 1))
 
-    assert from_text(good, kind).to_pylist() == [Decimal("99.99")]
+    assert from_text(good, kind, True).to_pylist() == [Decimal("99.99")]
     with pytest.raises(pa.ArrowInvalid):
-        from_text(beyond, kind)
+        from_text(beyond, kind, True)

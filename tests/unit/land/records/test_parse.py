@@ -43,6 +43,22 @@ def test_a_long_file_comes_in_several_tables(
     assert all(table.schema.equals(tables[0].schema) for table in tables)
 
 
+def test_a_json_array_is_read_as_its_elements(tmp_path: Path) -> None:
+    content = '[{"text":"a"},\n {"text":1}, 7,\n {"text":["x"]} ,{"text":"b"}\n]\n'
+
+    table = read(GROUP, tmp_path / "a.json", content)
+
+    assert good(table, "_origin", "text") == [
+        ("a.json:1", "a"),
+        ("a.json:2", "1"),
+        ("a.json:5", "b"),
+    ]
+    assert codes(table) == [None, None, "MALFORMED_RECORD", "TYPE_MISMATCH", None]
+    # In CSV it is a field like any other.
+    rows = read(group_of({"[text": "string"}, "csv"), tmp_path / "a.csv", "[text\na\n")
+    assert good(rows, "[text") == ["a"]
+
+
 def test_an_empty_file_has_no_records(tmp_path: Path) -> None:
     for format in ("json", "csv"):
         table = read(group_of({"text": "string"}, format), tmp_path / "a", "\n\n")

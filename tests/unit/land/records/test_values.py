@@ -45,13 +45,13 @@ def test_only_brackets_that_nest_count_as_depth() -> None:
 
 @pytest.mark.parametrize("value", [None, "a", Number("1.0"), [Number("1")], {"a": None}])
 def test_a_column_that_drift_brought_takes_any_value(value: Any) -> None:
-    text = converter(SparkType(TEXT))(value, "tip", {})
+    text = converter(SparkType(TEXT), True)(value, "tip", {})
 
     assert text is None or type(text) in (str, Number)
 
 
 def test_a_misfit_and_a_rescued_field_are_named_by_their_path() -> None:
-    convert = converter(parse_type("array<struct<sizes:map<string,int>>>"))
+    convert = converter(parse_type("array<struct<sizes:map<string,int>>>"), True)
     rescued: dict[str, str | None] = {}
 
     rows = convert(

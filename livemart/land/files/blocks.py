@@ -1,0 +1,99 @@
+"""Reads the content of a file in blocks, gzip as what is in it, and joins what blocks have cut.
+
+Used by the readers of lines and of elements. Memory holds one block, and of what is long only its
+beginning.
+"""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+GZIP = b"\x1f\x8b"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# Of a line that blocks do not end this much is kept: twice what a record may have.
+_KEPT_BYTES = 2 << 20
+
+
+class CutLine(bytes):
+    """The beginning of a line that is longer than memory should hold; `size` is that of it all."""
+
+    size: int
+
+    @classmethod
+    def of(cls, kept: bytes, size: int) -> CutLine:
+        """Return the line of which `kept` is the beginning."""
+        line = cls(kept)
+        line.size = size
+        return line
+
+
+def line_size(line: bytes) -> int:
+    """Return the bytes of a line, also of one that is cut."""
+    return line.size if isinstance(line, CutLine) else len(line)
+
+
+class Unended:
+    """The line or element that no block has ended yet; the first may begin with a mark to drop."""
+
+    def __init__(self, mark: bytes) -> None:
+        self._mark = mark
+        self._kept = bytearray()
+        self._size = 0
+
+    def add(self, part: bytes) -> None:
+        """Add a part of it."""
+        self._size += len(part)
+        if (room := _KEPT_BYTES - len(self._kept)) > 0:
+            self._kept += part[:room]
+
+    def end(self) -> bytes:
+        """Return all of it, or its beginning, and begin with the next one."""
+        kept = bytes(self._kept).removeprefix(self._mark)
+        size = self._size - len(self._kept) + len(kept)
+        self._mark, self._size = b"", 0
+        self._kept.clear()
+        return kept if len(kept) == size else CutLine.of(kept, size)
+
+
+def read_blocks(
+    path: Path, start: int, end: int | None, size: int
+) -> Iterator[tuple[bytes, str | None]]:
+    """Yield the content from byte `start` to `end` in blocks of `size`; of gzip all of it.
+
+    The second value says why the content ends with this block, if it does not end as it should.
+    """
+    with path.open("rb") as file:
+        is_zipped = file.read(len(GZIP)) == GZIP
+        file.seek(0 if is_zipped else start)
+        if is_zipped:
+            yield from _unzipped(file, size)
+            return
+        left = None if end is None else end - start
+        while block := file.read(size if left is None else min(size, left)):
+            left = None if left is None else left - len(block)
+            yield block, None
+
+
+def _unzipped(file: io.BufferedReader, size: int) -> Iterator[tuple[bytes, str | None]]:
+    """Yield the content of a gzip file of one or more members, as far as it can be read."""
+    member = zlib.decompressobj(wbits=31)
+    waiting = b""
+    while waiting or (waiting := file.read(size)):
+        try:
+            block = member.decompress(waiting, size)
+        except zlib.error as error:
+            yield b"", f"broken gzip: {error}"
+            return
+        waiting = member.unconsumed_tail
+        yield block, None
+        if member.eof:
+            waiting = member.unused_data or file.read(size)
+            # Padding after the last member is not content.
+            if not waiting.strip(b"\0"):
+                return
+            member = zlib.decompressobj(wbits=31)
+    if not member.eof:
+        yield member.flush(), "gzip content ends early"

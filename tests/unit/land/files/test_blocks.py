@@ -1,0 +1,61 @@
+"""The content of a file in blocks, gzip as what is in it, and what blocks have cut."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from livemart.land.files import blocks
+from livemart.land.files.blocks import CutLine, Unended, line_size, read_blocks
+
+CONTENT = bytes(range(256)) * 8
+
+
+def content(path: Path, start: int = 0, end: int | None = None) -> tuple[bytes, list[str]]:
+    """Return what is read in blocks of 100 bytes, and what is said of its end."""
+    read = list(read_blocks(path, start, end, 100))
+    return b"".join(block for block, _ in read), [said for _, said in read if said]
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, None), (0, 150), (99, 301), (2_000, None)])
+def test_a_part_of_a_file_is_read_to_its_byte(tmp_path: Path, start: int, end: int | None) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(CONTENT)
+
+    assert content(path, start, end) == (CONTENT[start:end], [])
+
+
+def test_gzip_is_its_content_whatever_part_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "a.gz"
+    # Two members, and padding behind them.
+    path.write_bytes(gzip.compress(CONTENT) + gzip.compress(b"more") + b"\0" * 10)
+
+    assert content(path, 5, 50) == (CONTENT + b"more", [])
+
+
+def test_gzip_that_ends_early_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(CONTENT)[:-12])
+
+    read, said = content(path)
+
+    assert CONTENT.startswith(read)
+    assert said == ["gzip content ends early"]
+
+
+def test_of_what_is_too_long_the_beginning_and_the_size_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(blocks, "_KEPT_BYTES", 6)
+    line = Unended(b"+")
+    for part in (b"+abc", b"def", b"ghi"):
+        line.add(part)
+
+    cut = line.end()
+
+    assert (cut, line_size(cut), type(cut)) == (b"abcde", 9, CutLine)
+    # The mark is of the first one alone.
+    line.add(b"+x")
+    assert line.end() == b"+x"
