@@ -12,6 +12,7 @@ import pyarrow as pa
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit
 from livemart.plan.planner import Plan
+from livemart.plan.sql.determinism import FILE_COLUMN
 from livemart.plan.sql.flatten import Occurrence
 from livemart.project.graph import Model
 from livemart.refresh.context import BatchContext
@@ -76,8 +77,9 @@ def full_query(model: Model, plan: Plan, inputs: PinnedInputs) -> str:
         if (table := inputs.table(occurrence.relation)) is None:
             # Nothing of ours: Spark finds it by what was written, or says that it does not.
             return occurrence.text
-        return f"(select * from {table.sql})"
+        return table.sql if asks_for_files else f"(select * from {table.sql})"
 
+    asks_for_files = FILE_COLUMN in plan.flat.text.lower()
     return plan.flat.render(pinned)
 
 

@@ -31,6 +31,8 @@ _BARE_FUNCTIONS = frozenset(
         "session_user", "user",
     }
 )  # fmt: skip
+# Spark's own column of each table: of files, and of none that a subquery gives.
+FILE_COLUMN = "_metadata"
 # Spark reads these words in a DATE or TIMESTAMP literal as a time of today.
 _SPECIAL_TIMES = frozenset({"now", "today", "tomorrow", "yesterday"})
 _TIME_TYPES = (
@@ -93,6 +95,10 @@ def line_of(node: exp.Expr) -> int | None:
     return None
 
 
+def _names(column: exp.Column) -> set[str]:
+    return {part.name.lower() for part in column.parts}
+
+
 def require_deterministic(tree: exp.Expr) -> None:
     """Raise Unplannable if anything in the query is volatile or sampled."""
     for node in tree.walk():
@@ -109,6 +115,9 @@ def require_deterministic(tree: exp.Expr) -> None:
                     "read the one \"now\" of the snapshot from source('livemart', 'clock')",
                 )
             )
+        if isinstance(node, exp.Column) and FILE_COLUMN in _names(node):
+            message = f"{sql_of(node)} tells which file holds a row, and rows move"
+            raise Unplannable(Reason("EXPRESSION_NOT_DETERMINISTIC", message, line_of(node)))
         if isinstance(node, exp.TableSample):
             raise Unplannable(
                 Reason("EXPRESSION_NOT_DETERMINISTIC", "TABLESAMPLE is random", line_of(node))

@@ -21,6 +21,9 @@ from livemart.plan.sql.parse import parse, statement
 from livemart.plan.sql.written import sql_of
 from livemart.spark_sql import quoted
 
+_SAMPLE = re.compile(
+    r"\s*tablesample\s*\((?:[^()]|\([^()]*\))*\)(?:\s*repeatable\s*\([^()]*\))?", re.IGNORECASE
+)
 _PLACEHOLDER = re.compile(r"__livemart_(\d+)__")
 
 
@@ -97,9 +100,10 @@ def _flatten(
             occurrence = Occurrence(len(occurrences), relation, text[start:end])
             occurrences.append(occurrence)
             parts.append(occurrence.placeholder)
+        position = _behind_sample(text, end) if table.args.get("sample") else end
+        parts.append(text[end:position])
         if not table.alias:
             parts.append(f" as {quoted(table.name)}")
-        position = end
     parts.append(text[position:])
     return parts
 
@@ -157,6 +161,13 @@ def _span(text: str, table: exp.Table) -> tuple[int, int]:
     if end < len(text) and text[end] == "`":
         end += 1
     return start, end
+
+
+def _behind_sample(text: str, start: int) -> int:
+    """Return where the sample of a table ends: an alias stands behind it."""
+    if (sample := _SAMPLE.match(text, start)) is None:
+        raise Unplannable(Reason("PARSE_UNSUPPORTED", "a sample that is not written plainly", None))
+    return sample.end()
 
 
 def _body(text: str) -> str:

@@ -9,7 +9,10 @@ from livemart.plan.sql.determinism import require_deterministic
 from livemart.plan.sql.parse import parse
 
 
-@pytest.mark.parametrize("expression", ["rand()", "uuid()", "current_timestamp()", "now()"])
+@pytest.mark.parametrize(
+    "expression",
+    ["rand()", "uuid()", "current_timestamp()", "now()", "_metadata.file_name", "sales._METADATA"],
+)
 def test_a_function_of_chance_or_of_the_wall_clock_is_refused(expression: str) -> None:
     with pytest.raises(Unplannable) as caught:
         require_deterministic(parse(f"select shop,\n{expression} as x from s.sales"))

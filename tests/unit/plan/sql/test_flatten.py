@@ -23,6 +23,26 @@ def test_a_table_without_an_alias_keeps_its_name() -> None:
     assert flat.render(lambda occurrence: "x") == "select orders.order_id from x as `orders`\n"
 
 
+@pytest.mark.parametrize(
+    ("written", "rendered"),
+    [
+        (
+            "bronze.orders TABLESAMPLE (100 percent) where true",
+            "x TABLESAMPLE (100 percent) as `orders` where true",
+        ),
+        ("bronze.orders tablesample(1000 rows) as o", "x tablesample(1000 rows) as o"),
+        (
+            "bronze.orders tablesample (bucket 1 out of 2 on hash(a)) repeatable (7)",
+            "x tablesample (bucket 1 out of 2 on hash(a)) repeatable (7) as `orders`",
+        ),
+    ],
+)
+def test_a_name_stands_behind_a_sample(written: str, rendered: str) -> None:
+    flat = flatten(f"select a from {written}", {})
+
+    assert flat.render(lambda occurrence: "x") == f"select a from {rendered}\n"
+
+
 def test_views_are_inlined_under_their_own_name() -> None:
     views = {"mart.stg": "with o as (select * from bronze.orders) select * from o"}
 
