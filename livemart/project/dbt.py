@@ -68,6 +68,8 @@ class Dbt:
         self._session = session
         self._progress = progress
         self._manifest: Any = None
+        # What the last invocation said of errors, besides what it raised.
+        self._errors: list[str] = []
 
     def load(self) -> Project:
         """Parse and compile the project as for a full refresh, and check what it says to livemart.
@@ -87,9 +89,9 @@ class Dbt:
                 if str(node.status) == "success":
                     compiled[node.node.unique_id] = node.node.compiled_code
                 elif str(node.status) != "skipped":
-                    errors.append(_failed(str(node.message), self.project_dir))
+                    errors.append(self._failed(node.message))
             if result.exception is not None:
-                errors.append(_failed(str(result.exception), self.project_dir))
+                errors.append(self._failed(result.exception))
             # Ephemeral models are compiled into their users; dbt reports no result of theirs.
             for unique_id, node in manifest.nodes.items():
                 if unique_id not in compiled and node.is_ephemeral_model and node.compiled_code:
@@ -133,7 +135,7 @@ class Dbt:
             result = self._invoke(arguments)
         ended = getattr(result.result, "results", None)
         if ended is None:
-            raise _failed(str(result.exception), self.project_dir)
+            raise self._failed(result.exception)
         return {item.unique_id: item for item in map(node_result, ended)}
 
     def selection(self, select: Sequence[str] = (), exclude: Sequence[str] = ()) -> frozenset[str]:
@@ -149,7 +151,7 @@ class Dbt:
             self._parsed()
             result = self._invoke([*arguments, "--output", "json", "--output-keys", "unique_id"])
         if not result.success or not isinstance(result.result, list):
-            raise _failed(str(result.exception), self.project_dir)
+            raise self._failed(result.exception)
         return frozenset(json.loads(line)["unique_id"] for line in result.result)
 
     def _parsed(self) -> Any:
@@ -157,7 +159,7 @@ class Dbt:
         if self._manifest is None:
             result = self._invoke(["parse", "--no-write-json"])
             if not result.success:
-                raise _failed(str(result.exception), self.project_dir)
+                raise self._failed(result.exception)
             self._manifest = result.result
         # Else dbt takes the ephemeral inputs of a node for injected already, and leaves them out.
         for node in self._manifest.nodes.values():
@@ -184,6 +186,7 @@ class Dbt:
             common += ["--target", self._target]
         if self._vars:
             common += ["--vars", json.dumps(self._vars, default=str)]
+        self._errors = []
         runner = dbtRunner(manifest=self._manifest, callbacks=[self._on_event])
         try:
             result = runner.invoke([*arguments, *common])
@@ -194,7 +197,18 @@ class Dbt:
             raise result.exception
         return result
 
+    def _failed(self, told: object) -> ConfigError:
+        """Return an error of dbt's with the reasons that it gave before, each once."""
+        text = str(told).strip()
+        reasons = [text]
+        for said in self._errors:
+            if said not in "\n".join(reasons) and text not in said:
+                reasons.append(said)
+        return _failed("\n".join(reasons), self.project_dir)
+
     def _on_event(self, event: Any) -> None:
+        if event.info.level == "error" and (said := str(event.info.msg).strip()):
+            self._errors.append(said)
         if self._progress is not None and (progress := node_progress(event)) is not None:
             self._progress(progress)
 

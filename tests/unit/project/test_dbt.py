@@ -200,6 +200,35 @@ def test_dbt_mistakes_are_reported_in_its_own_words(
     assert [word for word in words if word not in str(caught.value)] == []
 
 
+_METRIC = """
+models:
+  - name: time_spine
+    time_spine: {standard_granularity_column: day}
+    columns: [{name: day, granularity: day}]
+semantic_models:
+  - name: orders
+    model: ref('stg_orders')
+    defaults: {agg_time_dimension: ordered_at}
+    entities: [{name: order_id, type: primary}]
+    dimensions: [{name: ordered_at, type: time, type_params: {time_granularity: day}}]
+    measures: [{name: order_total, agg: sum}]
+metrics:
+  - {name: revenue__total, label: Total, type: simple, type_params: {measure: order_total}}
+"""
+
+
+def test_the_reasons_that_dbt_gave_before_its_error_are_kept(jaffle: Path) -> None:
+    (jaffle / "models" / "time_spine.sql").write_text("select date'2026-01-01' as day")
+    (jaffle / "models" / "_metrics.yml").write_text(_METRIC)
+
+    with pytest.raises(ConfigError) as caught:
+        Dbt(jaffle).load()
+
+    assert caught.value.code == "DBT_FAILED"
+    # dbt's exception says no more than that the validation has failed.
+    assert "revenue__total" in caught.value.message
+
+
 def test_mistakes_for_livemart_are_reported_together_with_their_lines(jaffle: Path) -> None:
     (jaffle / "models" / "sources.yml").write_text(
         "version: 2\n"
