@@ -99,7 +99,7 @@ def _quoted(connection: Connection, name: str) -> str:
 
 def _for_sqlite(kind: str, column: pa.ChunkedArray) -> list[Any]:
     """Return the values as `store.column_types` writes them there."""
-    if kind == "timestamp":
+    if kind in ("timestamp", "timestamp_ntz"):
         zone = column.type.tz
         micros: list[Any] = column.cast(pa.timestamp("us", tz=zone)).cast(pa.int64()).to_pylist()
         return micros

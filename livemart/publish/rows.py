@@ -100,14 +100,15 @@ def fill(
 
 def row_hash(model: ServedModel, row: _Values) -> str:
     """Return what tells a row of a model without key from all others."""
-    text = write_json([json_value(value) for value in row])
+    # A store may hold such rows since before large numbers were texts in JSON.
+    text = write_json([value if isinstance(value, int) else json_value(value) for value in row])
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:32]
 
 
 def _json_row(model: ServedModel, row: _Values) -> dict[str, Any]:
     """Return a row as JSON values by column name."""
-    names = (name for name, _ in model.columns)
-    return {name: json_value(value) for name, value in zip(names, row, strict=True)}
+    columns = zip(model.columns, row, strict=True)
+    return {name: json_value(value, kind) for (name, kind), value in columns}
 
 
 def _apply_to_keyed(

@@ -23,7 +23,7 @@ ReadChange = Callable[[str, int | None, int], pa.Table]
 
 # Other types are no ids; a model with such a column is for administrators alone.
 _TENANT_KINDS = frozenset({"string", "int", "bigint"})
-_TIME_KINDS = frozenset({"timestamp", "date"})
+_TIME_KINDS = frozenset({"timestamp", "timestamp_ntz", "date"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def form_of(spec: ServedSpec, rows: pa.Table, tenant_column: str) -> ServedModel
     row_key = tuple(name for name in key if name is not None and kinds[name] != "json")
     if len(row_key) != len(spec.row_key):
         row_key = ()
-    times = [name for name in row_key if kinds[name] == "timestamp"]
+    times = [name for name in row_key if kinds[name] in ("timestamp", "timestamp_ntz")]
     event_time = names.get((spec.event_time or "").lower())
     if event_time is not None and kinds[event_time] in _TIME_KINDS:
         times.insert(0, event_time)

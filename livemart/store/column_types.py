@@ -161,6 +161,7 @@ _TYPES: dict[str, type[TypeEngine[Any]]] = {
     "boolean": sa.Boolean,
     "date": sa.Date,
     "timestamp": Instant,
+    "timestamp_ntz": Instant,
     "json": Json,
     "binary": sa.LargeBinary,
 }

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from livemart.store.column_types import Instant, Json, PlainText, sql_type
 from livemart.store.served import ServedModel
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 # PostgreSQL cuts names after 63 bytes; a number is added when a table is made anew.
 _NAME_BYTES = 50
 ROW_HASH = "_row_hash"

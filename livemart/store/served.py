@@ -67,9 +67,10 @@ class Published:
 class ServedModel:
     """A model as it is stored.
 
-    `columns`: name and kind (string, bigint, int, double, boolean, date, timestamp, decimal(p,s),
-    json, binary), in the model's order. `row_key`: empty if rows may repeat. `time_column`: what a
-    time filter is about unless another column is named; None if the model has no such column.
+    `columns`: name and kind (string, bigint, int, double, boolean, date, timestamp,
+    timestamp_ntz, decimal(p,s), json, binary), in the model's order. `row_key`: empty if rows may
+    repeat. `time_column`: what a time filter is about unless another column is named; None if the
+    model has no such column.
     """
 
     name: str

@@ -16,6 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
+# A reader in JavaScript has no other number than a double.
+_MOST_EXACT = 2**53 - 1
 _INT_LIMITS = {"int": 2**31, "bigint": 2**63}
 
 
@@ -41,7 +43,7 @@ def kind_of(arrow: pa.DataType) -> str:
     if types.is_date(arrow):
         return "date"
     if types.is_timestamp(arrow):
-        return "timestamp"
+        return "timestamp" if arrow.tz is not None else "timestamp_ntz"
     if types.is_nested(arrow):
         return "json"
     if _is_binary(arrow):
@@ -58,7 +60,8 @@ def decimal_size(kind: str) -> tuple[int, int] | None:
 def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """Return a column's values as Python objects; nested ones as JSON values already.
 
-    Times are aware and UTC (a time without a zone is taken for UTC), -0.0 is 0.0, maps are objects.
+    Times are aware and UTC (a time without a zone is kept as if it were UTC), -0.0 is 0.0, maps are
+    objects.
     """
     arrow = column.type
     if pa.types.is_dictionary(arrow):
@@ -70,18 +73,24 @@ def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     return [None if value is None else convert(value) for value in values]
 
 
-def json_value(value: Any) -> Any:
+def json_value(value: Any, kind: str = "") -> Any:
     """Return a value of the store as JSON knows it.
 
-    Decimals are strings with all their digits, times ISO 8601 in UTC with `Z`, binary is base64;
-    NaN and infinities, which JSON lacks, are strings.
+    Decimals are strings with all their digits, times ISO 8601 in UTC with `Z`, those of a kind
+    without a zone, which name no instant, without it; binary is base64;
+    NaN and infinities, which JSON lacks, are strings, and so are whole numbers beyond 2^53, which
+    JavaScript would round.
 
-    >>> json_value(Decimal("8243.50"))
-    '8243.50'
+    >>> json_value(Decimal("8243.50")), json_value(2**53 + 1)
+    ('8243.50', '9007199254740993')
     """
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _MOST_EXACT:
+        return str(value)
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, datetime):
+        if kind == "timestamp_ntz" or value.tzinfo is None:
+            return value.replace(tzinfo=None).isoformat()
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     if isinstance(value, date):
         return value.isoformat()
@@ -107,7 +116,7 @@ def parse_served_value(kind: str, text: str) -> Any:
 def _converter(arrow: pa.DataType) -> Callable[[Any], Any] | None:
     types = pa.types
     if types.is_timestamp(arrow):
-        return _utc if arrow.tz is not None else _taken_for_utc
+        return _utc if arrow.tz is not None else _as_if_utc
     if types.is_floating(arrow):
         return lambda value: value + 0.0
     if types.is_struct(arrow):
@@ -132,7 +141,9 @@ def _converter(arrow: pa.DataType) -> Callable[[Any], Any] | None:
 
 def _nested(arrow: pa.DataType) -> Callable[[Any], Any]:
     """Return what makes a JSON value of an element."""
-    convert = _converter(arrow)
+    # json_value knows a time that names no zone.
+    is_local = pa.types.is_timestamp(arrow) and arrow.tz is None
+    convert = None if is_local else _converter(arrow)
 
     def read(value: Any) -> Any:
         if value is None:
@@ -146,7 +157,7 @@ def _utc(value: datetime) -> datetime:
     return value.astimezone(UTC)
 
 
-def _taken_for_utc(value: datetime) -> datetime:
+def _as_if_utc(value: datetime) -> datetime:
     return value.replace(tzinfo=UTC)
 
 
@@ -203,5 +214,6 @@ _PARSERS: dict[str, Callable[[str, str], Any]] = {
     "decimal": _parse_decimal,
     "date": lambda _, text: date.fromisoformat(text),
     "timestamp": _parse_timestamp,
+    "timestamp_ntz": _parse_timestamp,
     "binary": lambda _, text: base64.b64decode(text, validate=True),
 }

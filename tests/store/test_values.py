@@ -31,7 +31,7 @@ MOMENT = datetime(2026, 3, 2, 14, 35, 0, 123_456, tzinfo=UTC)
         (pa.bool_(), "boolean"),
         (pa.date32(), "date"),
         (pa.timestamp("us", tz="UTC"), "timestamp"),
-        (pa.timestamp("us"), "timestamp"),
+        (pa.timestamp("us"), "timestamp_ntz"),
         (pa.decimal128(38, 10), "decimal(38,10)"),
         (pa.list_(pa.int32()), "json"),
         (pa.struct([("a", pa.int32())]), "json"),
@@ -57,7 +57,10 @@ def test_every_type_of_a_table_has_a_kind(arrow: pa.DataType, kind: str) -> None
         (1.5, 1.5),
         (b"\x00\xff", "AP8="),
         (True, True),
-        (2**62, 2**62),
+        (2**53 - 1, 2**53 - 1),
+        # JavaScript would read another number.
+        (2**53, "9007199254740992"),
+        (-(2**62), "-4611686018427387904"),
         (None, None),
         ("<script>", "<script>"),
     ],
@@ -97,6 +100,17 @@ def test_a_map_has_one_form_whatever_its_order() -> None:
     one, other = python_values(pa.array([[("a", 0.0), ("b", 1)], [("b", 1), ("a", -0.0)]], kind))
 
     assert json.dumps(one) == json.dumps(other)
+
+
+def test_a_time_without_a_zone_is_shown_without_one() -> None:
+    bare = pa.array([MOMENT.replace(tzinfo=None)], pa.timestamp("us"))
+    nested = pa.array([[MOMENT.replace(tzinfo=None)]], pa.list_(pa.timestamp("us")))
+
+    (kept,) = python_values(bare)
+
+    assert json_value(kept, kind_of(bare.type)) == "2026-03-02T14:35:00.123456"
+    assert python_values(nested) == [["2026-03-02T14:35:00.123456"]]
+    assert parse_served_value("timestamp_ntz", "2026-03-02T14:35:00.123456") == kept
 
 
 def test_times_are_utc_also_without_a_zone() -> None:

@@ -83,11 +83,12 @@ def _whole(view: SnapshotView, name: str, before: Position, tenants: frozenset[s
     upto = Position(snapshot_id, view.mark(name))
     if len(rows) > MOST_RESET:
         return Page(before, upto, epoch, True, (), (), is_too_large=True)
+    model = view.models()[name]
     head = {**snapshot_head(view.published), "row_count": len(rows)}
     slices = [event("reset", to_json(head), None)]
     for start in range(0, len(rows), _SLICE):
         bodies = (
-            {"snapshot_id": snapshot_id, "op": "insert", "row": json_row(row)}
+            {"snapshot_id": snapshot_id, "op": "insert", "row": json_row(model, row)}
             for row in rows[start : start + _SLICE]
         )
         slices.append(b"".join(event("change", to_json(body), None) for body in bodies))

@@ -29,7 +29,7 @@ from livemart.store.snapshot_view import SnapshotView
 from livemart.store.values import decimal_size, json_value, parse_served_value
 
 _MOST_ROWS = 10_000
-_TIMES = ("timestamp", "date")
+_TIMES = ("timestamp", "timestamp_ntz", "date")
 _ARROW_TYPES: Mapping[str, pa.DataType] = {
     "string": pa.string(),
     "int": pa.int32(),
@@ -38,6 +38,7 @@ _ARROW_TYPES: Mapping[str, pa.DataType] = {
     "boolean": pa.bool_(),
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
     "json": pa.string(),
     "binary": pa.binary(),
 }
@@ -234,27 +235,26 @@ def _write(
             "window": None,
             **snapshot_head(published),
             **age_of(published, model.name),
-            "rows": [json_row(row) for row in rows],
+            "rows": [json_row(model, row) for row in rows],
             "is_truncated": is_truncated,
         }
     )
 
 
-def json_row(row: Mapping[str, Any]) -> dict[str, Any]:
+def json_row(model: ServedModel, row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row as JSON values, as the change log writes them."""
-    return {name: json_value(value) for name, value in row.items()}
+    return {name: json_value(row[name], kind) for name, kind in model.columns}
 
 
 def _write_csv(model: ServedModel, rows: Sequence[Mapping[str, Any]]) -> bytes:
     """RFC 4180, in UTF-8; NULL is an empty field, an empty string is a quoted one."""
-    names = [name for name, _ in model.columns]
-    lines: list[list[str | None]] = [list(names)]
-    lines += [[_csv_text(row[name]) for name in names] for row in rows]
+    lines: list[list[str | None]] = [[name for name, _ in model.columns]]
+    lines += [[_csv_text(row[name], kind) for name, kind in model.columns] for row in rows]
     return "".join(",".join(map(_csv_field, line)) + "\r\n" for line in lines).encode()
 
 
-def _csv_text(value: Any) -> str | None:
-    plain = json_value(value)
+def _csv_text(value: Any, kind: str) -> str | None:
+    plain = json_value(value, kind)
     if plain is None or isinstance(plain, str):
         return plain
     return to_json(plain).decode()
@@ -297,4 +297,8 @@ def _arrow_type(kind: str) -> pa.DataType:
 
 
 def _arrow_value(kind: str, value: Any) -> Any:
-    return to_json(value).decode() if kind == "json" and value is not None else value
+    if value is None:
+        return None
+    if kind == "timestamp_ntz":
+        return value.replace(tzinfo=None)
+    return to_json(value).decode() if kind == "json" else value

@@ -75,7 +75,8 @@ class World:
         reader = StoreReader.open(self.url)
         try:
             with reader.snapshot() as view:
-                return [json_row(row) for row in view.rows(model, tenants=tenants)]
+                served = view.models()[model]
+                return [json_row(served, row) for row in view.rows(model, tenants=tenants)]
         finally:
             reader.close()
 

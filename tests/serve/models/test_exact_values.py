@@ -1,0 +1,53 @@
+"""Every form of an answer, and a stream of changes, show a value as what it is."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow as pa
+
+from livemart.store.reader import StoreReader
+from tests.serve.apps import site
+from tests.serve.auth.tenant_cases import ARROW, CSV, JSON
+from tests.store.stores import fill_store
+
+LOCAL = datetime(2026, 3, 2, 14, 35)
+LARGE = 2**53 + 1
+
+
+# 0.3 s.
+def test_large_numbers_keep_their_digits_and_local_times_get_no_zone(tmp_path: Path) -> None:
+    rows = pa.table(
+        {
+            "order_id": pa.array([LARGE], pa.int64()),
+            "item_count": pa.array([3], pa.int64()),
+            "opened_at": pa.array([LOCAL], pa.timestamp("us")),
+        }
+    )
+    with site(tmp_path) as one:
+        fill_store(one.url, {"m": rows}, {"m": ("order_id",)})
+        one.until(lambda: one.shows(1))
+        forms = {
+            form: one.client.get("/v1/models/m", headers={"Accept": form})
+            for form in (JSON, CSV, ARROW)
+        }
+        path = f"/v1/models/m?key=order_id:{LARGE}&from=2026-03-02T14:35&time_column=opened_at"
+        filtered = one.client.get(path)
+        listed = one.client.get("/v1/models").json()["models"]
+        fill_store(one.url, {"m": rows.slice(1)}, {"m": ("order_id",)}, 2)
+        reader = StoreReader.open(one.url)
+        (deleted,) = reader.changes("m", 1, None, 10).changes
+        reader.close()
+
+    expected = {"order_id": str(LARGE), "item_count": 3, "opened_at": "2026-03-02T14:35:00"}
+    assert forms[JSON].json()["rows"] == filtered.json()["rows"] == [expected]
+    assert deleted.row == expected
+    (row,) = csv.DictReader(io.StringIO(forms[CSV].text))
+    assert row == {name: str(value) for name, value in expected.items()}
+    table = pa.ipc.open_stream(forms[ARROW].content).read_all()
+    assert table.to_pylist() == rows.to_pylist()
+    kinds = {column["name"]: column["type"] for column in listed[0]["columns"]}
+    assert kinds == {"order_id": "bigint", "item_count": "bigint", "opened_at": "timestamp_ntz"}
