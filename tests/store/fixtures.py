@@ -14,6 +14,7 @@ import pytest
 
 from livemart.store.reader import StoreReader
 from tests.store.postgres import Postgres, find_binaries, running_postgres
+from tests.waits import PATIENCE_S
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +32,9 @@ def postgres_binaries() -> Path:
 @pytest.fixture(scope="session")
 def postgres(postgres_binaries: Path) -> Iterator[Postgres]:
     """A PostgreSQL server that all tests share."""
-    with running_postgres(postgres_binaries) as server:
+    with running_postgres(postgres_binaries) as server, pytest.MonkeyPatch.context() as patch:
+        # Under load it may take longer to answer than an operator should wait.
+        patch.setattr("livemart.store.connections._CONNECT_SECONDS", int(PATIENCE_S))
         yield server
 
 

@@ -61,6 +61,15 @@ def _another_runner(warehouse: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
+@pytest.fixture
+def left_behind(tmp_path: Path) -> Path:
+    """A warehouse whose runner was killed."""
+    with _another_runner(tmp_path) as process:
+        process.kill()
+        process.wait()
+    return tmp_path
+
+
 def test_a_second_runner_is_refused_and_told_who_holds(tmp_path: Path) -> None:
     with _another_runner(tmp_path) as process:
         with pytest.raises(StateError) as caught, hold_warehouse(tmp_path):
@@ -72,42 +81,36 @@ def test_a_second_runner_is_refused_and_told_who_holds(tmp_path: Path) -> None:
 
 
 def test_a_look_never_stands_in_a_runners_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    left_behind: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with _another_runner(tmp_path) as process:
-        process.kill()
-        process.wait()
     flock, codes = fcntl.flock, []
 
     def flock_while_a_runner_starts(descriptor: int, kind: int) -> None:
         flock(descriptor, kind)
-        command = [sys.executable, "-c", _START, str(tmp_path)]
+        command = [sys.executable, "-c", _START, str(left_behind)]
         codes.append(subprocess.run(command).returncode)
 
     monkeypatch.setattr(fcntl, "flock", flock_while_a_runner_starts)
 
-    looked = is_held(tmp_path)
+    looked = is_held(left_behind)
 
     assert not looked
     assert codes == [0]
 
 
 def test_looks_at_the_same_time_do_not_take_each_other_for_a_runner(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    left_behind: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with _another_runner(tmp_path) as process:
-        process.kill()
-        process.wait()
     flock, seen = fcntl.flock, []
 
     def flock_while_another_looks(descriptor: int, kind: int) -> None:
         flock(descriptor, kind)
         monkeypatch.setattr(fcntl, "flock", flock)
-        seen.append(is_held(tmp_path))
+        seen.append(is_held(left_behind))
 
     monkeypatch.setattr(fcntl, "flock", flock_while_another_looks)
 
-    seen.append(is_held(tmp_path))
+    seen.append(is_held(left_behind))
 
     assert seen == [False, False]
 
