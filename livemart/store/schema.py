@@ -95,7 +95,8 @@ def served_table(layout: Layout) -> sa.Table:
     model = layout.model
     columns = [
         sa.Column(
-            _safe_name(name),
+            # Always: no list of reserved words is that of the database at hand.
+            sa.quoted_name(_safe_name(name), quote=True),
             sql_type(kind),
             key=name,
             autoincrement=False,

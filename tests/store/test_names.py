@@ -11,6 +11,23 @@ from livemart.store.reader import StoreReader
 from tests.serve.apps import site
 from tests.store.stores import fill_store
 
+# Words that a database may take for its own, of SQLite, PostgreSQL and Spark.
+WORDS = """
+abort add after all alter always analyze and anti any array as asc at attach autoincrement
+before begin between both by cascade case cast check collate column commit concurrently conflict
+constraint create cross current current_date current_role current_time current_timestamp
+current_user database default deferrable deferred delete desc detach distinct do drop each else
+end escape except exclude exclusive exists explain fail false fetch filter first following for
+foreign freeze from full function generated glob grant group groups having if ignore ilike
+immediate in index indexed initially inner insert instead intersect into is isnull join key last
+lateral leading left like limit localtime localtimestamp match materialized minus natural no not
+nothing notnull null nulls of offset on only or order others outer over overlaps partition
+placing plan pragma preceding primary query raise range recursive references regexp reindex
+release rename replace restrict returning right rollback row rows savepoint select semi
+session_user set similar some symmetric table tablesample temp temporary then ties time to
+trailing transaction trigger true truncate unbounded union unique unknown update user using
+vacuum values variadic verbose view virtual when where window with within without
+"""
 NAMES = (
     "größe",
     "order",
@@ -62,6 +79,23 @@ def test_odd_columns_are_written_changed_and_read(
     assert served.row_key == key
     assert sorted(rows, key=str) == sorted(table(4, 5).to_pylist(), key=str)
     assert of_one == table(4).to_pylist()
+
+
+# 0.5 s.
+def test_no_word_of_a_database_is_anything_but_a_name(store_url: str, reader: StoreReader) -> None:
+    def of(value: int) -> pa.Table:
+        return pa.table({word: pa.array([value], pa.int64()) for word in ["id", *WORDS.split()]})
+
+    for number in (1, 2):
+        models = {"words": of(number), "order": of(number), "returning": of(number)}
+        fill_store(
+            store_url, models, {"words": ("id",), "returning": ("nothing", "select")}, number
+        )
+
+    with reader.snapshot() as view:
+        for name in ("words", "order", "returning"):
+            rows = view.rows(name, tenants=None, equals={"nothing": 2}, order_by=["returning"])
+            assert rows == of(2).to_pylist()
 
 
 def test_a_row_is_asked_for_by_the_name_of_its_key(tmp_path: Path) -> None:

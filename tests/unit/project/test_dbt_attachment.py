@@ -9,8 +9,6 @@ import pytest
 from livemart.project.cursors import CompilingCursor, Connection
 from livemart.project.dbt_attachment import MACROS, attached, is_attached
 
-# One worker imports dbt, not each of them.
-
 
 def test_dbt_spark_opens_our_connection_only_as_long_as_it_is_attached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
