@@ -199,9 +199,9 @@ class _Recomputation:
         state = self._snapshot.models.get(model.unique_id)
         if (aside := self._snapshot.set_aside.get(model.unique_id)) is not None:
             note = f"set aside since snapshot {aside.since}: see `status`"
-            return Comparison(model.name, False, note=note)
+            return Comparison(_label(model), False, note=note)
         if state is None:
-            return Comparison(model.name, False, note="not in the snapshot: run `refresh`")
+            return Comparison(_label(model), False, note="not in the snapshot: run `refresh`")
         try:
             stored = self._read(model.relation, state.version)
             stored_rows = self._warehouse.row_count(model.relation, state.version)
@@ -211,12 +211,15 @@ class _Recomputation:
             note = (
                 f"version {state.version} of {model.relation} cannot be read: {message_of(error)}"
             )
-            return Comparison(model.name, False, note=note)
+            return Comparison(_label(model), False, note=note)
         if model.compiled_code is None or model.materialized in ("seed", "snapshot"):
             return self._uncompared(model, stored, stored_rows, "an input, not recomputed")
         if state.fingerprint != plan.fingerprint:
             return Comparison(
-                model.name, False, stored_rows, "its SQL is not that of the snapshot: run `refresh`"
+                _label(model),
+                False,
+                stored_rows,
+                "its SQL is not that of the snapshot: run `refresh`",
             )
         is_volatile = isinstance(plan.strategy, Full) and plan.strategy.is_volatile
         if is_volatile or model.language != "sql":
@@ -241,7 +244,7 @@ class _Recomputation:
                 for name in missing
             ]
             note = f"reads what could not be recomputed: {', '.join(told)}"
-            return Comparison(model.name, False, stored_rows, note)
+            return Comparison(_label(model), False, stored_rows, note)
         try:
             approximate = approximate_columns(flat, self._columns, self._approximate)
             recomputed = self._recompute(model, flat, approximate)
@@ -250,14 +253,14 @@ class _Recomputation:
             if ends_everything(error):
                 raise
             note = f"cannot be recomputed: {message_of(error)}"
-            return Comparison(model.name, False, stored_rows, note)
+            return Comparison(_label(model), False, stored_rows, note)
         note = _tolerance(differences)
-        return Comparison(model.name, differences.is_equal, stored_rows, note, differences)
+        return Comparison(_label(model), differences.is_equal, stored_rows, note, differences)
 
     def _uncompared(self, model: Model, stored: DataFrame, rows: int, note: str) -> Comparison:
         """Let models above read what is stored of this one, as nothing else can be had."""
         self._name(model.relation, stored)
-        return Comparison(model.name, True, rows, note)
+        return Comparison(_label(model), True, rows, note)
 
     def _recompute(self, model: Model, flat: Flat, approximate: Mapping[str, str]) -> DataFrame:
         path = str(self._scratch / model.relation)
@@ -305,6 +308,11 @@ class _Recomputation:
         name = self._names.setdefault(relation, f"livemart_verify_{len(self._names)}")
         rows.createOrReplaceTempView(name)
         self._columns[relation] = tuple(rows.columns)
+
+
+def _label(model: Model) -> str:
+    """Return the name that tells a model from all others: of a version, with its number."""
+    return model.unique_id.split(".", 2)[2]
 
 
 def _tolerance(differences: Differences) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from pathlib import PurePosixPath
 from time import perf_counter
 
 from livemart.failpoints import failpoint
@@ -61,7 +62,7 @@ def build_seeds(
     if not seeds:
         return {}, {}
     started = perf_counter()
-    results = runtime.dbt.build(select=[model.name for model in seeds.values()], data_tests=False)
+    results = runtime.dbt.build(select=list(map(seed_selector, seeds.values())), data_tests=False)
     failures = failures_of(runtime.project, results)
     took_ms = ms_since(started)
     states = {
@@ -72,6 +73,12 @@ def build_seeds(
         if unique_id not in failures
     }
     return states, failures
+
+
+def seed_selector(seed: Model) -> str:
+    """Return what selects a seed and nothing else: a bare name is also that of a folder."""
+    package = seed.unique_id.split(".")[1]
+    return f"resource_type:seed,package:{package},file:{PurePosixPath(seed.file).name}"
 
 
 def _state_of(

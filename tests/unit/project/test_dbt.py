@@ -12,11 +12,9 @@ from livemart.errors import ConfigError, ConfigErrors
 from livemart.project.dbt import Dbt
 from livemart.project.graph import Column, DataTest, Project
 from livemart.project.profiles import find_profiles
+from livemart.run.dbt_builds import seed_selector
 
 _JAFFLE = Path(__file__).parents[2] / "projects" / "jaffle"
-
-
-# One worker imports dbt and reads the project, not each of them.
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +136,17 @@ def test_exposures_are_read(project: Project) -> None:
     (exposure,) = project.exposures.values()
 
     assert (exposure.name, exposure.depends_on) == ("owners_page", ("model.jaffle.customers",))
+
+
+def test_a_seed_is_selected_by_itself_beside_a_folder_of_its_name(jaffle: Path) -> None:
+    folder = jaffle / "models" / "raw_customers"
+    folder.mkdir()
+    (folder / "of_customers.sql").write_text("select 1 as one")
+    dbt = Dbt(jaffle)
+    seed = dbt.load().models["seed.jaffle.raw_customers"]
+
+    assert dbt.selection([seed.name]) > {seed.unique_id}
+    assert dbt.selection([seed_selector(seed)]) == {seed.unique_id}
 
 
 def test_a_selection_names_models_seeds_and_snapshots(dbt: Dbt) -> None:

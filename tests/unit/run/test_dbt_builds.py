@@ -10,7 +10,7 @@ from livemart.project.graph import Project
 from livemart.project.node_results import NodeResult, NodeStatus
 from livemart.refresh.context import Rebuild
 from livemart.run import dbt_builds
-from livemart.run.dbt_builds import build_models, build_seeds
+from livemart.run.dbt_builds import build_models, build_seeds, seed_selector
 from tests.models import make_model
 
 MODELS = {
@@ -87,7 +87,7 @@ def test_a_refresh_lets_dbt_load_only_the_seeds_among_its_rebuilds() -> None:
 
     assert failures == {}
 
-    assert runtime.dbt.selections == [["currencies"]]
+    assert runtime.dbt.selections == [[seed_selector(runtime.project.models["seed.m.currencies"])]]
     assert [(state.reason, state.generation) for state in states.values()] == [
         ("FINGERPRINT_CHANGED", 4)
     ]
