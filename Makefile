@@ -25,7 +25,7 @@ demo: env ## Orders of 15 days, then live ones, until Ctrl-C
 demo-once: env ## The same, ending by itself with the exit code of verify
 	@$(BIN)/python -m demo --once
 
-test: env $(SUITES) ## The gate: one proof of each promise (10 minutes on two cores)
+test: env $(SUITES) ## The gate: one proof of each promise (11 minutes on two cores)
 
 test-all: export LIVEMART_TESTS := all
 test-all: export PYTEST_ADDOPTS := --timeout=1800

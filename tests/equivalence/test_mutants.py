@@ -159,6 +159,8 @@ def test_a_mutant_is_caught(
     built_mart: BuiltMart, monkeypatch: pytest.MonkeyPatch, mutant: Mutant
 ) -> None:
     mutant(monkeypatch)
+    # Plans are made with the mistake, too.
+    built_mart.run.restart()
 
     assert _first_difference(built_mart) is not None
 
@@ -173,6 +175,9 @@ def _first_difference(mart: BuiltMart) -> str | None:
             if reason is not None:
                 # The change set contradicted the stored rows: seen before anything was compared.
                 return reason
+        if run.newest.status != "published":
+            # A data test has seen it, and readers never do.
+            return "held"
         for comparison in run.verify():
             if not comparison.is_equal:
                 return comparison.model

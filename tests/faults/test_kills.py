@@ -62,7 +62,7 @@ def test_kills_at_every_point_leave_no_trace(spark: SparkSession, tmp_path: Path
 @pytest.mark.extended
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
-    "point", ["build.after_dbt", "dbt.statement:1", "dbt.statement:6", "dbt.statement:18"]
+    "point", ["build.after_dbt", "dbt.statement:1", "dbt.statement:6", "dbt.statement:9"]
 )
 def test_a_killed_build_leaves_no_trace(spark: SparkSession, tmp_path: Path, point: str) -> None:
     kill_one_after_another(spark, tmp_path, (point,))

@@ -66,6 +66,7 @@ def test_a_flight_in_summer_time_is_scheduled_in_utc(data: Path) -> None:
     assert found == {datetime(2013, 7, 1, 9, tzinfo=UTC)}
 
 
+@pytest.mark.extended
 def test_a_delivery_repeated_changes_nothing_and_another_under_its_name_is_refused(
     data: Path, tmp_path: Path
 ) -> None:
