@@ -191,9 +191,7 @@ class _Recomputation:
         try:
             self._name(relation, self._read(relation, version))
         except Exception as error:
-            if ends_everything(error):
-                raise
-            self._unread[relation] = message_of(error)
+            self._unread[relation] = _reason(error)
 
     def _model(self, model: Model, plan: Plan) -> Comparison:
         state = self._snapshot.models.get(model.unique_id)
@@ -206,11 +204,7 @@ class _Recomputation:
             stored = self._read(model.relation, state.version)
             stored_rows = self._warehouse.row_count(model.relation, state.version)
         except Exception as error:
-            if ends_everything(error):
-                raise
-            note = (
-                f"version {state.version} of {model.relation} cannot be read: {message_of(error)}"
-            )
+            note = f"version {state.version} of {model.relation} cannot be read: {_reason(error)}"
             return Comparison(_label(model), False, note=note)
         if model.compiled_code is None or model.materialized in ("seed", "snapshot"):
             return self._uncompared(model, stored, stored_rows, "an input, not recomputed")
@@ -250,9 +244,7 @@ class _Recomputation:
             recomputed = self._recompute(model, flat, approximate)
             differences = compare(stored, recomputed, approximate)
         except Exception as error:
-            if ends_everything(error):
-                raise
-            note = f"cannot be recomputed: {message_of(error)}"
+            note = f"cannot be recomputed: {_reason(error)}"
             return Comparison(_label(model), False, stored_rows, note)
         note = _tolerance(differences)
         return Comparison(_label(model), differences.is_equal, stored_rows, note, differences)
@@ -308,6 +300,13 @@ class _Recomputation:
         name = self._names.setdefault(relation, f"livemart_verify_{len(self._names)}")
         rows.createOrReplaceTempView(name)
         self._columns[relation] = tuple(rows.columns)
+
+
+def _reason(error: Exception) -> str:
+    """Return why one table cannot be had; raise an error that all others would meet, too."""
+    if ends_everything(error):
+        raise error
+    return message_of(error)
 
 
 def _label(model: Model) -> str:

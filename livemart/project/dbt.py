@@ -204,7 +204,17 @@ class Dbt:
         for said in self._errors:
             if said not in "\n".join(reasons) and text not in said:
                 reasons.append(said)
-        return _failed("\n".join(reasons), self.project_dir)
+        message = "\n".join(reasons)
+        if "asks the database while it is compiled" in message:
+            return ConfigError(
+                "DBT_NEEDS_SPARK", message, hint="give it a Spark session, as `plan` and `build` do"
+            )
+        place = self.project_dir
+        return ConfigError(
+            "DBT_FAILED",
+            message.replace(f"{place}/", ""),
+            hint=f"mend the project; `dbt parse --project-dir {place}` gives the same message",
+        )
 
     def _on_event(self, event: Any) -> None:
         if event.info.level == "error" and (said := str(event.info.msg).strip()):
@@ -270,19 +280,6 @@ def _close_logs() -> None:
             handler.close()
             logger._python_logger.removeHandler(handler)
     cleanup_event_logger()
-
-
-def _failed(message: str, project_dir: Path) -> ConfigError:
-    text = message.strip()
-    if "asks the database while it is compiled" in text:
-        return ConfigError(
-            "DBT_NEEDS_SPARK", text, hint="give it a Spark session, as `plan` and `build` do"
-        )
-    return ConfigError(
-        "DBT_FAILED",
-        text.replace(f"{project_dir}/", ""),
-        hint=f"mend the project; `dbt parse --project-dir {project_dir}` gives the same message",
-    )
 
 
 def _listed(flag: str, words: Sequence[str]) -> list[str]:

@@ -16,7 +16,7 @@ from sqlalchemy.engine import Connection
 
 from livemart.store.column_types import write_json
 from livemart.store.served import ServedModel
-from livemart.store.values import decimal_size, python_values
+from livemart.store.values import TIMESTAMPS, decimal_size, python_values
 
 _SLICE = 20_000
 
@@ -99,7 +99,7 @@ def _quoted(connection: Connection, name: str) -> str:
 
 def _for_sqlite(kind: str, column: pa.ChunkedArray) -> list[Any]:
     """Return the values as `store.column_types` writes them there."""
-    if kind in ("timestamp", "timestamp_ntz"):
+    if kind in TIMESTAMPS:
         zone = column.type.tz
         micros: list[Any] = column.cast(pa.timestamp("us", tz=zone)).cast(pa.int64()).to_pylist()
         return micros

@@ -100,8 +100,7 @@ def fill(
 
 def row_hash(model: ServedModel, row: _Values) -> str:
     """Return what tells a row of a model without key from all others."""
-    # A store may hold such rows since before large numbers were texts in JSON.
-    text = write_json([value if isinstance(value, int) else json_value(value) for value in row])
+    text = write_json([json_value(value) for value in row])
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:32]
 
 

@@ -16,14 +16,14 @@ from livemart.publish.exposures import ServedSpec
 from livemart.state.snapshots import ModelState, Snapshot
 from livemart.store.served import ServedModel
 from livemart.store.store import StoredModel, StoreState
-from livemart.store.values import kind_of
+from livemart.store.values import TIMESTAMPS, kind_of
 
 # Net change of a relation between two versions, or all rows of the second if the first is None.
 ReadChange = Callable[[str, int | None, int], pa.Table]
 
 # Other types are no ids; a model with such a column is for administrators alone.
 _TENANT_KINDS = frozenset({"string", "int", "bigint"})
-_TIME_KINDS = frozenset({"timestamp", "timestamp_ntz", "date"})
+_TIME_KINDS = frozenset({*TIMESTAMPS, "date"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def form_of(spec: ServedSpec, rows: pa.Table, tenant_column: str) -> ServedModel
     row_key = tuple(name for name in key if name is not None and kinds[name] != "json")
     if len(row_key) != len(spec.row_key):
         row_key = ()
-    times = [name for name in row_key if kinds[name] in ("timestamp", "timestamp_ntz")]
+    times = [name for name in row_key if kinds[name] in TIMESTAMPS]
     event_time = names.get((spec.event_time or "").lower())
     if event_time is not None and kinds[event_time] in _TIME_KINDS:
         times.insert(0, event_time)

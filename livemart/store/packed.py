@@ -13,11 +13,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from livemart.store.values import decimal_size
+from livemart.store.values import TIMESTAMPS, decimal_size
 
 Packed = Mapping[str, Sequence[int | None]]
 _NULL = "null"
-_TIMES = ("timestamp", "timestamp_ntz")
 _MICROSECONDS = 1_000_000
 
 
@@ -27,11 +26,11 @@ def pack(column: sa.ColumnElement[Any], kind: str, dialect_name: str) -> sa.Colu
     Raises:
         ValueError: the column does not hold whole numbers, decimals or times.
     """
-    if kind not in ("bigint", "int", *_TIMES) and decimal_size(kind) is None:
+    if kind not in ("bigint", "int", *TIMESTAMPS) and decimal_size(kind) is None:
         raise ValueError(f"{column}: found {kind}, which is not packed")
     value: sa.ColumnElement[Any] = sa.type_coerce(column, sa.Text)
     if dialect_name == "postgresql":
-        if kind in _TIMES:
+        if kind in TIMESTAMPS:
             seconds = sa.extract("epoch", sa.type_coerce(column, sa.DateTime(timezone=True)))
             column = sa.cast(seconds * _MICROSECONDS, sa.BigInteger)
         value = sa.cast(column, sa.Text)

@@ -18,6 +18,8 @@ import pyarrow as pa
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 # A reader in JavaScript has no other number than a double.
 _MOST_EXACT = 2**53 - 1
+# Kinds of a moment; those of the second name no zone.
+TIMESTAMPS = ("timestamp", "timestamp_ntz")
 _INT_LIMITS = {"int": 2**31, "bigint": 2**63}
 
 

@@ -26,10 +26,10 @@ from livemart.serve.models import schemas
 from livemart.store.predicates import Bound
 from livemart.store.served import Published, ServedModel
 from livemart.store.snapshot_view import SnapshotView
-from livemart.store.values import decimal_size, json_value, parse_served_value
+from livemart.store.values import TIMESTAMPS, decimal_size, json_value, parse_served_value
 
 _MOST_ROWS = 10_000
-_TIMES = ("timestamp", "timestamp_ntz", "date")
+_TIMES = (*TIMESTAMPS, "date")
 _ARROW_TYPES: Mapping[str, pa.DataType] = {
     "string": pa.string(),
     "int": pa.int32(),
