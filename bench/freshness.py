@@ -25,7 +25,6 @@ from demo.records import Order
 
 ROOT = Path(__file__).resolve().parents[1]
 _EVERY = "5s"
-_FILES = 40
 _WARM_UP = 5
 _PATIENCE_S = 240.0
 _START_S = 900.0
@@ -36,8 +35,8 @@ _MARGIN_S = 20
 Point = tuple[datetime, int | None]
 
 
-def measure_freshness(folder: Path, say: Callable[[str], None]) -> list[float]:
-    """Return, for each file, the seconds from its rename to the event that shows its order."""
+def measure_freshness(folder: Path, files: int, say: Callable[[str], None]) -> list[float]:
+    """Return, for so many files, the seconds from its rename to the event that shows its order."""
     landing = folder / "landing"
     market = Market(20260301, restaurants=40, orders_per_day=2_000)
     market.history(landing, datetime.now(UTC))
@@ -45,7 +44,7 @@ def measure_freshness(folder: Path, say: Callable[[str], None]) -> list[float]:
     delays: list[float] = []
     with running(folder, landing) as port:
         say("up serves")
-        for number in range(_WARM_UP + _FILES):
+        for number in range(_WARM_UP + files):
             restaurant = market.restaurants[number % len(market.restaurants)]
             with watching(port, restaurant.restaurant_id) as points:
                 points.get(timeout=_PATIENCE_S)

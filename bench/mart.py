@@ -267,10 +267,10 @@ class Mart:
 
     @contextmanager
     def _timed_checks(self) -> Iterator[None]:
-        def timed(*arguments: Any) -> Any:
+        def timed(*arguments: Any, **options: Any) -> Any:
             started = time.perf_counter()
             try:
-                return run_checks(*arguments)
+                return run_checks(*arguments, **options)
             finally:
                 self._checks_s = time.perf_counter() - started
 

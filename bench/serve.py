@@ -48,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--clients", type=int, default=2_000, help="push clients")
     parser.add_argument("--snapshots", type=int, default=10, help="that push clients wait for")
     parser.add_argument("--pipeline", action="store_true", help="from a file to the page, too")
+    parser.add_argument("--files", type=int, default=40, help="that --pipeline waits for")
     parser.add_argument("--folder", type=Path, help="where to work (1 GB); made and removed")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="livemart-bench-", dir=given.folder) as name:
@@ -77,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.pipeline:
             from bench.freshness import measure_freshness
 
-            delays = measure_freshness(Path(name) / "live", say)
+            delays = measure_freshness(Path(name) / "live", given.files, say)
             report("file_to_page_p50_s", percentile(delays, 0.5))
             report("file_to_page_p95_s", percentile(delays, 0.95))
             report("file_to_page_slowest_s", max(delays))

@@ -1,4 +1,4 @@
-"""The benchmark stays runnable: the same code on histories of a few thousand orders."""
+"""The benchmarks stay runnable: each command at its smallest size, with its own comparison."""
 
 from __future__ import annotations
 
@@ -11,20 +11,36 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
+pytestmark = [pytest.mark.processes, pytest.mark.extended]
 
-@pytest.mark.processes
-@pytest.mark.nightly
-@pytest.mark.timeout(3600)
+
 def test_the_refresh_benchmark_runs_and_its_answers_are_equal(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "bench.refresh", "--folder", str(tmp_path)]
-    command += ["--small=2000", "--large=6000", "--batch=100", "--warm-up=0", "--batches=2"]
+    figures = _figures(
+        *("refresh", "--folder", str(tmp_path)),
+        *("--small=500", "--large=1000", "--batch=20", "--warm-up=0", "--batches=1"),
+    )
 
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    figures = {line["figure"]: line["value"] for line in lines}
-    assert done.returncode == 0, done.stderr[-4000:]
     assert figures["answers_equal"] == 1
-    assert figures["refresh_growth_6k_2k"] > 0
-    assert figures["model_6k_ms/restaurant_top_dishes"] > 0
+    assert figures["refresh_growth_1k_500"] > 0
+    assert figures["model_1k_ms/restaurant_top_dishes"] > 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_serving_benchmark_runs_from_a_file_to_the_page(tmp_path: Path) -> None:
+    figures = _figures(
+        *("serve", "--folder", str(tmp_path), "--restaurants=5", "--rate=20", "--seconds=3"),
+        *("--warm-up=1", "--every=2", "--clients=10", "--snapshots=2", "--pipeline", "--files=1"),
+    )
+
+    assert figures["read_p99_ms"] > 0
+    assert figures["push_10_clients_s"] > 0
+    assert figures["file_to_page_p50_s"] > 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def _figures(bench: str, *arguments: str) -> dict[str, float]:
+    command = [sys.executable, "-m", f"bench.{bench}", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    return {line["figure"]: line["value"] for line in lines}
