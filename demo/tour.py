@@ -15,6 +15,7 @@ import click
 from demo.answers import describe_records, read_answers, read_name, render_answers
 from demo.delivery import Delivery
 from demo.market import Market
+from livemart.cli.interrupts import SignalEvent
 from livemart.delta.warehouse import Warehouse
 from livemart.settings import Settings
 
@@ -50,7 +51,7 @@ class Tour:
         steps: int,
         now: Callable[[], datetime],
     ) -> None:
-        self.enough = Event()
+        self.enough: Event = SignalEvent()
         self.is_building = False
         self._inner = inner
         self._market = market

@@ -6,9 +6,11 @@ the snapshot log is run again.
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from types import FrameType
@@ -16,10 +18,42 @@ from types import FrameType
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # For what has to be left in order once a micro-batch is given up.
 _LAST_WORD_S = 10
+_LOOK_SECONDS = 0.1
 
 
 class Interrupted(BaseException):
     """Raised in the main thread by the first signal outside a micro-batch."""
+
+
+class SignalEvent(threading.Event):
+    """An event that a signal handler may set, and that the main thread may wait for.
+
+    Setting it takes no lock, which the interrupted thread might hold. Waiting looks again and
+    again, as a handler is run only when the main thread wakes up: a signal that comes just before
+    it falls asleep, or that another thread takes, wakes nobody.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_set = False
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def set(self) -> None:
+        self._is_set = True
+
+    def clear(self) -> None:
+        self._is_set = False
+
+    def wait(self, timeout: float | None = None) -> bool:
+        until = None if timeout is None else time.monotonic() + timeout
+        while not self._is_set:
+            rest = _LOOK_SECONDS if until is None else until - time.monotonic()
+            if rest <= 0:
+                break
+            time.sleep(min(rest, _LOOK_SECONDS))
+        return self._is_set
 
 
 class Interrupts:
@@ -31,13 +65,13 @@ class Interrupts:
     """
 
     def __init__(self, patience: timedelta, notify: Callable[[], None] = lambda: None) -> None:
-        self.stop = threading.Event()
-        self.abandon = threading.Event()
+        self.stop: threading.Event = SignalEvent()
+        self.abandon: threading.Event = SignalEvent()
         self._patience = patience
         self._notify = notify
         self._signal: int | None = None
         self._is_patient = False
-        self._timer: threading.Timer | None = None
+        self._is_over = False
         self._before: dict[int, signal.Handlers | Callable[..., object] | int | None] = {}
 
     @property
@@ -47,11 +81,12 @@ class Interrupts:
 
     def __enter__(self) -> Interrupts:
         self.install()
+        # Not from the handler: starting a thread takes locks.
+        threading.Thread(target=self._watch, name="interrupts", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._timer:
-            self._timer.cancel()
+        self._is_over = True
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
@@ -71,10 +106,6 @@ class Interrupts:
             return
         self._signal = number
         self.stop.set()
-        # A micro-batch that never ends must not keep the process alive.
-        self._timer = threading.Timer(self._patience.total_seconds(), self._give_up)
-        self._timer.daemon = True
-        self._timer.start()
         self._notify()
         if not self._is_patient:
             raise Interrupted
@@ -82,8 +113,23 @@ class Interrupts:
     def _give_up(self) -> None:
         """Leave at once; the kernel frees the lock, Spark's JVM ends with its parent."""
         if self.abandon.is_set() or self._signal is None:
-            os._exit(128 + (self._signal or signal.SIGTERM))
+            self._leave()
         self.abandon.set()
-        last_word = threading.Timer(_LAST_WORD_S, os._exit, args=(128 + self._signal,))
-        last_word.daemon = True
-        last_word.start()
+
+    def _leave(self) -> None:
+        os._exit(128 + (self._signal or signal.SIGTERM))
+
+    def _watch(self) -> None:
+        """End what does not end by itself after a signal: a micro-batch, or the process."""
+        while self._signal is None:
+            if self._is_over:
+                return
+            time.sleep(_LOOK_SECONDS)
+        self.abandon.wait(self._patience.total_seconds())
+        is_silent = not self.abandon.is_set()
+        self.abandon.set()
+        time.sleep(_LAST_WORD_S)
+        if is_silent:
+            # Nobody asked twice: it says where it hangs.
+            faulthandler.dump_traceback()
+        self._leave()

@@ -108,6 +108,8 @@ class Site:
                 "--every", f"{EVERY.total_seconds():.0f}s",
             ],
             cwd=ROOT,
+            # Killed for not ending, it says where it hangs.
+            env=os.environ | {"PYTHONFAULTHANDLER": "1"},
         )  # fmt: skip
         until = time.monotonic() + PATIENCE_S
         while True:
@@ -137,7 +139,7 @@ class Site:
         try:
             self._process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            self._process.send_signal(signal.SIGABRT)
             self._process.wait()
             raise
         finally:
