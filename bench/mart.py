@@ -161,7 +161,8 @@ class Mart:
             the answers are equal.
         """
         spark, project = self.runtime.spark, self.runtime.project
-        warehouse, views, places = self.runtime.warehouse, views_of(project), dict[str, Path]()
+        warehouse, places = self.runtime.warehouse, dict[str, Path]()
+        views = views_of(project, project.session)
         seconds, is_equal = 0.0, True
         for model in project.models.values():
             if not model.is_stored or model.materialized in ("seed", "snapshot"):

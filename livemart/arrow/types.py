@@ -49,11 +49,13 @@ def plain_table(table: pa.Table) -> pa.Table:
     return table.cast(plain_schema(table.schema)).combine_chunks()
 
 
-def compared_as(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+def compared_as(
+    left: pa.DataType, right: pa.DataType, *, is_utc: bool = True
+) -> pa.DataType | None:
     """Return the type in which Spark compares values of two types; None where it is another way.
 
-    Text is read as the other type, and decimals of too many digits are rounded: both are None. The
-    session's time zone is UTC.
+    Text is read as the other type, and decimals of too many digits are rounded: both are None. So
+    are times with and without a zone, unless that of the session `is_utc`.
     """
     types = pa.types
     left, right = plain_type(left), plain_type(right)
@@ -64,12 +66,14 @@ def compared_as(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     if _is_number(left) and _is_number(right):
         return _compared_numbers(left, right)
     if _is_time(left) and _is_time(right):
-        zones = [kind.tz for kind in (left, right) if types.is_timestamp(kind)]
+        zones = [types.is_timestamp(kind) and kind.tz is not None for kind in (left, right)]
+        if any(zones) and not all(zones) and not is_utc:
+            return None
         return pa.timestamp("us", tz="UTC" if any(zones) else None)
     return None
 
 
-def compares_exactly(left: pa.DataType, right: pa.DataType) -> bool:
+def compares_exactly(left: pa.DataType, right: pa.DataType, *, is_utc: bool = True) -> bool:
     """Return True if values of two types are equal in Spark only where they are the same value.
 
     >>> compares_exactly(pa.int32(), pa.decimal128(12, 2))
@@ -77,7 +81,7 @@ def compares_exactly(left: pa.DataType, right: pa.DataType) -> bool:
     >>> compares_exactly(pa.int64(), pa.float64())  # both are compared as doubles
     False
     """
-    common = compared_as(left, right)
+    common = compared_as(left, right, is_utc=is_utc)
     if common is None:
         return False
     return not pa.types.is_floating(common) or plain_type(left) == plain_type(right)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -20,6 +21,8 @@ from livemart.delta.warehouse import Warehouse
 from livemart.errors import first_lines
 from livemart.plan.sql.flatten import Flat, Occurrence
 from livemart.project.graph import DataTest
+from livemart.project.session_spec import SessionSpec
+from livemart.project.sessions import session_of
 from livemart.spark.arrow_views import ArrowViews
 from livemart.spark.own_faults import is_own_fault
 
@@ -96,15 +99,15 @@ def run_checks(
                 in_full.append(test)
             else:
                 results[test.unique_id] = way
-    with _Reader(spark, warehouse, versions.now) as reader:
+    with _Readers(spark, warehouse, versions.now) as readers:
         questions = [
-            (test, _statement(test, reader, rows.flat, rows.rows)) for test, rows in over_new_rows
+            (test, _statement(test, readers, rows.flat, rows.rows)) for test, rows in over_new_rows
         ]
         for change in moved:
             for side, rows, _ in change.sides():
-                questions.append((side, _statement(side, reader, rows.flat, rows.rows)))
-        questions += [(test, _statement(test, reader, prover.flat(test))) for test in in_full]
-        answers = _ask_all(reader.session, questions)
+                questions.append((side, _statement(side, readers, rows.flat, rows.rows)))
+        questions += [(test, _statement(test, readers, prover.flat(test))) for test in in_full]
+        answers = _ask_all(readers, questions)
         results |= {test.unique_id: answers[test.unique_id] for test in in_full}
         again: list[DataTest] = []
         for test, _ in over_new_rows:
@@ -121,8 +124,8 @@ def run_checks(
             else:
                 status = _judge(change.test, failures, failures != 0, failures != 0).status
                 results[change.test.unique_id] = TestResult(status, failures, "changes")
-        full = [(test, _statement(test, reader, prover.flat(test))) for test in again]
-        results |= _ask_all(reader.session, full)
+        full = [(test, _statement(test, readers, prover.flat(test))) for test in again]
+        results |= _ask_all(readers, full)
     for unique_id, result in results.items():
         if result.how != "unchanged":
             prover.remember(tests[unique_id], result.failures, versions)
@@ -164,14 +167,24 @@ def _status(text: str) -> CheckStatus:
 
 
 def _ask_all(
-    session: Callable[[], SparkSession], statements: Sequence[tuple[DataTest, str]]
+    readers: _Readers, statements: Sequence[tuple[DataTest, str]]
 ) -> dict[str, TestResult]:
     results: dict[str, TestResult] = {}
-    if not statements:
-        return results
-    spark = session()
-    for start in range(0, len(statements), _TESTS_A_STATEMENT):
-        results.update(_ask(spark, statements[start : start + _TESTS_A_STATEMENT]))
+    by_session: dict[SessionSpec, list[tuple[DataTest, str]]] = {}
+    for test, sql in statements:
+        by_session.setdefault(test.session, []).append((test, sql))
+    for spec, questions in by_session.items():
+        try:
+            spark = readers.of(spec).session()
+        except Exception as error:
+            if not is_own_fault(error):
+                raise
+            # A statement of a hook fails.
+            failed = TestResult("error", None, "full", first_lines(error))
+            results |= {test.unique_id: failed for test, _ in questions}
+            continue
+        for start in range(0, len(questions), _TESTS_A_STATEMENT):
+            results.update(_ask(spark, questions[start : start + _TESTS_A_STATEMENT]))
     return results
 
 
@@ -207,9 +220,10 @@ def _judge(
 
 
 def _statement(
-    test: DataTest, reader: _Reader, flat: Flat | None, rows: Mapping[int, pa.Table] | None = None
+    test: DataTest, readers: _Readers, flat: Flat | None, rows: Mapping[int, pa.Table] | None = None
 ) -> str:
     """Return dbt's own frame around a test: one row of failures and what they mean."""
+    reader = readers.of(test.session)
     body = reader.own_text(test) if flat is None else flat.render(reader.names(rows or {}))
     limit = f"\nlimit {test.limit}" if test.limit is not None else ""
     unique_id = test.unique_id.replace("\\", "\\\\").replace("'", "\\'")
@@ -221,24 +235,53 @@ def _statement(
     )
 
 
-class _Reader:
-    """Gives each table a name in SQL that reads it at its version; the names end with the block."""
+class _Readers:
+    """The readers of a block, one for the tests of each session."""
 
     def __init__(
         self, spark: SparkSession, warehouse: Warehouse, versions: Mapping[str, int]
     ) -> None:
+        self._spark = spark
         self._warehouse = warehouse
         self._versions = versions
-        self._whole: dict[str, str] = {}
-        self._views = ArrowViews(spark)
-        # False once Spark reads a table itself.
-        self._is_small = True
+        self._readers: dict[SessionSpec, _Reader] = {}
 
-    def __enter__(self) -> _Reader:
+    def __enter__(self) -> _Readers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._views.close()
+        for reader in self._readers.values():
+            reader.close()
+
+    def of(self, spec: SessionSpec) -> _Reader:
+        """Return the reader for tests of one session."""
+        if spec not in self._readers:
+            session = partial(session_of, self._spark, spec)
+            self._readers[spec] = _Reader(session, self._warehouse, self._versions)
+        return self._readers[spec]
+
+
+class _Reader:
+    """Gives each table a name in SQL that reads it at its version, until it is closed."""
+
+    def __init__(
+        self,
+        session: Callable[[], SparkSession],
+        warehouse: Warehouse,
+        versions: Mapping[str, int],
+    ) -> None:
+        self._session = session
+        self._warehouse = warehouse
+        self._versions = versions
+        self._whole: dict[str, str] = {}
+        self._rows: dict[str, pa.Table] = {}
+        self._views: ArrowViews | None = None
+        # False once Spark reads a table itself.
+        self._is_small = True
+
+    def close(self) -> None:
+        if self._views is not None:
+            self._views.close()
 
     def names(self, rows: Mapping[int, pa.Table]) -> Callable[[Occurrence], str]:
         """Return what names an occurrence: the given rows, else the whole table."""
@@ -271,7 +314,13 @@ class _Reader:
 
     def session(self) -> SparkSession:
         """Return the session for a statement over what was named until now; it has the views."""
+        if self._views is None:
+            self._views = ArrowViews(self._session())
+        for name, rows in self._rows.items():
+            self._views.add(name, rows)
         return self._views.session(0 if self._is_small else None)
 
     def _view(self, rows: pa.Table) -> str:
-        return self._views.add(f"livemart_check_{len(self._views)}", rows)
+        name = f"livemart_check_{len(self._rows)}"
+        self._rows[name] = rows
+        return name

@@ -108,7 +108,9 @@ class Prover:
         flat = self.flat(test)
         text = test.compiled_code if flat is None else flat.text
         read = () if flat is None else (occurrence.relation for occurrence in flat.occurrences)
-        judged = (test.severity, test.warn_if, test.error_if, test.fail_calc, str(test.limit))
+        judged = [test.severity, test.warn_if, test.error_if, test.fail_calc, str(test.limit)]
+        if not test.session.is_plain:
+            judged.append(test.session.text)
         return sha256("\n".join((text, *read, *judged)).encode()).hexdigest()
 
     def flat(self, test: DataTest) -> Flat | None:

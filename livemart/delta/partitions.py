@@ -75,8 +75,11 @@ def partition_text(value: Any) -> str | None:
         case bool():
             return "true" if value else "false"
         case datetime():
-            moment = value.astimezone(UTC) if value.tzinfo else value
-            return moment.replace(tzinfo=None).isoformat(sep=" ")
+            if value.tzinfo is None:
+                return value.isoformat(sep=" ")
+            # With its zone: a session reads it by its own clock otherwise.
+            moment = value.astimezone(UTC).replace(tzinfo=None)
+            return f"{moment.isoformat(timespec='microseconds')}Z"
         case date():
             return value.isoformat()
         case Decimal():

@@ -107,7 +107,7 @@ EVERY_ROW = RowFilter(((),))
 
 
 def values_condition(
-    name: str, kind: pa.DataType, values: pa.ChunkedArray | pa.Array
+    name: str, kind: pa.DataType, values: pa.ChunkedArray | pa.Array, *, is_utc: bool = True
 ) -> Condition | None:
     """Return the condition that a column holds one of these values; None if it cannot be said.
 
@@ -115,11 +115,12 @@ def values_condition(
         name: stored column.
         kind: its Arrow type.
         values: values looked for, of any type.
+        is_utc: the time zone in which Spark compares times with and without one.
     """
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], kind)
-    if not narrows(kind) or not compares_exactly(kind, array.type):
+    if not narrows(kind) or not compares_exactly(kind, array.type, is_utc=is_utc):
         return None
     try:
         # By way of a type that holds any of them, a number that fits is cast.

@@ -5,7 +5,7 @@ Used by the command `plan`. A reason names the line of the model that it comes f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -13,12 +13,18 @@ from livemart.intervals import format_interval
 from livemart.plan.planner import Plan
 from livemart.plan.strategies.signed import Append
 from livemart.project.graph import Model, Project
+from livemart.project.session_spec import SessionSpec
+
+_NOTHING: Mapping[str, Sequence[str]] = {"defined_by": (), "only_in_a_build": ()}
 
 
 def describe_plans(
     project: Project, plans: Mapping[str, Plan], selected: frozenset[str] | None = None
 ) -> dict[str, Any]:
-    """Return `{"models": [...]}`, models in dependency order, seeds and dbt snapshots left out.
+    """Return `{"session": {...}, "models": [...]}`, models in dependency order.
+
+    Seeds and dbt snapshots are left out. A session has `defined_by` (settings and statements that
+    hold wherever SQL is run) and `only_in_a_build` (what other hooks do).
 
     Args:
         project: what the analyst wrote.
@@ -26,13 +32,14 @@ def describe_plans(
         selected: unique ids to list; all if None.
     """
     return {
+        "session": _session(project.session, project.acting_hooks),
         "models": [
             _describe(project.models[unique_id], plan)
             for unique_id, plan in plans.items()
             # Seeds and dbt snapshots are built by dbt alone; a refresh has no strategy for them.
             if project.models[unique_id].materialized not in ("seed", "snapshot", "ephemeral")
             and (selected is None or unique_id in selected)
-        ]
+        ],
     }
 
 
@@ -42,7 +49,8 @@ def render_plans(report: Mapping[str, Any]) -> str:
     if not models:
         return "no models"
     width = max(len(model["name"]) for model in models)
-    lines = []
+    common: Mapping[str, Sequence[str]] = report["session"]
+    lines = list(_session_lines(common, _NOTHING))
     for model in models:
         line = f"{model['name']:<{width}}  {model['strategy']:<6}"
         details = []
@@ -64,6 +72,7 @@ def render_plans(report: Mapping[str, Any]) -> str:
             lines.append(f"{'':<{width}}  {reason['code']}: {where}: {reason['message']}")
             if reason["suggestion"]:
                 lines.append(f"{'':<{width}}    next: {reason['suggestion']}")
+        lines += [f"{'':<{width}}  {line}" for line in _session_lines(model["session"], common)]
     return "\n".join(lines)
 
 
@@ -96,6 +105,7 @@ def _describe(model: Model, plan: Plan) -> dict[str, Any]:
         "time": time,
         "windows": sorted({piece.column for piece in plan.slices}),
         "file": model.file,
+        "session": _session(model.session, model.acting_hooks),
         "reasons": [
             {
                 "code": reason.code,
@@ -106,6 +116,22 @@ def _describe(model: Model, plan: Plan) -> dict[str, Any]:
             for reason in plan.reasons
         ],
     }
+
+
+def _session(session: SessionSpec, acting: Sequence[str]) -> dict[str, list[str]]:
+    settings = [f"{name} = {value}" for name, value in session.settings]
+    return {"defined_by": [*settings, *session.statements], "only_in_a_build": list(acting)}
+
+
+def _session_lines(
+    session: Mapping[str, Sequence[str]], known: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    """Yield what defines a session and is not known yet, and what its hooks do in a build alone."""
+    for statement in session["defined_by"]:
+        if statement not in known["defined_by"]:
+            yield f"session: {' '.join(statement.split())}"
+    for statement in session["only_in_a_build"]:
+        yield f"only in a build: {' '.join(statement.split())}"
 
 
 def _interval(micros: int) -> str:

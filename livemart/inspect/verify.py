@@ -26,6 +26,8 @@ from livemart.plan.project_plans import ProjectPlans, views_of
 from livemart.plan.reasons import Unplannable
 from livemart.plan.sql.flatten import Flat, flatten
 from livemart.project.graph import Model, Project
+from livemart.project.session_spec import PLAIN, SessionSpec
+from livemart.project.sessions import session_of
 from livemart.run.runtime import compiling_session, open_dbt
 from livemart.settings import Settings
 from livemart.spark.arrow_views import to_frame
@@ -106,10 +108,11 @@ def verify_models(
         chosen: unique ids to compare; all if None.
     """
     scratch = Path(tempfile.mkdtemp(prefix="livemart-verify-"))
-    session = session_for(spark, _row_count(warehouse, project, snapshot))
+    recomputation = _Recomputation(spark, warehouse, project, snapshot, scratch)
     try:
-        yield from _Recomputation(session, warehouse, project, snapshot, scratch).run(chosen)
+        yield from recomputation.run(chosen)
     finally:
+        recomputation.close()
         shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -160,11 +163,13 @@ class _Recomputation:
         scratch: Path,
     ) -> None:
         self._spark = spark
+        self._rows = _row_count(warehouse, project, snapshot)
         self._warehouse = warehouse
         self._project = project
         self._snapshot = snapshot
         self._scratch = scratch
-        self._views = views_of(project)
+        # Where models are computed in more than one session, all of them must see the same names.
+        self._is_shared = any(model.session != PLAIN for model in project.models.values())
         self._declared = {source.relation for source in project.sources.values()} | {
             model.relation for model in project.models.values() if model.is_stored
         }
@@ -187,9 +192,18 @@ class _Recomputation:
             if chosen is None or unique_id in chosen:
                 yield comparison
 
+    def close(self) -> None:
+        """Forget the names that outlive a session."""
+        if self._is_shared:
+            for name in self._names.values():
+                self._spark.catalog.dropGlobalTempView(name.rpartition(".")[2])
+
+    def _session(self, spec: SessionSpec) -> SparkSession:
+        return session_for(session_of(self._spark, spec), self._rows)
+
     def _source(self, relation: str, version: int) -> None:
         try:
-            self._name(relation, self._read(relation, version))
+            self._name(relation, self._read(self._session(PLAIN), relation, version))
         except Exception as error:
             self._unread[relation] = _reason(error)
 
@@ -201,7 +215,12 @@ class _Recomputation:
         if state is None:
             return Comparison(_label(model), False, note="not in the snapshot: run `refresh`")
         try:
-            stored = self._read(model.relation, state.version)
+            session = self._session(model.session)
+        except Exception as error:
+            note = f"cannot be recomputed: its session: {_reason(error)}"
+            return Comparison(_label(model), False, note=note)
+        try:
+            stored = self._read(session, model.relation, state.version)
             stored_rows = self._warehouse.row_count(model.relation, state.version)
         except Exception as error:
             note = f"version {state.version} of {model.relation} cannot be read: {_reason(error)}"
@@ -221,7 +240,7 @@ class _Recomputation:
             note = f"cannot be recomputed: {reason}"
             return self._uncompared(model, stored, stored_rows, note)
         try:
-            flat = flatten(model.compiled_code, self._views)
+            flat = flatten(model.compiled_code, views_of(self._project, model.session))
         except Unplannable as error:
             # Its names cannot be replaced, so it would read what is published, not recomputed.
             note = f"cannot be recomputed: {error.reason.message}"
@@ -241,7 +260,7 @@ class _Recomputation:
             return Comparison(_label(model), False, stored_rows, note)
         try:
             approximate = approximate_columns(flat, self._columns, self._approximate)
-            recomputed = self._recompute(model, flat, approximate)
+            recomputed = self._recompute(session, model, flat, approximate)
             differences = compare(stored, recomputed, approximate)
         except Exception as error:
             note = f"cannot be recomputed: {_reason(error)}"
@@ -254,51 +273,62 @@ class _Recomputation:
         self._name(model.relation, stored)
         return Comparison(_label(model), True, rows, note)
 
-    def _recompute(self, model: Model, flat: Flat, approximate: Mapping[str, str]) -> DataFrame:
+    def _recompute(
+        self,
+        session: SparkSession,
+        model: Model,
+        flat: Flat,
+        approximate: Mapping[str, str],
+    ) -> DataFrame:
         path = str(self._scratch / model.relation)
-        result = self._spark.sql(flat.render(lambda mention: self._names[mention.relation]))
+        result = session.sql(flat.render(lambda mention: self._names[mention.relation]))
         partitions = self._warehouse.partition_columns(model.relation)
         # Kept once: models above it read it, and the comparison reads it twice.
-        recomputed = None if partitions else self._in_memory(result)
+        recomputed = None if partitions else self._in_memory(session, result)
         if recomputed is None:
             # In the same partitions: Delta does not hold every value of them as it was given.
             result.write.format("delta").partitionBy(*partitions).save(path)
-            recomputed = self._spark.read.format("delta").load(path)
+            recomputed = session.read.format("delta").load(path)
         self._name(model.relation, recomputed)
         self._approximate[model.relation] = approximate
         return recomputed
 
-    def _in_memory(self, result: DataFrame) -> DataFrame | None:
+    def _in_memory(self, session: SparkSession, result: DataFrame) -> DataFrame | None:
         """Return the rows as a frame that holds them; None if they are many or Arrow has no type.
 
         Of the session for few rows only.
         """
         from pyspark.errors import PySparkException
 
-        if not is_quick(self._spark):
+        if not is_quick(session):
             return None
         try:
             rows = result.limit(MOST_ROWS + 1).toArrow()
             if rows.num_rows > MOST_ROWS:
                 return None
-            frame = to_frame(self._spark, rows).coalesce(1)
+            frame = to_frame(session, rows).coalesce(1)
         except (PySparkException, pa.ArrowException):
             # What Arrow cannot hold; or an error of the model's, which writing it will raise.
             return None
         return frame if frame.dtypes == result.dtypes else None
 
-    def _read(self, relation: str, version: int) -> DataFrame:
-        if is_quick(self._spark):
+    def _read(self, session: SparkSession, relation: str, version: int) -> DataFrame:
+        if is_quick(session):
             # Spark makes a state of each table before it reads: longer than all of the rest.
             with suppress(LivemartError, pa.ArrowException):
-                return to_frame(self._spark, self._warehouse.read(relation, version)).coalesce(1)
+                return to_frame(session, self._warehouse.read(relation, version)).coalesce(1)
         path = str(self._warehouse.path(relation))
-        return self._spark.read.format("delta").option("versionAsOf", version).load(path)
+        return session.read.format("delta").option("versionAsOf", version).load(path)
 
     def _name(self, relation: str, rows: DataFrame) -> None:
         # A seed that models read as a source is named twice.
-        name = self._names.setdefault(relation, f"livemart_verify_{len(self._names)}")
-        rows.createOrReplaceTempView(name)
+        name = self._names.get(relation, f"livemart_verify_{len(self._names)}")
+        if self._is_shared:
+            rows.createOrReplaceGlobalTempView(name.rpartition(".")[2])
+            name = f"global_temp.{name.rpartition('.')[2]}"
+        else:
+            rows.createOrReplaceTempView(name)
+        self._names[relation] = name
         self._columns[relation] = tuple(rows.columns)
 
 

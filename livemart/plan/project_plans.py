@@ -14,11 +14,15 @@ from livemart.errors import PlanError
 from livemart.plan.planner import Full, Inputs, Plan, View, plan_query
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.sql.flatten import Flat, flatten
+from livemart.plan.sql.functions import AGGREGATE_FUNCTIONS, BUILT_IN_FUNCTIONS
 from livemart.plan.sql.parse import words_of
 from livemart.plan.strategies.signed import Append, Signed
 from livemart.project.graph import DataTest, Model, Project
 from livemart.project.landing_columns import LANDING_COLUMNS
+from livemart.project.session_spec import SessionSpec
 
+# Between the hash of the SQL and that of its session.
+_SESSION = "."
 _HISTORY_COLUMNS = ("dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_valid_to")
 
 ColumnsOf = Callable[[str], tuple[str, ...] | None]
@@ -47,7 +51,6 @@ class ProjectPlans:
         # By unique id, in dependency order.
         self.models: Mapping[str, Plan] = {}
         self._stored_columns = stored_columns
-        self._views = views_of(project)
         self._columns: Mapping[str, tuple[str, ...]] | None = None
         self._inputs = Inputs({})
         self._flats: dict[str, Flat | None] = {}
@@ -66,14 +69,15 @@ class ProjectPlans:
         }
         if columns != self._columns:
             self._columns = columns
-            self.models, self._inputs = _plan_models(project, self._views, columns)
+            self.models, self._inputs = _plan_models(project, columns)
             self._by_text.clear()
 
     def flat(self, test: DataTest) -> Flat | None:
         """Return the test's SQL with its views inlined, None if it cannot be taken apart."""
         if test.unique_id not in self._flats:
             try:
-                self._flats[test.unique_id] = flatten(test.compiled_code, self._views)
+                views = views_of(self.project, test.session)
+                self._flats[test.unique_id] = flatten(test.compiled_code, views)
             except Unplannable:
                 self._flats[test.unique_id] = None
         return self._flats[test.unique_id]
@@ -104,7 +108,7 @@ class ProjectPlans:
 
 
 def _plan_models(
-    project: Project, views: Mapping[str, str], stored: Mapping[str, tuple[str, ...]]
+    project: Project, stored: Mapping[str, tuple[str, ...]]
 ) -> tuple[dict[str, Plan], Inputs]:
     """Return the plan of every model, and what is then known of all relations."""
     columns: dict[str, tuple[str, ...]] = {}
@@ -130,16 +134,22 @@ def _plan_models(
         if known or declared:
             columns[source.relation] = known or declared
     # One for all models: each finds there what the models before it have added.
-    inputs = Inputs(columns, unique, views, clocks, append_only, growing)
+    common = Inputs(
+        columns, unique, views_of(project, project.session), clocks, append_only, growing
+    )
+    by_session = {project.session: common}
     plans: dict[str, Plan] = {}
     for unique_id, model in project.models.items():
+        if (inputs := by_session.get(model.session)) is None:
+            inputs = replace(common, views=views_of(project, model.session))
+            by_session[model.session] = inputs
         known = stored.get(model.relation) if model.is_stored else None
         if model.compiled_code is None or model.language != "sql":
             plan = Plan(Full(_unread(model)))
         elif not model.is_stored:
             plan = Plan(View())
         else:
-            plan = _under_policy(model, plan_query(model.compiled_code, inputs))
+            plan = _under_policy(model, _in_session(model, plan_query(model.compiled_code, inputs)))
         if model.materialized == "snapshot":
             # Build lets dbt keep its history: many rows for each one that the SQL gives.
             plan = Plan(Full(), names=_history_columns(model, plan.names))
@@ -152,16 +162,22 @@ def _plan_models(
             unique[model.relation] = keys
         if isinstance(plan.strategy, Append):
             append_only.add(model.relation)
-        plans[unique_id] = replace(plan, fingerprint=fingerprint(model, views))
-    return plans, inputs
+        plans[unique_id] = replace(plan, fingerprint=fingerprint(model, inputs.views))
+    return plans, common
 
 
-def views_of(project: Project) -> dict[str, str]:
-    """Return the SELECT text of every view, by `schema.identifier`."""
+def views_of(project: Project, session: SessionSpec) -> dict[str, str]:
+    """Return the SELECT text of every view that means the same in a session, by its relation.
+
+    Spark reads a view with the settings under which it was made, so that its text says something
+    else inside a statement that has others.
+    """
     return {
         model.relation: model.compiled_code
         for model in project.models.values()
-        if model.materialized == "view" and model.compiled_code is not None
+        if model.materialized == "view"
+        and model.compiled_code is not None
+        and model.session == session
     }
 
 
@@ -179,7 +195,15 @@ def fingerprint(model: Model, views: Mapping[str, str]) -> str:
         # The text as it is tells changes, too.
         pass
     settings = f"{model.materialized}\n{','.join(model.partition_by)}\n{model.relation}"
-    return sha256(f"{text}\n{settings}\n{_seed_hash(model)}".encode()).hexdigest()
+    code = sha256(f"{text}\n{settings}\n{_seed_hash(model)}".encode()).hexdigest()
+    if model.session.is_plain:
+        return code
+    return f"{code}{_SESSION}{sha256(model.session.text.encode()).hexdigest()}"
+
+
+def is_same_text(fingerprint: str, other: str) -> bool:
+    """Return True if two fingerprints differ in nothing but the session of their SQL."""
+    return fingerprint.partition(_SESSION)[0] == other.partition(_SESSION)[0]
 
 
 def require_policies(project: Project, plans: Mapping[str, Plan]) -> None:
@@ -201,6 +225,17 @@ def require_policies(project: Project, plans: Mapping[str, Plan]) -> None:
             "\n".join(broken),
             hint="follow the reason's advice, or set the policy to auto",
         )
+
+
+def _in_session(model: Model, plan: Plan) -> Plan:
+    """Return a plan that holds in the session of its model."""
+    session = model.session
+    shadowing = sorted(session.functions() & (BUILT_IN_FUNCTIONS | AGGREGATE_FUNCTIONS))
+    what = session.unknown_effect() or (f"temporary function {shadowing[0]}" if shadowing else None)
+    if what is None or isinstance(plan.strategy, Full):
+        return plan
+    reason = Reason("SESSION_SETTING", f"`{what}` may give its SQL another meaning", None)
+    return Plan(Full((reason,)), flat=plan.flat, names=plan.names)
 
 
 def _under_policy(model: Model, plan: Plan) -> Plan:

@@ -32,6 +32,8 @@ REASON_CODES = frozenset(
         "JOIN_UNBOUNDED_TIME",
         "GROWTH_UNBOUNDED",
         "POLICY_FULL",
+        "SESSION_CHANGED",
+        "SESSION_SETTING",
         "SET_ASIDE",
         "STRATEGY_FAILED",
     }

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from livemart.failpoints import failpoint
+from livemart.project.sessions import set_all
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -81,9 +82,7 @@ class SparkCursor:
         if parameters:
             sql %= parameters
         spark = self._session()
-        for name, value in self._parameters.items():
-            if spark.conf.get(name, None) != value:
-                spark.conf.set(name, value)
+        set_all(spark, self._parameters)
         self._rows = None
         with _told_to_dbt():
             self._frame = spark.sql(_ENDS_WITH_SEMICOLON.sub("", sql))

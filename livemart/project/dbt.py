@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +22,14 @@ from livemart.project.cursors import (
     SparkCursor,
     SparkNeeded,
 )
-from livemart.project.dbt_attachment import attached
+from livemart.project.dbt_attachment import attached, current_node
+from livemart.project.dbt_hooks import HookLog, render_hooks
 from livemart.project.graph import Project
 from livemart.project.manifest import read_manifest
 from livemart.project.node_results import NodeProgress, NodeResult, node_progress, node_result
+from livemart.project.node_sessions import sessions_in_a_build
 from livemart.project.profiles import find_profiles
+from livemart.project.sessions import NodeSessions, run_statements
 
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunnerResult
@@ -68,6 +71,8 @@ class Dbt:
         self._session = session
         self._progress = progress
         self._manifest: Any = None
+        # As it was read last.
+        self._project: Project | None = None
         # What the last invocation said of errors, besides what it raised.
         self._errors: list[str] = []
 
@@ -78,10 +83,11 @@ class Dbt:
             ConfigError: DBT_FAILED, with dbt's own message, or DBT_NEEDS_SPARK, if a model asks the
                 database while it is compiled and there is no session; all mistakes at once.
         """
-        with self._invocation(compiling=True):
+        hooks = HookLog()
+        with self._invocation(hooks):
             self._manifest = None
             manifest = self._parsed()
-            target_schema = self._target_schema()
+            credentials = self._credentials()
             result = self._invoke(["compile", "--full-refresh", "--no-populate-cache"])
             compiled: dict[str, str] = {}
             errors: list[ConfigError] = []
@@ -100,10 +106,13 @@ class Dbt:
                 manifest,
                 compiled,
                 directory=str(self.project_dir),
-                target_schema=target_schema,
+                target_schema=str(credentials.schema),
+                parameters=credentials.server_side_parameters,
+                hooks=hooks.hooks,
             )
         if errors or mistakes:
             raise ConfigErrors([*errors, *mistakes])
+        self._project = project
         return project
 
     def build(
@@ -130,7 +139,7 @@ class Dbt:
                 arguments += ["--exclude-resource-type", kind]
         if full_refresh:
             arguments.append("--full-refresh")
-        with self._invocation(compiling=False):
+        with self._invocation(None):
             self._parsed()
             result = self._invoke(arguments)
         ended = getattr(result.result, "results", None)
@@ -147,7 +156,7 @@ class Dbt:
         arguments = ["list", *_listed("--select", select), *_listed("--exclude", exclude)]
         for kind in ("model", "seed", "snapshot"):
             arguments += ["--resource-type", kind]
-        with self._invocation(compiling=True):
+        with self._invocation(HookLog()):
             self._parsed()
             result = self._invoke([*arguments, "--output", "json", "--output-keys", "unique_id"])
         if not result.success or not isinstance(result.result, list):
@@ -222,7 +231,12 @@ class Dbt:
         if self._progress is not None and (progress := node_progress(event)) is not None:
             self._progress(progress)
 
-    def _target_schema(self) -> str:
+    def _credentials(self) -> Any:
+        """Return what the profile says of the target.
+
+        Raises:
+            ConfigError: PROFILE_NOT_SESSION.
+        """
         from dbt.config.runtime import load_profile
 
         profile = load_profile(str(self.project_dir), self._vars, None, self._target)
@@ -234,40 +248,55 @@ class Dbt:
                 f"{profile.credentials.type}, method {method}",
                 hint="use type spark with method session; livemart gives dbt its Spark session",
             )
-        return str(profile.credentials.schema)
+        return profile.credentials
 
     @contextmanager
-    def _invocation(self, *, compiling: bool) -> Iterator[None]:
-        """Hold dbt, and let it open our cursors and know our macros."""
-        session = _once(self._session) if self._session else None
+    def _invocation(self, hooks: HookLog | None) -> Iterator[None]:
+        """Hold dbt, and let it open our cursors and know our macros.
 
-        def cursor(parameters: Mapping[str, str]) -> Cursor:
-            if compiling:
-                return CompilingCursor(session, parameters)
-            if session is None:
-                raise SparkNeeded("a build")
-            return SparkCursor(session, parameters)
-
-        with _ONE_INVOCATION, attached(Connection(cursor), self._warehouse):
+        Args:
+            hooks: takes down the hooks of a project that is only compiled; None to build it.
+        """
+        if hooks is None:
+            connection = Connection(self._building_cursor())
+            with _ONE_INVOCATION, attached(connection, self._warehouse):
+                yield
+            return
+        connection = Connection(self._compiling_cursor(hooks))
+        with (
+            _ONE_INVOCATION,
+            attached(connection, self._warehouse, lambda task: render_hooks(task, hooks)),
+        ):
             yield
 
+    def _building_cursor(self) -> Callable[[Mapping[str, str]], Cursor]:
+        if self._session is None:
+            raise SparkNeeded("a build")
+        sessions = NodeSessions(self._session)
+        if (project := self._project) is not None:
+            specs, alone = sessions_in_a_build(project)
+            sessions = NodeSessions(self._session, current_node, specs, alone, project.session)
+        return lambda parameters: SparkCursor(sessions, parameters)
 
-def _once(session: SessionFactory) -> SessionFactory:
-    """Return a session of dbt's own beside that of `session`, made at the first call.
+    def _compiling_cursor(self, hooks: HookLog) -> Callable[[Mapping[str, str]], Cursor]:
+        session = self._session
+        if session is None:
+            return lambda parameters: hooks.cursor(
+                CompilingCursor(None, parameters), current_node()
+            )
+        from pyspark.errors import PySparkException
 
-    Both share tables and caches, but neither settings nor temporary views: dbt-spark leaves some
-    behind (`partitionOverwriteMode`), and a transaction id of the engine's must not reach dbt.
-    """
-    made: list[SparkSession] = []
-    lock = threading.Lock()
+        sessions = NodeSessions(session)
 
-    def dbts_session() -> SparkSession:
-        with lock:
-            if not made:
-                made.append(session().newSession())
-            return made[0]
+        def begun() -> SparkSession:
+            spark = sessions()
+            while hooks.pending:
+                # What it needs may be made by the batch; who asks for it is told.
+                with suppress(PySparkException):
+                    run_statements(spark, [hooks.pending.pop(0)], {})
+            return spark
 
-    return dbts_session
+        return lambda parameters: hooks.cursor(CompilingCursor(begun, parameters), current_node())
 
 
 def _close_logs() -> None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
+from livemart.project.session_spec import PLAIN, SessionSpec
+
 Policy = Literal["auto", "incremental", "strict", "full"]
 OnError = Literal["set_aside", "stop"]
 Materialized = Literal["table", "view", "ephemeral", "incremental", "seed", "snapshot", "other"]
@@ -74,7 +76,8 @@ class Model:
     """A dbt model, seed or dbt snapshot.
 
     `compiled_code` is the SELECT that dbt compiled as for a full refresh (None for seeds).
-    `primary_key`: columns that dbt's tests show to be unique and not null, else empty.
+    `primary_key`: columns that dbt's tests show to be unique and not null, else empty. `session`:
+    what its SQL needs besides itself; `session_before`: the same without its own hooks.
     """
 
     unique_id: str
@@ -94,6 +97,9 @@ class Model:
     event_time: str | None = None
     config: Mapping[str, object] = field(default_factory=dict)
     on_error: OnError = "set_aside"
+    session: SessionSpec = PLAIN
+    session_before: SessionSpec = PLAIN
+    acting_hooks: tuple[str, ...] = ()
 
     @property
     def relation(self) -> str:
@@ -108,7 +114,10 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class DataTest:
-    """A dbt data test. `attached_to` is the tested node; `kind` the name of a generic test."""
+    """A dbt data test. `attached_to` is the tested node; `kind` the name of a generic test.
+
+    `session`: what its SQL needs besides itself.
+    """
 
     unique_id: str
     name: str
@@ -124,6 +133,7 @@ class DataTest:
     error_if: str = "!= 0"
     fail_calc: str = "count(*)"
     limit: int | None = None
+    session: SessionSpec = PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +147,11 @@ class Exposure:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """All nodes by unique id; `models` (seeds included) in dependency order."""
+    """All nodes by unique id; `models` (seeds included) in dependency order.
+
+    `session`: what all SQL needs, by the profile and by on-run-start; `acting_hooks`: what else
+    on-run-start does, in a build alone.
+    """
 
     name: str
     directory: str
@@ -146,6 +160,8 @@ class Project:
     models: Mapping[str, Model]
     tests: Mapping[str, DataTest]
     exposures: Mapping[str, Exposure]
+    session: SessionSpec = PLAIN
+    acting_hooks: tuple[str, ...] = ()
 
     @property
     def clock(self) -> SourceTable | None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from livemart.errors import ConfigError
+from livemart.project.dbt_hooks import NO_HOOKS, Hooks
 from livemart.project.graph import (
     Column,
     DataTest,
@@ -24,6 +25,7 @@ from livemart.project.graph import (
     SourceTable,
     StreamSpec,
 )
+from livemart.project.node_sessions import with_sessions
 from livemart.project.policy import parse_model_policy
 from livemart.project.sources import parse_source_spec
 from livemart.project.yaml_places import Where, livemart_misspelled, model_lines, source_lines
@@ -41,6 +43,8 @@ def read_manifest(
     *,
     directory: str,
     target_schema: str,
+    parameters: Mapping[str, str] | None = None,
+    hooks: Hooks = NO_HOOKS,
 ) -> tuple[Project, list[ConfigError]]:
     """Build the project graph from dbt's parsed manifest.
 
@@ -49,6 +53,8 @@ def read_manifest(
         compiled: SQL of each compiled node, by unique id.
         directory: the project's folder.
         target_schema: schema of the dbt profile's target.
+        parameters: that the profile sets before each statement.
+        hooks: of the project, rendered.
 
     Returns:
         The project, and every mistake found in what `meta.livemart` says.
@@ -86,7 +92,7 @@ def read_manifest(
         tests=tests,
         exposures=exposures,
     )
-    return project, errors
+    return with_sessions(project, parameters or {}, hooks), errors
 
 
 def primary_key(node: Any, tests: Iterable[DataTest]) -> tuple[str, ...]:

@@ -9,11 +9,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING, Literal
 
 from livemart.arrow.sum_limits import SumLimits
 from livemart.delta.tags import Tag, Tags
 from livemart.delta.warehouse import Warehouse
+from livemart.project.graph import Model
+from livemart.project.session_spec import SessionSpec
+from livemart.project.sessions import session_of
 from livemart.refresh.views import SharedViews
 from livemart.spark.large_lane import LargeLane
 from livemart.spark.own_faults import OwnFaults
@@ -27,7 +31,8 @@ if TYPE_CHECKING:
 class Rebuild:
     """Why a model cannot start from the frontier, and the generation its next table belongs to.
 
-    `code` is NEW_MODEL, FINGERPRINT_CHANGED, CHANGED_OUTSIDE, SET_ASIDE or SELECTED.
+    `code` is NEW_MODEL, FINGERPRINT_CHANGED, SESSION_CHANGED, CHANGED_OUTSIDE, SET_ASIDE or
+    SELECTED.
     """
 
     code: str
@@ -83,11 +88,30 @@ class BatchContext:
     runs_again: bool = False
     report: Callable[[str, str], None] = lambda unique_id, word: None
     kept: KeptBetweenBatches = field(default_factory=KeptBetweenBatches)
+    _lanes: dict[SessionSpec, LargeLane] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
 
     @cached_property
     def large_lane(self) -> LargeLane:
         """Spark's commits: one for all threads, as the transaction id is the session's."""
         return LargeLane(self.spark, self.warehouse)
+
+    def session(self, model: Model) -> SparkSession:
+        """Return the session in which the model's SQL has its meaning.
+
+        Raises:
+            PySparkException: a statement of a hook fails.
+        """
+        return session_of(self.spark, model.session)
+
+    def lane_of(self, model: Model) -> LargeLane:
+        """Return the large lane of the model's own session."""
+        if model.session.is_plain:
+            return self.large_lane
+        with self._lock:
+            if model.session not in self._lanes:
+                self._lanes[model.session] = LargeLane(self.session(model), self.warehouse)
+            return self._lanes[model.session]
 
     def tag(self, relation: str, generation: int) -> Tag:
         """Return the transaction id under which `relation` is committed in this batch, once."""

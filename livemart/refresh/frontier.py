@@ -16,7 +16,8 @@ from typing import Protocol
 from livemart.delta.log import LogEntry
 from livemart.delta.tags import Tags, is_of_epoch
 from livemart.errors import StateError
-from livemart.project.graph import Project
+from livemart.plan.project_plans import is_same_text
+from livemart.project.graph import Model, Project
 from livemart.refresh.context import Rebuild
 from livemart.state.snapshots import ModelState, SetAside, Snapshot
 
@@ -50,16 +51,14 @@ def find_rebuilds(
     for unique_id, model in project.models.items():
         if model.is_stored:
             state = newest.models.get(unique_id) if newest else None
-            rebuild = _find_rebuild(
-                model.relation, state, fingerprints[unique_id], tables, epoch, batch_id
-            )
+            rebuild = _find_rebuild(model, state, fingerprints[unique_id], tables, epoch, batch_id)
             if rebuild is not None:
                 rebuilds[unique_id] = rebuild
     return rebuilds
 
 
 def _find_rebuild(
-    relation: str,
+    model: Model,
     state: ModelState | None,
     fingerprint: str,
     tables: Tables,
@@ -67,8 +66,12 @@ def _find_rebuild(
     batch_id: int,
 ) -> Rebuild | None:
     code = message = ""
+    relation = model.relation
     if state is None:
         code, message = "NEW_MODEL", f"{relation} is not in the log yet"
+    elif state.fingerprint != fingerprint and is_same_text(state.fingerprint, fingerprint):
+        session = model.session.text or "no setting of its own"
+        code, message = "SESSION_CHANGED", f"the session of {relation} is another one: {session}"
     elif state.fingerprint != fingerprint:
         code, message = "FINGERPRINT_CHANGED", f"the SQL of {relation} is not that of the log"
     generation = state.generation if state else -1

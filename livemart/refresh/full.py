@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from livemart.arrow.types import plain_table
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit
 from livemart.plan.planner import Plan
@@ -26,6 +27,7 @@ from livemart.spark.types import spark_schema
 from livemart.spark_sql import quoted
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
 
@@ -52,7 +54,7 @@ def refresh_full(
             if not is_own_fault(error):
                 raise
             failure = error
-    commit = context.large_lane.overwrite(
+    commit = context.lane_of(model).overwrite(
         model.relation, query, tag, partition_by=model.partition_by
     )
     if failure is not None and getattr(failure, "code", "") != "TABLE_NOT_WRITABLE":
@@ -62,7 +64,7 @@ def refresh_full(
 
 def recompute(context: BatchContext, model: Model, plan: Plan, inputs: PinnedInputs) -> None:
     """Compute all rows of a model and keep none, to see whether its SQL works."""
-    query = context.spark.sql(full_query(model, plan, inputs))
+    query = context.session(model).sql(full_query(model, plan, inputs))
     query.write.format("noop").mode("overwrite").save()
 
 
@@ -93,10 +95,11 @@ def _commit_difference(
     stored: PinnedTable,
 ) -> Commit | None:
     """Commit the rows that differ; None if the table is to be replaced instead."""
-    is_same = _types(context.spark.sql(query).schema) == _types(spark_schema(stored.schema))
+    spark = context.session(model)
+    is_same = _types(spark.sql(query).schema) == _types(spark_schema(stored.schema))
     if not is_same or stored.row_count > ROWS_IN_MEMORY:
         return None
-    change = _difference(context, plan, inputs, query, stored)
+    change = _difference(spark, plan, inputs, query, stored)
     if change.num_rows > ROWS_IN_MEMORY:
         return None
     return context.warehouse.commit(model.relation, change, tag)
@@ -108,15 +111,14 @@ def _types(schema: StructType) -> dict[str, str]:
 
 
 def _difference(
-    context: BatchContext, plan: Plan, inputs: PinnedInputs, query: str, stored: PinnedTable
+    spark: SparkSession, plan: Plan, inputs: PinnedInputs, query: str, stored: PinnedTable
 ) -> pa.Table:
     schema = stored.schema
     listed = ", ".join(quoted(name) for name in schema.names)
     part = f"select {typed_columns(schema, 'q', stored.blank_columns)} from ({query}) as q"
     sides = [(part, 0, 1), (f"select {listed} from {stored.sql}", 1, 0)]
-    spark = context.spark
     tables = [inputs.table(relation) for relation in plan.flat.relations] if plan.flat else [None]
     if None not in tables:
         count = sum(table.row_count for table in (stored, *tables) if table is not None)
-        spark = session_for(context.spark, count)
-    return spark.sql(counted_difference(schema, sides)).toArrow()
+        spark = session_for(spark, count)
+    return plain_table(spark.sql(counted_difference(schema, sides)).toArrow())

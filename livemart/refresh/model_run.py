@@ -12,6 +12,7 @@ from datetime import datetime
 import pyarrow as pa
 
 from livemart.arrow.sum_limits import SumLimits
+from livemart.arrow.time_zone import UTC_ZONE, TimeZone
 from livemart.plan.planner import Plan
 from livemart.plan.relations.clock import evaluate
 from livemart.plan.sql.flatten import Occurrence
@@ -26,7 +27,8 @@ from livemart.spark_sql import literal
 class ModelRun:
     """One model in one batch: `stored` is its own table as of the frontier.
 
-    `inputs` are in the order of the plan's occurrences; `sum_limits`: see KeptBetweenBatches.
+    `inputs` are in the order of the plan's occurrences; `sum_limits`: see KeptBetweenBatches;
+    `zone`: of the session in which its SQL is run.
     """
 
     plan: Plan
@@ -34,6 +36,7 @@ class ModelRun:
     inputs: tuple[Input, ...]
     views: BatchViews
     sum_limits: dict[object, Mapping[str, SumLimits] | None]
+    zone: TimeZone = UTC_ZONE
     _thresholds: dict[tuple[str, object], datetime | None] = field(default_factory=dict)
 
     def key_of(self, rows: pa.Table) -> tuple[str, ...]:
@@ -64,7 +67,9 @@ class ModelRun:
             return None
         key = (item.threshold, clock)
         if key not in self._thresholds:
-            moment = evaluate(item.threshold, clock) if isinstance(clock, datetime) else None
+            moment = None
+            if self.zone.is_utc and isinstance(clock, datetime):
+                moment = evaluate(item.threshold, clock)
             if moment is None:
                 sql = (
                     f"select cast({item.threshold} as timestamp)"

@@ -171,7 +171,7 @@ class _Refresher:
         except Exception as error:
             if not is_own_fault(error):
                 raise
-            failure = model_failed(context.spark, model, error)
+            failure = model_failed(context.session, model, error)
             failure.__cause__ = error
             return self._failed(failure)
         failpoint(f"refresh.after_model.{model.name}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, timedelta
 from itertools import combinations
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
 
 from livemart.arrow.bags import difference, with_both_zeros
+from livemart.arrow.time_zone import TimeZone
 from livemart.arrow.times import EVER, instant, micros
 from livemart.arrow.types import compared_as, compares_exactly
 from livemart.delta.partitions import BLANKS, is_blank
@@ -59,19 +61,21 @@ def refresh_region(run: ModelRun, region: Region) -> pa.Table | None:
         occurrence: _view_of_needed(
             run,
             run.inputs[occurrence],
-            exact_restrictions(region, restrictions, affected, run.stored),
+            exact_restrictions(region, restrictions, affected, run.stored, run.zone),
             affected,
+            _time_of(run, region),
         )
         for occurrence, restrictions in region.restrictions.items()
         if occurrence not in run.plan.parameters
     }
-    area = run.views.of_rows("area", _as_timestamps(affected) if region.time else affected)
     schema = run.stored.schema
+    time = _time_of(run, region)
+    area = run.views.of_rows("area", affected if time is None else _with_bounds(affected, time))
     columns = typed_columns(schema, "q", run.stored.blank_columns)
     part = (
         f"select {columns} from ({run.render('new', names)}) as q {_semi_join(region, area, 'q')}"
     )
-    passing = rows_to_read(run.stored, [region.stored], affected)
+    passing = rows_to_read(run.stored, [region.stored], affected, run.zone, time)
     if not run.views.is_large and is_comparable(region, affected, run.stored):
         stored = run.stored.read(passing).select(schema.names)
         kept = stored.filter(lies_in(region, affected, stored))
@@ -82,17 +86,26 @@ def refresh_region(run: ModelRun, region: Region) -> pa.Table | None:
     return run.views.query(counted_difference(schema, [(part, 0, 1), (kept_rows, 1, 0)]))
 
 
+def _time_of(run: ModelRun, region: Region) -> pa.DataType | None:
+    """Return the type of the region's time, None if it has none."""
+    return None if region.time is None else run.stored.field(region.time).type
+
+
 def _view_of_needed(
-    run: ModelRun, source: Input, restrictions: Sequence[Restriction], affected: pa.Table
+    run: ModelRun,
+    source: Input,
+    restrictions: Sequence[Restriction],
+    affected: pa.Table,
+    time: pa.DataType | None,
 ) -> str:
     """Return the view of what the region needs of one input."""
     label = f"new_{source.index}"
-    passing = rows_to_read(source.new, restrictions, affected)
+    passing = rows_to_read(source.new, restrictions, affected, run.zone, time)
     if passing.is_whole or run.views.is_large:
         return run.views.slice(label, source.new, passing, source.columns)
     rows = source.new.read(passing, source.columns)
     if rows.num_rows > FEW_INPUT_ROWS:
-        rows = needed_rows(restrictions, affected, rows)
+        rows = needed_rows(restrictions, affected, rows, run.zone)
     return run.views.padded(label, rows, source.new.schema)
 
 
@@ -122,7 +135,7 @@ def affected_region(run: ModelRun, region: Region) -> pa.Table:
     names = [f"w{index}" for index in range(width)]
     if not pieces:
         return pa.table({name: pa.array([], pa.null()) for name in names})
-    distinct = _distinct([piece.select(names) for piece in pieces])
+    distinct = _distinct([piece.select(names) for piece in pieces], run.zone)
     for index, name in enumerate(region.keys):
         if run.stored.field(name).name in run.stored.blank_columns:
             distinct = _with_blanks(distinct, f"w{index}")
@@ -130,7 +143,11 @@ def affected_region(run: ModelRun, region: Region) -> pa.Table:
         raise FallBack(Reason("COST_GATE", f"{distinct.num_rows} keys are affected", None))
     if region.time is None:
         return distinct.combine_chunks()
-    return _islands(distinct, len(region.keys), region.before, region.after)
+    before, after = (
+        run.zone.reach(distance, distinct.schema.field(names[-1]).type)
+        for distance in (region.before, region.after)
+    )
+    return _islands(distinct, len(region.keys), before, after)
 
 
 def _comparable(run: ModelRun, region: Region) -> Region:
@@ -160,7 +177,7 @@ def _keys(run: ModelRun, queries: Sequence[tuple[str, str]]) -> pa.Table:
         return run.views.query(" union all ".join(repeating for _, repeating in queries))
 
 
-def _distinct(pieces: Sequence[pa.Table]) -> pa.Table:
+def _distinct(pieces: Sequence[pa.Table], zone: TimeZone) -> pa.Table:
     """Return the distinct rows of all pieces.
 
     Raises:
@@ -169,7 +186,7 @@ def _distinct(pieces: Sequence[pa.Table]) -> pa.Table:
     """
     names = pieces[0].column_names
     fields = [
-        pa.field(name, _common_type([piece.schema.field(name).type for piece in pieces]))
+        pa.field(name, _common_type([piece.schema.field(name).type for piece in pieces], zone))
         for name in names
     ]
     try:
@@ -193,7 +210,7 @@ def _with_blanks(keys: pa.Table, name: str) -> pa.Table:
     return pa.concat_tables([keys.filter(pc.invert(is_blank(column))), *both])
 
 
-def _common_type(kinds: Sequence[pa.DataType]) -> pa.DataType:
+def _common_type(kinds: Sequence[pa.DataType], zone: TimeZone) -> pa.DataType:
     """Return the type in which Spark compares keys of any two of these types.
 
     Raises:
@@ -202,7 +219,7 @@ def _common_type(kinds: Sequence[pa.DataType]) -> pa.DataType:
     distinct = list(dict.fromkeys(kinds))
     common: pa.DataType | None = distinct[0]
     for kind in distinct[1:]:
-        common = None if common is None else compared_as(common, kind)
+        common = None if common is None else compared_as(common, kind, is_utc=zone.is_utc)
     for left, right in combinations(distinct, 2):
         if not compares_exactly(left, right) and compared_as(left, right) != common:
             common = None
@@ -331,13 +348,32 @@ def _islands(points: pa.Table, keys: int, before: int, after: int) -> pa.Table:
     )
 
 
-def _as_timestamps(affected: pa.Table) -> pa.Table:
-    """Return the region with its bounds as timestamps, for SQL."""
+def _with_bounds(affected: pa.Table, kind: pa.DataType) -> pa.Table:
+    """Return the region with its bounds in the type of its time, for SQL.
+
+    Else Spark would compare a date with an instant, by the clock of the session.
+    """
     for name in ("low", "high"):
-        moments = [instant(value) for value in affected.column(name).to_pylist()]
+        # The first date that does not lie before an instant is that of the last microsecond of
+        # the day before.
+        earlier = 1 if name == "low" and pa.types.is_date(kind) else 0
+        moments = [instant(value - earlier) for value in affected.column(name).to_pylist()]
+        if pa.types.is_date(kind):
+            values: list[object] = [
+                moment.date() if name == "high" else _day_after(moment) for moment in moments
+            ]
+            bounds = pa.array(values, pa.date32())
+        elif kind.tz is None:
+            bounds = pa.array(moments, pa.timestamp("us", tz="UTC")).cast(pa.timestamp("us"))
+        else:
+            bounds = pa.array(moments, pa.timestamp("us", tz="UTC"))
         place = affected.column_names.index(name)
-        affected = affected.set_column(place, name, pa.array(moments, pa.timestamp("us", tz="UTC")))
+        affected = affected.set_column(place, name, bounds)
     return affected
+
+
+def _day_after(moment: datetime) -> date:
+    return moment.date() + timedelta(days=1) if moment.date() < date.max else date.max
 
 
 def _semi_join(region: Region, area: str, qualifier: str) -> str:

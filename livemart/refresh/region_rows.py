@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.arrow.bags import as_numpy, is_member, one_array, row_codes
+from livemart.arrow.time_zone import TimeZone
 from livemart.arrow.times import DAY, is_time, micros, micros_of
 from livemart.arrow.types import compares_exactly
 from livemart.delta.row_filter import (
@@ -30,7 +31,11 @@ from livemart.refresh.pinned_table import PinnedTable, column_of
 
 
 def rows_to_read(
-    table: PinnedTable, restrictions: Sequence[Restriction], affected: pa.Table
+    table: PinnedTable,
+    restrictions: Sequence[Restriction],
+    affected: pa.Table,
+    zone: TimeZone,
+    time: pa.DataType | None,
 ) -> RowFilter:
     """Return which rows of a table are enough for the affected region.
 
@@ -39,18 +44,24 @@ def rows_to_read(
         restrictions: alternatives; one that does not narrow means the whole table.
         affected: the region, w0, w1, ... and with a time: `low`, `high` (microseconds) and
             `has_null`.
+        zone: of the session.
+        time: type of the region's time; None if it has none.
     """
     alternatives = []
     for restriction in restrictions:
         conditions = []
         for index, name, margin in restriction.keys:
-            condition = _near(table.field(name), margin, affected.column(f"w{index}"))
+            condition = _near(table.field(name), margin, affected.column(f"w{index}"), zone)
             if condition is not None:
                 conditions.append(condition)
         if restriction.time is not None:
             field = table.field(restriction.time)
-            low = pc.min(affected.column("low")).as_py() - restriction.before
-            high = pc.max(affected.column("high")).as_py() + restriction.after
+            before, after = (
+                zone.reach(distance, field.type, field.type if time is None else time)
+                for distance in (restriction.before, restriction.after)
+            )
+            low = pc.min(affected.column("low")).as_py() - before
+            high = pc.max(affected.column("high")).as_py() + after
             has_null = bool(pc.any(affected.column("has_null")).as_py())
             condition = time_condition(field.name, field.type, low, high, has_null=has_null)
             if condition is not None:
@@ -66,6 +77,7 @@ def exact_restrictions(
     restrictions: Sequence[Restriction],
     affected: pa.Table,
     stored: PinnedTable,
+    zone: TimeZone,
 ) -> list[Restriction]:
     """Return restrictions without the keys that an input cannot be asked for by value.
 
@@ -74,7 +86,11 @@ def exact_restrictions(
     exact = {
         index
         for index, name in enumerate(region.keys)
-        if compares_exactly(stored.field(name).type, affected.schema.field(f"w{index}").type)
+        if compares_exactly(
+            stored.field(name).type,
+            affected.schema.field(f"w{index}").type,
+            is_utc=zone.is_utc,
+        )
     }
     return [
         replace(restriction, keys=tuple(key for key in restriction.keys if key[0] in exact))
@@ -82,7 +98,7 @@ def exact_restrictions(
     ]
 
 
-def _near(field: pa.Field, margin: int, keys: pa.ChunkedArray) -> Condition | None:
+def _near(field: pa.Field, margin: int, keys: pa.ChunkedArray, zone: TimeZone) -> Condition | None:
     """Return the condition that a column is as close to one of the keys as `margin`."""
     if margin == 0 and (field.type == keys.type or not is_time(field.type)):
         return values_condition(field.name, field.type, keys)
@@ -91,7 +107,9 @@ def _near(field: pa.Field, margin: int, keys: pa.ChunkedArray) -> Condition | No
     if low is None or high is None:
         return None
     # A date stands for all of its day.
-    margin = max(margin, DAY if pa.types.is_date(keys.type) else 0)
+    margin = zone.reach(
+        max(margin, DAY if pa.types.is_date(keys.type) else 0), field.type, keys.type
+    )
     return time_condition(
         field.name, field.type, low - margin, high + margin, has_null=keys.null_count > 0
     )
@@ -147,7 +165,7 @@ def lies_in(region: Region, affected: pa.Table, rows: pa.Table) -> pa.Array:
 
 
 def needed_rows(
-    restrictions: Sequence[Restriction], affected: pa.Table, rows: pa.Table
+    restrictions: Sequence[Restriction], affected: pa.Table, rows: pa.Table, zone: TimeZone
 ) -> pa.Table:
     """Return at least those rows that meet a restriction for one of the region's keys.
 
@@ -158,13 +176,14 @@ def needed_rows(
         restrictions: alternatives.
         affected: the region, w0, w1, ...
         rows: of one input, that passed its filter.
+        zone: of the session.
     """
     needed = np.zeros(rows.num_rows, dtype=bool)
     for restriction in restrictions:
         if restriction.time is not None:
             # An interval is the filter's.
             return rows
-        mine, theirs = _compared(restriction, affected, rows)
+        mine, theirs = _compared(restriction, affected, rows, zone)
         if len(mine) < 2:
             # The filter has asked that much.
             return rows
@@ -173,7 +192,7 @@ def needed_rows(
 
 
 def _compared(
-    restriction: Restriction, affected: pa.Table, rows: pa.Table
+    restriction: Restriction, affected: pa.Table, rows: pa.Table, zone: TimeZone
 ) -> tuple[list[pa.Array], list[pa.Array]]:
     """Return the columns of the rows and of the region that are equal in a row that is needed."""
     mine: list[pa.Array] = []
@@ -190,7 +209,7 @@ def _compared(
             theirs.append(keys)
         elif pa.types.is_timestamp(column.type) and is_time(keys.type) and not keys.null_count:
             margin = max(margin, DAY if pa.types.is_date(keys.type) else 1)
-            times.append((margin, name, keys))
+            times.append((zone.reach(margin, column.type, keys.type), name, keys))
     if not times:
         return mine, theirs
     margin, name, keys = min(times, key=lambda one: one[0])

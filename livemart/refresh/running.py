@@ -58,9 +58,11 @@ def refresh_running(run: ModelRun, running: Running) -> pa.Table | None:
         Columns of the model plus `OLD_COUNT` and `NEW_COUNT`; None if nothing changed.
 
     Raises:
-        NotRunning: a time is NULL, a sum is not exact or does not fit its type, or the table holds
-            another key under the same name.
+        NotRunning: a time is NULL, a frame of days is not as long each time, a sum is not exact or
+            does not fit its type, or the table holds another key under the same name.
     """
+    if not run.zone.counts_exactly(running.longest):
+        raise NotRunning
     images = run.inputs[running.occurrence].images.drop_columns([WEIGHT])
     if images.num_rows == 0:
         return None

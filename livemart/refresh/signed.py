@@ -157,10 +157,13 @@ def _touch_anchors(run: ModelRun, lookup: Lookup, passing: dict[int, RowFilter])
     fields = [(anchor, run.inputs[anchor].new.field(column)) for anchor, column in sites]
     # Rows of a union meet in one type: as doubles, two bigints may be one.
     is_exact = all(
-        compares_exactly(one.type, other.type) for (_, one), (_, other) in combinations(fields, 2)
+        compares_exactly(one.type, other.type, is_utc=run.zone.is_utc)
+        for (_, one), (_, other) in combinations(fields, 2)
     )
     for anchor, field in fields:
-        condition = values_condition(field.name, field.type, keys) if is_exact else None
+        condition = None
+        if is_exact:
+            condition = values_condition(field.name, field.type, keys, is_utc=run.zone.is_utc)
         passing[anchor] = passing[anchor].or_else(
             EVERY_ROW if condition is None else RowFilter(((condition,),))
         )

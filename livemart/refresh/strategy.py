@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from livemart.arrow.time_zone import TimeZone
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit
 from livemart.errors import PlanError, RefreshError, first_lines
@@ -18,6 +19,7 @@ from livemart.plan.spelling import spelled
 from livemart.plan.strategies.running import Running
 from livemart.plan.strategies.signed import Signed
 from livemart.project.graph import Model
+from livemart.project.sessions import is_utc
 from livemart.refresh.context import BatchContext
 from livemart.refresh.full import recompute, refresh_full
 from livemart.refresh.inputs import PinnedInputs
@@ -102,8 +104,9 @@ def _by_strategy(
     stored: PinnedTable,
     tag: Tag,
 ) -> tuple[Commit, str]:
+    session = context.session(model)
     views = BatchViews(
-        context.spark,
+        session,
         f"__{model.relation.replace('.', '__')}_{context.batch_id}",
         context.kept.views,
         is_large=takes_large_lane(context, plan, inputs),
@@ -111,7 +114,8 @@ def _by_strategy(
     try:
         _require_names(plan, stored)
         plan = spelled(plan, lambda name: str(stored.field(name).name))
-        run = ModelRun(plan, stored, inputs.resolve(plan), views, context.kept.sum_limits)
+        zone = TimeZone(is_utc=model.session.is_plain or is_utc(session))
+        run = ModelRun(plan, stored, inputs.resolve(plan), views, context.kept.sum_limits, zone)
         change, strategy = changed_rows(run)
         if change is None:
             return Commit(stored.version, False, 0, 0), strategy

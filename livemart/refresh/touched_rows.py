@@ -13,6 +13,8 @@ from livemart.plan.strategies.slices import Slice, Windows
 from livemart.refresh.inputs import Input
 from livemart.refresh.model_run import ModelRun
 
+_INSTANT = pa.timestamp("us", tz="UTC")
+
 
 def touched_rows(run: ModelRun, source: Input) -> pa.Table:
     """Return all rows that may matter differently: changed ones and those of the slices."""
@@ -38,7 +40,7 @@ def moved_rows(run: ModelRun, source: Input) -> RowFilter:
         low, high = sorted((micros(before) or 0, micros(after) or 0))
         # Both ends of a condition are included: the other one is left out to the microsecond.
         low, high = (low, high - 1) if item.has_lower_end else (low + 1, high)
-        condition = _within(source, item, low, high)
+        condition = _within(run, source, item, low, high)
         moved = moved.or_else(EVERY_ROW if condition is None else RowFilter(((condition,),)))
     return moved
 
@@ -54,15 +56,14 @@ def rows_in_windows(run: ModelRun, source: Input, windows: Windows) -> RowFilter
                 continue
             low, high = sorted((micros(before) or 0, micros(after) or 0))
             low, high = (low, EVER) if item.is_lower else (-EVER, high)
-            condition = _within(source, item, low, high)
+            condition = _within(run, source, item, low, high)
             if condition is not None:
                 conditions.append(condition)
         alternatives.append(tuple(conditions))
     return RowFilter(tuple(alternatives))
 
 
-def _within(source: Input, item: Slice, low: int, high: int) -> Condition | None:
+def _within(run: ModelRun, source: Input, item: Slice, low: int, high: int) -> Condition | None:
     field = source.new.field(item.column)
-    return time_condition(
-        field.name, field.type, low - item.margin, high + item.margin, has_null=False
-    )
+    margin = run.zone.reach(item.margin, field.type, _INSTANT)
+    return time_condition(field.name, field.type, low - margin, high + margin, has_null=False)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from livemart.arrow.types import plain_table
 from livemart.delta.row_filter import EVERY_ROW, RowFilter
 from livemart.refresh.limits import FEW_LOOKUP_ROWS, ROWS_IN_MEMORY
 from livemart.refresh.pinned_table import PinnedTable
@@ -91,7 +92,8 @@ class BatchViews:
         spark = self._slices.session(None if self._reads_tables else sum(self._whole.values()))
         for table in self._whole:
             self._shared.register(spark, table)
-        return spark.sql(sql).toArrow()
+        # Of a session with another time zone Arrow names it in every type.
+        return plain_table(spark.sql(sql).toArrow())
 
     def analyzed(self, sql: str) -> DataFrame:
         """Return a statement that is analysed for its types, and never run."""

@@ -33,7 +33,7 @@ def build_models(runtime: Runtime, newest: Snapshot | None) -> dict[str, ModelSt
     failpoint("build.before_dbt")
     results = runtime.dbt.build(data_tests=False)
     failpoint("build.after_dbt")
-    refuse_failures(runtime.project, results, partial(error_as_written, runtime.spark))
+    refuse_failures(runtime.project, results, partial(error_as_written, runtime.session))
     states: dict[str, ModelState] = {}
     for unique_id, model in runtime.project.models.items():
         if not model.is_stored or unique_id not in results:

@@ -21,8 +21,9 @@ from livemart.plan.project_plans import ProjectPlans, require_policies
 from livemart.project.cursors import SessionFactory
 from livemart.project.dbt import Dbt
 from livemart.project.edits import Look, ProjectFiles
-from livemart.project.graph import Project
+from livemart.project.graph import Model, Project
 from livemart.project.node_results import NodeProgress
+from livemart.project.sessions import session_of
 from livemart.run.leftovers import clear_leftovers
 from livemart.settings import Settings
 from livemart.state.places import StateFolder
@@ -54,6 +55,10 @@ class Runtime:
     def __post_init__(self) -> None:
         self.plans = ProjectPlans(self.project, self.warehouse.column_names)
         self.prover = Prover(self.plans)
+
+    def session(self, model: Model) -> SparkSession:
+        """Return the session in which the model's SQL has its meaning."""
+        return session_of(self.spark, model.session)
 
     @property
     def checkpoint(self) -> Path:
@@ -132,7 +137,7 @@ def require_readable(edited: Runtime, before: Runtime) -> None:
 
     known, messages = before.fingerprints, []
     edited_too: set[str] = set()
-    session = edited.spark.newSession()
+    plain = edited.spark.newSession()
     for unique_id, model in edited.project.models.items():
         is_edited = known.get(unique_id) != edited.fingerprints[unique_id]
         if any(parent in edited_too for parent in model.depends_on) or any(
@@ -143,6 +148,7 @@ def require_readable(edited: Runtime, before: Runtime) -> None:
             edited_too.add(unique_id)
         elif is_edited:
             edited_too.add(unique_id)
+            session = plain if model.session.is_plain else edited.session(model)
             message = analysis_error(session, model)
             # A table that is not there yet may be made by the batch.
             if message and "TABLE_OR_VIEW_NOT_FOUND" not in message:

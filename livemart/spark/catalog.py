@@ -6,12 +6,14 @@ Used after each start of a session. dbt and ad-hoc SQL then find tables and view
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from livemart.delta.log import has_commits
 from livemart.project.graph import Project
+from livemart.project.session_spec import PLAIN, SessionSpec
+from livemart.project.sessions import session_of
 from livemart.spark_sql import literal, quoted
 from livemart.state.atomic_files import replace_file
 from livemart.state.places import StateFolder
@@ -52,12 +54,12 @@ def register(spark: SparkSession, warehouse: Path, project: Project | None = Non
         location = literal(str(warehouse.joinpath(*relation.split(".", 1))))
         spark.sql(f"create table if not exists {name_of(relation)} using delta location {location}")
     added += _register_views(
-        spark,
         {
             relation: sql
             for relation, sql in views.items()
             if not _is_in(known, relation) or kept.get(relation) != sql
         },
+        _sessions(spark, project),
     )
     if project is not None:
         _keep_views(warehouse, views)
@@ -81,7 +83,16 @@ def save_views(spark: SparkSession, warehouse: Path) -> None:
     _keep_views(warehouse, views)
 
 
-def _register_views(spark: SparkSession, views: Mapping[str, str]) -> list[str]:
+def _sessions(spark: SparkSession, project: Project | None) -> Callable[[str], SparkSession]:
+    """Return what gives the session of a view: Spark keeps its settings with it."""
+    specs = {
+        model.relation: model.session
+        for model in (project.models.values() if project is not None else ())
+    }
+    return lambda relation: session_of(spark, specs.get(relation, PLAIN))
+
+
+def _register_views(views: Mapping[str, str], session: Callable[[str], SparkSession]) -> list[str]:
     """Make `views`, in rounds, as one may read another.
 
     A view whose inputs do not exist yet is left to the build that makes them.
@@ -94,7 +105,8 @@ def _register_views(spark: SparkSession, views: Mapping[str, str]) -> list[str]:
         made = []
         for relation, sql in waiting.items():
             try:
-                spark.sql(f"create or replace view {name_of(relation)} as {sql}")
+                statement = f"create or replace view {name_of(relation)} as {sql}"
+                session(relation).sql(statement)
             except AnalysisException:
                 continue
             made.append(relation)
@@ -128,10 +140,17 @@ def name_of(relation: str) -> str:
 
 def _project_views(project: Project) -> dict[str, str]:
     return {
-        model.relation: model.compiled_code
+        model.relation: _with_session(model.compiled_code, model.session)
         for model in project.models.values()
         if model.materialized == "view" and model.compiled_code is not None
     }
+
+
+def _with_session(sql: str, session: SessionSpec) -> str:
+    """Return the text of a view that is another one in another session."""
+    if session.is_plain:
+        return sql
+    return f"/* {session.text.replace('*/', '* /')} */ {sql}"
 
 
 def _kept_views(warehouse: Path) -> dict[str, str]:

@@ -46,10 +46,10 @@ def row_of_literals(rows: pa.Table) -> str | None:
         return None
     selected = []
     for field, column in zip(spark_schema(rows.schema).fields, rows.columns, strict=True):
-        literal = _scalar_literal(column[0], field.dataType.simpleString())
-        if literal is None:
+        spelled_out = _scalar_literal(column[0], field.dataType.simpleString())
+        if spelled_out is None:
             return None
-        selected.append(f"{literal} as {quoted(field.name)}")
+        selected.append(f"{spelled_out} as {quoted(field.name)}")
     return f"(select {', '.join(selected)})"
 
 
@@ -57,13 +57,23 @@ def _scalar_literal(value: pa.Scalar, kind: str) -> str | None:
     if not value.is_valid:
         return None
     if pa.types.is_timestamp(value.type):
-        # The session's time zone is UTC.
+        if value.type.tz is None:
+            # Not by way of an instant, which the session reads by its own clock.
+            return _local_literal(value)
         return f"cast(timestamp_micros({value.cast(pa.int64()).as_py()}) as {kind})"
     if pa.types.is_date32(value.type):
         return f"date_from_unix_date({value.cast(pa.int32()).as_py()})"
     if pa.types.is_integer(value.type):
         return f"cast({value.as_py()} as {kind})"
     return None
+
+
+def _local_literal(value: pa.Scalar) -> str | None:
+    try:
+        return literal(value.as_py())
+    except (OverflowError, ValueError):
+        # A year that Python has no date for.
+        return None
 
 
 def counted_difference(schema: pa.Schema, sides: Sequence[tuple[str, int, int]]) -> str:

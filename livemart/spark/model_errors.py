@@ -15,6 +15,8 @@ from livemart.errors import RefreshError
 from livemart.project.graph import Model
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
 _HINT = "mend the model; readers keep the last published snapshot"
@@ -35,15 +37,18 @@ class ModelFailedError(RefreshError):
         self.unique_id = model.unique_id
 
 
-def model_failed(spark: SparkSession | None, model: Model, error: Exception) -> ModelFailedError:
+def model_failed(
+    session: Callable[[Model], SparkSession] | None, model: Model, error: Exception
+) -> ModelFailedError:
     """Return what to tell the author of a model that an error ended.
 
     Args:
-        spark: knows the tables by the names that the model uses; None asks nobody.
+        session: gives the session of a model, which knows the tables by the names that the model
+            uses; None asks nobody.
         model: failed over all rows of its inputs.
         error: of the statement that was run.
     """
-    if spark is not None and (written := error_as_written(spark, model)) is not None:
+    if session is not None and (written := error_as_written(session, model)) is not None:
         return ModelFailedError(model, f"{model.file}: {written}")
     message = message_of(error)
     if _OURS.search(message):
@@ -56,11 +61,16 @@ def model_failed(spark: SparkSession | None, model: Model, error: Exception) -> 
     )
 
 
-def error_as_written(spark: SparkSession, model: Model) -> str | None:
+def error_as_written(session: Callable[[Model], SparkSession], model: Model) -> str | None:
     """Return where and why a model's SQL fails as it was written, None if it does not."""
     text = model.compiled_code
     if text is None or model.language != "sql":
         return None
+    try:
+        spark = session(model)
+    except Exception as error:
+        # A statement of a hook, and not of the model.
+        return None if may_pass(error) else f"its session: {message_of(error)}"
     try:
         spark.sql(text).write.format("noop").mode("overwrite").save()
     except Exception as error:

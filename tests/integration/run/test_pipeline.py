@@ -364,10 +364,10 @@ def test_verify_goes_on_behind_a_model_that_cannot_be_recomputed(
 ) -> None:
     real = _Recomputation._recompute
 
-    def breaks(self: _Recomputation, model: Model, *arguments: Any) -> Any:
+    def breaks(self: _Recomputation, session: SparkSession, model: Model, *others: Any) -> Any:
         if model.name == "shop_totals":
             raise ArithmeticError("out of paper")
-        return real(self, model, *arguments)
+        return real(self, session, model, *others)
 
     monkeypatch.setattr(_Recomputation, "_recompute", breaks)
 

@@ -10,6 +10,7 @@ from livemart.plan.reasons import Reason
 from livemart.plan.strategies.region import Region
 from livemart.plan.strategies.signed import Signed
 from livemart.project.graph import Model, Policy, Project
+from livemart.project.session_spec import profile_spec
 from tests.models import make_model
 
 
@@ -53,6 +54,28 @@ def test_margins_of_a_frame_are_shown() -> None:
     assert text == "a  region  keys (shop_id), time sold_at, reaches 1h after a change"
 
 
+def test_what_defines_the_session_and_what_only_a_build_does_are_told_once() -> None:
+    base = profile_spec({"spark.sql.session.timeZone": "Asia/Tokyo"})
+    one = replace(
+        model("a"),
+        session=base.then(["set a.b=1"]),
+        acting_hooks=("optimize\n  m.a",),
+    )
+    shop = replace(project(one, replace(model("b"), session=base)), session=base)
+    plans = {key: Plan(Signed((), (), ())) for key in shop.models}
+
+    text = render_plans(describe_plans(replace(shop, acting_hooks=("grant x",)), plans))
+
+    assert text.splitlines() == [
+        "session: spark.sql.session.timeZone = Asia/Tokyo",
+        "only in a build: grant x",
+        "a  signed",
+        "   session: set a.b=1",
+        "   only in a build: optimize m.a",
+        "b  signed",
+    ]
+
+
 def test_only_selected_models_are_listed() -> None:
     plans = {"model.m.a": Plan(Signed((), (), ())), "model.m.b": Plan(View())}
 
@@ -66,7 +89,7 @@ def test_what_dbt_alone_builds_is_not_listed() -> None:
     history = replace(model("b"), materialized="snapshot")
     plans = {"model.m.a": Plan(Full()), "model.m.b": Plan(Full())}
 
-    assert describe_plans(project(seed, history), plans) == {"models": []}
+    assert describe_plans(project(seed, history), plans)["models"] == []
 
 
 def test_a_model_that_wants_to_be_full_is_no_fallback() -> None:

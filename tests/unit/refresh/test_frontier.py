@@ -103,6 +103,11 @@ def test_other_sql_is_another_generation() -> None:
     assert rebuild_of(Table(), mark="other") == ("FINGERPRINT_CHANGED", 3)
 
 
+def test_another_session_is_another_generation_with_its_own_reason() -> None:
+    assert rebuild_of(Table(), mark="print.zone") == ("SESSION_CHANGED", 3)
+    assert rebuild_of(Table(), mark="other.zone") == ("FINGERPRINT_CHANGED", 3)
+
+
 def test_a_missing_table_is_rebuilt() -> None:
     assert rebuild_of(None) == ("CHANGED_OUTSIDE", 3)
 

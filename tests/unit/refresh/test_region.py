@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 
-from livemart.arrow.times import EVER
+from livemart.arrow.time_zone import UTC_ZONE, TimeZone
+from livemart.arrow.times import DAY, EVER
 from livemart.delta.partitions import BLANKS
 from livemart.refresh.limits import MOST_INTERVALS_OF_A_KEY
 from livemart.refresh.pinned_table import FallBack
-from livemart.refresh.region import _distinct, _islands, _with_blanks
+from livemart.refresh.region import _distinct, _islands, _with_blanks, _with_bounds
 
 START = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -46,13 +47,13 @@ def test_a_key_with_many_intervals_is_covered_by_one() -> None:
 
 def test_keys_without_a_common_type_cannot_be_compared() -> None:
     with pytest.raises(FallBack) as caught:
-        _distinct([pa.table({"w0": ["a"]}), pa.table({"w0": [[1]]})])
+        _distinct([pa.table({"w0": ["a"]}), pa.table({"w0": [[1]]})], UTC_ZONE)
 
     assert caught.value.reason.code == "KEY_NOT_IN_OUTPUT"
 
 
-def _joined(*columns: pa.Array) -> pa.Table:
-    return _distinct([pa.table({"w0": column}) for column in columns])
+def _joined(*columns: pa.Array, zone: TimeZone = UTC_ZONE) -> pa.Table:
+    return _distinct([pa.table({"w0": column}) for column in columns], zone)
 
 
 def test_keys_of_several_types_take_the_one_that_spark_compares_them_in() -> None:
@@ -90,3 +91,30 @@ def test_keys_that_the_table_holds_as_null_are_affected_together() -> None:
     found = {tuple(row.values()) for row in _with_blanks(keys, "w0").to_pylist()}
 
     assert found == {("a", 1), *((key, n) for key in (None, *BLANKS) for n in (2, 3))}
+
+
+def test_a_date_is_compared_with_an_instant_in_utc_alone() -> None:
+    columns = (pa.array([date(2026, 3, 1)]), pa.array([START], pa.timestamp("us", tz="UTC")))
+
+    assert _joined(*columns).schema.types == [pa.timestamp("us", tz="UTC")]
+    with pytest.raises(FallBack, match="KEY_NOT_IN_OUTPUT"):
+        _joined(*columns, zone=TimeZone(is_utc=False))
+
+
+@pytest.mark.parametrize(
+    ("kind", "low", "high"),
+    [
+        (pa.date32(), date(1970, 1, 2), date(1970, 1, 3)),
+        (pa.timestamp("us"), datetime(1970, 1, 1, 0, 0, 0, 1), datetime(1970, 1, 3)),
+    ],
+)
+def test_the_bounds_of_a_region_have_the_type_of_its_time(
+    kind: pa.DataType, low: object, high: object
+) -> None:
+    affected = pa.table({"low": [1, -EVER], "high": [2 * DAY, EVER]})
+
+    bounds = _with_bounds(affected, kind)
+
+    assert [bounds.column(name)[0].as_py() for name in ("low", "high")] == [low, high]
+    assert bounds.column("low")[1].as_py().year == 1
+    assert bounds.column("high")[1].as_py().year == 9999

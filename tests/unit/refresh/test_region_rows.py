@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import parse_one
 
+from livemart.arrow.time_zone import UTC_ZONE, TimeZone
 from livemart.plan.relations.monotone import restriction_of
 from livemart.plan.relations.relation import Restriction, Want
 from livemart.refresh.region_rows import (
@@ -126,10 +127,10 @@ def test_rows_that_are_one_key_in_the_model_are_read_together(
     affected = pa.table({"w0": pa.array([2**53])})
 
     restrictions = exact_restrictions(
-        _region(("k",), None), [Restriction(((0, "k", 0),))], affected, cast(Any, stored)
+        _region(("k",), None), [Restriction(((0, "k", 0),))], affected, cast(Any, stored), UTC_ZONE
     )
 
-    passing = rows_to_read(cast(Any, source), restrictions, affected)
+    passing = rows_to_read(cast(Any, source), restrictions, affected, UTC_ZONE, None)
     assert rows.filter(passing.matches(rows)).column("k").to_pylist() == expected
 
 
@@ -174,7 +175,7 @@ def test_every_row_of_an_affected_key_stays(
     rows: list[tuple[str | None, int | None]], affected: list[tuple[str | None, int | None]]
 ) -> None:
     found = needed_rows(
-        [_restriction("shop", "date_trunc('hour', at)")], _hours(affected), _rows(rows)
+        [_restriction("shop", "date_trunc('hour', at)")], _hours(affected), _rows(rows), UTC_ZONE
     )
 
     kept = set(found.column("n").to_pylist())
@@ -191,7 +192,10 @@ def test_rows_of_other_hours_of_the_same_shops_go() -> None:
     rows = _rows([("a", 30), ("a", 600), ("b", 30), ("b", 610), (None, 30), ("a", None)])
 
     found = needed_rows(
-        [_restriction("shop", "date_trunc('hour', at)")], _hours([("a", 0), ("b", 10)]), rows
+        [_restriction("shop", "date_trunc('hour', at)")],
+        _hours([("a", 0), ("b", 10)]),
+        rows,
+        UTC_ZONE,
     )
 
     assert found.column("n").to_pylist() == [0, 3]
@@ -204,7 +208,7 @@ def test_one_of_several_restrictions_is_enough() -> None:
         _restriction("shop", "at"),
     ]
 
-    found = needed_rows(restrictions, _hours([("a", 0), ("b", 10)]), rows)
+    found = needed_rows(restrictions, _hours([("a", 0), ("b", 10)]), rows, UTC_ZONE)
 
     assert found.column("n").to_pylist() == [0, 2]
 
@@ -222,4 +226,20 @@ def test_one_of_several_restrictions_is_enough() -> None:
 def test_what_cannot_be_asked_at_once_stays_as_the_filter_left_it(restriction: Any) -> None:
     rows = _rows([("a", 30), ("c", 600)])
 
-    assert needed_rows([restriction], _hours([("a", 0)]), rows) is rows
+    assert needed_rows([restriction], _hours([("a", 0)]), rows, UTC_ZONE) is rows
+
+
+@pytest.mark.parametrize("zone", [UTC_ZONE, TimeZone(is_utc=False)], ids=["UTC", "New York"])
+def test_the_rows_of_a_day_are_those_of_the_zone(zone: TimeZone) -> None:
+    rows = _rows([("a", 4 * 60), ("a", 28 * 60), ("a", 200 * 60)])
+    days = pa.table({"w0": ["a"], "w1": pa.array([_START.date()], pa.date32())})
+    restriction = _restriction("Shop", "cast(at as date)")
+    table = SimpleNamespace(field=rows.schema.field)
+
+    passing = rows_to_read(cast(Any, table), [restriction], days, zone, None)
+    kept = needed_rows([restriction], days, rows, zone)
+
+    # In New York 1 March lasts from 05:00 to 05:00 of UTC.
+    least = {0} if zone.is_utc else {1}
+    for numbers in (rows.filter(passing.matches(rows)).column("n"), kept.column("n")):
+        assert least <= set(numbers.to_pylist()) <= {0, 1}

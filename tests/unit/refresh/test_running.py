@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from livemart.arrow.bags import WEIGHT
+from livemart.arrow.time_zone import UTC_ZONE
 from livemart.plan.planner import Inputs, Plan, plan_query
 from livemart.plan.strategies.running import Running
 from livemart.refresh.running import NotRunning, refresh_running
@@ -124,6 +125,7 @@ def _refreshed(
         inputs=[SimpleNamespace(images=images, new=table(_table(new, _ORDERS)), columns=())],
         stored=table(_table(before, _TOTALS)),
         views=SimpleNamespace(query=query, of_rows=views.add),
+        zone=UTC_ZONE,
     )
     change = refresh_running(run, _PLANS[is_keyed].strategy)  # type: ignore[arg-type]
     found = Counter(before)

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
+from livemart.arrow.time_zone import UTC_ZONE
 from livemart.plan.strategies.slices import Slice
 from livemart.refresh.inputs import Side
 from livemart.refresh.touched_rows import rows_in_windows
@@ -21,6 +22,8 @@ TIME = pa.timestamp("us", tz="UTC")
 
 class FakeRun:
     """Thresholds by their SQL, before and after the batch."""
+
+    zone = UTC_ZONE
 
     def __init__(self, **thresholds: tuple[datetime | None, datetime | None]) -> None:
         self._thresholds: Mapping[str, tuple[datetime | None, datetime | None]] = thresholds

@@ -42,6 +42,7 @@ class _Dbt:
 def _runtime(status: NodeStatus = "success") -> Any:
     return SimpleNamespace(
         spark=None,
+        session=lambda model: None,
         settings=SimpleNamespace(warehouse=None),
         warehouse=SimpleNamespace(version=lambda relation: 5, table_id=lambda relation: "id"),
         dbt=_Dbt(status),

@@ -24,7 +24,7 @@ def test_a_row_of_times_and_whole_numbers_is_spelled_out() -> None:
 
     assert row_of_literals(rows) == (
         "(select cast(timestamp_micros(1772366400000001) as timestamp) as `as_of`,"
-        " cast(timestamp_micros(1772366400000001) as timestamp_ntz) as `local`,"
+        " timestamp_ntz'2026-03-01 12:00:00.000001' as `local`,"
         " date_from_unix_date(-1) as `a day`,"
         " cast(-9223372036854775808 as bigint) as `n`)"
     )

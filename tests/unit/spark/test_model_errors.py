@@ -47,7 +47,7 @@ def told(error: Exception, written: Exception | None) -> RefreshError:
             write=SimpleNamespace(format=lambda _: SimpleNamespace(mode=lambda _: save))
         )
 
-    return model_failed(cast(Any, SimpleNamespace(sql=sql)), MODEL, error)
+    return model_failed(lambda model: cast(Any, SimpleNamespace(sql=sql)), MODEL, error)
 
 
 def test_the_line_is_that_of_the_sql_as_it_was_written() -> None:
@@ -147,6 +147,6 @@ def test_an_error_without_words_is_named_with_what_caused_it() -> None:
 def test_a_model_that_is_no_sql_is_not_run_again() -> None:
     model = make_model("model.m.frame", language="python", compiled_code="def model(): ...")
 
-    error = model_failed(cast(Any, None), model, ValueError("no such file"))
+    error = model_failed(lambda model: cast(Any, None), model, ValueError("no such file"))
 
     assert error.message == "models/frame.sql: no such file"

@@ -1,0 +1,171 @@
+"""Renders the hooks of a project as a build would, and keeps what they would send.
+
+Used by `Dbt` while it compiles. What a hook asks is answered; nothing that it would change is
+changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from livemart.project.cursors import Cursor
+from livemart.project.session_spec import bare_statement, is_asking, is_defining
+
+# A statement that dbt sends for a hook of this kind is never sent to Spark, which has no such word.
+_TRANSACTIONS = ("begin", "commit")
+
+
+class HookFailed(Exception):
+    """A hook that dbt cannot render."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """The statements of a project's hooks, in the order in which a build sends them.
+
+    `before` and `after` are those of the nodes that have any, by unique id.
+    """
+
+    on_run_start: tuple[str, ...] = ()
+    before: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    after: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+NO_HOOKS = Hooks()
+
+
+class HookLog:
+    """Takes down what is sent while a hook is rendered.
+
+    `pending`: defining statements that the session in which models are compiled has not run yet.
+    """
+
+    def __init__(self) -> None:
+        self.hooks = NO_HOOKS
+        self.pending: list[str] = []
+        self._sent: list[str] | None = None
+
+    @contextmanager
+    def recording(self) -> Iterator[list[str]]:
+        """Take down in a list what is sent in the block."""
+        sent: list[str] = []
+        self._sent = sent
+        try:
+            yield sent
+        finally:
+            self._sent = None
+
+    def cursor(self, cursor: Cursor, node: str | None) -> Cursor:
+        """Return a cursor that takes down what `cursor` would change, while a hook is rendered.
+
+        Args:
+            cursor: for everything else.
+            node: that dbt works on; it compiles on-run-start once more, as nodes of their own.
+        """
+        if self._sent is not None:
+            return _RecordingCursor(cursor, self._sent)
+        is_hook = node is not None and node.startswith("operation.")
+        return _RecordingCursor(cursor, []) if is_hook else cursor
+
+
+class _RecordingCursor:
+    def __init__(self, cursor: Cursor, sent: list[str]) -> None:
+        self._cursor = cursor
+        self._sent = sent
+        self._is_answered = False
+
+    @property
+    def description(self) -> Sequence[tuple[Any, ...]]:
+        return self._cursor.description if self._is_answered else []
+
+    def execute(self, sql: str, *parameters: Any) -> None:
+        self._is_answered = is_asking(sql)
+        if self._is_answered:
+            self._cursor.execute(sql, *parameters)
+        else:
+            self._sent.append(bare_statement(sql))
+
+    def fetchall(self) -> Sequence[Sequence[Any]] | None:
+        return self._cursor.fetchall() if self._is_answered else []
+
+    def fetchone(self) -> Sequence[Any] | None:
+        return self._cursor.fetchone() if self._is_answered else None
+
+    def close(self) -> None:
+        self._cursor.close()
+
+
+def render_hooks(task: Any, log: HookLog) -> None:
+    """Render all hooks of a compile task's project into `log`.
+
+    Raises:
+        HookFailed: naming the hook.
+    """
+    with _as_in_a_build():
+        started: list[str] = []
+        for node in _started_with(task):
+            started += _rendered(task, node, [node.raw_code], log)
+            log.pending = [it for it in started if is_defining(it)]
+        before: dict[str, tuple[str, ...]] = {}
+        after: dict[str, tuple[str, ...]] = {}
+        for unique_id, node in task.manifest.nodes.items():
+            for kind, statements in (("pre_hook", before), ("post_hook", after)):
+                hooks = [hook.sql for hook in getattr(node.config, kind, ()) if _is_run(node, hook)]
+                if hooks and (sent := _rendered(task, node, hooks, log)):
+                    statements[unique_id] = tuple(sent)
+        log.hooks = Hooks(tuple(started), before, after)
+
+
+def _started_with(task: Any) -> list[Any]:
+    """Return the nodes of on-run-start in dbt's order: those of packages first."""
+    nodes = [
+        node
+        for node in task.manifest.nodes.values()
+        if str(getattr(node.resource_type, "value", node.resource_type)) == "operation"
+        and "on-run-start" in node.tags
+    ]
+    root = task.config.project_name
+    return sorted(nodes, key=lambda it: (it.package_name == root, it.package_name, it.index or 0))
+
+
+def _is_run(node: Any, hook: Any) -> bool:
+    """Return True for a hook that dbt-spark's materialization of the node runs."""
+    kind = str(getattr(node.resource_type, "value", node.resource_type))
+    if kind == "model":
+        return bool(hook.transaction) and node.config.materialized != "ephemeral"
+    return kind in ("seed", "snapshot")
+
+
+def _rendered(task: Any, node: Any, hooks: Sequence[str], log: HookLog) -> list[str]:
+    from dbt.clients.jinja import get_rendered
+    from dbt.context.providers import generate_runtime_model_context
+    from dbt.hooks import get_hook_dict
+
+    context = generate_runtime_model_context(node, task.config, task.manifest)
+    with log.recording() as sent:
+        for hook in hooks:
+            try:
+                text = str(get_hook_dict(get_rendered(hook, context, node)).get("sql") or "")
+            except Exception as error:
+                where = f"{node.original_file_path}: hook `{' '.join(hook.split())[:100]}`"
+                raise HookFailed(f"{where}: {error}") from error
+            if statement := bare_statement(text):
+                sent.append(statement)
+    return [statement for statement in sent if statement.lower() not in _TRANSACTIONS]
+
+
+@contextmanager
+def _as_in_a_build() -> Iterator[None]:
+    """Let `flags.WHICH` name the command that runs the hooks, not the one that compiles them."""
+    from dbt.flags import get_flags
+
+    flags: Any = get_flags()  # type: ignore[no-untyped-call]
+    before = flags.WHICH
+    object.__setattr__(flags, "WHICH", "build")
+    try:
+        yield
+    finally:
+        object.__setattr__(flags, "WHICH", before)

@@ -1,0 +1,251 @@
+"""Says what gives a project's SQL its meaning besides its text: settings and some statements.
+
+Used when the project is read. The same holds wherever a statement of the project is run: in a
+build, a refresh, a data test and `verify`. The list is closed; every other hook only acts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+# What dbt-spark and every session of the engine have, whatever a project says.
+_BASE_SETTINGS = {
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.casesensitive": "false",
+    "spark.sql.session.timezone": "utc",
+}
+# They cannot change a row: memory, places, partitions of a shuffle, names.
+_WITHOUT_MEANING = (
+    "spark.app.",
+    "spark.broadcast.",
+    "spark.cores.",
+    "spark.default.parallelism",
+    "spark.driver.",
+    "spark.dynamicallocation.",
+    "spark.eventlog.",
+    "spark.executor.",
+    "spark.jars",
+    "spark.kubernetes.",
+    "spark.master",
+    "spark.memory.",
+    "spark.network.",
+    "spark.scheduler.",
+    "spark.shuffle.",
+    "spark.speculation",
+    "spark.sql.adaptive.",
+    "spark.sql.autobroadcastjointhreshold",
+    "spark.sql.broadcasttimeout",
+    "spark.sql.files.maxpartitionbytes",
+    "spark.sql.inmemorycolumnarstorage.",
+    "spark.sql.shuffle.partitions",
+    "spark.sql.ui.",
+    "spark.task.",
+    "spark.ui.",
+    "spark.yarn.",
+)
+# They change what an expression gives for a row, and nothing of how SQL is read or rows are joined.
+_OF_VALUES = frozenset(
+    {
+        "spark.sql.datetime.java8api.enabled",
+        "spark.sql.decimaloperations.allowprecisionloss",
+        "spark.sql.legacy.literal.pickminimumprecision",
+        "spark.sql.legacy.sizeofnull",
+        "spark.sql.legacy.timeparserpolicy",
+        "spark.sql.mapkeydeduppolicy",
+        "spark.sql.session.timezone",
+    }
+)
+_COMMENT = re.compile(r"\s*(?:/\*.*?\*/|--[^\n]*(?:\n|\Z))", re.DOTALL)
+_COMMENT_BEHIND = re.compile(r"\s*/\*(?:(?!\*/).)*\*/\s*\Z", re.DOTALL)
+_DEFINES = re.compile(
+    r"(?:set|reset|use|declare)\b"
+    r"|create\s+(?:or\s+replace\s+)?temp(?:orary)?\s+(?:view|function)\b",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(r"(?:select|with|show|desc|describe|explain|values|table|from)\b|\(", re.I)
+_SETTING = re.compile(r"set\s+([\w.\-]+)\s*=\s*(.*)", re.IGNORECASE | re.DOTALL)
+_RESET = re.compile(r"reset\s+([\w.\-]+)", re.IGNORECASE)
+_TIME_ZONE = re.compile(r"set\s+time\s+zone\b", re.IGNORECASE)
+_SHOWS_SETTINGS = re.compile(r"set(?:\s+-v|\s+[\w.\-]+)?\Z", re.IGNORECASE)
+_CREATED = re.compile(
+    r"create\s+(?:or\s+replace\s+)?temp(?:orary)?\s+(view|function)\s+(?:if\s+not\s+exists\s+)?"
+    r"(`(?:[^`]|``)+`|\w+)",
+    re.IGNORECASE,
+)
+_RUNS_AGAIN = re.compile(
+    r"(?:set|reset|use)\b|\w+\s+or\s+replace\b"
+    r"|create\s+temp(?:orary)?\s+\w+\s+if\s+not\s+exists\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSpec:
+    """What a session needs so that SQL has its meaning there.
+
+    `settings`: names and values of the profile that hold whatever a statement sets. `statements`
+    are run in this order, once.
+    """
+
+    settings: tuple[tuple[str, str], ...] = ()
+    statements: tuple[str, ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """True if every session of the engine will do."""
+        return not self.settings and not self.statements
+
+    @property
+    def text(self) -> str:
+        """All of it on one line, for messages and fingerprints."""
+        return "; ".join(
+            [*(f"{name} = {value}" for name, value in self.settings), *self.statements]
+        )
+
+    def then(self, statements: Iterable[str]) -> SessionSpec:
+        """Return the spec after these statements; one that changes nothing is left out.
+
+        >>> spec = SessionSpec().then(["set a.b=1", "set a.b=1"])
+        >>> spec.then(["set a.b=2", "set a.b=1"]).statements
+        ('set a.b=1', 'set a.b=2', 'set a.b=1')
+        """
+        kept: list[str] = []
+        newest: dict[str, str] = {}
+        for statement in (*self.statements, *statements):
+            subject = _subject(statement)
+            if newest.get(subject) == statement:
+                continue
+            if subject == "":
+                newest.clear()
+            newest[subject] = statement
+            kept.append(statement)
+        return SessionSpec(self.settings, tuple(kept))
+
+    def unknown_effect(self) -> str | None:
+        """Return what may change how SQL is read, so that no rule of the planner holds; else None.
+
+        >>> SessionSpec((("spark.sql.caseSensitive", "true"),)).unknown_effect()
+        'spark.sql.caseSensitive = true'
+        """
+        for name, value in self.settings:
+            if _may_change_reading(name):
+                return f"{name} = {value}"
+        for statement in self.statements:
+            setting = _SETTING.match(statement)
+            if setting is not None and _may_change_reading(setting[1]):
+                return statement
+            if statement.lower().startswith(("declare", "use", "reset")):
+                return statement
+        return None
+
+    def functions(self) -> frozenset[str]:
+        """Return the names of the temporary functions, in lower case."""
+        made = (_CREATED.match(statement) for statement in self.statements)
+        return frozenset(
+            it[2].strip("`").lower()
+            for it in made
+            if it is not None and it[1].lower() == "function"
+        )
+
+
+PLAIN = SessionSpec()
+
+
+def profile_spec(parameters: Mapping[str, str]) -> SessionSpec:
+    """Return what the parameters of a dbt profile mean for its SQL.
+
+    >>> profile_spec({"spark.sql.ansi.enabled": "false", "spark.sql.mapKeyDedupPolicy": "LAST_WIN"})
+    SessionSpec(settings=(('spark.sql.mapKeyDedupPolicy', 'LAST_WIN'),), statements=())
+    """
+    return SessionSpec(
+        tuple(
+            (name, value)
+            for name, value in sorted(parameters.items())
+            if not is_without_meaning(name)
+            and _BASE_SETTINGS.get(name.lower()) != value.strip().lower()
+        )
+    )
+
+
+def defining(statements: Iterable[str], parameters: Mapping[str, str]) -> list[str]:
+    """Return the statements, without comments, that define what SQL means.
+
+    Args:
+        statements: of hooks.
+        parameters: of the profile; dbt-spark sets them anew before each statement, so that none of
+            them can be set otherwise.
+    """
+    fixed = {name.lower() for name in parameters}
+    kept = []
+    for statement in map(bare_statement, statements):
+        if not _DEFINES.match(statement) or _SHOWS_SETTINGS.match(statement):
+            continue
+        setting = _SETTING.match(statement)
+        if setting is not None and (setting[1].lower() in fixed or is_without_meaning(setting[1])):
+            continue
+        if _TIME_ZONE.match(statement) and "spark.sql.session.timezone" in fixed:
+            continue
+        kept.append(statement)
+    return kept
+
+
+def is_defining(statement: str) -> bool:
+    """Return True if a statement defines what those after it mean, and does nothing else.
+
+    >>> is_defining("/* dbt */ create or replace temporary function net as 'shop.Net'")
+    True
+    >>> is_defining("grant select on table shop.orders to analysts")
+    False
+    """
+    return _DEFINES.match(bare_statement(statement)) is not None
+
+
+def is_asking(statement: str) -> bool:
+    """Return True if a statement changes nothing at all."""
+    return _ASKS.match(bare_statement(statement)) is not None
+
+
+def runs_again(statement: str) -> bool:
+    """Return True if a session may run a defining statement a second time.
+
+    >>> runs_again("create temporary function net(x int) returns int return x")
+    False
+    """
+    return _RUNS_AGAIN.match(statement) is not None
+
+
+def bare_statement(statement: str) -> str:
+    """Return a statement without the comments before and behind it, and without a semicolon.
+
+    >>> bare_statement('/* {"app": "dbt"} */ set a.b=1;')
+    'set a.b=1'
+    """
+    while (comment := _COMMENT.match(statement)) is not None:
+        statement = statement[comment.end() :]
+    statement = _COMMENT_BEHIND.sub("", statement.strip())
+    return statement.strip().removesuffix(";").strip()
+
+
+def is_without_meaning(name: str) -> bool:
+    """Return True for a setting that cannot change a row."""
+    return name.lower().startswith(_WITHOUT_MEANING)
+
+
+def _may_change_reading(name: str) -> bool:
+    lowered = name.lower()
+    return lowered.startswith("spark.sql.") and lowered not in _OF_VALUES
+
+
+def _subject(statement: str) -> str:
+    """Return what a statement defines, nothing if it is every setting: the newest one counts."""
+    if (setting := _SETTING.match(statement) or _RESET.match(statement)) is not None:
+        return f"set {setting[1].lower()}"
+    if statement.lower() == "reset":
+        return ""
+    if _TIME_ZONE.match(statement):
+        return "set spark.sql.session.timezone"
+    if (created := _CREATED.match(statement)) is not None:
+        return f"{created[1].lower()} {created[2].strip('`').lower()}"
+    return statement

@@ -1,0 +1,102 @@
+"""Hooks are rendered as a build would render them, and none of their statements is sent."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from livemart.errors import ConfigErrors
+from livemart.project.dbt import Dbt
+from livemart.project.dbt_hooks import HookLog
+
+_JAFFLE = Path(__file__).parents[2] / "projects" / "jaffle"
+_MACROS = """
+{% macro net() %}
+  {% do run_query("create or replace temporary function net(x int) returns int return x") %}
+  {% do run_query("insert into log select '" ~ flags.WHICH ~ "'") %}
+{% endmacro %}
+"""
+
+
+class _Cursor:
+    """Answers every question with one row."""
+
+    description = ()
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def execute(self, sql: str, *parameters: object) -> None:
+        self.asked.append(sql)
+
+    def fetchall(self) -> list[tuple[int]]:
+        return [(1,)]
+
+    def fetchone(self) -> tuple[int]:
+        return (1,)
+
+    def close(self) -> None: ...
+
+
+def test_what_a_hook_asks_is_answered_and_what_it_would_change_is_taken_down() -> None:
+    log, below = HookLog(), _Cursor()
+
+    with log.recording() as sent:
+        cursor = log.cursor(below, None)
+        cursor.execute("/* dbt */ select 1")
+        assert cursor.fetchall() == [(1,)]
+        cursor.execute("/* dbt */ insert into t select 1;")
+        assert cursor.fetchall() == []
+        assert cursor.fetchone() is None
+
+    assert below.asked == ["/* dbt */ select 1"]
+    assert sent == ["insert into t select 1"]
+    assert log.cursor(below, "model.m.a") is below
+    assert log.cursor(below, "operation.m.start") is not below
+
+
+# 3 s: a project is parsed anew.
+def test_the_hooks_of_a_project_give_its_models_their_sessions(tmp_path: Path) -> None:
+    folder = _with_hooks(
+        tmp_path,
+        ["{{ net() }}", "set my.limit={{ var('smallest_amount') }}", "optimize raw.t"],
+        ["set spark.sql.session.timeZone=Asia/Tokyo", "grant select on {{ this }} to x"],
+    )
+
+    project = Dbt(folder).load()
+
+    assert project.session.statements == (
+        "create or replace temporary function net(x int) returns int return x",
+        "set my.limit=0",
+    )
+    assert project.acting_hooks == ("insert into log select 'build'", "optimize raw.t")
+    orders = project.models["model.jaffle.orders"]
+    assert orders.session.statements == (
+        *project.session.statements,
+        "set spark.sql.session.timeZone=Asia/Tokyo",
+    )
+    assert "grant select on jaffle_analytics.orders to x" in orders.acting_hooks
+    staged = next(model for model in project.models.values() if model.name == "stg_orders")
+    assert staged.session == project.session
+
+
+def test_a_hook_that_cannot_be_rendered_is_named(tmp_path: Path) -> None:
+    folder = _with_hooks(tmp_path, ["select {{ nothing() }}"], [])
+
+    with pytest.raises(ConfigErrors, match=r"dbt_project.yml: hook `select \{\{ nothing\(\) \}\}`"):
+        Dbt(folder).load()
+
+
+def _with_hooks(tmp_path: Path, on_run_start: list[str], pre_hook: list[str]) -> Path:
+    folder = tmp_path / "jaffle"
+    shutil.copytree(_JAFFLE, folder, ignore=shutil.ignore_patterns("target"))
+    path = folder / "dbt_project.yml"
+    config = yaml.safe_load(path.read_text())
+    config["on-run-start"] = on_run_start
+    config["models"]["jaffle"]["marts"]["+pre-hook"] = pre_hook
+    path.write_text(yaml.safe_dump(config))
+    (folder / "macros" / "net.sql").write_text(_MACROS)
+    return folder

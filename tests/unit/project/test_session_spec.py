@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import pytest
+
+from livemart.project.session_spec import (
+    SessionSpec,
+    defining,
+    is_asking,
+    is_defining,
+    profile_spec,
+    runs_again,
+)
+
+ZONE = "spark.sql.session.timeZone"
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_one"),
+    [
+        ("set spark.sql.session.timeZone=America/New_York", True),
+        ("SET TIME ZONE 'Asia/Tokyo'", True),
+        ("set var x = 3", True),
+        ("reset spark.sql.mapKeyDedupPolicy", True),
+        ("use shop", True),
+        ("declare or replace variable x int default 3", True),
+        ('-- why\n/* {"app": "dbt"} */\ncreate temp view v as select 1', True),
+        ("create or replace temporary function f(x int) returns int return x", True),
+        ("create or replace view shop.v as select 1", False),
+        ("create table t as select 1", False),
+        ("insert into t select 1", False),
+        ("optimize shop.orders", False),
+        ("grant select on table t to x", False),
+        ("settle", False),
+        ("", False),
+    ],
+)
+def test_the_list_of_what_defines_is_closed(statement: str, is_one: bool) -> None:
+    assert is_defining(statement) is is_one
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_one"),
+    [("(select 1)", True), ("show tables", True), ("delete from t", False), ("set a=1", False)],
+)
+def test_what_asks(statement: str, is_one: bool) -> None:
+    assert is_asking(statement) is is_one
+
+
+def test_settings_that_cannot_change_a_row_or_are_the_engines_own_do_not_count() -> None:
+    parameters = {
+        ZONE: "UTC",
+        "spark.sql.ansi.enabled": "false",
+        "spark.driver.memory": "4g",
+        "spark.sql.shuffle.partitions": "8",
+        "spark.sql.legacy.timeParserPolicy": "LEGACY",
+    }
+
+    assert profile_spec(parameters).settings == (("spark.sql.legacy.timeParserPolicy", "LEGACY"),)
+    assert profile_spec({ZONE: "UTC"}).is_plain
+
+
+def test_the_profile_beats_what_a_hook_sets() -> None:
+    statements = [
+        f"set {ZONE}=Asia/Tokyo",
+        "set time zone 'Asia/Tokyo'",
+        "set spark.sql.shuffle.partitions = 3",
+        "set spark.sql.mapKeyDedupPolicy=LAST_WIN;",
+        "set",
+        "set spark.sql.mapKeyDedupPolicy",
+        "analyze table t compute statistics",
+    ]
+
+    assert defining(statements, {ZONE: "UTC"}) == ["set spark.sql.mapKeyDedupPolicy=LAST_WIN"]
+    assert defining(statements[:2], {}) == statements[:2]
+
+
+def test_a_repeated_statement_changes_nothing_unless_another_came_between() -> None:
+    one = "create or replace temporary function f(x int) returns int return x"
+    other = "create or replace temporary function f(x int) returns int return x + 1"
+
+    assert SessionSpec().then([one, one]).statements == (one,)
+    assert SessionSpec().then([one, other, one]).statements == (one, other, one)
+    for other in ("reset", f"reset {ZONE}", "set time zone 'Asia/Tokyo'"):
+        again = (f"set {ZONE}=UTC", other, f"set {ZONE}=UTC")
+        assert SessionSpec().then(again).statements == again
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_unknown"),
+    [
+        ("set spark.sql.parser.escapedStringLiterals=true", True),
+        ("set spark.sql.legacy.timeParserPolicy=LEGACY", False),
+        ("set my.flag=1", False),
+        ("set time zone 'Asia/Tokyo'", False),
+        ("declare variable x int", True),
+        ("use shop", True),
+        ("create temporary view v as select 1", False),
+    ],
+)
+def test_what_may_change_how_sql_is_read(statement: str, is_unknown: bool) -> None:
+    assert (SessionSpec(statements=(statement,)).unknown_effect() is not None) is is_unknown
+
+
+def test_the_functions_of_a_session() -> None:
+    spec = SessionSpec(statements=("create temporary function `Net`(x int) returns int return x",))
+
+    assert spec.functions() == {"net"}
+    assert runs_again("create or replace temporary view v as select 1")
+    assert runs_again("create temp function if not exists f as 'C'")
+    assert not runs_again("declare variable x int")
