@@ -30,12 +30,16 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What a publication did: rows changed by model, and which models were copied whole."""
+    """What a publication did: rows changed by model, and which models were copied whole.
+
+    `refused`: by model, why the database does not take it; it stays as it was.
+    """
 
     snapshot_id: int
     rows_changed: Mapping[str, int] = field(default_factory=dict)
     rebuilt: tuple[str, ...] = ()
     took_ms: int = 0
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 def publish(
@@ -87,7 +91,8 @@ def publish(
         how.step("publish.after")
         took_ms = ms_since(started)
         rebuilt = tuple(transaction.rebuilt)
-        return Publication(snapshot.snapshot_id, rows_changed, rebuilt, took_ms)
+        refused = transaction.refused
+        return Publication(snapshot.snapshot_id, rows_changed, rebuilt, took_ms, refused)
     raise PublishError(
         "STORE_CONTENDED",
         f"{shown_url(store.engine)}: another publisher came before {_ATTEMPTS} times",

@@ -56,6 +56,7 @@ class PublisherThread:
         self._is_closing = Event()
         self._is_last_attempt = False
         self._trouble: str | None = None
+        self._refused: dict[str, str] = {}
         self._is_known = False
         self._moved_at = time.monotonic()
         self._thread = Thread(target=self._run, name="publisher", daemon=True)
@@ -169,6 +170,7 @@ class PublisherThread:
             self._trouble = None
             self._log.info("store_back", snapshot_id=snapshot.snapshot_id)
         if done is not None:
+            self._say_refused(done)
             # A copy of a whole model is worth a line, every refresh is not.
             say = self._log.info if done.rebuilt else self._log.debug
             say(
@@ -178,6 +180,21 @@ class PublisherThread:
                 rebuilt=" ".join(done.rebuilt) or None,
                 took_ms=done.took_ms,
             )
+
+    def _say_refused(self, done: Publication) -> None:
+        """Say once which models the store does not take, and which it takes again."""
+        for model, error in done.refused.items():
+            if self._refused.get(model) != error:
+                self._log.warning(
+                    "model_not_served",
+                    snapshot_id=done.snapshot_id,
+                    model=model,
+                    error=error,
+                    next="change the model, or take it out of its exposure; the others are served",
+                )
+        for model in self._refused.keys() - done.refused.keys():
+            self._log.info("model_served_again", snapshot_id=done.snapshot_id, model=model)
+        self._refused = dict(done.refused)
 
     def _say_trouble(self, error: Exception, snapshot: Snapshot) -> None:
         """Say once what is wrong, however often it is tried again."""

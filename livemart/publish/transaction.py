@@ -17,9 +17,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from livemart.arrow.bags import WEIGHT
+from livemart.errors import first_lines
 from livemart.publish.rows import KeyNotUniqueError, RowChange, RowsDifferError, apply_change, fill
 from livemart.publish.writes import ModelWrite, ReadChange, form_of
 from livemart.state.snapshots import Snapshot
+from livemart.store.connections import is_of_the_statement
 from livemart.store.schema import CHANGES, MODELS, PUBLISHED, RETIRED, Layout, table_name
 from livemart.store.served import ServedModel
 from livemart.store.store import StoredModel, StoreState, make_tables
@@ -61,6 +63,8 @@ class Transaction:
         self._read_change = read_change
         self._how = how
         self.rebuilt: list[str] = []
+        # By model, why the database does not take it.
+        self.refused: dict[str, str] = {}
 
     def begin(self, *, is_wiped: bool) -> None:
         """Make the tables ready; drop what the publication before this one retired."""
@@ -74,7 +78,21 @@ class Transaction:
                 self._connection.execute(sa.delete(table))
 
     def write(self, write: ModelWrite) -> int:
-        """Write a model's rows and changes; return how many rows changed."""
+        """Write a model's rows and changes; return how many rows changed.
+
+        A model that the database does not take stays as it was, and is tried again with the next
+        snapshot; the others go on.
+        """
+        try:
+            with self._connection.begin_nested():
+                return self._write(write)
+        except Exception as error:
+            if not is_of_the_statement(error):
+                raise
+            self.refused[write.spec.name] = first_lines(getattr(error, "orig", None) or error)
+            return 0
+
+    def _write(self, write: ModelWrite) -> int:
         if write.change is not None and write.stored is not None:
             try:
                 with self._connection.begin_nested():
@@ -119,11 +137,22 @@ class Transaction:
                         aside.refreshed_at and aside.refreshed_at.isoformat(),
                     )
                     for unique_id, aside in snapshot.set_aside.items()
-                },
+                }
+                | {name: self._since(name) for name in self.refused},
                 strategy_failures=self._strategy_failures(names),
             )
         )
         prune(self._connection, now, self._how.change_retention)
+
+    def _since(self, name: str) -> tuple[int, str | None]:
+        """Return since which snapshot a refused model is not that of the others, and its age."""
+        before = self._state.published
+        known = (before.set_aside or {}).get(name) if before else None
+        if known is not None:
+            return known[0], known[1]
+        is_stored = before is not None and name in self._state.models
+        refreshed_at = before.published_at.isoformat() if before and is_stored else None
+        return self._snapshot.snapshot_id, refreshed_at
 
     def _strategy_failures(self, names: Mapping[str, str]) -> dict[str, int]:
         """Return how often each model's strategy failed, this snapshot included, once."""

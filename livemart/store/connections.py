@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import URL, Connection, Engine, make_url
@@ -29,6 +30,17 @@ _HINTS = {
     "postgresql": "start the database, or name another one with --store",
     "sqlite": "look at the file and its folder; a broken file may be deleted (tokens are in it)",
 }
+# Of PostgreSQL: not supported, data, constraint, syntax and names, limits of the program.
+_STATES_OF_STATEMENTS = frozenset({"0A", "22", "23", "42", "54"})
+_CODES_OF_STATEMENTS = frozenset(
+    {
+        sqlite3.SQLITE_ERROR,
+        sqlite3.SQLITE_TOOBIG,
+        sqlite3.SQLITE_CONSTRAINT,
+        sqlite3.SQLITE_MISMATCH,
+        sqlite3.SQLITE_RANGE,
+    }
+)
 UNDEFINED_TABLE = "42P01"
 UNDEFINED_COLUMN = "42703"
 _NOT_ALLOWED = "42501"
@@ -176,6 +188,27 @@ def _is_of_the_store(error: sa.exc.DBAPIError) -> bool:
     # A reader stayed so long that a table of its snapshot was dropped, or a grant was taken back.
     is_known = getattr(error.orig, "sqlstate", None) in (UNDEFINED_TABLE, _NOT_ALLOWED)
     return is_known or bool(error.connection_invalidated)
+
+
+def is_of_the_statement(error: Exception) -> bool:
+    """Return whether a database refuses a statement or its values, and would take others.
+
+    What is too wide, too long or of no kind that it knows is so; a lock, a full disk or a
+    connection that broke is not.
+    """
+    if not isinstance(error, sa.exc.SQLAlchemyError):
+        # What a driver or a type of ours makes of a value, before the database sees it.
+        return isinstance(error, ValueError | TypeError | OverflowError | pa.ArrowException)
+    if not isinstance(error, sa.exc.DBAPIError):
+        return isinstance(error, sa.exc.StatementError | sa.exc.CompileError)
+    if error.connection_invalidated:
+        return False
+    if (state := getattr(error.orig, "sqlstate", None)) is not None:
+        return str(state)[:2] in _STATES_OF_STATEMENTS
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    if code is not None:
+        return code & 0xFF in _CODES_OF_STATEMENTS
+    return isinstance(error, sa.exc.DataError | sa.exc.ProgrammingError | sa.exc.InterfaceError)
 
 
 def shown_url(engine: Engine) -> str:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from hashlib import sha256
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from livemart.errors import PublishError
 from livemart.publish import transaction
+from livemart.publish.publisher import Publication
 from livemart.store import snapshot_view
 from livemart.store.connections import open_engine
 from livemart.store.reader import StoreReader
 from tests.serve.owner.order_versions import (
+    KEYS,
     START,
     amounts,
     fill,
@@ -66,6 +70,43 @@ def test_a_damaged_store_is_mended_at_the_next_start(
         later = fill(store_url, orders(1, 2, number), number)
         assert later is not None and later.rebuilt == ()
     assert amounts(reader) == [1, 2, 3]
+
+
+def test_a_model_that_the_database_does_not_take_keeps_its_rows_and_the_others_go_on(
+    store_url: str, reader: StoreReader
+) -> None:
+    # More columns than either database has room for, and a tenant that PostgreSQL cannot index.
+    wide = pa.table({f"c{number}": [1] for number in range(2_100)})
+    names = orders(1, 2)
+    long = "".join(sha256(bytes([number])).hexdigest() for number in range(200))
+    other = names.set_column(1, "restaurant_id", pa.array(["r1", long]))
+    is_refused = not store_url.startswith("sqlite")
+
+    def fill_all(number: int, named: pa.Table) -> Publication:
+        models = {"orders": orders(*range(1, number + 1)), "names": named, "wide": wide}
+        done = fill_store(store_url, models, KEYS, number, START)
+        assert done is not None
+        return done
+
+    assert list(fill_all(1, names).refused) == ["wide"]
+    assert amounts(reader) == [1]
+    second = fill_all(2, other)
+    third = fill_all(3, other)
+
+    assert amounts(reader) == [1, 2, 3]
+    expected = ["names", "wide"] if is_refused else ["wide"]
+    assert sorted(second.refused) == sorted(third.refused) == expected
+    published = reader.newest()
+    assert published is not None
+    assert published.refreshed_at("wide") == (1, None)
+    if is_refused:
+        since = published.refreshed_at("names")
+        assert since is not None and since[0] == 2 and since[1] is not None
+        assert amounts(reader, "names") == [1, 2]
+    mended = fill_all(4, names)
+    assert list(mended.refused) == ["wide"]
+    newest = reader.newest()
+    assert newest is not None and newest.refreshed_at("names") is None
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ class FakeStore:
     def __init__(self, failures: int = 0) -> None:
         self.failures = failures
         self.is_away = False
+        self.refused: dict[str, str] = {}
         self.attempts: list[tuple[int, bool]] = []
         self.shown = 0
         self.confirmed: list[datetime] = []
@@ -41,8 +42,9 @@ class FakeStore:
         assert self.go_on.wait(PATIENCE_S)
         if len(self.attempts) <= self.failures:
             raise PublishError("STORE_UNREACHABLE", "no route to host", hint="wait")
+        done = Publication(snapshot.snapshot_id, refused=self.refused)
         self.shown = snapshot.snapshot_id
-        return Publication(snapshot.snapshot_id)
+        return done
 
     def confirm(self, snapshot: Snapshot, checked_at: datetime) -> bool:
         if self.is_away:
@@ -115,6 +117,22 @@ def test_a_store_that_is_down_is_said_once_and_said_to_be_back(
     assert thread.close(LONG)
     assert events(logs) == ["store_unreachable", "store_back"]
     assert all(is_start for _, is_start in store.attempts)
+
+
+def test_a_model_that_the_store_does_not_take_is_said_once_and_said_to_be_back(
+    logs: list[dict[str, object]],
+) -> None:
+    store = FakeStore()
+    thread = PublisherThread(store.publish, store.confirm)
+    thread.start(None)
+
+    for number, refused in enumerate([{"wide": "too many columns"}] * 2 + [{}], 1):
+        store.refused = refused
+        thread.offer(make_snapshot(number, []))
+        wait_until(lambda: store.shown == number)  # noqa: B023
+
+    assert thread.close(LONG)
+    assert events(logs) == ["model_not_served", "model_served_again"]
 
 
 def test_the_last_attempt_of_a_run_does_not_wait_and_is_not_repeated(

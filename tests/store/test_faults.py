@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import sqlalchemy as sa
 from structlog.testing import capture_logs
 from tenacity.wait import wait_fixed
 
@@ -27,6 +28,7 @@ from livemart.publish.publisher import Publication, publish
 from livemart.publish.thread import PublisherThread
 from livemart.publish.transaction import Publishing
 from livemart.state.snapshots import Snapshot
+from livemart.store.connections import is_of_the_statement
 from livemart.store.reader import StoreReader
 from livemart.store.store import Store
 from tests.ports import silent_port
@@ -37,6 +39,7 @@ from tests.waits import PATIENCE_S, wait_until
 
 PROGRAM = Path(__file__).with_name("kill_publisher.py")
 ROOT = Path(__file__).parents[2]
+
 SPEC = ServedSpec("numbers", "model.test.numbers", "gold.numbers", ("number",))
 KILLS = [
     (1, "publish.progress:2"),
@@ -343,3 +346,36 @@ def test_a_password_is_not_part_of_a_message() -> None:
 
     assert "s3cret" not in str(raised.value)
     reader.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "is_the_statements"),
+    [
+        ("54011", True),
+        ("22003", True),
+        ("42601", True),
+        ("53100", False),
+        ("40001", False),
+        ("57014", False),
+        (sqlite3.SQLITE_ERROR, True),
+        (sqlite3.SQLITE_TOOBIG, True),
+        (sqlite3.SQLITE_CONSTRAINT_NOTNULL, True),
+        (sqlite3.SQLITE_BUSY, False),
+        (sqlite3.SQLITE_FULL, False),
+        (sqlite3.SQLITE_IOERR, False),
+    ],
+)
+def test_a_refused_statement_is_told_from_a_store_that_takes_none(
+    code: str | int, is_the_statements: bool
+) -> None:
+    class Cause(Exception):
+        pass
+
+    cause = Cause("no")
+    setattr(cause, "sqlstate" if isinstance(code, str) else "sqlite_errorcode", code)
+    error = sa.exc.OperationalError("select 1", {}, cause)
+
+    assert is_of_the_statement(error) is is_the_statements
+    error.connection_invalidated = True
+    assert not is_of_the_statement(error)
+    assert is_of_the_statement(OverflowError()) and not is_of_the_statement(MemoryError())
