@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from livemart.publish.exposures import ServedSpec
+from livemart.publish.publisher import publish
+from livemart.publish.transaction import Publishing
 from livemart.store.reader import StoreReader
+from livemart.store.store import Store
 from tests.serve.apps import site
-from tests.store.stores import fill_store
+from tests.store.stores import fill_store, make_snapshot, net_change
 
+START, HOUR = datetime(2026, 3, 2, tzinfo=UTC), timedelta(hours=1)
 # Words that a database may take for its own, of SQLite, PostgreSQL and Spark.
 WORDS = """
 abort add after all alter always analyze and anti any array as asc at attach autoincrement
@@ -96,6 +102,40 @@ def test_no_word_of_a_database_is_anything_but_a_name(store_url: str, reader: St
         for name in ("words", "order", "returning"):
             rows = view.rows(name, tenants=None, equals={"nothing": 2}, order_by=["returning"])
             assert rows == of(2).to_pylist()
+
+
+# 10 s.
+@pytest.mark.extended
+def test_every_word_may_name_a_model_its_tenant_and_its_time(
+    store_url: str, reader: StoreReader
+) -> None:
+    words = WORDS.split()
+    store = Store.open(store_url)
+    try:
+        for number, (word, time) in enumerate(zip(words, words[1:] + words[:1], strict=True), 1):
+            rows = pa.table(
+                {
+                    word: ["a", "a", "b"],
+                    time: pa.array([START, START + HOUR, START], pa.timestamp("us", tz="UTC")),
+                    "weight": [1, 1, 1],
+                }
+            )
+            done = publish(
+                store,
+                make_snapshot(number, [word], START),
+                [ServedSpec(word, f"model.test.{word}", f"gold.{word}", (word, time), time)],
+                lambda relation, old, new, rows=rows: net_change(None, rows),  # type: ignore[misc]
+                Publishing(tenant_column=word),
+            )
+            assert done is not None and not done.refused
+
+            with reader.snapshot() as view:
+                served = view.models()[word]
+                shown = view.rows(word, tenants=frozenset({"a"}), since=(time, START + HOUR))
+            assert (served.tenant_column, served.time_column) == (word, time)
+            assert shown == rows.slice(1, 1).to_pylist()
+    finally:
+        store.close()
 
 
 def test_a_row_is_asked_for_by_the_name_of_its_key(tmp_path: Path) -> None:
