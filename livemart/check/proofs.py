@@ -176,7 +176,7 @@ class Prover:
     ) -> RowTest | None:
         if test.limit is not None or test.fail_calc != "count(*)" or not _fails_by_any_row(test):
             return None
-        if (query := self._plans.row_query(text)) is None:
+        if (query := self._plans.row_query(text, test.session)) is None:
             return None
         rows: dict[int, pa.Table] = {}
         for occurrence in query.flat.occurrences:
@@ -208,7 +208,7 @@ class Prover:
             )
         if test.kind not in OF_VALUES or model.compiled_code is None:
             return ()
-        query = self._plans.row_query(model.compiled_code)
+        query = self._plans.row_query(model.compiled_code, model.session)
         if query is None or set(query.flat.relations) != set(flat.relations):
             return ()
         sites = query.signed.origins.get(unquoted(test.column_name or "").lower(), ())

@@ -249,7 +249,10 @@ class _Recomputation:
         if foreign := [name for name in missing if name not in self._declared]:
             # The log does not tell which version of such a table was read.
             verb = "is" if len(foreign) == 1 else "are"
-            note = f"cannot be recomputed: {', '.join(foreign)} {verb} not declared as a source"
+            why = "not declared as a source"
+            if any(it.relation in foreign for it in self._project.models.values()):
+                why = "read with the settings of another session"
+            note = f"cannot be recomputed: {', '.join(foreign)} {verb} {why}"
             return self._uncompared(model, stored, stored_rows, note)
         if missing:
             told = [

@@ -54,7 +54,7 @@ class ProjectPlans:
         self._columns: Mapping[str, tuple[str, ...]] | None = None
         self._inputs = Inputs({})
         self._flats: dict[str, Flat | None] = {}
-        self._by_text: dict[str, Plan] = {}
+        self._by_text: dict[tuple[str, SessionSpec], Plan] = {}
         self.renew()
 
     def renew(self) -> None:
@@ -82,9 +82,9 @@ class ProjectPlans:
                 self._flats[test.unique_id] = None
         return self._flats[test.unique_id]
 
-    def row_query(self, text: str) -> RowQuery | None:
+    def row_query(self, text: str, session: SessionSpec) -> RowQuery | None:
         """Return SQL as rows that each come from one row of one table; None if they do not."""
-        plan = self._planned(text)
+        plan = self._planned(text, session)
         signed = plan.strategy
         if plan.flat is None or not isinstance(signed, Signed):
             return None
@@ -98,13 +98,15 @@ class ProjectPlans:
         if model is None:
             return ()
         if model.materialized == "view" and model.compiled_code:
-            return self._planned(model.compiled_code).unique_key
+            return self._planned(model.compiled_code, model.session).unique_key
         return self.models[unique_id].unique_key
 
-    def _planned(self, text: str) -> Plan:
-        if text not in self._by_text:
-            self._by_text[text] = plan_query(text, self._inputs)
-        return self._by_text[text]
+    def _planned(self, text: str, session: SessionSpec) -> Plan:
+        key = (text, session)
+        if key not in self._by_text:
+            inputs = replace(self._inputs, views=views_of(self.project, session))
+            self._by_text[key] = _in_session(session, plan_query(text, inputs), self.project)
+        return self._by_text[key]
 
 
 def _plan_models(
@@ -137,19 +139,20 @@ def _plan_models(
     common = Inputs(
         columns, unique, views_of(project, project.session), clocks, append_only, growing
     )
-    by_session = {project.session: common}
+    by_session = {project.session.of_a_view: common}
     plans: dict[str, Plan] = {}
     for unique_id, model in project.models.items():
-        if (inputs := by_session.get(model.session)) is None:
-            inputs = replace(common, views=views_of(project, model.session))
-            by_session[model.session] = inputs
+        session = model.session.of_a_view
+        if (inputs := by_session.get(session)) is None:
+            inputs = by_session[session] = replace(common, views=views_of(project, session))
         known = stored.get(model.relation) if model.is_stored else None
         if model.compiled_code is None or model.language != "sql":
             plan = Plan(Full(_unread(model)))
         elif not model.is_stored:
             plan = Plan(View())
         else:
-            plan = _under_policy(model, _in_session(model, plan_query(model.compiled_code, inputs)))
+            plan = _in_session(model.session, plan_query(model.compiled_code, inputs), project)
+            plan = _under_policy(model, plan)
         if model.materialized == "snapshot":
             # Build lets dbt keep its history: many rows for each one that the SQL gives.
             plan = Plan(Full(), names=_history_columns(model, plan.names))
@@ -177,7 +180,7 @@ def views_of(project: Project, session: SessionSpec) -> dict[str, str]:
         for model in project.models.values()
         if model.materialized == "view"
         and model.compiled_code is not None
-        and model.session == session
+        and model.session.of_a_view == session.of_a_view
     }
 
 
@@ -227,15 +230,25 @@ def require_policies(project: Project, plans: Mapping[str, Plan]) -> None:
         )
 
 
-def _in_session(model: Model, plan: Plan) -> Plan:
-    """Return a plan that holds in the session of its model."""
-    session = model.session
+def _in_session(session: SessionSpec, plan: Plan, project: Project) -> Plan:
+    """Return a plan that holds in the session of its SQL."""
+    if isinstance(plan.strategy, Full) and plan.strategy.is_volatile:
+        return plan
+    inlined = views_of(project, session)
+    for relation in plan.flat.relations if plan.flat is not None else ():
+        if relation not in inlined and relation in _view_relations(project):
+            reason = Reason("SESSION_SETTING", f"the view {relation} has another session", None)
+            return Plan(Full((reason,)), flat=plan.flat)
     shadowing = sorted(session.functions() & (BUILT_IN_FUNCTIONS | AGGREGATE_FUNCTIONS))
     what = session.unknown_effect() or (f"temporary function {shadowing[0]}" if shadowing else None)
     if what is None or isinstance(plan.strategy, Full):
         return plan
     reason = Reason("SESSION_SETTING", f"`{what}` may give its SQL another meaning", None)
     return Plan(Full((reason,)), flat=plan.flat, names=plan.names)
+
+
+def _view_relations(project: Project) -> set[str]:
+    return {model.relation for model in project.models.values() if model.materialized == "view"}
 
 
 def _under_policy(model: Model, plan: Plan) -> Plan:

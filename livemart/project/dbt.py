@@ -222,7 +222,7 @@ class Dbt:
         return ConfigError(
             "DBT_FAILED",
             message.replace(f"{place}/", ""),
-            hint=f"mend the project; `dbt parse --project-dir {place}` gives the same message",
+            hint="mend what it names",
         )
 
     def _on_event(self, event: Any) -> None:

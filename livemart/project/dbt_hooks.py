@@ -18,15 +18,20 @@ from livemart.project.session_spec import bare_statement, is_asking, is_defining
 _TRANSACTIONS = ("begin", "commit")
 
 
+NOT_RENDERED = "{{ not rendered }}"
+
+
 class HookFailed(Exception):
-    """A hook that dbt cannot render."""
+    """A hook of on-run-start that dbt cannot render."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
     """The statements of a project's hooks, in the order in which a build sends them.
 
-    `before` and `after` are those of the nodes that have any, by unique id.
+    `before` and `after` are those of the nodes that have any, by unique id. A hook of a node that
+    only a build can render, as it asks for what the build makes, stands there as it is written,
+    behind `NOT_RENDERED`.
     """
 
     on_run_start: tuple[str, ...] = ()
@@ -107,14 +112,25 @@ def render_hooks(task: Any, log: HookLog) -> None:
     with _as_in_a_build():
         started: list[str] = []
         for node in _started_with(task):
-            started += _rendered(task, node, [node.raw_code], log)
+            try:
+                started += _rendered(task, node, node.raw_code, log)
+            except Exception as error:
+                excerpt = " ".join(node.raw_code.split())[:100]
+                where = f"{node.original_file_path}: hook `{excerpt}`"
+                raise HookFailed(f"{where}: {error}") from error
             log.pending = [it for it in started if is_defining(it)]
         before: dict[str, tuple[str, ...]] = {}
         after: dict[str, tuple[str, ...]] = {}
         for unique_id, node in task.manifest.nodes.items():
             for kind, statements in (("pre_hook", before), ("post_hook", after)):
-                hooks = [hook.sql for hook in getattr(node.config, kind, ()) if _is_run(node, hook)]
-                if hooks and (sent := _rendered(task, node, hooks, log)):
+                sent: list[str] = []
+                for hook in getattr(node.config, kind, ()):
+                    if _is_run(node, hook):
+                        try:
+                            sent += _rendered(task, node, hook.sql, log)
+                        except Exception:
+                            sent.append(f"{NOT_RENDERED} {' '.join(hook.sql.split())}")
+                if sent:
                     statements[unique_id] = tuple(sent)
         log.hooks = Hooks(tuple(started), before, after)
 
@@ -139,21 +155,16 @@ def _is_run(node: Any, hook: Any) -> bool:
     return kind in ("seed", "snapshot")
 
 
-def _rendered(task: Any, node: Any, hooks: Sequence[str], log: HookLog) -> list[str]:
+def _rendered(task: Any, node: Any, hook: str, log: HookLog) -> list[str]:
     from dbt.clients.jinja import get_rendered
     from dbt.context.providers import generate_runtime_model_context
     from dbt.hooks import get_hook_dict
 
     context = generate_runtime_model_context(node, task.config, task.manifest)
     with log.recording() as sent:
-        for hook in hooks:
-            try:
-                text = str(get_hook_dict(get_rendered(hook, context, node)).get("sql") or "")
-            except Exception as error:
-                where = f"{node.original_file_path}: hook `{' '.join(hook.split())[:100]}`"
-                raise HookFailed(f"{where}: {error}") from error
-            if statement := bare_statement(text):
-                sent.append(statement)
+        text = str(get_hook_dict(get_rendered(hook, context, node)).get("sql") or "")
+        if statement := bare_statement(text):
+            sent.append(statement)
     return [statement for statement in sent if statement.lower() not in _TRANSACTIONS]
 
 

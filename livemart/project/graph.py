@@ -77,7 +77,9 @@ class Model:
 
     `compiled_code` is the SELECT that dbt compiled as for a full refresh (None for seeds).
     `primary_key`: columns that dbt's tests show to be unique and not null, else empty. `session`:
-    what its SQL needs besides itself; `session_before`: the same without its own hooks.
+    what its SQL needs besides itself; `session_in_dbt`: what dbt needs before it runs the hooks of
+    the model, with no other one if it `is_alone_in_dbt`; `acting_hooks`: what else these do, in a
+    build alone.
     """
 
     unique_id: str
@@ -98,7 +100,8 @@ class Model:
     config: Mapping[str, object] = field(default_factory=dict)
     on_error: OnError = "set_aside"
     session: SessionSpec = PLAIN
-    session_before: SessionSpec = PLAIN
+    session_in_dbt: SessionSpec = PLAIN
+    is_alone_in_dbt: bool = False
     acting_hooks: tuple[str, ...] = ()
 
     @property
@@ -162,6 +165,14 @@ class Project:
     exposures: Mapping[str, Exposure]
     session: SessionSpec = PLAIN
     acting_hooks: tuple[str, ...] = ()
+
+    @property
+    def sessions(self) -> set[SessionSpec]:
+        """The sessions in which SQL of this project is run."""
+        specs = {test.session for test in self.tests.values()}
+        for model in self.models.values():
+            specs |= {model.session, model.session.of_a_view}
+        return specs
 
     @property
     def clock(self) -> SourceTable | None:

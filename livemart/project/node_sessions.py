@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from livemart.project.dbt_hooks import Hooks
+from livemart.project.dbt_hooks import NOT_RENDERED, Hooks
 from livemart.project.graph import DataTest, Model, Project
 from livemart.project.session_spec import (
     SessionSpec,
     defining,
     is_asking,
     is_defining,
+    is_setting,
     profile_spec,
-    runs_again,
 )
 
 
@@ -32,7 +32,7 @@ def with_sessions(project: Project, parameters: Mapping[str, str], hooks: Hooks)
     """
     base = profile_spec(parameters).then(defining(hooks.on_run_start, parameters))
     before = {key: defining(sent, parameters) for key, sent in hooks.before.items()}
-    after = {key: defining(sent, parameters) for key, sent in hooks.after.items()}
+    after = {key: left for key, sent in hooks.after.items() if (left := defining(sent, parameters))}
     above: dict[str, frozenset[str]] = {}
     place = {unique_id: index for index, unique_id in enumerate(project.models)}
 
@@ -48,15 +48,24 @@ def with_sessions(project: Project, parameters: Mapping[str, str], hooks: Hooks)
         above[unique_id] = frozenset(
             key for parent in model.depends_on for key in (parent, *above.get(parent, ()))
         )
-        spec = inherited(model.depends_on)
+        spec, text = inherited(model.depends_on), model.compiled_code or ""
+        whole = spec.then(before.get(unique_id, ()))
+        sent = (*hooks.before.get(unique_id, ()), *hooks.after.get(unique_id, ()))
+        # dbt runs the node's own hooks itself: it begins without what they create or leave behind.
+        is_alone = unique_id in after or not all(map(is_setting, before.get(unique_id, ())))
+        begun = spec if is_alone else whole
+        if not any(statement.startswith(NOT_RENDERED) for statement in sent):
+            named = "\n".join((text, *sent))
+            begun = begun.needed_by(named, keeps=len(base.statements))
         models[unique_id] = replace(
             model,
-            session_before=spec,
-            session=spec.then(before.get(unique_id, ())),
-            acting_hooks=_acting(hooks.before.get(unique_id, ()), hooks.after.get(unique_id, ())),
+            session=whole.needed_by(text) if model.language == "sql" else whole,
+            session_in_dbt=begun,
+            is_alone_in_dbt=is_alone,
+            acting_hooks=_acting(sent),
         )
     tests: dict[str, DataTest] = {
-        unique_id: replace(test, session=inherited(test.depends_on))
+        unique_id: replace(test, session=inherited(test.depends_on).needed_by(test.compiled_code))
         for unique_id, test in project.tests.items()
     }
     return replace(
@@ -69,26 +78,15 @@ def with_sessions(project: Project, parameters: Mapping[str, str], hooks: Hooks)
 
 
 def sessions_in_a_build(project: Project) -> tuple[dict[str, SessionSpec], frozenset[str]]:
-    """Return the session in which dbt begins with each node, and the nodes that need one alone.
+    """Return the session in which dbt begins with each model, and the models that need one alone.
 
-    dbt runs the hooks of a node itself. Where they may run twice, nodes of a spec share a session.
+    The others share that of their spec: they have no hook that defines anything, or only set before
+    they begin what the session has already.
     """
-    specs: dict[str, SessionSpec] = {key: test.session for key, test in project.tests.items()}
-    alone: set[str] = set()
-    for unique_id, model in project.models.items():
-        first = len(model.session_before.statements)
-        if all(map(runs_again, model.session.statements[first:])):
-            specs[unique_id] = model.session
-        else:
-            specs[unique_id] = model.session_before
-            alone.add(unique_id)
+    specs = {key: model.session_in_dbt for key, model in project.models.items()}
+    alone = (key for key, model in project.models.items() if model.is_alone_in_dbt)
     return specs, frozenset(alone)
 
 
-def _acting(*sent: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(
-        statement
-        for statements in sent
-        for statement in statements
-        if not is_defining(statement) and not is_asking(statement)
-    )
+def _acting(sent: Iterable[str]) -> tuple[str, ...]:
+    return tuple(it for it in sent if not is_defining(it) and not is_asking(it))

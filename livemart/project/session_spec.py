@@ -15,35 +15,34 @@ _BASE_SETTINGS = {
     "spark.sql.ansi.enabled": "false",
     "spark.sql.casesensitive": "false",
     "spark.sql.session.timezone": "utc",
+    "spark.sql.variable.substitute": "false",
 }
-# They cannot change a row: memory, places, partitions of a shuffle, names.
+# The only settings that SQL can be changed by ...
+_OF_SQL = "spark.sql."
+# ... but for these: how and where statements run, and how files are written.
 _WITHOUT_MEANING = (
-    "spark.app.",
-    "spark.broadcast.",
-    "spark.cores.",
-    "spark.default.parallelism",
-    "spark.driver.",
-    "spark.dynamicallocation.",
-    "spark.eventlog.",
-    "spark.executor.",
-    "spark.jars",
-    "spark.kubernetes.",
-    "spark.master",
-    "spark.memory.",
-    "spark.network.",
-    "spark.scheduler.",
-    "spark.shuffle.",
-    "spark.speculation",
     "spark.sql.adaptive.",
     "spark.sql.autobroadcastjointhreshold",
     "spark.sql.broadcasttimeout",
-    "spark.sql.files.maxpartitionbytes",
+    "spark.sql.catalog.",
+    "spark.sql.catalogimplementation",
+    "spark.sql.cbo.",
+    "spark.sql.codegen.",
+    "spark.sql.debug.",
+    "spark.sql.execution.",
+    "spark.sql.extensions",
+    "spark.sql.files.",
+    "spark.sql.hive.",
     "spark.sql.inmemorycolumnarstorage.",
-    "spark.sql.shuffle.partitions",
+    "spark.sql.optimizer.",
+    "spark.sql.orc.",
+    "spark.sql.parquet.",
+    "spark.sql.shuffle.",
+    "spark.sql.sources.",
+    "spark.sql.statistics.",
+    "spark.sql.streaming.",
     "spark.sql.ui.",
-    "spark.task.",
-    "spark.ui.",
-    "spark.yarn.",
+    "spark.sql.warehouse.dir",
 )
 # They change what an expression gives for a row, and nothing of how SQL is read or rows are joined.
 _OF_VALUES = frozenset(
@@ -60,23 +59,20 @@ _OF_VALUES = frozenset(
 _COMMENT = re.compile(r"\s*(?:/\*.*?\*/|--[^\n]*(?:\n|\Z))", re.DOTALL)
 _COMMENT_BEHIND = re.compile(r"\s*/\*(?:(?!\*/).)*\*/\s*\Z", re.DOTALL)
 _DEFINES = re.compile(
-    r"(?:set|reset|use|declare)\b"
+    r"(?:set|reset|use|declare)\b|add\s+(?:jar|jars|file|files|archive|archives)\b"
     r"|create\s+(?:or\s+replace\s+)?temp(?:orary)?\s+(?:view|function)\b",
     re.IGNORECASE,
 )
+_CHANGES = re.compile(
+    r"\b(?:insert\s+(?:into|overwrite)|merge\s+into|update|delete\s+from)\b", re.IGNORECASE
+)
 _ASKS = re.compile(r"(?:select|with|show|desc|describe|explain|values|table|from)\b|\(", re.I)
 _SETTING = re.compile(r"set\s+([\w.\-]+)\s*=\s*(.*)", re.IGNORECASE | re.DOTALL)
-_RESET = re.compile(r"reset\s+([\w.\-]+)", re.IGNORECASE)
 _TIME_ZONE = re.compile(r"set\s+time\s+zone\b", re.IGNORECASE)
 _SHOWS_SETTINGS = re.compile(r"set(?:\s+-v|\s+[\w.\-]+)?\Z", re.IGNORECASE)
 _CREATED = re.compile(
     r"create\s+(?:or\s+replace\s+)?temp(?:orary)?\s+(view|function)\s+(?:if\s+not\s+exists\s+)?"
     r"(`(?:[^`]|``)+`|\w+)",
-    re.IGNORECASE,
-)
-_RUNS_AGAIN = re.compile(
-    r"(?:set|reset|use)\b|\w+\s+or\s+replace\b"
-    r"|create\s+temp(?:orary)?\s+\w+\s+if\s+not\s+exists\b",
     re.IGNORECASE,
 )
 
@@ -105,22 +101,51 @@ class SessionSpec:
         )
 
     def then(self, statements: Iterable[str]) -> SessionSpec:
-        """Return the spec after these statements; one that changes nothing is left out.
+        """Return the spec after these statements; those that change nothing are left out.
 
         >>> spec = SessionSpec().then(["set a.b=1", "set a.b=1"])
         >>> spec.then(["set a.b=2", "set a.b=1"]).statements
         ('set a.b=1', 'set a.b=2', 'set a.b=1')
         """
+        added = tuple(statements)
+        if not added or self.statements[-len(added) :] == added:
+            return self
         kept: list[str] = []
-        newest: dict[str, str] = {}
-        for statement in (*self.statements, *statements):
-            subject = _subject(statement)
-            if newest.get(subject) == statement:
+        values: dict[str, str] = {}
+        for statement in (*self.statements, *added):
+            if (setting := _SETTING.match(statement)) is not None:
+                name, value = setting[1].lower(), setting[2].strip()
+                if values.get(name) == value:
+                    continue
+                values[name] = value
+            elif kept and kept[-1] == statement:
                 continue
-            if subject == "":
-                newest.clear()
-            newest[subject] = statement
+            elif not _CREATED.match(statement):
+                # It may change any of them.
+                values.clear()
             kept.append(statement)
+        return SessionSpec(self.settings, tuple(kept))
+
+    def needed_by(self, text: str, keeps: int = 0) -> SessionSpec:
+        """Return the spec without the temporary views and functions that a text does not name.
+
+        One that it does not name cannot change it, but can fail to be made. The first statements
+        are kept in any case, as many as `keeps` says.
+        """
+        kept: list[str] = []
+        for statement in reversed(self.statements[keeps:]):
+            created = _CREATED.match(statement)
+            if created is None or re.search(
+                rf"(?<!\w){re.escape(created[2].strip('`'))}(?!\w)", text, re.IGNORECASE
+            ):
+                kept.append(statement)
+                text = f"{text}\n{statement}"
+        return SessionSpec(self.settings, (*self.statements[:keeps], *reversed(kept)))
+
+    @property
+    def of_a_view(self) -> SessionSpec:
+        """The part that Spark keeps with a view, whoever reads it then: settings and names."""
+        kept = (it for it in self.statements if not _CREATED.match(it) and is_setting(it))
         return SessionSpec(self.settings, tuple(kept))
 
     def unknown_effect(self) -> str | None:
@@ -136,7 +161,7 @@ class SessionSpec:
             setting = _SETTING.match(statement)
             if setting is not None and _may_change_reading(setting[1]):
                 return statement
-            if statement.lower().startswith(("declare", "use", "reset")):
+            if re.match(r"(?:declare|use|reset)\b", statement, re.IGNORECASE):
                 return statement
         return None
 
@@ -203,17 +228,22 @@ def is_defining(statement: str) -> bool:
 
 
 def is_asking(statement: str) -> bool:
-    """Return True if a statement changes nothing at all."""
-    return _ASKS.match(bare_statement(statement)) is not None
+    """Return True if a statement changes nothing at all.
 
-
-def runs_again(statement: str) -> bool:
-    """Return True if a session may run a defining statement a second time.
-
-    >>> runs_again("create temporary function net(x int) returns int return x")
+    >>> is_asking("with q as (select 1) insert into log select * from q")
     False
     """
-    return _RUNS_AGAIN.match(statement) is not None
+    statement = bare_statement(statement)
+    return _ASKS.match(statement) is not None and _CHANGES.search(statement) is None
+
+
+def is_setting(statement: str) -> bool:
+    """Return True if a defining statement may be run again, whatever was run before it.
+
+    >>> is_setting("create or replace temporary function net as 'shop.Net'")
+    False
+    """
+    return re.match(r"(?:set|reset|use|add)\b", statement, re.IGNORECASE) is not None
 
 
 def bare_statement(statement: str) -> str:
@@ -230,22 +260,9 @@ def bare_statement(statement: str) -> str:
 
 def is_without_meaning(name: str) -> bool:
     """Return True for a setting that cannot change a row."""
-    return name.lower().startswith(_WITHOUT_MEANING)
+    lowered = name.lower()
+    return not lowered.startswith(_OF_SQL) or lowered.startswith(_WITHOUT_MEANING)
 
 
 def _may_change_reading(name: str) -> bool:
-    lowered = name.lower()
-    return lowered.startswith("spark.sql.") and lowered not in _OF_VALUES
-
-
-def _subject(statement: str) -> str:
-    """Return what a statement defines, nothing if it is every setting: the newest one counts."""
-    if (setting := _SETTING.match(statement) or _RESET.match(statement)) is not None:
-        return f"set {setting[1].lower()}"
-    if statement.lower() == "reset":
-        return ""
-    if _TIME_ZONE.match(statement):
-        return "set spark.sql.session.timezone"
-    if (created := _CREATED.match(statement)) is not None:
-        return f"{created[1].lower()} {created[2].strip('`').lower()}"
-    return statement
+    return not is_without_meaning(name) and name.lower() not in _OF_VALUES

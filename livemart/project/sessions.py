@@ -36,6 +36,15 @@ def session_of(spark: SparkSession, spec: SessionSpec) -> SparkSession:
         return made[spec]
 
 
+def keep_sessions(spark: SparkSession, specs: Iterable[SessionSpec]) -> None:
+    """Forget the sessions beside `spark` that belong to other specs than these."""
+    kept = set(specs)
+    with _LOCK:
+        made = _MADE.get(spark, {})
+        for spec in made.keys() - kept:
+            del made[spec]
+
+
 def new_session(spark: SparkSession, spec: SessionSpec) -> SparkSession:
     """Return a session beside `spark` in which a spec holds."""
     session = spark.newSession()

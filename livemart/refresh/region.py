@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import date
 from itertools import combinations
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from pyspark.errors import AnalysisException
 
 from livemart.arrow.bags import difference, with_both_zeros
 from livemart.arrow.time_zone import TimeZone
-from livemart.arrow.times import EVER, instant, micros
+from livemart.arrow.times import DAY, EVER, instant, micros
 from livemart.arrow.types import compared_as, compares_exactly
 from livemart.delta.partitions import BLANKS, is_blank
 from livemart.plan.reasons import Reason
@@ -39,6 +39,7 @@ from livemart.refresh.touched_rows import rows_in_windows, touched_rows
 from livemart.spark.differences import counted_difference, is_about_distinct, typed_columns
 from livemart.spark_sql import quoted
 
+_FIRST_DAY, _LAST_DAY = ((day - date(1970, 1, 1)).days for day in (date.min, date.max))
 _PRESENT = re.compile(r"__present_(\d+)__")
 _KNOWN = re.compile(r"__known_(\d+)__")
 _TOUCHED = re.compile(r"__touched_(\d+)__")
@@ -143,10 +144,8 @@ def affected_region(run: ModelRun, region: Region) -> pa.Table:
         raise FallBack(Reason("COST_GATE", f"{distinct.num_rows} keys are affected", None))
     if region.time is None:
         return distinct.combine_chunks()
-    before, after = (
-        run.zone.reach(distance, distinct.schema.field(names[-1]).type)
-        for distance in (region.before, region.after)
-    )
+    kinds = distinct.schema.field(names[-1]).type, run.stored.field(region.time).type
+    before, after = (run.zone.reach(distance, *kinds) for distance in (region.before, region.after))
     return _islands(distinct, len(region.keys), before, after)
 
 
@@ -354,26 +353,18 @@ def _with_bounds(affected: pa.Table, kind: pa.DataType) -> pa.Table:
     Else Spark would compare a date with an instant, by the clock of the session.
     """
     for name in ("low", "high"):
-        # The first date that does not lie before an instant is that of the last microsecond of
-        # the day before.
-        earlier = 1 if name == "low" and pa.types.is_date(kind) else 0
-        moments = [instant(value - earlier) for value in affected.column(name).to_pylist()]
+        values = affected.column(name).to_pylist()
         if pa.types.is_date(kind):
-            values: list[object] = [
-                moment.date() if name == "high" else _day_after(moment) for moment in moments
-            ]
-            bounds = pa.array(values, pa.date32())
-        elif kind.tz is None:
-            bounds = pa.array(moments, pa.timestamp("us", tz="UTC")).cast(pa.timestamp("us"))
+            # The first date that does not begin before an instant, and the last one.
+            days = [-(-value // DAY) if name == "low" else value // DAY for value in values]
+            kept = [min(max(day, _FIRST_DAY), _LAST_DAY) for day in days]
+            bounds = pa.array(kept, pa.int32()).cast(pa.date32())
         else:
-            bounds = pa.array(moments, pa.timestamp("us", tz="UTC"))
+            moments = pa.array(list(map(instant, values)), pa.timestamp("us", tz="UTC"))
+            bounds = moments if kind.tz is not None else moments.cast(pa.timestamp("us"))
         place = affected.column_names.index(name)
         affected = affected.set_column(place, name, bounds)
     return affected
-
-
-def _day_after(moment: datetime) -> date:
-    return moment.date() + timedelta(days=1) if moment.date() < date.max else date.max
 
 
 def _semi_join(region: Region, area: str, qualifier: str) -> str:

@@ -17,6 +17,7 @@ from livemart.errors import LivemartError
 from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch, Landing
 from livemart.land.uncounted import UncountedBatches
+from livemart.project.sessions import keep_sessions
 from livemart.publish.publications import Publications
 from livemart.refresh.frontier import check_landed
 from livemart.run.batch import BatchOutcome, BatchRunner
@@ -165,6 +166,7 @@ class Pipeline:
         if runtime is self._runtime:
             return frozenset()
         self._runtime = runtime
+        keep_sessions(runtime.spark, runtime.project.sessions)
         self._publications = self._open_publications()
         newest = runtime.log.newest()
         return (

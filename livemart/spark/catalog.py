@@ -6,7 +6,8 @@ Used after each start of a session. dbt and ad-hoc SQL then find tables and view
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,14 @@ from livemart.state.places import StateFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """The SQL of a view, and the session in which it means what it does."""
+
+    sql: str
+    session: SessionSpec = PLAIN
 
 
 def register(spark: SparkSession, warehouse: Path, project: Project | None = None) -> list[str]:
@@ -54,12 +63,12 @@ def register(spark: SparkSession, warehouse: Path, project: Project | None = Non
         location = literal(str(warehouse.joinpath(*relation.split(".", 1))))
         spark.sql(f"create table if not exists {name_of(relation)} using delta location {location}")
     added += _register_views(
+        spark,
         {
-            relation: sql
-            for relation, sql in views.items()
-            if not _is_in(known, relation) or kept.get(relation) != sql
+            relation: view
+            for relation, view in views.items()
+            if not _is_in(known, relation) or kept.get(relation) != view
         },
-        _sessions(spark, project),
     )
     if project is not None:
         _keep_views(warehouse, views)
@@ -77,23 +86,15 @@ def save_views(spark: SparkSession, warehouse: Path) -> None:
     for schema, names in sorted(_known(spark).items()):
         for name in sorted(names):
             text = catalog.getTable(schema, name).viewText()
-            views.pop(f"{schema}.{name}", None)
+            known_view = views.pop(f"{schema}.{name}", None)
             if text.isDefined():
-                views[f"{schema}.{name}"] = text.get()
+                session = PLAIN if known_view is None else known_view.session
+                views[f"{schema}.{name}"] = _View(text.get(), session)
     _keep_views(warehouse, views)
 
 
-def _sessions(spark: SparkSession, project: Project | None) -> Callable[[str], SparkSession]:
-    """Return what gives the session of a view: Spark keeps its settings with it."""
-    specs = {
-        model.relation: model.session
-        for model in (project.models.values() if project is not None else ())
-    }
-    return lambda relation: session_of(spark, specs.get(relation, PLAIN))
-
-
-def _register_views(views: Mapping[str, str], session: Callable[[str], SparkSession]) -> list[str]:
-    """Make `views`, in rounds, as one may read another.
+def _register_views(spark: SparkSession, views: Mapping[str, _View]) -> list[str]:
+    """Make `views`, in rounds, as one may read another; each in its session, which Spark keeps.
 
     A view whose inputs do not exist yet is left to the build that makes them.
     """
@@ -103,17 +104,18 @@ def _register_views(views: Mapping[str, str], session: Callable[[str], SparkSess
     waiting = dict(views)
     while waiting:
         made = []
-        for relation, sql in waiting.items():
+        for relation, view in waiting.items():
             try:
-                statement = f"create or replace view {name_of(relation)} as {sql}"
-                session(relation).sql(statement)
+                session_of(spark, view.session).sql(
+                    f"create or replace view {name_of(relation)} as {view.sql}"
+                )
             except AnalysisException:
                 continue
             made.append(relation)
         if not made:
             break
         added += made
-        waiting = {relation: sql for relation, sql in waiting.items() if relation not in made}
+        waiting = {relation: view for relation, view in waiting.items() if relation not in made}
     return added
 
 
@@ -138,33 +140,45 @@ def name_of(relation: str) -> str:
     return ".".join(map(quoted, relation.split(".", 1)))
 
 
-def _project_views(project: Project) -> dict[str, str]:
+def _project_views(project: Project) -> dict[str, _View]:
     return {
-        model.relation: _with_session(model.compiled_code, model.session)
+        model.relation: _View(model.compiled_code, model.session.of_a_view)
         for model in project.models.values()
         if model.materialized == "view" and model.compiled_code is not None
     }
 
 
-def _with_session(sql: str, session: SessionSpec) -> str:
-    """Return the text of a view that is another one in another session."""
-    if session.is_plain:
-        return sql
-    return f"/* {session.text.replace('*/', '* /')} */ {sql}"
-
-
-def _kept_views(warehouse: Path) -> dict[str, str]:
+def _kept_views(warehouse: Path) -> dict[str, _View]:
     try:
-        return dict(json.loads(StateFolder(warehouse).views.read_text()))
+        kept = json.loads(StateFolder(warehouse).views.read_text())
     except (FileNotFoundError, ValueError):
         # Not kept yet, or torn: whoever knows the project keeps them again.
         return {}
+    return {relation: _read_view(view) for relation, view in kept.items()}
 
 
-def _keep_views(warehouse: Path, views: Mapping[str, str]) -> None:
+def _read_view(view: Any) -> _View:
+    """Return a view as it was kept; one of the engine's own session is its SQL alone."""
+    if isinstance(view, str):
+        return _View(view)
+    settings = tuple((name, value) for name, value in view["settings"])
+    return _View(view["sql"], SessionSpec(settings, tuple(view["statements"])))
+
+
+def _keep_views(warehouse: Path, views: Mapping[str, _View]) -> None:
     path = StateFolder(warehouse).views
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, json.dumps(views, indent=1))
+    kept = {
+        relation: view.sql
+        if view.session.is_plain
+        else {
+            "sql": view.sql,
+            "settings": view.session.settings,
+            "statements": view.session.statements,
+        }
+        for relation, view in views.items()
+    }
+    replace_file(path, json.dumps(kept, indent=1))
 
 
 def _is_in(known: Mapping[str, set[str]], relation: str) -> bool:

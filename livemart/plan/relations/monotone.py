@@ -63,7 +63,8 @@ def base_time(expr: Expr) -> tuple[str, int] | None:
             exp.DataType.Type.TIMESTAMPLTZ,
             exp.DataType.Type.TIMESTAMPNTZ,
         ):
-            return base_time(expr.this)
+            # Between times with and without a zone it is another instant where clocks change.
+            return _farther(base_time(expr.this), 1)
         return None
     if isinstance(expr, exp.Date | exp.TsOrDsToDate) and expr.this is not None:
         return _farther(base_time(expr.this), _DAY)

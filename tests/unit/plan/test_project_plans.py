@@ -9,9 +9,10 @@ import pytest
 
 from livemart.errors import PlanError
 from livemart.plan.planner import Full, Plan
-from livemart.plan.project_plans import ProjectPlans, require_policies
+from livemart.plan.project_plans import ProjectPlans, is_same_text, require_policies
 from livemart.plan.reasons import Reason
 from livemart.project.graph import Column, Model, Policy, Project
+from livemart.project.session_spec import PLAIN, SessionSpec
 from tests.models import make_model
 
 SEED = make_model(
@@ -94,11 +95,58 @@ def test_a_project_is_planned_again_only_when_a_table_has_other_columns() -> Non
 def test_sql_of_rows_is_told_from_sql_of_groups() -> None:
     plans = ProjectPlans(project(SEED, READER))
 
-    rows = plans.row_query("select city from m.shops where shop_id is null")
+    rows = plans.row_query("select city from m.shops where shop_id is null", PLAIN)
 
     assert rows is not None
     assert rows.signed.anchors == (0,)
-    assert plans.row_query(BY_CITY) is None
+    assert plans.row_query(BY_CITY, PLAIN) is None
+
+
+ZONE = SessionSpec(statements=("set time zone 'Asia/Tokyo'",))
+NET = "create temporary function net(x int) returns int return x"
+
+
+@pytest.mark.parametrize(
+    ("session", "of_view", "code"),
+    [
+        (ZONE, ZONE, None),
+        (ZONE.then([NET]), ZONE, None),
+        (ZONE, PLAIN, "SESSION_SETTING"),
+        (PLAIN, ZONE, "SESSION_SETTING"),
+        (SessionSpec((("spark.sql.caseSensitive", "true"),)), PLAIN, "SESSION_SETTING"),
+        (SessionSpec(statements=("use shop",)), PLAIN, "SESSION_SETTING"),
+        (SessionSpec(statements=(NET.replace("net", "count"),)), PLAIN, "SESSION_SETTING"),
+    ],
+)
+def test_a_view_is_read_as_sql_only_where_it_means_the_same(
+    session: SessionSpec, of_view: SessionSpec, code: str | None
+) -> None:
+    view = make_model(
+        "model.m.staged",
+        materialized="view",
+        compiled_code="select shop_id, city from m.shops",
+        session=of_view,
+    )
+    reader = replace(READER, compiled_code=BY_CITY.replace("shops", "staged"), session=session)
+    plans = ProjectPlans(project(SEED, view, reader))
+
+    plan = plans.models[READER.unique_id]
+
+    assert [reason.code for reason in plan.reasons] == ([code] if code else [])
+    assert isinstance(plan.strategy, Full) == (code is not None)
+    query = plans.row_query("select shop_id from m.staged where city is null", session)
+    assert (query is None) == (code is not None)
+
+
+def test_another_session_is_another_fingerprint_of_the_same_text() -> None:
+    plain, zoned = (
+        ProjectPlans(project(SEED, replace(READER, session=session))).models[READER.unique_id]
+        for session in (PLAIN, ZONE)
+    )
+
+    assert plain.fingerprint != zoned.fingerprint
+    assert is_same_text(plain.fingerprint, zoned.fingerprint)
+    assert not is_same_text(plain.fingerprint, "other")
 
 
 def test_a_view_is_unique_by_its_own_sql() -> None:

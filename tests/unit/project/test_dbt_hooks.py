@@ -62,25 +62,38 @@ def test_what_a_hook_asks_is_answered_and_what_it_would_change_is_taken_down() -
 def test_the_hooks_of_a_project_give_its_models_their_sessions(tmp_path: Path) -> None:
     folder = _with_hooks(
         tmp_path,
-        ["{{ net() }}", "set my.limit={{ var('smallest_amount') }}", "optimize raw.t"],
-        ["set spark.sql.session.timeZone=Asia/Tokyo", "grant select on {{ this }} to x"],
+        [
+            "{{ net() }}",
+            "set spark.sql.legacy.sizeOfNull={{ var('smallest_amount') == 0 }}",
+            "optimize raw.t",
+        ],
+        [
+            "set spark.sql.session.timeZone=Asia/Tokyo",
+            "grant select on {{ this }} to x",
+            "insert into log select {{ load_result('main')['response'].rows_affected }}",
+        ],
     )
 
     project = Dbt(folder).load()
 
     assert project.session.statements == (
         "create or replace temporary function net(x int) returns int return x",
-        "set my.limit=0",
+        "set spark.sql.legacy.sizeOfNull=True",
     )
     assert project.acting_hooks == ("insert into log select 'build'", "optimize raw.t")
     orders = project.models["model.jaffle.orders"]
+    # Its SQL does not name the function.
     assert orders.session.statements == (
-        *project.session.statements,
+        "set spark.sql.legacy.sizeOfNull=True",
         "set spark.sql.session.timeZone=Asia/Tokyo",
     )
-    assert "grant select on jaffle_analytics.orders to x" in orders.acting_hooks
+    assert orders.acting_hooks == (
+        "grant select on jaffle_analytics.orders to x",
+        "{{ not rendered }} insert into log select "
+        "{{ load_result('main')['response'].rows_affected }}",
+    )
     staged = next(model for model in project.models.values() if model.name == "stg_orders")
-    assert staged.session == project.session
+    assert staged.session.statements == ("set spark.sql.legacy.sizeOfNull=True",)
 
 
 def test_a_hook_that_cannot_be_rendered_is_named(tmp_path: Path) -> None:

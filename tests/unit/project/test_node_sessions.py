@@ -1,12 +1,14 @@
 from __future__ import annotations
 
-from livemart.project.dbt_hooks import NO_HOOKS, Hooks
+from dataclasses import replace
+
+from livemart.project.dbt_hooks import NO_HOOKS, NOT_RENDERED, Hooks
 from livemart.project.graph import DataTest, Project
 from livemart.project.node_sessions import sessions_in_a_build, with_sessions
-from livemart.project.session_spec import PLAIN
+from livemart.project.session_spec import PLAIN, SessionSpec
 from tests.models import make_model
 
-ZONE = "spark.sql.session.timeZone"
+ZONE, POLICY = "spark.sql.session.timeZone", "spark.sql.mapKeyDedupPolicy"
 NET = "create temporary function net(x int) returns int return x"
 
 
@@ -29,44 +31,73 @@ def _project(**parents: tuple[str, ...]) -> Project:
 
 def test_what_is_set_up_above_a_model_holds_for_it_and_for_no_other() -> None:
     hooks = Hooks(
-        on_run_start=("set a.b=1", "grant select on t to x"),
+        on_run_start=(f"set {POLICY}=LAST_WIN", "grant select on t to x"),
         before={"model.m.a": ("set time zone 'Asia/Tokyo'", "insert into t select 1")},
-        after={"model.m.a": ("reset a.b", "optimize t")},
+        after={"model.m.a": (f"reset {POLICY}", "optimize t")},
     )
 
     project = with_sessions(_project(a=(), b=("a",), c=(), d=("b", "c")), {}, hooks)
 
     statements = {key[-1]: model.session.statements for key, model in project.models.items()}
-    assert statements["a"] == ("set a.b=1", "set time zone 'Asia/Tokyo'")
-    assert statements["b"] == statements["d"] == (*statements["a"], "reset a.b")
-    assert statements["c"] == project.session.statements == ("set a.b=1",)
-    assert project.models["model.m.a"].session_before == project.session
+    assert statements["a"] == (f"set {POLICY}=LAST_WIN", "set time zone 'Asia/Tokyo'")
+    assert statements["b"] == statements["d"] == (*statements["a"], f"reset {POLICY}")
+    assert statements["c"] == project.session.statements == (f"set {POLICY}=LAST_WIN",)
+    assert project.models["model.m.a"].session_in_dbt == project.session
     assert project.tests["test.m.a"].session == project.models["model.m.b"].session
     assert project.acting_hooks == ("grant select on t to x",)
     assert project.models["model.m.a"].acting_hooks == ("insert into t select 1", "optimize t")
 
 
 def test_what_every_model_sets_is_one_session() -> None:
-    sets = ("set a.b=1",)
+    sets = (f"set {POLICY}=LAST_WIN",)
     hooks = Hooks(before={f"model.m.{name}": sets for name in "abc"})
 
     project = with_sessions(_project(a=(), b=("a",), c=("b",)), {ZONE: "Asia/Tokyo"}, hooks)
 
     assert {model.session.text for model in project.models.values()} == {
-        f"{ZONE} = Asia/Tokyo; set a.b=1"
+        f"{ZONE} = Asia/Tokyo; set {POLICY}=LAST_WIN"
     }
 
 
-def test_dbt_runs_what_cannot_be_run_twice_in_a_session_of_its_own() -> None:
-    hooks = Hooks(before={"model.m.a": (NET,), "model.m.c": ("set a.b=1",)})
-    project = with_sessions(_project(a=(), b=("a",), c=()), {}, hooks)
+def test_dbt_runs_what_it_creates_and_what_it_leaves_behind_in_a_session_of_its_own() -> None:
+    zone = "set time zone 'Asia/Tokyo'"
+    hooks = Hooks(
+        before={"model.m.a": (NET,), "model.m.c": (zone,), "model.m.d": (zone,)},
+        after={"model.m.d": ("set time zone 'UTC'",)},
+    )
+    project = _project(a=(), b=("a",), c=(), d=())
+    models = {
+        key: replace(model, compiled_code="select net(1)") for key, model in project.models.items()
+    }
+    project = with_sessions(replace(project, models=models), {}, hooks)
+
+    specs, alone = sessions_in_a_build(project)
+
+    assert alone == {"model.m.a", "model.m.d"}
+    assert specs["model.m.a"] == specs["model.m.d"] == PLAIN
+    assert specs["model.m.b"].statements == (NET,)
+    assert specs["model.m.c"].statements == (zone,)
+    # Its SQL does not name the function.
+    assert project.tests["test.m.a"].session == PLAIN
+
+
+def test_in_a_build_hooks_have_what_they_name_and_nothing_else_has_to_be_made_again() -> None:
+    view = "create temporary view v as select * from m.dropped_later"
+    hooks = Hooks(
+        on_run_start=(NET,),
+        before={"model.m.a": ("create table m.dropped_later as select 1", view)},
+        after={"model.m.b": ("insert into log select net(1)",), "model.m.d": ("drop table m.log",)},
+    )
+    project = with_sessions(_project(a=(), b=("a",), c=("a",), d=("a",)), {}, hooks)
 
     specs, alone = sessions_in_a_build(project)
 
     assert alone == {"model.m.a"}
-    assert specs["model.m.a"] == PLAIN
-    assert specs["model.m.b"].statements == (NET,)
-    assert specs["model.m.c"].statements == ("set a.b=1",)
+    assert set(specs.values()) == {project.session} == {SessionSpec(statements=(NET,))}
+    assert {model.session for model in project.models.values()} == {PLAIN}
+    unknown = replace(hooks, after={"model.m.b": (f"{NOT_RENDERED} {{{{ audit() }}}}",)})
+    project = with_sessions(_project(a=(), b=("a",)), {}, unknown)
+    assert project.models["model.m.b"].session_in_dbt.statements == (NET, view)
 
 
 def test_a_project_without_any_has_the_engines_session() -> None:

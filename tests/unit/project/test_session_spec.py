@@ -7,8 +7,8 @@ from livemart.project.session_spec import (
     defining,
     is_asking,
     is_defining,
+    is_setting,
     profile_spec,
-    runs_again,
 )
 
 ZONE = "spark.sql.session.timeZone"
@@ -105,6 +105,20 @@ def test_the_functions_of_a_session() -> None:
     spec = SessionSpec(statements=("create temporary function `Net`(x int) returns int return x",))
 
     assert spec.functions() == {"net"}
-    assert runs_again("create or replace temporary view v as select 1")
-    assert runs_again("create temp function if not exists f as 'C'")
-    assert not runs_again("declare variable x int")
+
+
+def test_what_a_text_does_not_name_is_left_out() -> None:
+    base = "create temporary function base(x int) returns int return x"
+    net = "create temporary function net(x int) returns int return base(x)"
+    other = "create temporary view other as select 1"
+    spec = SessionSpec(statements=("set time zone 'Asia/Tokyo'", base, net, other))
+
+    assert spec.needed_by("select NET(1)").statements == spec.statements[:3]
+    assert spec.needed_by("select internet(1)").statements == spec.statements[:1]
+    assert spec.of_a_view.statements == spec.statements[:1]
+
+
+def test_what_may_be_run_before_any_node() -> None:
+    assert is_setting("set a.b=1") and is_setting("add jar '/x.jar'") and is_setting("use shop")
+    assert not is_setting("create or replace temporary view v as select 1")
+    assert not is_setting("declare or replace variable x int")

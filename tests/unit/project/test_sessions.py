@@ -7,7 +7,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from livemart.project.session_spec import PLAIN, SessionSpec
-from livemart.project.sessions import NodeSessions, is_utc, session_of, set_all
+from livemart.project.sessions import NodeSessions, is_utc, keep_sessions, session_of, set_all
 
 ZONE = "spark.sql.session.timeZone"
 
@@ -66,6 +66,10 @@ def test_one_session_for_each_spec_and_none_for_the_plain_one() -> None:
     # The profile's settings hold whatever a statement sets.
     assert cast(Any, session).settings == {ZONE: "Asia/Tokyo"}
     assert not is_utc(session)
+    keep_sessions(spark, [spec])
+    assert session_of(spark, spec) is session
+    keep_sessions(spark, [PLAIN])
+    assert session_of(spark, spec) is not session
 
 
 def test_what_counts_when_spark_starts_is_passed_over_and_a_mistake_is_not() -> None:

@@ -18,6 +18,7 @@ DAY = 24 * HOUR
         ("(at)", ("at", 0)),
         ("at - interval 2 hours", ("at", 2 * HOUR)),
         ("cast(at as date)", ("at", DAY)),
+        ("cast(at as timestamp_ntz)", ("at", 1)),
         ("date_trunc('month', at)", ("at", 31 * DAY)),
         ("window(at, '5 minutes').start", ("at", HOUR // 12)),
         ("date_trunc('hour', at + interval 1 hour)", ("at", 2 * HOUR)),
