@@ -199,7 +199,8 @@ def fingerprint(model: Model, views: Mapping[str, str]) -> str:
         pass
     settings = f"{model.materialized}\n{','.join(model.partition_by)}\n{model.relation}"
     code = sha256(f"{text}\n{settings}\n{_seed_hash(model)}".encode()).hexdigest()
-    if model.session.is_plain:
+    if model.session.is_plain or model.materialized == "snapshot":
+        # What a dbt snapshot has kept is not made again.
         return code
     return f"{code}{_SESSION}{sha256(model.session.text.encode()).hexdigest()}"
 

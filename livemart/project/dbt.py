@@ -94,7 +94,7 @@ class Dbt:
             for node in getattr(result.result, "results", ()):
                 if str(node.status) == "success":
                     compiled[node.node.unique_id] = node.node.compiled_code
-                elif str(node.status) != "skipped":
+                elif str(node.status) != "skipped" and node.node.unique_id not in hooks.unrendered:
                     errors.append(self._failed(node.message))
             if result.exception is not None:
                 errors.append(self._failed(result.exception))

@@ -45,12 +45,14 @@ NO_HOOKS = Hooks()
 class HookLog:
     """Takes down what is sent while a hook is rendered.
 
-    `pending`: defining statements that the session in which models are compiled has not run yet.
+    `pending`: defining statements that the session in which models are compiled has not run yet;
+    `unrendered`: the nodes of on-run-start that only a build can render.
     """
 
     def __init__(self) -> None:
         self.hooks = NO_HOOKS
         self.pending: list[str] = []
+        self.unrendered: set[str] = set()
         self._sent: list[str] | None = None
 
     @contextmanager
@@ -115,9 +117,12 @@ def render_hooks(task: Any, log: HookLog) -> None:
             try:
                 started += _rendered(task, node, node.raw_code, log)
             except Exception as error:
-                excerpt = " ".join(node.raw_code.split())[:100]
-                where = f"{node.original_file_path}: hook `{excerpt}`"
-                raise HookFailed(f"{where}: {error}") from error
+                text = " ".join(node.raw_code.split())
+                if "is undefined" in str(error) or is_defining(text):
+                    where = f"{node.original_file_path}: hook `{text[:100]}`"
+                    raise HookFailed(f"{where}: {error}") from error
+                log.unrendered.add(node.unique_id)
+                started.append(f"{NOT_RENDERED} {text}")
             log.pending = [it for it in started if is_defining(it)]
         before: dict[str, tuple[str, ...]] = {}
         after: dict[str, tuple[str, ...]] = {}

@@ -102,7 +102,7 @@ class Model:
     session: SessionSpec = PLAIN
     session_in_dbt: SessionSpec = PLAIN
     is_alone_in_dbt: bool = False
-    acting_hooks: tuple[str, ...] = ()
+    acting_hooks: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def relation(self) -> str:
@@ -164,7 +164,7 @@ class Project:
     tests: Mapping[str, DataTest]
     exposures: Mapping[str, Exposure]
     session: SessionSpec = PLAIN
-    acting_hooks: tuple[str, ...] = ()
+    acting_hooks: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def sessions(self) -> set[SessionSpec]:

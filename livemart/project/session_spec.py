@@ -33,6 +33,7 @@ _WITHOUT_MEANING = (
     "spark.sql.extensions",
     "spark.sql.files.",
     "spark.sql.hive.",
+    "spark.sql.legacy.createhivetablebydefault",
     "spark.sql.inmemorycolumnarstorage.",
     "spark.sql.optimizer.",
     "spark.sql.orc.",
@@ -44,16 +45,24 @@ _WITHOUT_MEANING = (
     "spark.sql.ui.",
     "spark.sql.warehouse.dir",
 )
-# They change what an expression gives for a row, and nothing of how SQL is read or rows are joined.
+# They may change how SQL is read, or what names and literals mean ...
+_OF_READING = (
+    "spark.sql.ansi.",
+    "spark.sql.casesensitive",
+    "spark.sql.functionresolution.",
+    "spark.sql.groupby",
+    "spark.sql.legacy.",
+    "spark.sql.orderby",
+    "spark.sql.parser.",
+    "spark.sql.timestamptype",
+    "spark.sql.variable.",
+)
+# ... but for these, as all others: they change what an expression gives for a row.
 _OF_VALUES = frozenset(
     {
-        "spark.sql.datetime.java8api.enabled",
-        "spark.sql.decimaloperations.allowprecisionloss",
         "spark.sql.legacy.literal.pickminimumprecision",
         "spark.sql.legacy.sizeofnull",
         "spark.sql.legacy.timeparserpolicy",
-        "spark.sql.mapkeydeduppolicy",
-        "spark.sql.session.timezone",
     }
 )
 _COMMENT = re.compile(r"\s*(?:/\*.*?\*/|--[^\n]*(?:\n|\Z))", re.DOTALL)
@@ -67,7 +76,8 @@ _CHANGES = re.compile(
     r"\b(?:insert\s+(?:into|overwrite)|merge\s+into|update|delete\s+from)\b", re.IGNORECASE
 )
 _ASKS = re.compile(r"(?:select|with|show|desc|describe|explain|values|table|from)\b|\(", re.I)
-_SETTING = re.compile(r"set\s+([\w.\-]+)\s*=\s*(.*)", re.IGNORECASE | re.DOTALL)
+_SETTING = re.compile(r"set\s+`?([\w.\-]+)`?\s*=\s*(.*)", re.IGNORECASE | re.DOTALL)
+_VARIABLE = re.compile(r"set\s+var(?:iable)?\b", re.IGNORECASE)
 _TIME_ZONE = re.compile(r"set\s+time\s+zone\b", re.IGNORECASE)
 _SHOWS_SETTINGS = re.compile(r"set(?:\s+-v|\s+[\w.\-]+)?\Z", re.IGNORECASE)
 _CREATED = re.compile(
@@ -111,10 +121,12 @@ class SessionSpec:
         if not added or self.statements[-len(added) :] == added:
             return self
         kept: list[str] = []
-        values: dict[str, str] = {}
+        named = {name.lower() for name, _ in self.settings}
+        values = {name: value for name, value in _BASE_SETTINGS.items() if name not in named}
         for statement in (*self.statements, *added):
             if (setting := _SETTING.match(statement)) is not None:
                 name, value = setting[1].lower(), setting[2].strip()
+                value = value.lower() if name in _BASE_SETTINGS else value
                 if values.get(name) == value:
                     continue
                 values[name] = value
@@ -145,8 +157,11 @@ class SessionSpec:
     @property
     def of_a_view(self) -> SessionSpec:
         """The part that Spark keeps with a view, whoever reads it then: settings and names."""
-        kept = (it for it in self.statements if not _CREATED.match(it) and is_setting(it))
-        return SessionSpec(self.settings, tuple(kept))
+        kept = [it for it in self.statements if is_setting(it) and not _VARIABLE.match(it)]
+        newest = {setting[1].lower(): it for it in kept if (setting := _SETTING.match(it))}
+        if len(newest) == len(set(kept)) or not all(map(_SETTING.match, kept)):
+            return SessionSpec(self.settings, tuple(kept))
+        return SessionSpec(self.settings).then(newest.values())
 
     def unknown_effect(self) -> str | None:
         """Return what may change how SQL is read, so that no rule of the planner holds; else None.
@@ -159,9 +174,13 @@ class SessionSpec:
                 return f"{name} = {value}"
         for statement in self.statements:
             setting = _SETTING.match(statement)
-            if setting is not None and _may_change_reading(setting[1]):
-                return statement
-            if re.match(r"(?:declare|use|reset)\b", statement, re.IGNORECASE):
+            if setting is not None:
+                is_unknown = _may_change_reading(setting[1])
+            else:
+                # Variables, catalogs, everything at once.
+                words = re.match(r"(?:declare|use|reset|set)\b", statement, re.IGNORECASE)
+                is_unknown = words is not None and not _TIME_ZONE.match(statement)
+            if is_unknown:
                 return statement
         return None
 
@@ -265,4 +284,9 @@ def is_without_meaning(name: str) -> bool:
 
 
 def _may_change_reading(name: str) -> bool:
-    return not is_without_meaning(name) and name.lower() not in _OF_VALUES
+    lowered = name.lower()
+    return (
+        not is_without_meaning(name)
+        and lowered.startswith(_OF_READING)
+        and lowered not in _OF_VALUES
+    )

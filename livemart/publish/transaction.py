@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -89,8 +90,15 @@ class Transaction:
         except Exception as error:
             if not is_of_the_statement(error):
                 raise
+            if self._connection.dialect.name == "sqlite" and not self._driver_is_inside():
+                # A full disk, for one, ends the whole transaction, and the savepoint with it.
+                raise
             self.refused[write.spec.name] = first_lines(getattr(error, "orig", None) or error)
             return 0
+
+    def _driver_is_inside(self) -> bool:
+        driver: Any = self._connection.connection.driver_connection
+        return bool(driver.in_transaction)
 
     def _write(self, write: ModelWrite) -> int:
         if write.change is not None and write.stored is not None:

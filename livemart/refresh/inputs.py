@@ -157,10 +157,15 @@ def pin_inputs(
     new = dict(sources)
     # The snapshot log does not know tables that models name and the project does not declare: what
     # reads one is recomputed in every batch.
-    stored = {model.relation for model in models.values() if model.is_stored}
+    # A view is read by its name, whatever table once lay in its place.
+    known = {
+        model.relation
+        for model in models.values()
+        if model.is_stored or model.materialized == "view"
+    }
     for plan in plans.models.values():
         for relation in plan.flat.relations if plan.flat is not None else ():
-            if relation not in stored and relation not in new and warehouse.exists(relation):
+            if relation not in known and relation not in new and warehouse.exists(relation):
                 new[relation] = warehouse.version(relation)
     return PinnedInputs(warehouse, old, new, frontier.models)
 

@@ -196,15 +196,21 @@ def is_of_the_statement(error: Exception) -> bool:
     What is too wide, too long or of no kind that it knows is so; a lock, a full disk or a
     connection that broke is not.
     """
+    earlier = error.__context__
+    if isinstance(earlier, sa.exc.DBAPIError) and not is_of_the_statement(earlier):
+        # What followed, such as a savepoint that is gone, is not the cause.
+        return False
     if not isinstance(error, sa.exc.SQLAlchemyError):
         # What a driver or a type of ours makes of a value, before the database sees it.
-        return isinstance(error, ValueError | TypeError | OverflowError | pa.ArrowException)
+        return isinstance(
+            error, ValueError | TypeError | OverflowError | pa.ArrowInvalid | pa.ArrowTypeError
+        )
     if not isinstance(error, sa.exc.DBAPIError):
         return isinstance(error, sa.exc.StatementError | sa.exc.CompileError)
     if error.connection_invalidated:
         return False
     if (state := getattr(error.orig, "sqlstate", None)) is not None:
-        return str(state)[:2] in _STATES_OF_STATEMENTS
+        return str(state)[:2] in _STATES_OF_STATEMENTS and state != _NOT_ALLOWED
     code = getattr(error.orig, "sqlite_errorcode", None)
     if code is not None:
         return code & 0xFF in _CODES_OF_STATEMENTS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from hashlib import sha256
@@ -9,13 +10,16 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from sqlalchemy import event
 
 from livemart.errors import PublishError
 from livemart.publish import transaction
-from livemart.publish.publisher import Publication
+from livemart.publish.exposures import ServedSpec
+from livemart.publish.publisher import Publication, publish
 from livemart.store import snapshot_view
 from livemart.store.connections import open_engine
 from livemart.store.reader import StoreReader
+from livemart.store.store import Store
 from tests.serve.owner.order_versions import (
     KEYS,
     START,
@@ -26,7 +30,7 @@ from tests.serve.owner.order_versions import (
     reader_position,
     served_tables,
 )
-from tests.store.stores import fill_store
+from tests.store.stores import fill_store, make_snapshot, net_change
 
 
 @pytest.fixture
@@ -326,3 +330,35 @@ def test_a_store_of_a_newer_program_is_not_read(
 
     with pytest.raises(PublishError, match="STORE_OF_ANOTHER_VERSION"), reader.snapshot():
         pass
+
+
+def test_a_disk_that_is_full_ends_the_publication_and_not_a_model(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'serving.db'}"
+    tables = {
+        1: {name: orders(1, 1) for name in ("a", "b")},
+        2: {"a": orders(2, 2), "b": orders(*[2] * 20_000)},
+    }
+    specs = [
+        ServedSpec(name, f"model.test.{name}", f"gold.{name}", ("order_id",)) for name in ("a", "b")
+    ]
+
+    def read_change(relation: str, old: int | None, new: int) -> pa.Table:
+        before = None if old is None else tables[old][relation[-1]]
+        return net_change(before, tables[new][relation[-1]])
+
+    store = Store.open(url)
+    assert publish(store, make_snapshot(1, ["a", "b"], START), specs, read_change) is not None
+    room = sqlite3.connect(tmp_path / "serving.db").execute("pragma page_count").fetchone()[0] + 30
+    event.listen(
+        store.engine,
+        "checkout",
+        lambda driver, *_: driver.execute(f"pragma max_page_count={room}").fetchall(),
+    )
+
+    with pytest.raises(PublishError, match="full"):
+        publish(store, make_snapshot(2, ["a", "b"], START), specs, read_change)
+
+    reader = StoreReader.open(url)
+    assert (amounts(reader, "a"), amounts(reader, "b")) == ([1, 1], [1, 1])
+    reader.close()
+    store.close()

@@ -96,6 +96,16 @@ def test_the_hooks_of_a_project_give_its_models_their_sessions(tmp_path: Path) -
     assert staged.session.statements == ("set spark.sql.legacy.sizeOfNull=True",)
 
 
+def test_a_hook_that_asks_for_what_it_makes_only_acts(tmp_path: Path) -> None:
+    folder = _with_hooks(tmp_path, ["{% do run_query('select id from ' ~ target.schema) %}"], [])
+
+    project = Dbt(folder).load()
+
+    assert project.acting_hooks == (
+        "{{ not rendered }} {% do run_query('select id from ' ~ target.schema) %}",
+    )
+
+
 def test_a_hook_that_cannot_be_rendered_is_named(tmp_path: Path) -> None:
     folder = _with_hooks(tmp_path, ["select {{ nothing() }}"], [])
 

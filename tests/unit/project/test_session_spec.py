@@ -81,7 +81,7 @@ def test_a_repeated_statement_changes_nothing_unless_another_came_between() -> N
     assert SessionSpec().then([one, one]).statements == (one,)
     assert SessionSpec().then([one, other, one]).statements == (one, other, one)
     for other in ("reset", f"reset {ZONE}", "set time zone 'Asia/Tokyo'"):
-        again = (f"set {ZONE}=UTC", other, f"set {ZONE}=UTC")
+        again = (f"set {ZONE}=Asia/Kolkata", other, f"set {ZONE}=Asia/Kolkata")
         assert SessionSpec().then(again).statements == again
 
 
@@ -92,6 +92,9 @@ def test_a_repeated_statement_changes_nothing_unless_another_came_between() -> N
         ("set spark.sql.legacy.timeParserPolicy=LEGACY", False),
         ("set my.flag=1", False),
         ("set time zone 'Asia/Tokyo'", False),
+        ("set spark.sql.crossJoin.enabled=false", False),
+        ("set `spark.sql.caseSensitive`=true", True),
+        ("set var x = 5", True),
         ("declare variable x int", True),
         ("use shop", True),
         ("create temporary view v as select 1", False),
@@ -105,6 +108,14 @@ def test_the_functions_of_a_session() -> None:
     spec = SessionSpec(statements=("create temporary function `Net`(x int) returns int return x",))
 
     assert spec.functions() == {"net"}
+
+
+def test_what_the_engine_has_already_is_no_other_session() -> None:
+    assert SessionSpec().then([f"set {ZONE}=UTC"]).is_plain
+    restored = [f"set {ZONE}=Asia/Tokyo", f"set {ZONE}=UTC"]
+    assert SessionSpec().then(restored).of_a_view.is_plain
+    tokyo = SessionSpec(((ZONE, "Asia/Tokyo"),))
+    assert tokyo.then(restored[1:]).statements == (restored[1],)
 
 
 def test_what_a_text_does_not_name_is_left_out() -> None:
