@@ -6,7 +6,7 @@ has other columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
@@ -105,7 +105,8 @@ class ProjectPlans:
         key = (text, session)
         if key not in self._by_text:
             inputs = replace(self._inputs, views=views_of(self.project, session))
-            self._by_text[key] = _in_session(session, plan_query(text, inputs), self.project)
+            other_views = _view_relations(self.project) - inputs.views.keys()
+            self._by_text[key] = _in_session(session, plan_query(text, inputs), other_views)
         return self._by_text[key]
 
 
@@ -140,6 +141,7 @@ def _plan_models(
         columns, unique, views_of(project, project.session), clocks, append_only, growing
     )
     by_session = {project.session.of_a_view: common}
+    all_views = _view_relations(project)
     plans: dict[str, Plan] = {}
     for unique_id, model in project.models.items():
         session = model.session.of_a_view
@@ -151,8 +153,10 @@ def _plan_models(
         elif not model.is_stored:
             plan = Plan(View())
         else:
-            plan = _in_session(model.session, plan_query(model.compiled_code, inputs), project)
-            plan = _under_policy(model, plan)
+            plan = plan_query(model.compiled_code, inputs)
+            plan = _under_policy(
+                model, _in_session(model.session, plan, all_views - inputs.views.keys())
+            )
         if model.materialized == "snapshot":
             # Build lets dbt keep its history: many rows for each one that the SQL gives.
             plan = Plan(Full(), names=_history_columns(model, plan.names))
@@ -231,13 +235,12 @@ def require_policies(project: Project, plans: Mapping[str, Plan]) -> None:
         )
 
 
-def _in_session(session: SessionSpec, plan: Plan, project: Project) -> Plan:
-    """Return a plan that holds in the session of its SQL."""
+def _in_session(session: SessionSpec, plan: Plan, other_views: Collection[str]) -> Plan:
+    """Return a plan that holds in the session of its SQL; `other_views` have another one."""
     if isinstance(plan.strategy, Full) and plan.strategy.is_volatile:
         return plan
-    inlined = views_of(project, session)
     for relation in plan.flat.relations if plan.flat is not None else ():
-        if relation not in inlined and relation in _view_relations(project):
+        if relation in other_views:
             reason = Reason("SESSION_SETTING", f"the view {relation} has another session", None)
             return Plan(Full((reason,)), flat=plan.flat)
     shadowing = sorted(session.functions() & (BUILT_IN_FUNCTIONS | AGGREGATE_FUNCTIONS))

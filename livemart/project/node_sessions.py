@@ -36,19 +36,19 @@ def with_sessions(project: Project, parameters: Mapping[str, str], hooks: Hooks)
     above: dict[str, frozenset[str]] = {}
     place = {unique_id: index for index, unique_id in enumerate(project.models)}
 
-    def inherited(parents: Iterable[str]) -> SessionSpec:
+    def all_above(parents: Iterable[str]) -> frozenset[str]:
+        return frozenset(key for parent in parents for key in (parent, *above.get(parent, ())))
+
+    def inherited(nodes: frozenset[str]) -> SessionSpec:
         spec = base
-        known = {key for parent in parents for key in (parent, *above.get(parent, ()))}
-        for key in sorted(known & place.keys(), key=place.__getitem__):
+        for key in sorted(nodes & place.keys(), key=place.__getitem__):
             spec = spec.then(before.get(key, ())).then(after.get(key, ()))
         return spec
 
     models: dict[str, Model] = {}
     for unique_id, model in project.models.items():
-        above[unique_id] = frozenset(
-            key for parent in model.depends_on for key in (parent, *above.get(parent, ()))
-        )
-        spec, text = inherited(model.depends_on), model.compiled_code or ""
+        above[unique_id] = all_above(model.depends_on)
+        spec, text = inherited(above[unique_id]), model.compiled_code or ""
         whole = spec.then(before.get(unique_id, ()))
         sent = (*hooks.before.get(unique_id, ()), *hooks.after.get(unique_id, ()))
         # dbt runs the node's own hooks itself: it begins without what they create or leave behind.
@@ -65,7 +65,9 @@ def with_sessions(project: Project, parameters: Mapping[str, str], hooks: Hooks)
             acting_hooks=_acting(sent),
         )
     tests: dict[str, DataTest] = {
-        unique_id: replace(test, session=inherited(test.depends_on).needed_by(test.compiled_code))
+        unique_id: replace(
+            test, session=inherited(all_above(test.depends_on)).needed_by(test.compiled_code)
+        )
         for unique_id, test in project.tests.items()
     }
     return replace(
