@@ -89,6 +89,8 @@ def run_checks(
             results[test.unique_id] = TestResult(_status(before), None, "unchanged")
         elif _reads(test, flat, aside, waiting):
             results[test.unique_id] = TestResult("waits", None, "unchanged", _WAITS)
+        elif test.uncompiled:
+            results[test.unique_id] = TestResult("error", None, "full", test.uncompiled)
         else:
             way = _shortest_way(test, before, prover, warehouse, versions)
             if isinstance(way, MovedTest):

@@ -15,6 +15,12 @@ from livemart.plan.strategies.signed import Append
 from livemart.project.graph import Model, Project
 from livemart.project.session_spec import SessionSpec
 
+_QUESTIONS = {
+    "rows": "{}",
+    "schema": "the columns of {}",
+    "columns": "the columns of {}",
+    "relation": "whether {} exists",
+}
 _NOTHING: Mapping[str, Sequence[str]] = {"defined_by": (), "only_in_a_build": ()}
 
 
@@ -24,7 +30,8 @@ def describe_plans(
     """Return `{"session": {...}, "models": [...]}`, models in dependency order.
 
     Seeds and dbt snapshots are left out. A session has `defined_by` (settings and statements that
-    hold wherever SQL is run) and `only_in_a_build` (what other hooks do).
+    hold wherever SQL is run) and `only_in_a_build` (what other hooks do). A model `asks` what dbt
+    asked the warehouse to compile it.
 
     Args:
         project: what the analyst wrote.
@@ -34,7 +41,7 @@ def describe_plans(
     return {
         "session": _session(project.session, project.acting_hooks),
         "models": [
-            _describe(project.models[unique_id], plan)
+            _describe(project, project.models[unique_id], plan)
             for unique_id, plan in plans.items()
             # Seeds and dbt snapshots are built by dbt alone; a refresh has no strategy for them.
             if project.models[unique_id].materialized not in ("seed", "snapshot", "ephemeral")
@@ -73,6 +80,7 @@ def render_plans(report: Mapping[str, Any]) -> str:
             if reason["suggestion"]:
                 lines.append(f"{'':<{width}}    next: {reason['suggestion']}")
         lines += [f"{'':<{width}}  {line}" for line in _session_lines(model["session"], common)]
+        lines += [f"{'':<{width}}  asks the warehouse: {text}" for text in model["asks"]]
     return "\n".join(lines)
 
 
@@ -85,7 +93,7 @@ def full_models(report: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _describe(model: Model, plan: Plan) -> dict[str, Any]:
+def _describe(project: Project, model: Model, plan: Plan) -> dict[str, Any]:
     region = None if isinstance(plan.strategy, Append) else plan.region
     time = None
     if region is not None and region.time is not None:
@@ -106,6 +114,10 @@ def _describe(model: Model, plan: Plan) -> dict[str, Any]:
         "windows": sorted({piece.column for piece in plan.slices}),
         "file": model.file,
         "session": _session(model.session, model.acting_hooks),
+        "asks": [
+            _QUESTIONS[question.kind].format(" ".join(question.about.split()))
+            for question in project.questions.get(model.unique_id, ())
+        ],
         "reasons": [
             {
                 "code": reason.code,

@@ -31,6 +31,7 @@ from livemart.project.sessions import session_of
 from livemart.run.runtime import compiling_session, open_dbt
 from livemart.settings import Settings
 from livemart.spark.arrow_views import to_frame
+from livemart.spark.catalog import stored_tables
 from livemart.spark.model_errors import message_of
 from livemart.spark.own_faults import ends_everything
 from livemart.spark.quick_session import MOST_ROWS, is_quick, session_for
@@ -81,14 +82,41 @@ def verify_snapshot(settings: Settings) -> Iterator[Comparison]:
         )
     spark = open_session(settings)
     try:
-        dbt = open_dbt(settings, compiling_session(spark, settings.warehouse))
-        project = dbt.load()
-        chosen = None
-        if settings.select or settings.exclude:
-            chosen = dbt.selection(settings.select, settings.exclude)
+        project, chosen = load_as_of(spark, settings, snapshot)
         yield from verify_models(spark, Warehouse(settings.warehouse), project, snapshot, chosen)
     finally:
         spark.stop()
+
+
+def load_as_of(
+    spark: SparkSession, settings: Settings, snapshot: Snapshot
+) -> tuple[Project, frozenset[str] | None]:
+    """Return the project, compiled on the tables of a snapshot, and the selected unique ids.
+
+    A stream beside it, or a snapshot that is held, may have moved the tables on.
+
+    Args:
+        spark: its catalog is empty.
+        settings: of the command.
+        snapshot: whose versions answer what models ask.
+    """
+
+    def versions() -> dict[str, int]:
+        # Which relation is a model's is known once the project is read.
+        warehouse = Warehouse(settings.warehouse)
+        states = {state.table_id: state for state in snapshot.models.values()}
+        pinned = dict(snapshot.sources)
+        for relation in filter(warehouse.exists, stored_tables(settings.warehouse)):
+            if (state := states.get(warehouse.table_id(relation))) is not None:
+                pinned[relation] = state.version
+        return pinned
+
+    dbt = open_dbt(settings, compiling_session(spark, settings.warehouse, versions))
+    project = dbt.load()
+    chosen = None
+    if settings.select or settings.exclude:
+        chosen = dbt.selection(settings.select, settings.exclude)
+    return project, chosen
 
 
 def verify_models(
@@ -225,6 +253,9 @@ class _Recomputation:
         except Exception as error:
             note = f"version {state.version} of {model.relation} cannot be read: {_reason(error)}"
             return Comparison(_label(model), False, note=note)
+        if model.uncompiled:
+            note = f"dbt cannot compile it: {' '.join(model.uncompiled.split())}"
+            return Comparison(_label(model), False, stored_rows, note)
         if model.compiled_code is None or model.materialized in ("seed", "snapshot"):
             return self._uncompared(model, stored, stored_rows, "an input, not recomputed")
         if state.fingerprint != plan.fingerprint:

@@ -220,19 +220,30 @@ def require_policies(project: Project, plans: Mapping[str, Plan]) -> None:
     Raises:
         PlanError: POLICY_NOT_MET, naming every such model with its reasons.
     """
-    broken = []
+    if broken := broken_policies(project, plans):
+        raise PlanError(
+            "POLICY_NOT_MET",
+            "\n".join(broken.values()),
+            hint="follow the reason's advice, or set the policy to auto",
+        )
+
+
+def broken_policies(project: Project, plans: Mapping[str, Plan]) -> dict[str, str]:
+    """Return the models of `require_policies`, by unique id, with what is to be told.
+
+    What the SQL of a model is that dbt cannot compile yet, is known once what it asks for is there.
+    """
+    broken = {}
     for unique_id, plan in plans.items():
         model = project.models[unique_id]
+        parts = project.asking(unique_id)
+        if any(project.models[part].uncompiled for part in parts):
+            continue
         if model.policy in ("incremental", "strict") and isinstance(plan.strategy, Full):
             why = "; ".join(f"{reason.code}: {reason.message}" for reason in plan.reasons)
             line = next((reason.line for reason in plan.reasons if reason.line), 1)
-            broken.append(f"{model.file}:{line}: refresh: {model.policy}, but {why}")
-    if broken:
-        raise PlanError(
-            "POLICY_NOT_MET",
-            "\n".join(broken),
-            hint="follow the reason's advice, or set the policy to auto",
-        )
+            broken[unique_id] = f"{model.file}:{line}: refresh: {model.policy}, but {why}"
+    return broken
 
 
 def _in_session(session: SessionSpec, plan: Plan, other_views: Collection[str]) -> Plan:
@@ -276,6 +287,9 @@ def _unread(model: Model) -> tuple[Reason, ...]:
     """Return why a model without SQL is recomputed; seeds and snapshots are for build alone."""
     if model.materialized in ("seed", "snapshot"):
         return ()
+    if model.uncompiled:
+        why = " ".join(model.uncompiled.split())
+        return (Reason("ASKS_THE_WAREHOUSE", f"dbt cannot compile it yet: {why}", None),)
     what = "no compiled SQL" if model.language == "sql" else f"a model in {model.language}"
     return (Reason("PARSE_UNSUPPORTED", f"{what}: there is nothing to analyse", None),)
 

@@ -32,6 +32,7 @@ REASON_CODES = frozenset(
         "JOIN_UNBOUNDED_TIME",
         "GROWTH_UNBOUNDED",
         "POLICY_FULL",
+        "ASKS_THE_WAREHOUSE",
         "SESSION_CHANGED",
         "SESSION_SETTING",
         "SET_ASIDE",

@@ -3,8 +3,7 @@
 Used by `Dbt`, and by plain dbt in another terminal. dbt-spark asks
 `SparkSession.builder.enableHiveSupport()` for a session at every statement. Here the session is
 given, so that nothing decides twice which Spark is used; and while a project is only compiled there
-may be none: questions about the catalog are then answered with "nothing there", which is what a
-full refresh means, and any other statement asks the caller for a session.
+may be none.
 """
 
 from __future__ import annotations
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 SessionFactory = Callable[[], "SparkSession"]
-_LISTS_CATALOG = re.compile(
-    r"^\s*(/\*.*?\*/\s*)*(show\s+(table|tables|databases|schemas)\b)", re.IGNORECASE | re.DOTALL
-)
 _ENDS_WITH_SEMICOLON = re.compile(r";\s*\Z")
 
 
@@ -105,41 +101,25 @@ class SparkCursor:
         self._rows = None
 
 
-class CompilingCursor:
-    """A cursor for compiling as for a full refresh: the catalog is empty.
-
-    Every other statement goes to the session that `session` gives, if there is one.
+class NoCursor:
+    """A cursor where there is no Spark.
 
     Raises:
-        SparkNeeded: for such a statement, if there is none.
+        SparkNeeded: for any statement.
     """
 
-    def __init__(self, session: SessionFactory | None, parameters: Mapping[str, str]) -> None:
-        self._spark = SparkCursor(session, parameters) if session else None
-        self._answering: SparkCursor | None = None
-
-    @property
-    def description(self) -> Sequence[tuple[Any, ...]]:
-        return self._answering.description if self._answering else []
+    description: Sequence[tuple[Any, ...]] = ()
 
     def execute(self, sql: str, *parameters: Any) -> None:
-        self._answering = None
-        if _LISTS_CATALOG.match(sql):
-            return
-        if self._spark is None:
-            raise SparkNeeded(sql)
-        self._answering = self._spark
-        self._spark.execute(sql, *parameters)
+        raise SparkNeeded(sql)
 
     def fetchall(self) -> Sequence[Sequence[Any]] | None:
-        return self._answering.fetchall() if self._answering else []
+        return None
 
     def fetchone(self) -> Sequence[Any] | None:
-        return self._answering.fetchone() if self._answering else None
+        return None
 
-    def close(self) -> None:
-        if self._spark:
-            self._spark.close()
+    def close(self) -> None: ...
 
 
 class Connection:

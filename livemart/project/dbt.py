@@ -8,34 +8,39 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from livemart.errors import ConfigError, ConfigErrors
 from livemart.project.cursors import (
-    CompilingCursor,
     Connection,
     Cursor,
+    NoCursor,
     SessionFactory,
     SparkCursor,
     SparkNeeded,
 )
 from livemart.project.dbt_attachment import attached, current_node
-from livemart.project.dbt_hooks import HookLog, render_hooks
+from livemart.project.dbt_failures import without_plan
+from livemart.project.dbt_hooks import HookLog, Hooks, render_hooks
 from livemart.project.graph import Project
 from livemart.project.manifest import read_manifest
 from livemart.project.node_results import NodeProgress, NodeResult, node_progress, node_result
 from livemart.project.node_sessions import sessions_in_a_build
 from livemart.project.profiles import find_profiles
-from livemart.project.sessions import NodeSessions, run_statements
+from livemart.project.questions import Question, QuestionLog
+from livemart.project.sessions import NodeSessions, new_session, run_statements
 
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunnerResult
     from pyspark.sql import SparkSession
 
 _ONE_INVOCATION = threading.RLock()
+_COMPILE = ("compile", "--full-refresh", "--no-populate-cache", "--no-fail-fast")
 
 
 class Dbt:
@@ -71,49 +76,87 @@ class Dbt:
         self._session = session
         self._progress = progress
         self._manifest: Any = None
-        # As it was read last.
-        self._project: Project | None = None
+        self._loaded: _CompiledProject | None = None
         # What the last invocation said of errors, besides what it raised.
         self._errors: list[str] = []
 
+    @property
+    def project(self) -> Project:
+        """The project as it was compiled last; a build and `compile_again` renew it."""
+        assert self._loaded is not None, "the project is not loaded"
+        return self._loaded.project
+
     def load(self) -> Project:
         """Parse and compile the project as for a full refresh, and check what it says to livemart.
+
+        A node that asked the warehouse and could not be compiled is not compiled yet: what it asks
+        for may be made by the next batch.
 
         Raises:
             ConfigError: DBT_FAILED, with dbt's own message, or DBT_NEEDS_SPARK, if a model asks the
                 database while it is compiled and there is no session; all mistakes at once.
         """
-        hooks = HookLog()
-        with self._invocation(hooks):
-            self._manifest = None
+        hooks, questions = HookLog(), QuestionLog()
+        self._manifest = None
+        with self._invocation(
+            self._compiling_cursor(hooks), questions, lambda task: render_hooks(task, hooks)
+        ):
             manifest = self._parsed()
             credentials = self._credentials()
-            result = self._invoke(["compile", "--full-refresh", "--no-populate-cache"])
-            compiled: dict[str, str] = {}
-            errors: list[ConfigError] = []
-            for node in getattr(result.result, "results", ()):
-                if str(node.status) == "success":
-                    compiled[node.node.unique_id] = node.node.compiled_code
-                elif str(node.status) != "skipped" and node.node.unique_id not in hooks.unrendered:
-                    errors.append(self._failed(node.message))
-            if result.exception is not None:
-                errors.append(self._failed(result.exception))
-            # Ephemeral models are compiled into their users; dbt reports no result of theirs.
-            for unique_id, node in manifest.nodes.items():
-                if unique_id not in compiled and node.is_ephemeral_model and node.compiled_code:
-                    compiled[unique_id] = node.compiled_code
-            project, mistakes = read_manifest(
+            result = self._invoke(_COMPILE)
+            read = _CompiledProject(
+                str(self.project_dir),
                 manifest,
-                compiled,
-                directory=str(self.project_dir),
-                target_schema=str(credentials.schema),
-                parameters=credentials.server_side_parameters,
+                schema=str(credentials.schema),
+                parameters=credentials.server_side_parameters or {},
                 hooks=hooks.hooks,
             )
+            read.take(result, questions)
+            errors: list[ConfigError] = []
+            for unique_id, message in read.refused.items():
+                if unique_id in hooks.unrendered:
+                    continue
+                if self._session is None or not read.questions_of(unique_id):
+                    errors.append(self._failed(message))
+            if result.exception is not None:
+                errors.append(self._failed(result.exception))
+            mistakes = read.renew()
         if errors or mistakes:
-            raise ConfigErrors([*errors, *mistakes])
-        self._project = project
-        return project
+            raise ConfigErrors([*{str(error): error for error in errors}.values(), *mistakes])
+        self._loaded = read
+        return read.project
+
+    def compile_again(self, unique_ids: Collection[str]) -> Project:
+        """Return the project with some nodes compiled on the warehouse as it is now.
+
+        Args:
+            unique_ids: of models and tests; one that dbt refuses is `uncompiled`.
+
+        Raises:
+            ConfigError: DBT_FAILED, if dbt could not begin: the project may be half edited.
+        """
+        loaded, questions, session = self._loaded, QuestionLog(), self._session
+        assert loaded is not None and session is not None, "the project is not loaded"
+
+        @cache
+        def spark() -> SparkSession:
+            # Not the engine's own: SQL of the project may leave settings and views behind.
+            return new_session(session(), loaded.project.session)
+
+        with self._invocation(
+            lambda parameters: SparkCursor(spark, parameters), questions, only=unique_ids
+        ):
+            self._parsed()
+            result = self._invoke(_COMPILE)
+        if result.exception is not None or not set(unique_ids) <= loaded.take(result, questions):
+            raise self._failed(result.exception or "dbt has not compiled what it was asked to")
+        loaded.renew()
+        return loaded.project
+
+    def keep_answers(self, unique_id: str, questions: tuple[Question, ...]) -> None:
+        """Note what a node's questions are answered now, where its SQL is that of these answers."""
+        if self._loaded is not None:
+            self._loaded.keep_answers(unique_id, questions)
 
     def build(
         self,
@@ -139,12 +182,15 @@ class Dbt:
                 arguments += ["--exclude-resource-type", kind]
         if full_refresh:
             arguments.append("--full-refresh")
-        with self._invocation(None):
+        questions = QuestionLog(hides_own_table=full_refresh)
+        with self._invocation(self._building_cursor(), questions):
             self._parsed()
             result = self._invoke(arguments)
         ended = getattr(result.result, "results", None)
         if ended is None:
             raise self._failed(result.exception)
+        if self._loaded is not None and self._loaded.take_built(result, questions):
+            self._loaded.renew()
         return {item.unique_id: item for item in map(node_result, ended)}
 
     def selection(self, select: Sequence[str] = (), exclude: Sequence[str] = ()) -> frozenset[str]:
@@ -156,7 +202,7 @@ class Dbt:
         arguments = ["list", *_listed("--select", select), *_listed("--exclude", exclude)]
         for kind in ("model", "seed", "snapshot"):
             arguments += ["--resource-type", kind]
-        with self._invocation(HookLog()):
+        with self._invocation(lambda parameters: NoCursor(), QuestionLog()):
             self._parsed()
             result = self._invoke([*arguments, "--output", "json", "--output-keys", "unique_id"])
         if not result.success or not isinstance(result.result, list):
@@ -175,6 +221,7 @@ class Dbt:
             if getattr(node, "compiled", False) and str(node.resource_type) != "seed":
                 node.compiled = False
                 node.compiled_code = None
+                node._pre_injected_sql = None
                 node.extra_ctes_injected = False
                 node.extra_ctes = []
         return self._manifest
@@ -251,21 +298,18 @@ class Dbt:
         return profile.credentials
 
     @contextmanager
-    def _invocation(self, hooks: HookLog | None) -> Iterator[None]:
-        """Hold dbt, and let it open our cursors and know our macros.
-
-        Args:
-            hooks: takes down the hooks of a project that is only compiled; None to build it.
-        """
-        if hooks is None:
-            connection = Connection(self._building_cursor())
-            with _ONE_INVOCATION, attached(connection, self._warehouse):
-                yield
-            return
-        connection = Connection(self._compiling_cursor(hooks))
+    def _invocation(
+        self,
+        make_cursor: Callable[[Mapping[str, str]], Cursor],
+        questions: QuestionLog,
+        before_compile: Callable[[Any], None] | None = None,
+        only: Collection[str] | None = None,
+    ) -> Iterator[None]:
+        """Hold dbt, and let it open our cursors, know our macros and take down questions."""
+        connection = Connection(lambda parameters: questions.cursor(make_cursor(parameters)))
         with (
             _ONE_INVOCATION,
-            attached(connection, self._warehouse, lambda task: render_hooks(task, hooks)),
+            attached(connection, self._warehouse, before_compile, questions, only),
         ):
             yield
 
@@ -273,7 +317,8 @@ class Dbt:
         if self._session is None:
             raise SparkNeeded("a build")
         sessions = NodeSessions(self._session)
-        if (project := self._project) is not None:
+        if self._loaded is not None:
+            project = self._loaded.project
             specs, alone = sessions_in_a_build(project)
             sessions = NodeSessions(self._session, current_node, specs, alone, project.session)
         return lambda parameters: SparkCursor(sessions, parameters)
@@ -281,9 +326,7 @@ class Dbt:
     def _compiling_cursor(self, hooks: HookLog) -> Callable[[Mapping[str, str]], Cursor]:
         session = self._session
         if session is None:
-            return lambda parameters: hooks.cursor(
-                CompilingCursor(None, parameters), current_node()
-            )
+            return lambda parameters: hooks.cursor(NoCursor(), current_node())
         from pyspark.errors import PySparkException
 
         sessions = NodeSessions(session)
@@ -296,7 +339,111 @@ class Dbt:
                     run_statements(spark, [hooks.pending.pop(0)], {})
             return spark
 
-        return lambda parameters: hooks.cursor(CompilingCursor(begun, parameters), current_node())
+        return lambda parameters: hooks.cursor(SparkCursor(begun, parameters), current_node())
+
+
+class _CompiledProject:
+    """A project as it was read: what dbt said of each node, and the graph that is made of it.
+
+    `refused`: dbt's message for each node that it could not compile.
+    """
+
+    project: Project
+
+    def __init__(
+        self,
+        directory: str,
+        manifest: Any,
+        *,
+        schema: str,
+        parameters: Mapping[str, str],
+        hooks: Hooks,
+    ) -> None:
+        self.manifest = manifest
+        self.refused: dict[str, str] = {}
+        self._directory = directory
+        self._schema = schema
+        self._parameters = parameters
+        self._hooks = hooks
+        self._compiled: dict[str, str] = {}
+        self._asked: dict[str, tuple[Question, ...]] = {}
+
+    def take(self, result: dbtRunnerResult, questions: QuestionLog) -> set[str]:
+        """Take over what dbt has compiled, or could not; return the unique ids of these nodes."""
+        ended_nodes = set()
+        for ended in getattr(result.result, "results", ()):
+            unique_id = ended.node.unique_id
+            ended_nodes.add(unique_id)
+            asked = self._asked_by(unique_id, questions)
+            if str(ended.status) == "success":
+                self._compiled[unique_id] = ended.node.compiled_code
+                self._asked[unique_id] = asked
+                self.refused.pop(unique_id, None)
+            elif str(ended.status) != "skipped":
+                self._compiled.pop(unique_id, None)
+                # One that fails before it asks anything is asked again all the same.
+                self._asked[unique_id] = asked or self.questions_of(unique_id)
+                self.refused[unique_id] = without_plan(str(ended.message))
+        self._take_ephemeral()
+        return ended_nodes
+
+    def take_built(self, result: dbtRunnerResult, questions: QuestionLog) -> bool:
+        """Take over the SQL that dbt has built from, of nodes that asked: it is what was run.
+
+        Returns:
+            True if there is such a node.
+        """
+        has_asked = False
+        for ended in getattr(result.result, "results", ()):
+            unique_id, code = ended.node.unique_id, getattr(ended.node, "compiled_code", None)
+            if code and (asked := self._asked_by(unique_id, questions)):
+                has_asked = True
+                self._compiled[unique_id] = code
+                self._asked[unique_id] = asked
+                self.refused.pop(unique_id, None)
+        if has_asked:
+            self._take_ephemeral()
+        return has_asked
+
+    def _take_ephemeral(self) -> None:
+        # They are compiled into their users; dbt reports no result of theirs.
+        for unique_id, node in self.manifest.nodes.items():
+            if node.is_ephemeral_model and node.compiled_code:
+                self._compiled[unique_id] = node.compiled_code
+
+    def _asked_by(self, unique_id: str, questions: QuestionLog) -> tuple[Question, ...]:
+        """Return what a node has asked, by itself or in an ephemeral model inside it."""
+        asked = dict.fromkeys(questions.asked.get(unique_id, ()))
+        depends_on = getattr(self.manifest.nodes.get(unique_id), "depends_on", None)
+        for parent in getattr(depends_on, "nodes", ()):
+            if parent in self.manifest.nodes and self.manifest.nodes[parent].is_ephemeral_model:
+                asked |= dict.fromkeys(self._asked_by(parent, questions))
+        return tuple(asked)
+
+    def questions_of(self, unique_id: str) -> tuple[Question, ...]:
+        """Return what a node asked when it was compiled last."""
+        return self._asked.get(unique_id, ())
+
+    def keep_answers(self, unique_id: str, questions: tuple[Question, ...]) -> None:
+        """Note what a node's questions are answered now."""
+        self._asked[unique_id] = questions
+        asked = {**self.project.questions, unique_id: questions}
+        self.project = replace(self.project, questions=asked)
+
+    def renew(self) -> list[ConfigError]:
+        """Make the graph again; return every mistake in what the project says to livemart."""
+        questions = {unique_id: asked for unique_id, asked in self._asked.items() if asked}
+        self.project, mistakes = read_manifest(
+            self.manifest,
+            self._compiled,
+            directory=self._directory,
+            target_schema=self._schema,
+            parameters=self._parameters,
+            hooks=self._hooks,
+            questions=questions,
+            refused=self.refused,
+        )
+        return mistakes
 
 
 def _close_logs() -> None:

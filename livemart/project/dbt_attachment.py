@@ -6,12 +6,17 @@ Used by `Dbt` for one invocation at a time, and for good by plain dbt in another
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from livemart.project.cursors import Connection, SessionFactory, SparkCursor
+from livemart.project.questions import (
+    QuestionLog,
+    columns_question,
+    relation_question,
+)
 
 MACROS = Path(__file__).with_name("spark_macros")
 _PACKAGE = "livemart_spark"
@@ -23,6 +28,8 @@ def attached(
     connection: Connection,
     warehouse: Path | None,
     before_compile: Callable[[Any], None] | None = None,
+    questions: QuestionLog | None = None,
+    only: Collection[str] | None = None,
 ) -> Iterator[None]:
     """Let dbt-spark open `connection`, know livemart's macros, and report every compile error.
 
@@ -30,9 +37,15 @@ def attached(
         connection: is opened for every node.
         warehouse: root of all tables.
         before_compile: is called with dbt's task before the first node is compiled.
+        questions: takes down what nodes ask while they are compiled.
+        only: unique ids of the nodes that dbt works on, if not those that its arguments select: a
+            selector cannot name every node.
     """
     from dbt.adapters.spark import session as spark_session
+    from dbt.graph.selector import NodeSelector
     from dbt.task.compile import CompileTask
+
+    questions = questions or QuestionLog()
 
     _know_macros()
     before = os.environ.get(_WAREHOUSE)
@@ -42,6 +55,13 @@ def attached(
         with ExitStack() as stack:
             stack.enter_context(_replaced(spark_session, "Connection", connection))
             stack.enter_context(_replaced(CompileTask, "raise_on_first_error", lambda task: False))
+            stack.enter_context(_compiling_on_after_errors(CompileTask))
+            if only is not None:
+                nodes = frozenset(only)
+                stack.enter_context(
+                    _replaced(NodeSelector, "get_selected", lambda *_, **__: set(nodes))
+                )
+            _take_down(questions, stack)
             if before_compile is not None:
                 stack.enter_context(_called_before(CompileTask, before_compile))
             yield
@@ -91,6 +111,76 @@ def current_node() -> str | None:
 
     node: str | None = get_node_info().get("unique_id")
     return node
+
+
+@contextmanager
+def _compiling_on_after_errors(kind: Any) -> Iterator[None]:
+    """Let tasks that only compile go on with what reads a node that cannot be compiled."""
+    mark = kind._mark_dependent_errors
+
+    def marked(task: Any, *told: Any) -> None:
+        if type(task) is not kind:
+            mark(task, *told)
+
+    with _replaced(kind, "_mark_dependent_errors", marked):
+        yield
+
+
+def _take_down(log: QuestionLog, stack: ExitStack) -> None:
+    """Let `log` know, until `stack` ends, which node is compiled and what it asks of the catalog.
+
+    dbt's own list of relations is passed over: it is not that of this moment.
+    """
+    from dbt.adapters.spark.impl import SparkAdapter
+    from dbt.compilation import Compiler
+
+    adapters: Any = SparkAdapter
+    compiler: Any = Compiler
+    compile_code, get_relation = compiler._compile_code, adapters.get_relation
+    get_columns, list_relations = adapters.get_columns_in_relation, adapters.list_relations
+
+    def compiled(self: Any, node: Any, *arguments: Any, **options: Any) -> Any:
+        # Also a table that a unit test gives in the place of a model's input is ephemeral.
+        is_table = log.hides_own_table and not node.is_ephemeral_model
+        relation = f"{node.schema}.{node.alias}".lower() if is_table else ""
+        with log.compiling(node.unique_id, relation):
+            return compile_code(self, node, *arguments, **options)
+
+    def relation(self: Any, database: str, schema: str, identifier: str) -> Any:
+        if (node := log.node) is None:
+            return get_relation(self, database, schema, identifier)
+        name = f"{schema}.{identifier}".lower()
+        if name == node.relation:
+            return None
+        with node.answering():
+            answer = get_relation(self, database, schema, identifier)
+        kind = str(answer.type or "") if answer is not None else None
+        node.note(relation_question(name, kind))
+        return answer
+
+    def relations(self: Any, database: str, schema: str) -> Any:
+        if log.node is None:
+            return list_relations(self, database, schema)
+        of_schema = self.Relation.create(
+            database=None, schema=schema, identifier="", quote_policy=self.config.quoting
+        ).without_identifier()
+        return self.list_relations_without_caching(of_schema)
+
+    def columns(self: Any, relation: Any) -> Any:
+        if (node := log.node) is None:
+            return get_columns(self, relation)
+        name = f"{relation.schema}.{relation.identifier}".lower()
+        if name == node.relation:
+            return []
+        with node.answering():
+            answer = get_columns(self, relation)
+        node.note(columns_question(name, ((str(it.name), str(it.data_type)) for it in answer)))
+        return answer
+
+    stack.enter_context(_replaced(compiler, "_compile_code", compiled))
+    stack.enter_context(_replaced(adapters, "get_relation", relation))
+    stack.enter_context(_replaced(adapters, "list_relations", relations))
+    stack.enter_context(_replaced(adapters, "get_columns_in_relation", columns))
 
 
 @contextmanager

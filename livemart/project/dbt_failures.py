@@ -5,17 +5,25 @@ Used after each build. The message is the database's own, without the query plan
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from livemart.errors import RefreshError
 from livemart.project.graph import Model, Project
 from livemart.project.node_results import NodeResult
 
+# An operator that is not resolved, or a branch below one.
+_OF_A_PLAN = re.compile(r"\s*(?:'[A-Z]\w*(?:\s|$)|\+-|:-)")
 
-def _without_plan(message: str) -> str:
-    """Return what Spark found wrong, without the query plan that it shows below."""
+
+def without_plan(message: str) -> str:
+    """Return what Spark found wrong, without the query plan that it shows below.
+
+    >>> without_plan("no column x\\n'Sort ['x]\\n+- 'Aggregate")
+    'no column x'
+    """
     lines = message.strip().splitlines()
-    ends = (n for n, line in enumerate(lines) if n and line.lstrip().startswith(("'", "+-", ":-")))
+    ends = (n for n, line in enumerate(lines) if n and _OF_A_PLAN.match(line))
     return "\n".join(lines[: next(ends, len(lines))])
 
 
@@ -38,7 +46,7 @@ def failures_of(
             model = project.models.get(result.unique_id)
             why = explain(model) if model else None
             file = model.file if model else result.name
-            told[result.unique_id] = f"{file}: {why or _without_plan(result.message)}"
+            told[result.unique_id] = f"{file}: {why or without_plan(result.message)}"
     return told
 
 

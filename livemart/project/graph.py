@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
+from livemart.project.questions import Question
 from livemart.project.session_spec import PLAIN, SessionSpec
 
 Policy = Literal["auto", "incremental", "strict", "full"]
@@ -75,7 +76,8 @@ class SourceTable:
 class Model:
     """A dbt model, seed or dbt snapshot.
 
-    `compiled_code` is the SELECT that dbt compiled as for a full refresh (None for seeds).
+    `compiled_code` is the SELECT that dbt compiled as for a full refresh (None for seeds, and while
+    dbt cannot compile it: `uncompiled` says why).
     `primary_key`: columns that dbt's tests show to be unique and not null, else empty. `session`:
     what its SQL needs besides itself; `session_in_dbt`: what dbt needs before it runs the hooks of
     the model, with no other one if it `is_alone_in_dbt`; `acting_hooks`: what else these do, in a
@@ -100,6 +102,7 @@ class Model:
     config: Mapping[str, object] = field(default_factory=dict)
     on_error: OnError = "set_aside"
     session: SessionSpec = PLAIN
+    uncompiled: str = ""
     session_in_dbt: SessionSpec = PLAIN
     is_alone_in_dbt: bool = False
     acting_hooks: tuple[str, ...] = field(default=(), compare=False)
@@ -119,7 +122,7 @@ class Model:
 class DataTest:
     """A dbt data test. `attached_to` is the tested node; `kind` the name of a generic test.
 
-    `session`: what its SQL needs besides itself.
+    `session`: what its SQL needs besides itself; `uncompiled`: why dbt cannot compile it, if so.
     """
 
     unique_id: str
@@ -137,6 +140,7 @@ class DataTest:
     fail_calc: str = "count(*)"
     limit: int | None = None
     session: SessionSpec = PLAIN
+    uncompiled: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +157,8 @@ class Project:
     """All nodes by unique id; `models` (seeds included) in dependency order.
 
     `session`: what all SQL needs, by the profile and by on-run-start; `acting_hooks`: what else
-    on-run-start does, in a build alone.
+    on-run-start does, in a build alone; `questions`: what nodes asked the warehouse while they were
+    compiled.
     """
 
     name: str
@@ -165,6 +170,24 @@ class Project:
     exposures: Mapping[str, Exposure]
     session: SessionSpec = PLAIN
     acting_hooks: tuple[str, ...] = field(default=(), compare=False)
+    questions: Mapping[str, tuple[Question, ...]] = field(default_factory=dict, compare=False)
+
+    def asking(self, unique_id: str) -> list[str]:
+        """Return the nodes that asked the warehouse and are part of a node's SQL, inputs first.
+
+        They are the node itself and the views that it reads, directly or through others.
+        """
+        if unique_id not in self.models:
+            return [unique_id] if unique_id in self.questions else []
+        parts, stack = set(), [unique_id]
+        while stack:
+            part = stack.pop()
+            parts.add(part)
+            for parent in self.models[part].depends_on:
+                model = self.models.get(parent)
+                if model is not None and not model.is_stored and parent not in parts:
+                    stack.append(parent)
+        return [part for part in self.models if part in parts and part in self.questions]
 
     @property
     def sessions(self) -> set[SessionSpec]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -27,6 +28,7 @@ from livemart.project.graph import (
 )
 from livemart.project.node_sessions import with_sessions
 from livemart.project.policy import parse_model_policy
+from livemart.project.questions import Question
 from livemart.project.sources import parse_source_spec
 from livemart.project.yaml_places import Where, livemart_misspelled, model_lines, source_lines
 from livemart.spark_sql import unquoted
@@ -45,6 +47,8 @@ def read_manifest(
     target_schema: str,
     parameters: Mapping[str, str] | None = None,
     hooks: Hooks = NO_HOOKS,
+    questions: Mapping[str, tuple[Question, ...]] | None = None,
+    refused: Mapping[str, str] | None = None,
 ) -> tuple[Project, list[ConfigError]]:
     """Build the project graph from dbt's parsed manifest.
 
@@ -55,14 +59,17 @@ def read_manifest(
         target_schema: schema of the dbt profile's target.
         parameters: that the profile sets before each statement.
         hooks: of the project, rendered.
+        questions: that nodes asked while they were compiled, by unique id.
+        refused: dbt's message for each node that it could not compile, by unique id.
 
     Returns:
         The project, and every mistake found in what `meta.livemart` says.
     """
     errors: list[ConfigError] = []
+    refused = refused or {}
     nodes = {key: node for key, node in manifest.nodes.items() if _kind(node) in _NODE_KINDS}
     tests = {
-        key: _data_test(node, compiled.get(key) or "")
+        key: _data_test(node, compiled.get(key) or "", refused.get(key, ""))
         for key, node in sorted(manifest.nodes.items())
         if _kind(node) == "test"
     }
@@ -78,6 +85,8 @@ def read_manifest(
     models: dict[str, Model] = {}
     for key in _in_order(nodes):
         models[key], mistakes = _model(nodes[key], compiled.get(key), tests_of.get(key, []), root)
+        if key in refused:
+            models[key] = replace(models[key], uncompiled=refused[key])
         errors.extend(mistakes)
     exposures = {
         key: Exposure(key, exposure.name, tuple(exposure.depends_on.nodes))
@@ -91,6 +100,7 @@ def read_manifest(
         models=models,
         tests=tests,
         exposures=exposures,
+        questions=questions or {},
     )
     return with_sessions(project, parameters or {}, hooks), errors
 
@@ -218,7 +228,7 @@ def _where(node: Any, name: str, root: Path, lines_of: _Lines) -> Where:
     return Where(file, name, lines_of(text) if is_yaml and text else {})
 
 
-def _data_test(node: Any, code: str) -> DataTest:
+def _data_test(node: Any, code: str, uncompiled: str) -> DataTest:
     metadata = getattr(node, "test_metadata", None)
     arguments = dict(metadata.kwargs) if metadata else {}
     column_name = arguments.pop("column_name", None)
@@ -242,11 +252,15 @@ def _data_test(node: Any, code: str) -> DataTest:
         error_if=config.error_if,
         fail_calc=config.fail_calc,
         limit=config.limit,
+        uncompiled=uncompiled,
     )
 
 
 def _in_order(nodes: Mapping[str, Any]) -> list[str]:
-    """Return unique ids, inputs first; among equals by unique id, so that order is stable."""
+    """Return unique ids, inputs first; among equals seeds, then by unique id: a stable order.
+
+    A model may read a seed that it names without `ref`.
+    """
     sorter: TopologicalSorter[str] = TopologicalSorter()
     for key in sorted(nodes):
         inputs = [] if _kind(nodes[key]) == "seed" else nodes[key].depends_on.nodes
@@ -254,7 +268,7 @@ def _in_order(nodes: Mapping[str, Any]) -> list[str]:
     sorter.prepare()
     order: list[str] = []
     while sorter.is_active():
-        ready = sorted(sorter.get_ready())
+        ready = sorted(sorter.get_ready(), key=lambda key: (_kind(nodes[key]) != "seed", key))
         order.extend(ready)
         sorter.done(*ready)
     return order

@@ -54,12 +54,14 @@ def with_sessions(project: Project, parameters: Mapping[str, str], hooks: Hooks)
         # dbt runs the node's own hooks itself: it begins without what they create or leave behind.
         is_alone = unique_id in after or not all(map(is_setting, before.get(unique_id, ())))
         begun = spec if is_alone else whole
-        if not any(statement.startswith(NOT_RENDERED) for statement in sent):
+        # A build may compile it into another text.
+        is_asking_node = bool(model.uncompiled) or unique_id in project.questions
+        if not is_asking_node and not any(statement.startswith(NOT_RENDERED) for statement in sent):
             named = "\n".join((text, *sent))
             begun = begun.needed_by(named, keeps=len(base.statements))
         models[unique_id] = replace(
             model,
-            session=whole.needed_by(text) if model.language == "sql" else whole,
+            session=whole.needed_by(text) if text and model.language == "sql" else whole,
             session_in_dbt=begun,
             is_alone_in_dbt=is_alone,
             acting_hooks=_acting(sent),

@@ -75,6 +75,7 @@ _DEFINES = re.compile(
 _CHANGES = re.compile(
     r"\b(?:insert\s+(?:into|overwrite)|merge\s+into|update|delete\s+from)\b", re.IGNORECASE
 )
+_TEXT = re.compile(r"'(?:[^'\\]|\\.)*'", re.DOTALL)
 _ASKS = re.compile(r"(?:select|with|show|desc|describe|explain|values|table|from)\b|\(", re.I)
 _SETTING = re.compile(r"set\s+`?([\w.\-]+)`?\s*=\s*(.*)", re.IGNORECASE | re.DOTALL)
 _VARIABLE = re.compile(r"set\s+var(?:iable)?\b", re.IGNORECASE)
@@ -251,9 +252,15 @@ def is_asking(statement: str) -> bool:
 
     >>> is_asking("with q as (select 1) insert into log select * from q")
     False
+    >>> is_asking("from t select a where op in ('update', 'insert into')")
+    True
     """
     statement = bare_statement(statement)
-    return _ASKS.match(statement) is not None and _CHANGES.search(statement) is None
+    if (asks := _ASKS.match(statement)) is None:
+        return False
+    if asks[0].lower() not in ("with", "from", "("):
+        return True
+    return _CHANGES.search(_TEXT.sub("''", statement)) is None
 
 
 def is_setting(statement: str) -> bool:

@@ -26,13 +26,19 @@ from livemart.state.snapshots import ModelState, SetAside
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from livemart.refresh.inputs import PinnedInputs
+
+
+class SqlChanged(Exception):
+    """Raised inside a batch that must begin again, as a model has other SQL by now."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rebuild:
     """Why a model cannot start from the frontier, and the generation its next table belongs to.
 
-    `code` is NEW_MODEL, FINGERPRINT_CHANGED, SESSION_CHANGED, CHANGED_OUTSIDE, SET_ASIDE or
-    SELECTED.
+    `code` is NEW_MODEL, FINGERPRINT_CHANGED, ASKS_THE_WAREHOUSE, SESSION_CHANGED, CHANGED_OUTSIDE,
+    SET_ASIDE or SELECTED.
     """
 
     code: str
@@ -61,7 +67,9 @@ class BatchContext:
     `rebuilds`: by unique id, the models to recompute in full whatever their plan allows.
     `fingerprints`: of the models' SQL, by relation; kept with each commit.
     `done`: models that are at this batch already (seeds that dbt loaded again).
-    `lost`: by unique id, why dbt could not load a seed.
+    `lost`: by unique id, why dbt could not load a seed, or compile a model.
+    `before_model`: called with a model's unique id and the inputs once all that it reads is
+    refreshed; may raise SqlChanged.
     `snapshot_id`: of the row that the batch makes; `frontier_at`: when that before it was finished.
     `behind`: models that are set aside in that row; `resting`: those of them that are not tried.
     `attempts`: how often a model may fail in a row before it is set aside; `runs_again`: the batch
@@ -87,6 +95,7 @@ class BatchContext:
     attempts: int = 1
     runs_again: bool = False
     report: Callable[[str, str], None] = lambda unique_id, word: None
+    before_model: Callable[[str, PinnedInputs], None] = lambda unique_id, inputs: None
     kept: KeptBetweenBatches = field(default_factory=KeptBetweenBatches)
     _lanes: dict[SessionSpec, LargeLane] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)

@@ -51,7 +51,10 @@ def find_rebuilds(
     for unique_id, model in project.models.items():
         if model.is_stored:
             state = newest.models.get(unique_id) if newest else None
-            rebuild = _find_rebuild(model, state, fingerprints[unique_id], tables, epoch, batch_id)
+            is_asking = bool(project.asking(unique_id))
+            rebuild = _find_rebuild(
+                model, state, fingerprints[unique_id], tables, epoch, batch_id, is_asking=is_asking
+            )
             if rebuild is not None:
                 rebuilds[unique_id] = rebuild
     return rebuilds
@@ -64,6 +67,8 @@ def _find_rebuild(
     tables: Tables,
     epoch: str,
     batch_id: int,
+    *,
+    is_asking: bool,
 ) -> Rebuild | None:
     code = message = ""
     relation = model.relation
@@ -74,6 +79,8 @@ def _find_rebuild(
         code, message = "SESSION_CHANGED", f"the session of {relation} is another one: {session}"
     elif state.fingerprint != fingerprint:
         code, message = "FINGERPRINT_CHANGED", f"the SQL of {relation} is not that of the log"
+        if is_asking:
+            code, message = "ASKS_THE_WAREHOUSE", f"{message}: it asks the warehouse"
     generation = state.generation if state else -1
     if not tables.exists(relation):
         return Rebuild(

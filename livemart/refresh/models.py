@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 import structlog
 
@@ -19,7 +20,7 @@ from livemart.intervals import ms_since
 from livemart.plan.planner import Full, Plan
 from livemart.plan.project_plans import ProjectPlans
 from livemart.project.graph import Model, Project
-from livemart.refresh.context import BatchContext
+from livemart.refresh.context import BatchContext, SqlChanged
 from livemart.refresh.dependency_order import in_dependency_order
 from livemart.refresh.full import refresh_full
 from livemart.refresh.inputs import PinnedInputs
@@ -63,7 +64,7 @@ def refresh_models(
     """
     models = plans.project.models
     parents = {
-        unique_id: _read_tables(plans.project, model) & models.keys()
+        unique_id: _read_tables(plans.project, model) & models.keys() | _named(plans, unique_id)
         for unique_id, model in models.items()
         if model.is_stored
     }
@@ -121,6 +122,14 @@ def _judge(context: BatchContext, plans: ProjectPlans, failures: list[ModelFaile
         )
 
 
+def _named(plans: ProjectPlans, unique_id: str) -> set[str]:
+    """Return the stored models before a model that its SQL names, maybe without `ref`."""
+    flat = plans.models[unique_id].flat
+    named = frozenset(flat.relations) if flat is not None else frozenset()
+    before = takewhile(lambda it: it[0] != unique_id, plans.project.models.items())
+    return {key for key, model in before if model.is_stored and model.relation in named}
+
+
 def _read_tables(project: Project, model: Model) -> set[str]:
     """Return the stored models and the sources that a model reads, through views."""
     tables: set[str] = set()
@@ -162,11 +171,13 @@ class _Refresher:
             return waits_for
         if (message := context.lost.get(unique_id)) is not None:
             return self._failed(ModelFailedError(model, message))
-        context.report(unique_id, "started")
-        failpoint(f"refresh.before_model.{model.name}")
         try:
+            if kept is None:
+                context.before_model(unique_id, self._inputs)
+            context.report(unique_id, "started")
+            failpoint(f"refresh.before_model.{model.name}")
             state = carried(kept) if kept else self._state(model, self._plans[unique_id], before)
-        except (RefreshError, PlanError):
+        except (RefreshError, PlanError, SqlChanged):
             raise
         except Exception as error:
             if not is_own_fault(error):

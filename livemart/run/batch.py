@@ -16,15 +16,16 @@ from livemart.check.versions import CheckedVersions
 from livemart.delta.conflicts import TableChangedError
 from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch
-from livemart.refresh.context import BatchContext, KeptBetweenBatches, Rebuild
+from livemart.refresh.context import BatchContext, KeptBetweenBatches, Rebuild, SqlChanged
 from livemart.refresh.frontier import (
     check_landed,
     find_rebuilds,
     resting_models,
     returning_models,
 )
-from livemart.refresh.inputs import pin_inputs
+from livemart.refresh.inputs import PinnedInputs, pin_inputs
 from livemart.refresh.models import carried, refresh_models
+from livemart.run.batch_questions import BatchQuestions
 from livemart.run.dbt_builds import build_models, build_seeds
 from livemart.run.draft import SnapshotDraft, draft_snapshot, table_versions
 from livemart.run.runtime import Runtime
@@ -67,6 +68,8 @@ class BatchRunner:
     runs_again: bool = False
     refusal: str | None = None
     _kept: KeptBetweenBatches = field(init=False)
+    # What was asked when the project was read may be older than its views.
+    _has_asked: bool = False
 
     def __post_init__(self) -> None:
         # What was reported stays so for as long as the process lives.
@@ -86,6 +89,29 @@ class BatchRunner:
         if newest.epoch == self.epoch and newest.batch_id >= batch.batch_id:
             return BatchOutcome(batch.batch_id, None)
         check_landed(newest, runtime.landed_relations, runtime.warehouse, self.epoch)
+        context = self._context(batch.batch_id, {})
+        draft = draft_snapshot(runtime, context, batch, newest, started_at=started_at, now=self.now)
+        questions = BatchQuestions(runtime, asks_all=not self._has_asked)
+        while True:
+            if runtime.dbt.project != runtime.project:
+                runtime.adopt(runtime.dbt.project)
+                questions.refuse_policies()
+            try:
+                outcome = self._refresh(batch, newest, draft, questions)
+            except SqlChanged:
+                # What it has committed carries this batch, and is not made again.
+                continue
+            self._has_asked = True
+            return outcome
+
+    def _refresh(
+        self,
+        batch: LandedBatch,
+        newest: Snapshot,
+        draft: SnapshotDraft,
+        questions: BatchQuestions,
+    ) -> BatchOutcome:
+        runtime = self.runtime
         resting = resting_models(newest, runtime.fingerprints, self.selected)
         rebuilds = self._find_rebuilds(newest, batch.batch_id, resting)
         if self.refusal is not None:
@@ -101,7 +127,6 @@ class BatchRunner:
             behind=newest.set_aside,
             resting=resting,
         )
-        draft = draft_snapshot(runtime, context, batch, newest, started_at=started_at, now=self.now)
         previous = runtime.prover.unedited(newest.tests, newest.test_fingerprints)
         stored = {key for key, model in runtime.project.models.items() if model.is_stored}
         has_same_nodes = (
@@ -111,10 +136,15 @@ class BatchRunner:
         if has_same_nodes and not rebuilds and not draft.has_news:
             return self._release(draft, previous)
         seeds, lost = build_seeds(runtime, rebuilds)
-        context = replace(context, done=seeds, lost=lost)
+
+        def ask(unique_id: str, inputs: PinnedInputs) -> None:
+            questions.ask(unique_id, inputs, asks_all=unique_id in rebuilds)
+
+        context = replace(context, done=seeds, lost=lost | questions.lost, before_model=ask)
         runtime.plans.renew()
         inputs = pin_inputs(context, runtime.plans, newest, draft.sources)
         done = refresh_models(context, runtime.plans, inputs)
+        questions.ask_views(inputs)
         self._refuse_writes_between(newest, batch.batch_id, rebuilds, resting)
         before = table_versions(runtime.project, newest)
         for unique_id in rebuilds:
@@ -225,6 +255,9 @@ class BatchRunner:
         self, snapshot: Snapshot, before: Mapping[str, int], previous: Mapping[str, str]
     ) -> dict[str, TestResult]:
         runtime = self.runtime
+        if changed := BatchQuestions(runtime, asks_all=True).ask_for_tests():
+            runtime.adopt(runtime.dbt.project)
+            previous = {key: it for key, it in previous.items() if key not in changed}
         now = table_versions(runtime.project, snapshot)
         return run_checks(
             runtime.spark,

@@ -33,6 +33,8 @@ def build_models(runtime: Runtime, newest: Snapshot | None) -> dict[str, ModelSt
     failpoint("build.before_dbt")
     results = runtime.dbt.build(data_tests=False)
     failpoint("build.after_dbt")
+    if runtime.dbt.project != runtime.project:
+        runtime.adopt(runtime.dbt.project)
     refuse_failures(runtime.project, results, partial(error_as_written, runtime.session))
     states: dict[str, ModelState] = {}
     for unique_id, model in runtime.project.models.items():

@@ -60,6 +60,14 @@ class Runtime:
         """Return the session in which the model's SQL has its meaning."""
         return session_of(self.spark, model.session)
 
+    def adopt(self, project: Project) -> None:
+        """Go on with the SQL that dbt has compiled meanwhile."""
+        own_faults = self.prover.own_faults
+        self.project = project
+        self.plans = ProjectPlans(project, self.warehouse.column_names)
+        self.prover = Prover(self.plans)
+        self.prover.own_faults = own_faults
+
     @property
     def checkpoint(self) -> Path:
         """Spark's checkpoint of the landing stream."""
@@ -150,6 +158,9 @@ def require_readable(edited: Runtime, before: Runtime) -> None:
             edited_too.add(unique_id)
             session = plain if model.session.is_plain else edited.session(model)
             message = analysis_error(session, model)
+            asked = edited.project.questions.get(unique_id, ())
+            if model.uncompiled and not any(question.is_lacking for question in asked):
+                message = f"{model.file}: {model.uncompiled}"
             # A table that is not there yet may be made by the batch.
             if message and "TABLE_OR_VIEW_NOT_FOUND" not in message:
                 messages.append(message)
@@ -209,13 +220,23 @@ def open_dbt(
     )
 
 
-def compiling_session(spark: SparkSession, warehouse: Path) -> SessionFactory:
-    """Return what gives dbt a session, for models that ask for tables while they are compiled."""
+def compiling_session(
+    spark: SparkSession,
+    warehouse: Path,
+    versions: Callable[[], Mapping[str, int]] = lambda: {},
+) -> SessionFactory:
+    """Return what gives dbt a session, for models that ask for tables while they are compiled.
+
+    Args:
+        spark: the engine's session.
+        warehouse: holds the tables.
+        versions: of tables, by relation, where not the newest are asked.
+    """
     from livemart.spark.catalog import register
 
     @cache
     def session() -> SparkSession:
-        register(spark, warehouse)
+        register(spark, warehouse, versions=versions())
         return spark
 
     return session

@@ -31,7 +31,14 @@ class _View:
     session: SessionSpec = PLAIN
 
 
-def register(spark: SparkSession, warehouse: Path, project: Project | None = None) -> list[str]:
+def register(
+    spark: SparkSession,
+    warehouse: Path,
+    project: Project | None = None,
+    *,
+    remakes_views: bool = False,
+    versions: Mapping[str, int] | None = None,
+) -> list[str]:
     """Register each Delta table below `warehouse`, then the views.
 
     A table is `warehouse/<schema>/<identifier>`; a folder whose name starts with `_` or `.` holds
@@ -60,14 +67,20 @@ def register(spark: SparkSession, warehouse: Path, project: Project | None = Non
         spark.sql(f"create database if not exists {quoted(schema)} location {location}")
     added = [relation for relation in tables if not _is_in(known, relation)]
     for relation in added:
-        location = literal(str(warehouse.joinpath(*relation.split(".", 1))))
-        spark.sql(f"create table if not exists {name_of(relation)} using delta location {location}")
+        path = str(warehouse.joinpath(*relation.split(".", 1)))
+        if (version := (versions or {}).get(relation)) is not None:
+            rows = f"select * from delta.{quoted(path)} version as of {version}"
+            spark.sql(f"create view {name_of(relation)} as {rows}")
+            continue
+        spark.sql(
+            f"create table if not exists {name_of(relation)} using delta location {literal(path)}"
+        )
     added += _register_views(
         spark,
         {
             relation: view
             for relation, view in views.items()
-            if not _is_in(known, relation) or kept.get(relation) != view
+            if remakes_views or not _is_in(known, relation) or kept.get(relation) != view
         },
     )
     if project is not None:

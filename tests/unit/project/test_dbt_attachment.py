@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from livemart.project.cursors import CompilingCursor, Connection
+from livemart.project.cursors import Connection, NoCursor
 from livemart.project.dbt_attachment import MACROS, attached, is_attached
 
 
@@ -18,7 +18,7 @@ def test_dbt_spark_opens_our_connection_only_as_long_as_it_is_attached(
 
     monkeypatch.setenv("LIVEMART_WAREHOUSE", "another")
     theirs = session.Connection
-    ours: Any = Connection(lambda parameters: CompilingCursor(None, parameters))
+    ours: Any = Connection(lambda parameters: NoCursor())
 
     with attached(ours, tmp_path):
         assert session.Connection is ours

@@ -11,6 +11,7 @@ import pytest
 from livemart.delta.log import LogEntry
 from livemart.errors import StateError
 from livemart.project.graph import Project
+from livemart.project.questions import Question
 from livemart.refresh.context import Rebuild
 from livemart.refresh.frontier import (
     check_landed,
@@ -101,6 +102,15 @@ def test_a_model_that_the_log_does_not_name_is_new() -> None:
 
 def test_other_sql_is_another_generation() -> None:
     assert rebuild_of(Table(), mark="other") == ("FINGERPRINT_CHANGED", 3)
+
+
+def test_other_sql_of_a_model_that_asks_the_warehouse_has_its_own_reason() -> None:
+    asking = replace(project(), questions={MODEL: (Question("relation", "mini.old", ""),)})
+    tables = FakeTables({RELATION: Table()})
+
+    rebuilds = find_rebuilds(snapshot(), asking, {MODEL: "other"}, tables, epoch="e", batch_id=4)
+
+    assert rebuilds[MODEL].code == "ASKS_THE_WAREHOUSE"
 
 
 def test_another_session_is_another_generation_with_its_own_reason() -> None:

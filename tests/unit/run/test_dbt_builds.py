@@ -21,6 +21,7 @@ MODELS = {
         make_model("model.m.names", materialized="view"),
     )
 }
+PROJECT = Project("m", ".", "m", {}, MODELS, {}, {})
 
 
 class _Dbt:
@@ -28,6 +29,7 @@ class _Dbt:
 
     def __init__(self, status: NodeStatus) -> None:
         self.status = status
+        self.project = PROJECT
         self.selections: list[list[str]] = []
 
     def build(self, select: list[str] | None = None, *, data_tests: bool) -> dict[str, NodeResult]:
@@ -46,7 +48,7 @@ def _runtime(status: NodeStatus = "success") -> Any:
         settings=SimpleNamespace(warehouse=None),
         warehouse=SimpleNamespace(version=lambda relation: 5, table_id=lambda relation: "id"),
         dbt=_Dbt(status),
-        project=Project("m", ".", "m", {}, MODELS, {}, {}),
+        project=PROJECT,
         plans=SimpleNamespace(
             models={key: SimpleNamespace(fingerprint=f"f {key}") for key in MODELS}
         ),

@@ -1,0 +1,261 @@
+"""Asks again, in a batch, what nodes asked the warehouse while they were compiled.
+
+Used by `BatchRunner`. Once all that a model reads is refreshed, its questions are asked again,
+where a table that they name has changed. With another answer the model is compiled again: as long
+as its SQL stays what it was, it stays incremental; with other SQL the batch begins again on it, and
+what it has committed already stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from threading import RLock
+from typing import TYPE_CHECKING
+
+from livemart.errors import ConfigError
+from livemart.plan.project_plans import broken_policies, views_of
+from livemart.plan.reasons import Unplannable
+from livemart.plan.sql.determinism import require_deterministic
+from livemart.plan.sql.flatten import flatten
+from livemart.plan.sql.parse import parse
+from livemart.project.cursors import SparkCursor
+from livemart.project.graph import DataTest, Model, Project
+from livemart.project.questions import Question, ask, columns_question, relation_question
+from livemart.project.sessions import session_of
+from livemart.refresh.context import SqlChanged
+from livemart.refresh.inputs import PinnedInputs
+from livemart.run.runtime import Runtime
+from livemart.spark.catalog import name_of, register
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class NotCompiledError(Exception):
+    """A model that dbt could not even try to compile again."""
+
+
+class BatchQuestions:
+    """The questions of one batch, asked once each; several threads at once.
+
+    `lost`: by unique id of a stored model, why it cannot be computed: dbt cannot compile it or a
+    view that it reads, or its policy forbids the SQL that it has now.
+
+    Args:
+        runtime: the warm process.
+        asks_all: answers may be older than the frontier.
+    """
+
+    def __init__(self, runtime: Runtime, *, asks_all: bool) -> None:
+        self.lost: dict[str, str] = {}
+        self._runtime = runtime
+        self._asks_all = asks_all
+        self._lock = RLock()
+        # True for a node whose questions were asked whatever has changed.
+        self._asked: dict[str, bool] = {}
+
+    def ask(self, unique_id: str, inputs: PinnedInputs, *, asks_all: bool) -> None:
+        """Ask again what a model and the views in it asked.
+
+        Args:
+            unique_id: of a stored model; all that it reads is refreshed.
+            inputs: of the batch.
+            asks_all: the answers may be older than the frontier.
+
+        Raises:
+            SqlChanged: with other SQL; `Dbt` has it.
+            NotCompiledError: with dbt's message.
+        """
+        self._ask(self._project.asking(unique_id), unique_id, inputs, asks_all=asks_all)
+
+    def ask_views(self, inputs: PinnedInputs) -> None:
+        """Ask again what views asked that no stored model reads by `ref`.
+
+        Raises:
+            SqlChanged: see `ask`.
+        """
+        project = self._project
+        for unique_id, model in project.models.items():
+            if not model.is_stored and unique_id in project.questions:
+                # It is asked in the next batch again.
+                with suppress(NotCompiledError):
+                    self._ask([unique_id], unique_id, inputs, asks_all=False)
+
+    def _ask(
+        self, asking: Iterable[str], reader: str, inputs: PinnedInputs, *, asks_all: bool
+    ) -> None:
+        for node in asking:
+            with self._lock:
+                asks_all |= self._asks_all
+                was_asked_all = self._asked.get(node)
+                if was_asked_all or (was_asked_all is not None and not asks_all):
+                    continue
+                project = self._project
+                questions = project.questions.get(node, ())
+                refreshed = _refreshed_before(project, reader)
+                is_due = bool(_node(project, node).uncompiled) or any(
+                    self._answered(project, question) != question
+                    for question in questions
+                    if asks_all or self._may_differ(project, question, inputs, refreshed)
+                )
+                is_other = is_due and bool(self._compile_again([node]))
+                self._asked[node] = asks_all or is_due
+                if is_other:
+                    raise SqlChanged(node)
+
+    def ask_for_tests(self) -> frozenset[str]:
+        """Compile the tests again whose questions have another answer; return those changed."""
+        project = self._project
+        due = [
+            unique_id
+            for unique_id, test in project.tests.items()
+            if (questions := project.questions.get(unique_id))
+            and (test.uncompiled or any(self._answered(project, it) != it for it in questions))
+        ]
+        with suppress(NotCompiledError):
+            return self._compile_again(due) if due else frozenset()
+        return frozenset()
+
+    def refuse_policies(self) -> None:
+        """Let the models be lost whose policy forbids the SQL that they have by now."""
+        runtime = self._runtime
+        for unique_id, message in broken_policies(runtime.project, runtime.plans.models).items():
+            self.lost.setdefault(unique_id, message)
+
+    @property
+    def _project(self) -> Project:
+        return self._runtime.dbt.project
+
+    def _compile_again(self, nodes: Collection[str]) -> frozenset[str]:
+        """Compile nodes again; return those whose SQL is another one, or cannot be had."""
+        runtime, before = self._runtime, self._runtime.project
+        # dbt finds in the catalog what this batch has made, and views with the columns of today.
+        register(runtime.spark, runtime.settings.warehouse, self._project, remakes_views=True)
+        message = ""
+        try:
+            project = runtime.dbt.compile_again(nodes)
+        except ConfigError as error:
+            message = error.message
+        if message:
+            # A fault of these nodes, not of the configuration that runs.
+            raise NotCompiledError(message)
+        changed = set()
+        for node in nodes:
+            compiled = _node(project, node)
+            if compiled.compiled_code != _node(before, node).compiled_code or compiled.uncompiled:
+                changed.add(node)
+            else:
+                runtime.dbt.keep_answers(
+                    node, tuple(self._kept(project, it) for it in project.questions.get(node, ()))
+                )
+            if compiled.uncompiled:
+                self._lose_readers(project, node)
+        if any(node in project.models and not project.models[node].is_stored for node in changed):
+            register(runtime.spark, runtime.settings.warehouse, project)
+            # What another view gives, no version of a table tells.
+            self._asks_all = True
+        return frozenset(changed)
+
+    def _lose_readers(self, project: Project, node: str) -> None:
+        message = f"{_node(project, node).file}: {_node(project, node).uncompiled}"
+        for unique_id, model in project.models.items():
+            if model.is_stored and node in project.asking(unique_id):
+                self.lost[unique_id] = message
+
+    def _kept(self, project: Project, question: Question) -> Question:
+        """Return what a question is compared with later: Spark and dbt may name a type unlike."""
+        if question.kind in ("columns", "relation"):
+            return self._answered(project, question)
+        return question
+
+    def _may_differ(
+        self, project: Project, question: Question, inputs: PinnedInputs, refreshed: Collection[str]
+    ) -> bool:
+        """Return True unless nothing that a question is about has changed since the frontier.
+
+        `refreshed` are the relations that no batch changes after the node was asked.
+        """
+        if question.kind == "relation":
+            return True
+        relations = self._relations(project, question)
+        return not relations or any(
+            relation not in refreshed
+            or inputs.old.get(relation) is None
+            or inputs.old.get(relation) != inputs.new.get(relation)
+            for relation in relations
+        )
+
+    def _relations(self, project: Project, question: Question) -> list[str]:
+        """Return the tables that an answer comes from; none if they are not all of it."""
+        views = views_of(project, project.session)
+        text = question.about
+        if question.kind == "columns":
+            if text not in views:
+                return [text]
+            text = views[text]
+        try:
+            flat = flatten(text, views)
+            require_deterministic(parse(flat.text))
+        except Unplannable:
+            return []
+        return list(flat.relations)
+
+    def _answered(self, project: Project, question: Question) -> Question:
+        """Return a question with the answer of now."""
+        match question.kind:
+            case "columns":
+                return columns_question(question.about, self._columns(project, question))
+            case "relation":
+                return relation_question(question.about, self._kind(project, question.about))
+        return ask(SparkCursor(lambda: self._session(project), {}), question)
+
+    def _session(self, project: Project) -> SparkSession:
+        return session_of(self._runtime.spark, project.session)
+
+    def _columns(self, project: Project, question: Question) -> list[tuple[str, str]]:
+        """Return names and types as of now; Spark's of a view are those when it was made."""
+        from pyspark.errors import AnalysisException
+
+        runtime, relation = self._runtime, question.about
+        views = views_of(project, project.session)
+        sql = f"select * from {name_of(relation)}"
+        if relation in views:
+            try:
+                sql = flatten(views[relation], views).render(lambda mention: mention.text)
+            except Unplannable:
+                sql = views[relation]
+        try:
+            return self._session(project).sql(sql).dtypes
+        except AnalysisException:
+            # Maybe of tables that this batch has made.
+            register(runtime.spark, runtime.settings.warehouse, project)
+        try:
+            return self._session(project).sql(sql).dtypes
+        except AnalysisException:
+            return []
+
+    def _kind(self, project: Project, relation: str) -> str | None:
+        for model in project.models.values():
+            if model.relation == relation and model.materialized == "view" and model.compiled_code:
+                return "view"
+        return "table" if self._runtime.warehouse.exists(relation) else None
+
+
+def _node(project: Project, unique_id: str) -> Model | DataTest:
+    return project.models.get(unique_id) or project.tests[unique_id]
+
+
+def _refreshed_before(project: Project, unique_id: str) -> set[str]:
+    """Return the relations that are what they will be in this batch when a model begins."""
+    relations = {source.relation for source in project.sources.values()}
+    relations |= {it.relation for it in project.models.values() if it.materialized == "seed"}
+    stack = [unique_id]
+    seen: set[str] = set()
+    while stack:
+        for parent in project.models[stack.pop()].depends_on:
+            if parent in project.models and parent not in seen:
+                seen.add(parent)
+                stack.append(parent)
+                relations.add(project.models[parent].relation)
+    return relations
