@@ -126,23 +126,34 @@ def without(rows: pa.Table, gone: pa.Table) -> pa.Table:
         rows: each as often as it is there.
         gone: the same columns; what is not in `rows` takes nothing away.
     """
+    gone_rows = first_copies(rows, gone)
+    return rows.filter(pa.array(~gone_rows)).combine_chunks() if gone_rows.any() else rows
+
+
+def first_copies(rows: pa.Table, others: pa.Table) -> npt.NDArray[np.bool_]:
+    """Return which rows are in another bag: of equal ones the first, as many as are there.
+
+    Args:
+        rows: each as often as it is there.
+        others: the same columns.
+    """
     if not rows.num_columns:
         raise ValueError("rows without columns have no identity")
-    if not rows.num_rows or not gone.num_rows:
-        return rows
-    likely = np.flatnonzero(is_member(rows.columns, gone.columns))
+    taken = np.zeros(rows.num_rows, dtype=bool)
+    if not rows.num_rows or not others.num_rows:
+        return taken
+    likely = np.flatnonzero(is_member(rows.columns, others.columns))
     if not len(likely):
-        return rows
-    both = pa.concat_tables([rows.take(pa.array(likely)), gone]).combine_chunks()
+        return taken
+    both = pa.concat_tables([rows.take(pa.array(likely)), others]).combine_chunks()
     codes = row_codes(both.columns, both.num_rows)
-    codes_there, others = codes[: len(likely)], codes[len(likely) :]
+    codes_there, codes_of_others = codes[: len(likely)], codes[len(likely) :]
     order = np.argsort(codes_there, kind="stable")
     place = np.arange(len(codes_there)) - np.searchsorted(
         codes_there[order], codes_there[order], "left"
     )
-    kept = np.ones(rows.num_rows, dtype=bool)
-    kept[likely[order[place < copies_of(codes_there[order], others)]]] = False
-    return rows.filter(pa.array(kept)).combine_chunks()
+    taken[likely[order[place < copies_of(codes_there[order], codes_of_others)]]] = True
+    return taken
 
 
 def matching_rows(

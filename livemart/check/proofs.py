@@ -25,7 +25,7 @@ from livemart.check.row_proofs import (
 )
 from livemart.check.versions import CheckedVersions, new_rows, repeated_rows
 from livemart.delta.warehouse import Warehouse
-from livemart.plan.project_plans import ProjectPlans
+from livemart.plan.project_plans import FIXED_RUNS, ProjectPlans, as_in_run
 from livemart.plan.sql.flatten import Flat
 from livemart.project.graph import DataTest
 from livemart.spark.own_faults import OwnFaults
@@ -91,6 +91,17 @@ class Prover:
         """The hash of each test's SQL, views inlined, and of what judges its failures."""
         return {unique_id: self._hash(test) for unique_id, test in self.project.tests.items()}
 
+    def renewed(self, plans: ProjectPlans) -> Prover:
+        """Return what knows the same tests with the SQL of another run, or of other answers."""
+        prover = Prover(plans)
+        prover.own_faults = self.own_faults
+        prover._failures = {
+            unique_id: failures
+            for unique_id, failures in self._failures.items()
+            if self.project.tests.get(unique_id) == prover.project.tests.get(unique_id)
+        }
+        return prover
+
     def unedited(
         self, outcomes: Mapping[str, str], fingerprints: Mapping[str, str]
     ) -> dict[str, str]:
@@ -107,6 +118,8 @@ class Prover:
     def _hash(self, test: DataTest) -> str:
         flat = self.flat(test)
         text = test.compiled_code if flat is None else flat.text
+        if test.in_other_runs:
+            text = as_in_run(test, FIXED_RUNS[0]) or ""
         read = () if flat is None else (occurrence.relation for occurrence in flat.occurrences)
         judged = [test.severity, test.warn_if, test.error_if, test.fail_calc, str(test.limit)]
         if not test.session.is_plain:

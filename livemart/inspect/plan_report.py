@@ -31,7 +31,7 @@ def describe_plans(
 
     Seeds and dbt snapshots are left out. A session has `defined_by` (settings and statements that
     hold wherever SQL is run) and `only_in_a_build` (what other hooks do). A model `asks` what dbt
-    asked the warehouse to compile it.
+    asked the warehouse to compile it; `stamps` are its columns that say which run wrote a row.
 
     Args:
         project: what the analyst wrote.
@@ -80,6 +80,9 @@ def render_plans(report: Mapping[str, Any]) -> str:
             if reason["suggestion"]:
                 lines.append(f"{'':<{width}}    next: {reason['suggestion']}")
         lines += [f"{'':<{width}}  {line}" for line in _session_lines(model["session"], common)]
+        if model["stamps"]:
+            stamps = ", ".join(model["stamps"])
+            lines.append(f"{'':<{width}}  stamped by the run that writes a row: {stamps}")
         lines += [f"{'':<{width}}  asks the warehouse: {text}" for text in model["asks"]]
     return "\n".join(lines)
 
@@ -114,6 +117,7 @@ def _describe(project: Project, model: Model, plan: Plan) -> dict[str, Any]:
         "windows": sorted({piece.column for piece in plan.slices}),
         "file": model.file,
         "session": _session(model.session, model.acting_hooks),
+        "stamps": sorted(plan.stamps),
         "asks": [
             _QUESTIONS[question.kind].format(" ".join(question.about.split()))
             for question in project.questions.get(model.unique_id, ())

@@ -26,6 +26,7 @@ from livemart.plan.project_plans import ProjectPlans, views_of
 from livemart.plan.reasons import Unplannable
 from livemart.plan.sql.flatten import Flat, flatten
 from livemart.project.graph import Model, Project
+from livemart.project.run_values import run_of
 from livemart.project.session_spec import PLAIN, SessionSpec
 from livemart.project.sessions import session_of
 from livemart.run.runtime import compiling_session, open_dbt
@@ -93,7 +94,8 @@ def load_as_of(
 ) -> tuple[Project, frozenset[str] | None]:
     """Return the project, compiled on the tables of a snapshot, and the selected unique ids.
 
-    A stream beside it, or a snapshot that is held, may have moved the tables on.
+    A stream beside it, or a snapshot that is held, may have moved the tables on. SQL says of the
+    run what it said in that of the snapshot.
 
     Args:
         spark: its catalog is empty.
@@ -112,6 +114,7 @@ def load_as_of(
         return pinned
 
     dbt = open_dbt(settings, compiling_session(spark, settings.warehouse, versions))
+    dbt.run = run_of(snapshot.epoch, snapshot.batch_id, snapshot.started_at)
     project = dbt.load()
     chosen = None
     if settings.select or settings.exclude:
@@ -266,12 +269,17 @@ class _Recomputation:
                 "its SQL is not that of the snapshot: run `refresh`",
             )
         is_volatile = isinstance(plan.strategy, Full) and plan.strategy.is_volatile
+        # What varies with the run alone was compiled as of that of the snapshot.
+        codes = {reason.code for reason in plan.reasons}
+        is_volatile &= not plan.varies_with_run or "EXPRESSION_NOT_DETERMINISTIC" in codes
         if is_volatile or model.language != "sql":
             reason = next((reason.message for reason in plan.reasons), "not SQL")
             note = f"cannot be recomputed: {reason}"
             return self._uncompared(model, stored, stored_rows, note)
         try:
-            flat = flatten(model.compiled_code, views_of(self._project, model.session))
+            flat = plan.flat if plan.stamps else None
+            if flat is None:
+                flat = flatten(model.compiled_code, views_of(self._project, model.session))
         except Unplannable as error:
             # Its names cannot be replaced, so it would read what is published, not recomputed.
             note = f"cannot be recomputed: {error.reason.message}"
@@ -295,11 +303,20 @@ class _Recomputation:
         try:
             approximate = approximate_columns(flat, self._columns, self._approximate)
             recomputed = self._recompute(session, model, flat, approximate)
-            differences = compare(stored, recomputed, approximate)
+            stamps = [name for name in stored.columns if name.lower() in plan.stamps]
+            compared = stored.drop(*stamps)
+            if stamps:
+                recomputed = recomputed.select(*compared.columns).toDF(*compared.columns)
+                # Nothing tells which run wrote a row but the row itself.
+                self._name(model.relation, stored)
+            differences = compare(compared, recomputed, approximate)
         except Exception as error:
             note = f"cannot be recomputed: {_reason(error)}"
             return Comparison(_label(model), False, stored_rows, note)
-        note = _tolerance(differences)
+        notes = [_tolerance(differences)]
+        if stamps:
+            notes.append(f"not compared: {', '.join(stamps)}, the run that wrote a row")
+        note = "; ".join(filter(None, notes))
         return Comparison(_label(model), differences.is_equal, stored_rows, note, differences)
 
     def _uncompared(self, model: Model, stored: DataFrame, rows: int, note: str) -> Comparison:
@@ -316,7 +333,12 @@ class _Recomputation:
     ) -> DataFrame:
         path = str(self._scratch / model.relation)
         result = session.sql(flat.render(lambda mention: self._names[mention.relation]))
-        partitions = self._warehouse.partition_columns(model.relation)
+        known = {name.lower() for name in result.columns}
+        partitions = [
+            name
+            for name in self._warehouse.partition_columns(model.relation)
+            if name.lower() in known
+        ]
         # Kept once: models above it read it, and the comparison reads it twice.
         recomputed = None if partitions else self._in_memory(session, result)
         if recomputed is None:

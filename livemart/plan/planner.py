@@ -6,7 +6,7 @@ in full, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
@@ -25,6 +25,7 @@ from livemart.plan.sql.determinism import require_deterministic
 from livemart.plan.sql.flatten import Flat, flatten
 from livemart.plan.sql.names import even_out, note_names
 from livemart.plan.sql.parse import parse
+from livemart.plan.sql.stamps import stamps_of, without_stamps
 from livemart.plan.sql.used_columns import used_columns
 from livemart.plan.sql.written import sql_of
 from livemart.plan.strategies.region import Region, region_of
@@ -32,6 +33,13 @@ from livemart.plan.strategies.running import Running, running_totals
 from livemart.plan.strategies.signed import Append, Signed, signed_change
 from livemart.plan.strategies.slices import Slice, slices_of
 from livemart.spark_sql import stored_name
+
+_VARIES = Reason(
+    "VARIES_WITH_RUN",
+    "rows depend on what differs in each run, such as `run_started_at`",
+    None,
+    "take the time of `{{ as_of() }}`, which moves with the data",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +94,14 @@ class Plan:
     slices: tuple[Slice, ...] = ()
     parameters: Mapping[int, bool] = field(default_factory=dict)
     used: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    stamps: Mapping[str, str] = field(default_factory=dict)
+    stamped: Flat | None = None
     fingerprint: str = ""
+
+    @property
+    def varies_with_run(self) -> bool:
+        """True if the run decides which rows there are, or their values."""
+        return _VARIES in self.reasons
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
@@ -123,6 +138,38 @@ def plan_query(text: str, inputs: Inputs) -> Plan:
         return Plan(Full((_unknown(error),)), flat=flat)
 
 
+def plan_varying(
+    text: str, others: Sequence[tuple[str, Mapping[str, str]]], inputs: Inputs
+) -> Plan:
+    """Return the plan of a SELECT that says something of the run; see `plan_query`.
+
+    Columns that only stamp a row are left out of what is planned.
+
+    Args:
+        text: as of this run.
+        others: as of other runs, each with the views of that run.
+        inputs: its views are as of this run.
+    """
+    whole = plan_query(text, inputs)
+    if (flat := whole.flat) is None:
+        return replace(whole, strategy=Full((*whole.reasons, _VARIES), is_volatile=True))
+    try:
+        texts = [flat.text, *(flatten(*other).text for other in others)]
+        if len(set(texts)) == 1:
+            return whole
+        names, stamps = stamps_of(texts, _schema_of(flat, inputs))
+    except Exception:
+        # A shape the parser does not know, or SQL that is not deterministic: nothing is left out.
+        names, stamps = whole.names, None
+    if not stamps:
+        reasons = whole.reasons if isinstance(whole.strategy, Full) else ()
+        varying = Full((*reasons, _VARIES), is_volatile=True)
+        return Plan(varying, flat=flat, names=names)
+    kept = [name for name in names if name not in stamps]
+    plan = plan_query(without_stamps(text, kept), inputs)
+    return replace(plan, names=names, stamps=stamps, stamped=flat)
+
+
 def _unknown(error: Exception) -> Reason:
     """Return the reason for what the parser or the analysis stumbled over."""
     return Reason("PARSE_UNSUPPORTED", f"{type(error).__name__}: {first_lines(error)[:200]}", None)
@@ -149,12 +196,7 @@ def _query(
 ) -> tuple[Query, dict[int, frozenset[str]], tuple[Reason, ...]]:
     check_functions(tree)
     by_name = {occurrence.placeholder.lower(): occurrence for occurrence in flat.occurrences}
-    schema: dict[str, object] = {}
-    for name, occurrence in by_name.items():
-        if occurrence.relation not in inputs.columns:
-            message = f"the columns of {occurrence.relation} are not known"
-            raise Unplannable(Reason("INPUT_NOT_IN_DELTA", message, None))
-        schema[name] = {known.lower(): "unknown" for known in inputs.columns[occurrence.relation]}
+    schema = _schema_of(flat, inputs)
     mark_written(tree)
     note_names(tree)
     qualified = qualify(
@@ -196,6 +238,22 @@ def _query(
     with suppress(Exception):
         notes = notes_of(qualified, KnownRelations(relations, inputs.growing, inputs.clocks))
     return build_query(qualified, scan_of, inputs.clocks.__contains__), used, notes
+
+
+def _schema_of(flat: Flat, inputs: Inputs) -> dict[str, object]:
+    """Return the columns of each mentioned table, by placeholder, as sqlglot asks for them.
+
+    Raises:
+        Unplannable: INPUT_NOT_IN_DELTA.
+    """
+    schema: dict[str, object] = {}
+    for occurrence in flat.occurrences:
+        if occurrence.relation not in inputs.columns:
+            message = f"the columns of {occurrence.relation} are not known"
+            raise Unplannable(Reason("INPUT_NOT_IN_DELTA", message, None))
+        known = inputs.columns[occurrence.relation]
+        schema[occurrence.placeholder.lower()] = {name.lower(): "unknown" for name in known}
+    return schema
 
 
 def _stored(name: str, relation: str, inputs: Inputs) -> str:

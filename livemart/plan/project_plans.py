@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from livemart.errors import PlanError
-from livemart.plan.planner import Full, Inputs, Plan, View, plan_query
+from livemart.plan.planner import Full, Inputs, Plan, View, plan_query, plan_varying
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.sql.flatten import Flat, flatten
 from livemart.plan.sql.functions import AGGREGATE_FUNCTIONS, BUILT_IN_FUNCTIONS
@@ -23,6 +23,8 @@ from livemart.project.session_spec import SessionSpec
 
 # Between the hash of the SQL and that of its session.
 _SESSION = "."
+# Places in `in_other_runs`.
+FIXED_RUNS = (0, 1)
 _HISTORY_COLUMNS = ("dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_valid_to")
 
 ColumnsOf = Callable[[str], tuple[str, ...] | None]
@@ -141,19 +143,31 @@ def _plan_models(
         columns, unique, views_of(project, project.session), clocks, append_only, growing
     )
     by_session = {project.session.of_a_view: common}
+    other_views: dict[SessionSpec, list[dict[str, str]]] = {}
     all_views = _view_relations(project)
     plans: dict[str, Plan] = {}
     for unique_id, model in project.models.items():
         session = model.session.of_a_view
         if (inputs := by_session.get(session)) is None:
             inputs = by_session[session] = replace(common, views=views_of(project, session))
+        if session not in other_views:
+            other_views[session] = [views_of(project, session, run) for run in FIXED_RUNS]
+        views = other_views[session]
         known = stored.get(model.relation) if model.is_stored else None
         if model.compiled_code is None or model.language != "sql":
             plan = Plan(Full(_unread(model)))
         elif not model.is_stored:
             plan = Plan(View())
         else:
-            plan = plan_query(model.compiled_code, inputs)
+            text, parts = model.compiled_code, project.parts(unique_id)
+            if any(project.models[part].in_other_runs for part in parts):
+                others = [
+                    (as_in_run(model, run) or "", views_then)
+                    for run, views_then in zip(FIXED_RUNS, views, strict=True)
+                ]
+                plan = plan_varying(text, others, inputs)
+            else:
+                plan = plan_query(text, inputs)
             plan = _under_policy(
                 model, _in_session(model.session, plan, all_views - inputs.views.keys())
             )
@@ -169,18 +183,18 @@ def _plan_models(
             unique[model.relation] = keys
         if isinstance(plan.strategy, Append):
             append_only.add(model.relation)
-        plans[unique_id] = replace(plan, fingerprint=fingerprint(model, inputs.views))
+        plans[unique_id] = replace(plan, fingerprint=fingerprint(model, views[0], plan))
     return plans, common
 
 
-def views_of(project: Project, session: SessionSpec) -> dict[str, str]:
+def views_of(project: Project, session: SessionSpec, run: int | None = None) -> dict[str, str]:
     """Return the SELECT text of every view that means the same in a session, by its relation.
 
     Spark reads a view with the settings under which it was made, so that its text says something
-    else inside a statement that has others.
+    else inside a statement that has others. `run`: one of the fixed runs; None is this one.
     """
     return {
-        model.relation: model.compiled_code
+        model.relation: model.compiled_code if run is None else as_in_run(model, run) or ""
         for model in project.models.values()
         if model.materialized == "view"
         and model.compiled_code is not None
@@ -188,12 +202,23 @@ def views_of(project: Project, session: SessionSpec) -> dict[str, str]:
     }
 
 
-def fingerprint(model: Model, views: Mapping[str, str]) -> str:
+def as_in_run(node: Model | DataTest, run: int) -> str | None:
+    """Return the SQL of a node in one of the fixed runs, empty if dbt refuses it there."""
+    return node.in_other_runs[run] if node.in_other_runs else node.compiled_code
+
+
+def fingerprint(model: Model, views: Mapping[str, str], plan: Plan) -> str:
     """Return the hash of the canonical SQL and of the settings that shape the table.
 
-    White space, comments and letter case of key words do not count; a view that is read does.
+    White space, comments and letter case of key words do not count; a view that is read does. Of
+    SQL that differs from run to run it is that of a fixed run, and what differs.
+
+    Args:
+        model: as it is compiled in this run.
+        views: as of the fixed run.
+        plan: of the model.
     """
-    text = model.compiled_code or ""
+    text = as_in_run(model, FIXED_RUNS[0]) or ""
     try:
         flat = flatten(text, views)
         relations = ",".join(occurrence.relation for occurrence in flat.occurrences)
@@ -202,6 +227,10 @@ def fingerprint(model: Model, views: Mapping[str, str]) -> str:
         # The text as it is tells changes, too.
         pass
     settings = f"{model.materialized}\n{','.join(model.partition_by)}\n{model.relation}"
+    if plan.varies_with_run:
+        settings += "\nvaries"
+    elif plan.stamps:
+        settings += f"\nstamps {','.join(plan.stamps)}"
     code = sha256(f"{text}\n{settings}\n{_seed_hash(model)}".encode()).hexdigest()
     if model.session.is_plain or model.materialized == "snapshot":
         # What a dbt snapshot has kept is not made again.
@@ -253,13 +282,15 @@ def _in_session(session: SessionSpec, plan: Plan, other_views: Collection[str]) 
     for relation in plan.flat.relations if plan.flat is not None else ():
         if relation in other_views:
             reason = Reason("SESSION_SETTING", f"the view {relation} has another session", None)
-            return Plan(Full((reason,)), flat=plan.flat)
+            # What such a view yields, the text of another one does not tell.
+            names = plan.names if plan.stamps else ()
+            return replace(plan, strategy=Full((reason,)), names=names, unique_key=(), notes=())
     shadowing = sorted(session.functions() & (BUILT_IN_FUNCTIONS | AGGREGATE_FUNCTIONS))
     what = session.unknown_effect() or (f"temporary function {shadowing[0]}" if shadowing else None)
     if what is None or isinstance(plan.strategy, Full):
         return plan
     reason = Reason("SESSION_SETTING", f"`{what}` may give its SQL another meaning", None)
-    return Plan(Full((reason,)), flat=plan.flat, names=plan.names)
+    return replace(plan, strategy=Full((reason,)), unique_key=(), notes=())
 
 
 def _view_relations(project: Project) -> set[str]:

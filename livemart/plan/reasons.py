@@ -37,6 +37,7 @@ REASON_CODES = frozenset(
         "SESSION_SETTING",
         "SET_ASIDE",
         "STRATEGY_FAILED",
+        "VARIES_WITH_RUN",
     }
 )
 

@@ -11,9 +11,11 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from livemart.errors import ConfigError, ConfigErrors
 from livemart.project.cursors import (
@@ -25,14 +27,20 @@ from livemart.project.cursors import (
     SparkNeeded,
 )
 from livemart.project.dbt_attachment import attached, current_node
-from livemart.project.dbt_failures import without_plan
 from livemart.project.dbt_hooks import HookLog, Hooks, render_hooks
 from livemart.project.graph import Project
 from livemart.project.manifest import read_manifest
-from livemart.project.node_results import NodeProgress, NodeResult, node_progress, node_result
+from livemart.project.node_results import (
+    NodeProgress,
+    NodeResult,
+    node_progress,
+    node_result,
+    without_plan,
+)
 from livemart.project.node_sessions import sessions_in_a_build
 from livemart.project.profiles import find_profiles
 from livemart.project.questions import Question, QuestionLog
+from livemart.project.run_values import CANONICAL, OTHER, RunValues, mentions_run
 from livemart.project.sessions import NodeSessions, new_session, run_statements
 
 if TYPE_CHECKING:
@@ -40,6 +48,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ONE_INVOCATION = threading.RLock()
+_OF_THE_GRAPH = ("model.", "snapshot.", "test.")
 _COMPILE = ("compile", "--full-refresh", "--no-populate-cache", "--no-fail-fast")
 
 
@@ -77,6 +86,8 @@ class Dbt:
         self._progress = progress
         self._manifest: Any = None
         self._loaded: _CompiledProject | None = None
+        # What SQL is told of the run, from now on.
+        self.run = RunValues(str(uuid4()), datetime.now(UTC))
         # What the last invocation said of errors, besides what it raised.
         self._errors: list[str] = []
 
@@ -96,11 +107,10 @@ class Dbt:
             ConfigError: DBT_FAILED, with dbt's own message, or DBT_NEEDS_SPARK, if a model asks the
                 database while it is compiled and there is no session; all mistakes at once.
         """
-        hooks, questions = HookLog(), QuestionLog()
+        hooks, questions = HookLog(), QuestionLog(self.run)
+        cursor = self._compiling_cursor(hooks)
         self._manifest = None
-        with self._invocation(
-            self._compiling_cursor(hooks), questions, lambda task: render_hooks(task, hooks)
-        ):
+        with self._invocation(cursor, questions, lambda task: render_hooks(task, hooks)):
             manifest = self._parsed()
             credentials = self._credentials()
             result = self._invoke(_COMPILE)
@@ -121,6 +131,9 @@ class Dbt:
             if result.exception is not None:
                 errors.append(self._failed(result.exception))
             mistakes = read.renew()
+        if not errors and not mistakes and (of_the_run := read.of_the_run):
+            self._take_samples(read, of_the_run, cursor)
+            read.renew()
         if errors or mistakes:
             raise ConfigErrors([*{str(error): error for error in errors}.values(), *mistakes])
         self._loaded = read
@@ -135,23 +148,83 @@ class Dbt:
         Raises:
             ConfigError: DBT_FAILED, if dbt could not begin: the project may be half edited.
         """
-        loaded, questions, session = self._loaded, QuestionLog(), self._session
-        assert loaded is not None and session is not None, "the project is not loaded"
+        loaded = self._compiled(unique_ids)
+        self._take_samples_again(loaded, loaded.of_the_run & set(unique_ids))
+        loaded.renew()
+        return loaded.project
+
+    def compile_for_run(self) -> Project:
+        """Return the project with all that differs from run to run compiled as of `run`.
+
+        Raises:
+            ConfigError: DBT_FAILED, as `compile_again`.
+        """
+        loaded = self._compiled(self.of_the_run)
+        # With other answers it is other SQL in every run.
+        self._take_samples_again(loaded, loaded.of_the_run & loaded.asking)
+        loaded.renew()
+        return loaded.project
+
+    def _compiled(self, unique_ids: Collection[str]) -> _CompiledProject:
+        """Compile some nodes as of `run`."""
+        loaded = self._loaded
+        assert loaded is not None, "the project is not loaded"
+        cursor = self._cursor_beside(loaded)
+        result, questions = self._compiled_as_in(self.run, unique_ids, cursor)
+        if result.exception is not None or not set(unique_ids) <= loaded.take(result, questions):
+            raise self._failed(result.exception or "dbt has not compiled what it was asked to")
+        return loaded
+
+    def _cursor_beside(self, loaded: _CompiledProject) -> Callable[[Mapping[str, str]], Cursor]:
+        """Return what makes cursors on a session beside the engine's own.
+
+        SQL of the project may leave settings and views behind.
+        """
+        session = self._session
+        assert session is not None, "a project is compiled again where there is Spark"
 
         @cache
         def spark() -> SparkSession:
-            # Not the engine's own: SQL of the project may leave settings and views behind.
             return new_session(session(), loaded.project.session)
 
-        with self._invocation(
-            lambda parameters: SparkCursor(spark, parameters), questions, only=unique_ids
-        ):
+        return lambda parameters: SparkCursor(spark, parameters)
+
+    def _take_samples_again(self, loaded: _CompiledProject, unique_ids: Collection[str]) -> None:
+        if unique_ids:
+            self._take_samples(loaded, unique_ids, self._cursor_beside(loaded))
+
+    def _take_samples(
+        self,
+        loaded: _CompiledProject,
+        unique_ids: Collection[str],
+        make_cursor: Callable[[Mapping[str, str]], Cursor],
+    ) -> None:
+        """Note the SQL of some nodes in two fixed runs."""
+        texts: list[dict[str, str]] = []
+        for run in (CANONICAL, OTHER):
+            result, _ = self._compiled_as_in(run, unique_ids, make_cursor)
+            if result.exception is not None:
+                raise self._failed(result.exception)
+            ended = getattr(result.result, "results", ())
+            texts.append({it.node.unique_id: it.node.compiled_code or "" for it in ended})
+        loaded.note_samples({key: tuple(text.get(key, "") for text in texts) for key in unique_ids})
+
+    def _compiled_as_in(
+        self,
+        run: RunValues,
+        unique_ids: Collection[str],
+        make_cursor: Callable[[Mapping[str, str]], Cursor],
+    ) -> tuple[dbtRunnerResult, QuestionLog]:
+        """Compile some nodes as in a run; return dbt's result, and what they asked."""
+        questions = QuestionLog(run)
+        with self._invocation(make_cursor, questions, only=unique_ids):
             self._parsed()
-            result = self._invoke(_COMPILE)
-        if result.exception is not None or not set(unique_ids) <= loaded.take(result, questions):
-            raise self._failed(result.exception or "dbt has not compiled what it was asked to")
-        loaded.renew()
-        return loaded.project
+            return self._invoke(_COMPILE), questions
+
+    @property
+    def of_the_run(self) -> frozenset[str]:
+        """The nodes whose SQL may differ from run to run, by unique id."""
+        return self._loaded.of_the_run if self._loaded is not None else frozenset()
 
     def keep_answers(self, unique_id: str, questions: tuple[Question, ...]) -> None:
         """Note what a node's questions are answered now, where its SQL is that of these answers."""
@@ -182,15 +255,16 @@ class Dbt:
                 arguments += ["--exclude-resource-type", kind]
         if full_refresh:
             arguments.append("--full-refresh")
-        questions = QuestionLog(hides_own_table=full_refresh)
+        questions = QuestionLog(self.run, builds="in full" if full_refresh else "more")
         with self._invocation(self._building_cursor(), questions):
             self._parsed()
             result = self._invoke(arguments)
         ended = getattr(result.result, "results", None)
         if ended is None:
             raise self._failed(result.exception)
-        if self._loaded is not None and self._loaded.take_built(result, questions):
-            self._loaded.renew()
+        if (loaded := self._loaded) is not None and loaded.take_built(result, questions):
+            self._take_samples_again(loaded, loaded.of_the_run & loaded.asking)
+            loaded.renew()
         return {item.unique_id: item for item in map(node_result, ended)}
 
     def selection(self, select: Sequence[str] = (), exclude: Sequence[str] = ()) -> frozenset[str]:
@@ -202,7 +276,7 @@ class Dbt:
         arguments = ["list", *_listed("--select", select), *_listed("--exclude", exclude)]
         for kind in ("model", "seed", "snapshot"):
             arguments += ["--resource-type", kind]
-        with self._invocation(lambda parameters: NoCursor(), QuestionLog()):
+        with self._invocation(lambda parameters: NoCursor(), QuestionLog(self.run)):
             self._parsed()
             result = self._invoke([*arguments, "--output", "json", "--output-keys", "unique_id"])
         if not result.success or not isinstance(result.result, list):
@@ -309,7 +383,7 @@ class Dbt:
         connection = Connection(lambda parameters: questions.cursor(make_cursor(parameters)))
         with (
             _ONE_INVOCATION,
-            attached(connection, self._warehouse, before_compile, questions, only),
+            attached(connection, self._warehouse, questions, before_compile, only),
         ):
             yield
 
@@ -367,6 +441,56 @@ class _CompiledProject:
         self._hooks = hooks
         self._compiled: dict[str, str] = {}
         self._asked: dict[str, tuple[Question, ...]] = {}
+        self._samples: dict[str, tuple[str, ...]] = {}
+        self._mentioning: dict[str, bool] = {}
+
+    @property
+    def of_the_run(self) -> frozenset[str]:
+        """The nodes, compiled or refused, whose SQL may differ from run to run."""
+        ended = self._compiled.keys() | self.refused.keys()
+        return frozenset(
+            unique_id
+            for unique_id in ended & self.manifest.nodes.keys()
+            if unique_id.startswith(_OF_THE_GRAPH)
+            and not self.manifest.nodes[unique_id].is_ephemeral_model
+            and self._mentions(unique_id)
+        )
+
+    def _mentions(self, unique_id: str) -> bool:
+        """Return True if a node, a macro or an ephemeral model in it may mention the run."""
+        if unique_id not in self._mentioning:
+            nodes, node = self.manifest.nodes, self.manifest.nodes[unique_id]
+            arguments = getattr(node, "test_metadata", None)
+            self._mentioning[unique_id] = (
+                mentions_run([node.raw_code, str(arguments.kwargs if arguments else "")])
+                or any(map(self._macro_mentions, _above(node, "macros")))
+                or any(
+                    self._mentions(parent)
+                    for parent in _above(node, "nodes")
+                    if parent in nodes and nodes[parent].is_ephemeral_model
+                )
+            )
+        return self._mentioning[unique_id]
+
+    def _macro_mentions(self, unique_id: str) -> bool:
+        if unique_id not in self._mentioning:
+            # Macros may call each other in a circle.
+            self._mentioning[unique_id] = False
+            macro = self.manifest.macros.get(unique_id)
+            self._mentioning[unique_id] = macro is not None and (
+                mentions_run([macro.macro_sql])
+                or any(map(self._macro_mentions, _above(macro, "macros")))
+            )
+        return self._mentioning[unique_id]
+
+    @property
+    def asking(self) -> frozenset[str]:
+        """The nodes that asked the warehouse."""
+        return frozenset(unique_id for unique_id, asked in self._asked.items() if asked)
+
+    def note_samples(self, samples: Mapping[str, tuple[str, ...]]) -> None:
+        """Note the SQL of nodes in the two fixed runs, empty where dbt refuses it."""
+        self._samples |= samples
 
     def take(self, result: dbtRunnerResult, questions: QuestionLog) -> set[str]:
         """Take over what dbt has compiled, or could not; return the unique ids of these nodes."""
@@ -388,22 +512,26 @@ class _CompiledProject:
         return ended_nodes
 
     def take_built(self, result: dbtRunnerResult, questions: QuestionLog) -> bool:
-        """Take over the SQL that dbt has built from, of nodes that asked: it is what was run.
+        """Take over the SQL that dbt has built from, where it may be another: it is what was run.
 
         Returns:
-            True if there is such a node.
+            True if there may be such a node.
         """
-        has_asked = False
+        has_other_sql = False
         for ended in getattr(result.result, "results", ()):
             unique_id, code = ended.node.unique_id, getattr(ended.node, "compiled_code", None)
-            if code and (asked := self._asked_by(unique_id, questions)):
-                has_asked = True
+            asked = self._asked_by(unique_id, questions)
+            if not questions.hides_own_table(getattr(ended.node, "config", None)):
+                # That of what it has not built yet.
+                continue
+            if code and (asked or unique_id in self._samples):
+                has_other_sql = True
                 self._compiled[unique_id] = code
                 self._asked[unique_id] = asked
                 self.refused.pop(unique_id, None)
-        if has_asked:
+        if has_other_sql:
             self._take_ephemeral()
-        return has_asked
+        return has_other_sql
 
     def _take_ephemeral(self) -> None:
         # They are compiled into their users; dbt reports no result of theirs.
@@ -414,8 +542,7 @@ class _CompiledProject:
     def _asked_by(self, unique_id: str, questions: QuestionLog) -> tuple[Question, ...]:
         """Return what a node has asked, by itself or in an ephemeral model inside it."""
         asked = dict.fromkeys(questions.asked.get(unique_id, ()))
-        depends_on = getattr(self.manifest.nodes.get(unique_id), "depends_on", None)
-        for parent in getattr(depends_on, "nodes", ()):
+        for parent in _above(self.manifest.nodes.get(unique_id), "nodes"):
             if parent in self.manifest.nodes and self.manifest.nodes[parent].is_ephemeral_model:
                 asked |= dict.fromkeys(self._asked_by(parent, questions))
         return tuple(asked)
@@ -442,8 +569,15 @@ class _CompiledProject:
             hooks=self._hooks,
             questions=questions,
             refused=self.refused,
+            samples=self._samples,
         )
         return mistakes
+
+
+def _above(node: Any, kind: str) -> Sequence[str]:
+    """Return the nodes, or the macros, that dbt knows that a node or a macro depends on."""
+    above: Sequence[str] = getattr(getattr(node, "depends_on", None), kind, ())
+    return above
 
 
 def _close_logs() -> None:

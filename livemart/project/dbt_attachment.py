@@ -27,8 +27,8 @@ _WAREHOUSE = "LIVEMART_WAREHOUSE"  # read by the macros
 def attached(
     connection: Connection,
     warehouse: Path | None,
+    questions: QuestionLog,
     before_compile: Callable[[Any], None] | None = None,
-    questions: QuestionLog | None = None,
     only: Collection[str] | None = None,
 ) -> Iterator[None]:
     """Let dbt-spark open `connection`, know livemart's macros, and report every compile error.
@@ -36,16 +36,14 @@ def attached(
     Args:
         connection: is opened for every node.
         warehouse: root of all tables.
-        before_compile: is called with dbt's task before the first node is compiled.
         questions: takes down what nodes ask while they are compiled.
+        before_compile: is called with dbt's task before the first node is compiled.
         only: unique ids of the nodes that dbt works on, if not those that its arguments select: a
             selector cannot name every node.
     """
     from dbt.adapters.spark import session as spark_session
     from dbt.graph.selector import NodeSelector
     from dbt.task.compile import CompileTask
-
-    questions = questions or QuestionLog()
 
     _know_macros()
     before = os.environ.get(_WAREHOUSE)
@@ -129,22 +127,32 @@ def _compiling_on_after_errors(kind: Any) -> Iterator[None]:
 def _take_down(log: QuestionLog, stack: ExitStack) -> None:
     """Let `log` know, until `stack` ends, which node is compiled and what it asks of the catalog.
 
+    Nodes are told the run of the log.
+
     dbt's own list of relations is passed over: it is not that of this moment.
     """
+    from dbt import compilation
     from dbt.adapters.spark.impl import SparkAdapter
-    from dbt.compilation import Compiler
 
     adapters: Any = SparkAdapter
-    compiler: Any = Compiler
-    compile_code, get_relation = compiler._compile_code, adapters.get_relation
+    module: Any = compilation
+    compiler: Any = module.Compiler
+    compile_code = compiler._compile_code
+    create_context = module.generate_runtime_model_context
+    get_relation = adapters.get_relation
     get_columns, list_relations = adapters.get_columns_in_relation, adapters.list_relations
 
     def compiled(self: Any, node: Any, *arguments: Any, **options: Any) -> Any:
         # Also a table that a unit test gives in the place of a model's input is ephemeral.
-        is_table = log.hides_own_table and not node.is_ephemeral_model
+        is_table = log.hides_own_table(node.config) and not node.is_ephemeral_model
         relation = f"{node.schema}.{node.alias}".lower() if is_table else ""
         with log.compiling(node.unique_id, relation):
             return compile_code(self, node, *arguments, **options)
+
+    def context(*arguments: Any, **options: Any) -> Any:
+        values = create_context(*arguments, **options)
+        log.run.put_into(values)
+        return values
 
     def relation(self: Any, database: str, schema: str, identifier: str) -> Any:
         if (node := log.node) is None:
@@ -178,6 +186,7 @@ def _take_down(log: QuestionLog, stack: ExitStack) -> None:
         return answer
 
     stack.enter_context(_replaced(compiler, "_compile_code", compiled))
+    stack.enter_context(_replaced(module, "generate_runtime_model_context", context))
     stack.enter_context(_replaced(adapters, "get_relation", relation))
     stack.enter_context(_replaced(adapters, "list_relations", relations))
     stack.enter_context(_replaced(adapters, "get_columns_in_relation", columns))

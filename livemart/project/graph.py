@@ -77,7 +77,8 @@ class Model:
     """A dbt model, seed or dbt snapshot.
 
     `compiled_code` is the SELECT that dbt compiled as for a full refresh (None for seeds, and while
-    dbt cannot compile it: `uncompiled` says why).
+    dbt cannot compile it: `uncompiled` says why); `in_other_runs` that of the fixed runs, if it
+    differs from run to run, empty where dbt refuses it.
     `primary_key`: columns that dbt's tests show to be unique and not null, else empty. `session`:
     what its SQL needs besides itself; `session_in_dbt`: what dbt needs before it runs the hooks of
     the model, with no other one if it `is_alone_in_dbt`; `acting_hooks`: what else these do, in a
@@ -103,6 +104,7 @@ class Model:
     on_error: OnError = "set_aside"
     session: SessionSpec = PLAIN
     uncompiled: str = ""
+    in_other_runs: tuple[str, ...] = ()
     session_in_dbt: SessionSpec = PLAIN
     is_alone_in_dbt: bool = False
     acting_hooks: tuple[str, ...] = field(default=(), compare=False)
@@ -122,7 +124,8 @@ class Model:
 class DataTest:
     """A dbt data test. `attached_to` is the tested node; `kind` the name of a generic test.
 
-    `session`: what its SQL needs besides itself; `uncompiled`: why dbt cannot compile it, if so.
+    `session`: what its SQL needs besides itself; `uncompiled`: why dbt cannot compile it, if so;
+    `in_other_runs`: see Model.
     """
 
     unique_id: str
@@ -141,6 +144,7 @@ class DataTest:
     limit: int | None = None
     session: SessionSpec = PLAIN
     uncompiled: str = ""
+    in_other_runs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +177,16 @@ class Project:
     questions: Mapping[str, tuple[Question, ...]] = field(default_factory=dict, compare=False)
 
     def asking(self, unique_id: str) -> list[str]:
-        """Return the nodes that asked the warehouse and are part of a node's SQL, inputs first.
+        """Return the `parts` of a node that asked the warehouse."""
+        return [part for part in self.parts(unique_id) if part in self.questions]
+
+    def parts(self, unique_id: str) -> list[str]:
+        """Return the nodes whose SQL is part of a node's, inputs first.
 
         They are the node itself and the views that it reads, directly or through others.
         """
         if unique_id not in self.models:
-            return [unique_id] if unique_id in self.questions else []
+            return [unique_id]
         parts, stack = set(), [unique_id]
         while stack:
             part = stack.pop()
@@ -187,7 +195,7 @@ class Project:
                 model = self.models.get(parent)
                 if model is not None and not model.is_stored and parent not in parts:
                     stack.append(parent)
-        return [part for part in self.models if part in parts and part in self.questions]
+        return [part for part in self.models if part in parts]
 
     @property
     def sessions(self) -> set[SessionSpec]:

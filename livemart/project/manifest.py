@@ -49,6 +49,7 @@ def read_manifest(
     hooks: Hooks = NO_HOOKS,
     questions: Mapping[str, tuple[Question, ...]] | None = None,
     refused: Mapping[str, str] | None = None,
+    samples: Mapping[str, tuple[str, ...]] | None = None,
 ) -> tuple[Project, list[ConfigError]]:
     """Build the project graph from dbt's parsed manifest.
 
@@ -61,15 +62,20 @@ def read_manifest(
         hooks: of the project, rendered.
         questions: that nodes asked while they were compiled, by unique id.
         refused: dbt's message for each node that it could not compile, by unique id.
+        samples: SQL in fixed runs of each node that may differ from run to run, by unique id.
 
     Returns:
         The project, and every mistake found in what `meta.livemart` says.
     """
     errors: list[ConfigError] = []
-    refused = refused or {}
+    refused, samples = refused or {}, samples or {}
     nodes = {key: node for key, node in manifest.nodes.items() if _kind(node) in _NODE_KINDS}
     tests = {
-        key: _data_test(node, compiled.get(key) or "", refused.get(key, ""))
+        key: replace(
+            _data_test(node, compiled.get(key) or ""),
+            uncompiled=refused.get(key, ""),
+            in_other_runs=_differing(compiled.get(key), samples.get(key, ())),
+        )
         for key, node in sorted(manifest.nodes.items())
         if _kind(node) == "test"
     }
@@ -85,8 +91,11 @@ def read_manifest(
     models: dict[str, Model] = {}
     for key in _in_order(nodes):
         models[key], mistakes = _model(nodes[key], compiled.get(key), tests_of.get(key, []), root)
-        if key in refused:
-            models[key] = replace(models[key], uncompiled=refused[key])
+        models[key] = replace(
+            models[key],
+            uncompiled=refused.get(key, ""),
+            in_other_runs=_differing(compiled.get(key), samples.get(key, ())),
+        )
         errors.extend(mistakes)
     exposures = {
         key: Exposure(key, exposure.name, tuple(exposure.depends_on.nodes))
@@ -228,7 +237,7 @@ def _where(node: Any, name: str, root: Path, lines_of: _Lines) -> Where:
     return Where(file, name, lines_of(text) if is_yaml and text else {})
 
 
-def _data_test(node: Any, code: str, uncompiled: str) -> DataTest:
+def _data_test(node: Any, code: str) -> DataTest:
     metadata = getattr(node, "test_metadata", None)
     arguments = dict(metadata.kwargs) if metadata else {}
     column_name = arguments.pop("column_name", None)
@@ -252,8 +261,12 @@ def _data_test(node: Any, code: str, uncompiled: str) -> DataTest:
         error_if=config.error_if,
         fail_calc=config.fail_calc,
         limit=config.limit,
-        uncompiled=uncompiled,
     )
+
+
+def _differing(code: str | None, samples: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the SQL of a node in other runs; none if it is the same in all of them."""
+    return samples if set(samples) - {code} else ()
 
 
 def _in_order(nodes: Mapping[str, Any]) -> list[str]:

@@ -1,13 +1,18 @@
-"""Translates what dbt says of its nodes: progress while it builds, then one result each.
+"""Translates what dbt says of its nodes: progress while it builds, one result each, one error.
 
-Used by `Dbt` and by what watches it. A word of dbt's that is not known counts as an error.
+Used by `Dbt` and by what watches it. A word of dbt's that is not known counts as an error; the
+message of one is the database's own, without the query plan below it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from livemart.errors import RefreshError
+from livemart.project.graph import Model, Project
 
 NodeStatus = Literal["success", "warn", "error", "skipped"]
 _STATUS: Mapping[str, NodeStatus] = {
@@ -17,6 +22,8 @@ _STATUS: Mapping[str, NodeStatus] = {
     "warn": "warn",
     "skipped": "skipped",
 }
+# An operator that is not resolved, or a branch below one.
+_OF_A_PLAN = re.compile(r"\s*(?:'[A-Z]\w*(?:\s|$)|\+-|:-)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +72,56 @@ def node_progress(event: Any) -> NodeProgress | None:
 def status_of(word: object) -> NodeStatus:
     """Return what dbt's word for an outcome means."""
     return _STATUS.get(str(word), "error")
+
+
+def without_plan(message: str) -> str:
+    """Return what Spark found wrong, without the query plan that it shows below.
+
+    >>> without_plan("no column x\\n'Sort ['x]\\n+- 'Aggregate")
+    'no column x'
+    """
+    lines = message.strip().splitlines()
+    ends = (n for n, line in enumerate(lines) if n and _OF_A_PLAN.match(line))
+    return "\n".join(lines[: next(ends, len(lines))])
+
+
+def failures_of(
+    project: Project,
+    results: Mapping[str, NodeResult],
+    explain: Callable[[Model], str | None] = lambda model: None,
+) -> dict[str, str]:
+    """Return what to tell of each node that failed, by unique id.
+
+    Args:
+        project: has the models.
+        results: of dbt.
+        explain: says why a model's SQL fails as it was written; None if it does not know better
+            than dbt, whose statement has the SQL inside.
+    """
+    told = {}
+    for result in results.values():
+        if result.status == "error":
+            model = project.models.get(result.unique_id)
+            why = explain(model) if model else None
+            file = model.file if model else result.name
+            told[result.unique_id] = f"{file}: {why or without_plan(result.message)}"
+    return told
+
+
+def refuse_failures(
+    project: Project,
+    results: Mapping[str, NodeResult],
+    explain: Callable[[Model], str | None] = lambda model: None,
+) -> None:
+    """Stop if a model failed; the arguments are those of `failures_of`.
+
+    Raises:
+        RefreshError: MODEL_FAILED, naming each model with the database's own message.
+    """
+    if not (failures := failures_of(project, results, explain)):
+        return
+    raise RefreshError(
+        "MODEL_FAILED",
+        "\n".join(failures.values()),
+        hint="mend the model and run the command again; readers keep the last published snapshot",
+    )

@@ -16,6 +16,7 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from livemart.project.cursors import Cursor, StatementFailed
+from livemart.project.run_values import RunValues
 from livemart.project.session_spec import bare_statement, is_asking
 
 _ORDER = re.compile(r"\border\s+by\b", re.IGNORECASE)
@@ -175,13 +176,19 @@ class AskingNode:
 class QuestionLog:
     """What the nodes of one dbt invocation asked, by unique id; several threads at once.
 
-    `hides_own_table`: a node is told that its own table is not there.
+    `run`: what is told of the run; `builds`: what is compiled is then built, in full or not.
     """
 
-    def __init__(self, *, hides_own_table: bool = True) -> None:
-        self.hides_own_table = hides_own_table
+    def __init__(self, run: RunValues, *, builds: Literal["no", "in full", "more"] = "no") -> None:
+        self.run = run
+        self.builds = builds
         self.asked: dict[str, tuple[Question, ...]] = {}
         self._here = threading.local()
+
+    def hides_own_table(self, config: Any) -> bool:
+        """Return True if a node of this dbt config is told that its own table is not there."""
+        builds_more = self.builds == "in full" and getattr(config, "full_refresh", None) is False
+        return self.builds != "more" and not builds_more
 
     @property
     def node(self) -> AskingNode | None:

@@ -14,10 +14,11 @@ from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit
 from livemart.plan.planner import Plan
 from livemart.plan.sql.determinism import FILE_COLUMN
-from livemart.plan.sql.flatten import Occurrence
+from livemart.plan.sql.flatten import Flat, Occurrence
 from livemart.project.graph import Model
 from livemart.refresh.context import BatchContext
 from livemart.refresh.inputs import PinnedInputs
+from livemart.refresh.lane import stamped
 from livemart.refresh.limits import ROWS_IN_MEMORY
 from livemart.refresh.pinned_table import PinnedTable
 from livemart.spark.differences import counted_difference, typed_columns
@@ -44,18 +45,17 @@ def refresh_full(
     The table is replaced if it does not exist, has columns of other names or types than the SQL
     yields now, or is too large for the difference to be taken in memory.
     """
-    query = full_query(model, plan, inputs)
     failure: Exception | None = None
     if stored is not None and context.warehouse.exists(model.relation):
         try:
-            if commit := _commit_difference(context, model, plan, inputs, query, tag, stored):
+            if commit := _commit_difference(context, model, plan, inputs, tag, stored):
                 return commit
         except Exception as error:
             if not is_own_fault(error):
                 raise
             failure = error
     commit = context.lane_of(model).overwrite(
-        model.relation, query, tag, partition_by=model.partition_by
+        model.relation, full_query(model, plan, inputs), tag, partition_by=model.partition_by
     )
     if failure is not None and getattr(failure, "code", "") != "TABLE_NOT_WRITABLE":
         context.kept.own_faults.report("difference_failed", failure, model=model.unique_id)
@@ -70,8 +70,12 @@ def recompute(context: BatchContext, model: Model, plan: Plan, inputs: PinnedInp
 
 def full_query(model: Model, plan: Plan, inputs: PinnedInputs) -> str:
     """Return the model's SQL over its inputs at this batch's versions."""
+    return _pinned_query(model, plan.stamped or plan.flat, inputs)
+
+
+def _pinned_query(model: Model, flat: Flat | None, inputs: PinnedInputs) -> str:
     assert model.compiled_code is not None
-    if plan.flat is None:
+    if flat is None:
         # The text could not be taken apart: its names are the catalog's, at the newest version.
         return model.compiled_code
 
@@ -81,8 +85,8 @@ def full_query(model: Model, plan: Plan, inputs: PinnedInputs) -> str:
             return occurrence.text
         return table.sql if asks_for_files else f"(select * from {table.sql})"
 
-    asks_for_files = FILE_COLUMN in plan.flat.text.lower()
-    return plan.flat.render(pinned)
+    asks_for_files = FILE_COLUMN in flat.text.lower()
+    return flat.render(pinned)
 
 
 def _commit_difference(
@@ -90,19 +94,25 @@ def _commit_difference(
     model: Model,
     plan: Plan,
     inputs: PinnedInputs,
-    query: str,
     tag: Tag,
     stored: PinnedTable,
 ) -> Commit | None:
-    """Commit the rows that differ; None if the table is to be replaced instead."""
+    """Commit the rows that differ; None if the table is to be replaced instead.
+
+    A row that differs in its stamp alone does not.
+    """
     spark = context.session(model)
+    query = _pinned_query(model, plan.flat, inputs)
+    if not plan.stamps.keys() <= {name.lower() for name in stored.schema.names}:
+        return None
+    whole, stored = stored, stored.without(plan.stamps)
     is_same = _types(spark.sql(query).schema) == _types(spark_schema(stored.schema))
     if not is_same or stored.row_count > ROWS_IN_MEMORY:
         return None
     change = _difference(spark, plan, inputs, query, stored)
     if change.num_rows > ROWS_IN_MEMORY:
         return None
-    return context.warehouse.commit(model.relation, change, tag)
+    return context.warehouse.commit(model.relation, stamped(spark, plan, whole, change), tag)
 
 
 def _types(schema: StructType) -> dict[str, str]:

@@ -232,7 +232,8 @@ class _Refresher:
             commit = Commit(warehouse.version(model.relation), True, 0, 0)
         elif rebuild is not None or before is None:
             strategy, code = Full.name, rebuild.code if rebuild else "NEW_MODEL"
-            stored = self._inputs.newest(model.relation)
+            # A rebuild stamps every row anew, also those that stay as they are.
+            stored = None if plan.stamps else self._inputs.newest(model.relation)
             commit = refresh_full(context, model, plan, self._inputs, tag, stored)
         elif not self._is_touched(model, plan):
             return carried(before)

@@ -6,7 +6,7 @@ Used wherever a refresh reads stored rows. A column is found as Spark finds it: 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -28,21 +28,28 @@ class FallBack(Exception):
 
 @dataclass(frozen=True)
 class PinnedTable:
-    """A table at one version."""
+    """A table at one version; `hidden` are columns that it seems not to have, in lower case."""
 
     warehouse: Warehouse
     relation: str
     version: int
+    hidden: frozenset[str] = frozenset()
 
     @cached_property
     def schema(self) -> pa.Schema:
-        return self.warehouse.arrow_schema(self.relation, self.version)
+        schema = self.warehouse.arrow_schema(self.relation, self.version)
+        return pa.schema([field for field in schema if field.name.lower() not in self.hidden])
+
+    def without(self, names: Iterable[str]) -> PinnedTable:
+        """Return the table as if it had not these columns."""
+        return replace(self, hidden=frozenset(name.lower() for name in names))
 
     @cached_property
     def blank_columns(self) -> frozenset[str]:
         """Columns in which the table holds NULL for some texts (see delta/partitions)."""
         partition_columns = self.warehouse.files(self.relation, self.version).partition_columns
-        return blank_columns(self.schema, partition_columns)
+        seen = [name for name in partition_columns if name.lower() not in self.hidden]
+        return blank_columns(self.schema, seen)
 
     @property
     def row_count(self) -> int:
@@ -60,6 +67,8 @@ class PinnedTable:
     def read(self, rows: RowFilter, columns: Iterable[str] | None = None) -> pa.Table:
         """Return the rows that pass a filter; only some columns, if fewer are enough."""
         names = None if columns is None else list(columns)
+        if names is None and self.hidden:
+            names = self.schema.names
         return self.warehouse.read(
             self.relation, self.version, columns=names, filter=rows.expression()
         )

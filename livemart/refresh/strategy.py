@@ -23,7 +23,7 @@ from livemart.project.sessions import is_utc
 from livemart.refresh.context import BatchContext
 from livemart.refresh.full import recompute, refresh_full
 from livemart.refresh.inputs import PinnedInputs
-from livemart.refresh.lane import commit_change, takes_large_lane
+from livemart.refresh.lane import commit_change, stamped, takes_large_lane
 from livemart.refresh.model_run import ModelRun
 from livemart.refresh.pinned_table import FallBack, PinnedTable
 from livemart.refresh.region import refresh_region
@@ -111,6 +111,7 @@ def _by_strategy(
         context.kept.views,
         is_large=takes_large_lane(context, plan, inputs),
     )
+    whole, stored = stored, stored.without(plan.stamps)
     try:
         _require_names(plan, stored)
         plan = spelled(plan, lambda name: str(stored.field(name).name))
@@ -119,7 +120,9 @@ def _by_strategy(
         change, strategy = changed_rows(run)
         if change is None:
             return Commit(stored.version, False, 0, 0), strategy
-        commit = commit_change(context, model.relation, change, tag, key=run.key_of(change))
+        key = run.key_of(change)
+        change = stamped(session, plan, whole, change)
+        commit = commit_change(context, model.relation, change, tag, key=key)
         return commit, strategy
     finally:
         views.close()

@@ -16,6 +16,7 @@ from livemart.check.versions import CheckedVersions
 from livemart.delta.conflicts import TableChangedError
 from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch
+from livemart.project.run_values import run_of
 from livemart.refresh.context import BatchContext, KeptBetweenBatches, Rebuild, SqlChanged
 from livemart.refresh.frontier import (
     check_landed,
@@ -30,6 +31,7 @@ from livemart.run.dbt_builds import build_models, build_seeds
 from livemart.run.draft import SnapshotDraft, draft_snapshot, table_versions
 from livemart.run.runtime import Runtime
 from livemart.spark.catalog import register
+from livemart.state.run_starts import run_start
 from livemart.state.snapshots import SetAside, Snapshot
 
 
@@ -89,6 +91,10 @@ class BatchRunner:
         if newest.epoch == self.epoch and newest.batch_id >= batch.batch_id:
             return BatchOutcome(batch.batch_id, None)
         check_landed(newest, runtime.landed_relations, runtime.warehouse, self.epoch)
+        if runtime.dbt.of_the_run:
+            root = runtime.settings.warehouse
+            started_at = run_start(root, self.epoch, batch.batch_id, started_at)
+        runtime.dbt.run = run_of(self.epoch, batch.batch_id, started_at)
         context = self._context(batch.batch_id, {})
         draft = draft_snapshot(runtime, context, batch, newest, started_at=started_at, now=self.now)
         questions = BatchQuestions(runtime, asks_all=not self._has_asked)
@@ -133,8 +139,11 @@ class BatchRunner:
             newest.models.keys() | newest.set_aside.keys() == stored
             and previous.keys() == runtime.project.tests.keys()
         )
-        if has_same_nodes and not rebuilds and not draft.has_news:
+        # Rows of a held snapshot that depend on its run would be told of another one.
+        is_of_a_run = newest.status == "held" and bool(runtime.dbt.of_the_run)
+        if has_same_nodes and not rebuilds and not draft.has_news and not is_of_a_run:
             return self._release(draft, previous)
+        questions.begin_run()
         seeds, lost = build_seeds(runtime, rebuilds)
 
         def ask(unique_id: str, inputs: PinnedInputs) -> None:
@@ -164,7 +173,10 @@ class BatchRunner:
         runtime, newest = self.runtime, self.runtime.log.newest()
         context = self._context(batch.batch_id, {})
         draft = draft_snapshot(runtime, context, batch, newest, started_at=started_at, now=self.now)
+        runtime.dbt.run = run_of(self.epoch, batch.batch_id, started_at)
         models = build_models(runtime, newest)
+        if tests := runtime.dbt.of_the_run & runtime.project.tests.keys():
+            runtime.adopt(runtime.dbt.compile_again(tests))
         return self._finish(draft.snapshot("build", models), {}, {}, {})
 
     def _release(self, draft: SnapshotDraft, previous: Mapping[str, str]) -> BatchOutcome:
@@ -258,6 +270,8 @@ class BatchRunner:
         if changed := BatchQuestions(runtime, asks_all=True).ask_for_tests():
             runtime.adopt(runtime.dbt.project)
             previous = {key: it for key, it in previous.items() if key not in changed}
+        tests = runtime.project.tests
+        previous = {key: it for key, it in previous.items() if not tests[key].in_other_runs}
         now = table_versions(runtime.project, snapshot)
         return run_checks(
             runtime.spark,

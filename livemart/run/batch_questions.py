@@ -52,6 +52,7 @@ class BatchQuestions:
         self._runtime = runtime
         self._asks_all = asks_all
         self._lock = RLock()
+        self._has_begun = False
         # True for a node whose questions were asked whatever has changed.
         self._asked: dict[str, bool] = {}
 
@@ -104,6 +105,33 @@ class BatchQuestions:
                 if is_other:
                     raise SqlChanged(node)
 
+    def begin_run(self) -> None:
+        """Compile what says something of the run as of this batch, once.
+
+        Raises:
+            SqlChanged: it has other SQL now.
+        """
+        runtime = self._runtime
+        if self._has_begun or not (of_the_run := runtime.dbt.of_the_run):
+            return
+        self._has_begun = True
+        try:
+            project = runtime.dbt.compile_for_run()
+        except ConfigError as error:
+            # Whoever edits the project costs the batch these models, and not the stream.
+            for unique_id in of_the_run:
+                self._lose_readers(self._project, unique_id, error.message)
+            return
+        for node in of_the_run:
+            if message := _node(project, node).uncompiled:
+                self._lose_readers(project, node, f"{_node(project, node).file}: {message}")
+        if any(
+            node in project.models and not project.models[node].is_stored for node in of_the_run
+        ):
+            register(runtime.spark, runtime.settings.warehouse, project)
+        if project != runtime.project:
+            raise SqlChanged
+
     def ask_for_tests(self) -> frozenset[str]:
         """Compile the tests again whose questions have another answer; return those changed."""
         project = self._project
@@ -150,17 +178,16 @@ class BatchQuestions:
                     node, tuple(self._kept(project, it) for it in project.questions.get(node, ()))
                 )
             if compiled.uncompiled:
-                self._lose_readers(project, node)
+                self._lose_readers(project, node, f"{compiled.file}: {compiled.uncompiled}")
         if any(node in project.models and not project.models[node].is_stored for node in changed):
             register(runtime.spark, runtime.settings.warehouse, project)
             # What another view gives, no version of a table tells.
             self._asks_all = True
         return frozenset(changed)
 
-    def _lose_readers(self, project: Project, node: str) -> None:
-        message = f"{_node(project, node).file}: {_node(project, node).uncompiled}"
+    def _lose_readers(self, project: Project, part: str, message: str) -> None:
         for unique_id, model in project.models.items():
-            if model.is_stored and node in project.asking(unique_id):
+            if model.is_stored and part in project.parts(unique_id):
                 self.lost[unique_id] = message
 
     def _kept(self, project: Project, question: Question) -> Question:

@@ -13,8 +13,8 @@ from time import perf_counter
 
 from livemart.failpoints import failpoint
 from livemart.intervals import ms_since
-from livemart.project.dbt_failures import failures_of, refuse_failures
 from livemart.project.graph import Model
+from livemart.project.node_results import failures_of, refuse_failures
 from livemart.refresh.context import Rebuild
 from livemart.run.runtime import Runtime
 from livemart.spark.catalog import register

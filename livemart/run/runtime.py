@@ -62,11 +62,9 @@ class Runtime:
 
     def adopt(self, project: Project) -> None:
         """Go on with the SQL that dbt has compiled meanwhile."""
-        own_faults = self.prover.own_faults
         self.project = project
         self.plans = ProjectPlans(project, self.warehouse.column_names)
-        self.prover = Prover(self.plans)
-        self.prover.own_faults = own_faults
+        self.prover = self.prover.renewed(self.plans)
 
     @property
     def checkpoint(self) -> Path:
@@ -128,6 +126,7 @@ def reread(runtime: Runtime) -> Runtime:
         RefreshError: MODEL_UNREADABLE, naming every edited model that Spark cannot read.
     """
     dbt = open_dbt(runtime.settings, compiling_session(runtime.spark, runtime.settings.warehouse))
+    dbt.run = runtime.dbt.run
     read_at = runtime.files.look()
     edited = replace(runtime, dbt=dbt, project=dbt.load(), read_at=read_at)
     require_policies(edited.project, edited.plans.models)

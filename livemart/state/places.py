@@ -10,6 +10,7 @@ the default of the setting `store`, whose database `serving.db` lies here, too.
     staging/                      files of a bulk load, gone when it has landed
     lock, holder.json             who writes the warehouse
     failures.json                 how often models have failed in a row
+    run.json                      when the newest micro-batch began, if SQL says so
     project_refusal.json          why an edit of the project is not taken over
     views.json                    the SQL of the project's views, for sessions to come
     conf/, connect_token          what a dbt in another terminal needs
@@ -46,6 +47,10 @@ class StateFolder:
 
     def uncounted(self, epoch: str) -> Path:
         return self.files / epoch / "uncounted"
+
+    @property
+    def run(self) -> Path:
+        return self.path / "run.json"
 
     @property
     def staging(self) -> Path:

@@ -8,6 +8,8 @@ import pytest
 
 from livemart.project.cursors import Connection, NoCursor
 from livemart.project.dbt_attachment import MACROS, attached, is_attached
+from livemart.project.questions import QuestionLog
+from livemart.project.run_values import CANONICAL
 
 
 def test_dbt_spark_opens_our_connection_only_as_long_as_it_is_attached(
@@ -20,7 +22,7 @@ def test_dbt_spark_opens_our_connection_only_as_long_as_it_is_attached(
     theirs = session.Connection
     ours: Any = Connection(lambda parameters: NoCursor())
 
-    with attached(ours, tmp_path):
+    with attached(ours, tmp_path, QuestionLog(CANONICAL)):
         assert session.Connection is ours
         assert is_attached()
         assert os.environ["LIVEMART_WAREHOUSE"] == str(tmp_path)

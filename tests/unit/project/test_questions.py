@@ -15,6 +15,7 @@ from livemart.project.questions import (
     columns_question,
     relation_question,
 )
+from livemart.project.run_values import CANONICAL
 
 NODE = "model.m.pivoted"
 
@@ -44,7 +45,7 @@ class FakeCursor:
 
 def asked(sql: str, cursor: FakeCursor) -> tuple[tuple[Question, ...], list[Any]]:
     """Return what a node asks by a statement, and the rows that it is given."""
-    log = QuestionLog()
+    log = QuestionLog(CANONICAL)
     with log.compiling(NODE, "m.pivoted"):
         noting = log.cursor(cursor)
         noting.execute(f"/* dbt */ {sql}")
@@ -78,7 +79,7 @@ def test_rows_that_spark_gives_in_any_order_have_one(sql: str, is_sorted: bool) 
 
 
 def test_a_statement_of_which_nobody_looks_at_a_row_is_asked_for_its_columns() -> None:
-    log = QuestionLog()
+    log = QuestionLog(CANONICAL)
     with log.compiling(NODE, "m.pivoted"):
         log.cursor(FakeCursor(("cash",))).execute("select * from t limit 0")
 
@@ -89,7 +90,7 @@ def test_a_statement_of_which_nobody_looks_at_a_row_is_asked_for_its_columns() -
 
 
 def test_a_refusal_is_an_answer() -> None:
-    log = QuestionLog()
+    log = QuestionLog(CANONICAL)
     with log.compiling(NODE, "m.pivoted"), pytest.raises(StatementFailed):
         log.cursor(FakeCursor(refusal="[NOT_FOUND] t\nplan")).execute("select 1 from t")
 
@@ -100,7 +101,7 @@ def test_a_refusal_is_an_answer() -> None:
 
 
 def test_statements_that_change_something_and_those_outside_of_a_node_are_no_questions() -> None:
-    log = QuestionLog()
+    log = QuestionLog(CANONICAL)
     with log.compiling(NODE, "m.pivoted"):
         log.cursor(FakeCursor()).execute("insert into log select 1")
         node = log.node

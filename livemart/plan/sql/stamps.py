@@ -1,0 +1,145 @@
+"""Finds the columns that do nothing but stamp a row with the run that wrote it.
+
+Used by the planner, for SQL that differs from run to run. Such a column is a constant of its run,
+and no row comes or goes with it: what is left without these columns is the same SQL in every run.
+Columns are left out by sqlglot's `pushdown_projections`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+from sqlglot.optimizer.pushdown_projections import pushdown_projections
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.scope import Scope, build_scope
+
+from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.sql.determinism import function_name, require_deterministic
+from livemart.plan.sql.parse import parse, statement
+from livemart.plan.sql.written import sql_of
+from livemart.spark_sql import quoted
+
+_UNSTAMPED = "__unstamped__"
+_OUTER = ("LEFT", "RIGHT", "FULL")
+_SUBTOTALS = ("rollup", "cube", "grouping_sets", "totals", "all")
+_GENERATORS = frozenset(
+    {
+        *("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer"),
+        *("stack", "json_tuple", "variant_explode", "variant_explode_outer", "unnest"),
+    }
+)
+
+
+def stamps_of(
+    texts: Sequence[str], schema: Mapping[str, object]
+) -> tuple[tuple[str, ...], dict[str, str] | None]:
+    """Return the columns that SQL yields, and the SQL of those that stamp in this run, by name.
+
+    The latter is None if rows depend on the run.
+
+    Args:
+        texts: SQL as of this run, then as of others.
+        schema: what sqlglot is to know of the tables' columns.
+
+    Raises:
+        Unplannable: PARSE_UNSUPPORTED, or a call of a function that differs at each call.
+    """
+    trees = [_qualified(text, schema) for text in texts]
+    names = _names_of(trees[0])
+    if any(_names_of(tree) != names for tree in trees):
+        return names, None
+    varying = [name for name in names if not _is_same(trees, [name])]
+    kept = [name for name in names if name not in varying]
+    if not kept or not _is_same(trees, kept) or not _makes_same_rows(trees):
+        return names, None
+    scope = build_scope(trees[0])
+    stamps: dict[str, str] = {}
+    for name in varying:
+        constant = _constant(scope, name) if scope is not None else None
+        if constant is None:
+            return names, None
+        stamps[name] = sql_of(constant)
+    return names, stamps
+
+
+def without_stamps(text: str, kept: Sequence[str]) -> str:
+    """Return SQL that yields only some of its columns; the lines stay where they are."""
+    listed = ", ".join(map(quoted, kept))
+    return f"select {listed} from ({statement(text)}\n) as {_UNSTAMPED}"
+
+
+def _qualified(text: str, schema: Mapping[str, object]) -> exp.Expr:
+    tree = parse(text)
+    require_deterministic(tree)
+    tree = qualify(
+        tree,
+        schema=dict(schema),
+        dialect="spark",
+        validate_qualify_columns=False,
+        quote_identifiers=False,
+        identify=False,
+    )
+    for group in tree.find_all(exp.Group):
+        # A constant among the keys parts nothing, but where there are subtotals.
+        keys = [key for key in group.expressions if key.find(exp.Column)]
+        if keys and not any(group.args.get(name) for name in _SUBTOTALS):
+            group.set("expressions", keys)
+    return tree
+
+
+def _names_of(tree: exp.Expr) -> tuple[str, ...]:
+    names = tree.named_selects if isinstance(tree, exp.Query) else []
+    if not names or not all(names) or "*" in names:
+        raise Unplannable(Reason("PARSE_UNSUPPORTED", "its columns are not known", None))
+    return tuple(name.lower() for name in names)
+
+
+def _makes_same_rows(trees: Sequence[exp.Expr]) -> bool:
+    """Return True if no generator differs: it makes rows even where nobody asks for its column."""
+    generators = [
+        [sql_of(it) for it in tree.find_all(exp.Func) if function_name(it) in _GENERATORS]
+        for tree in trees
+    ]
+    return all(calls == generators[0] for calls in generators)
+
+
+def _is_same(trees: Sequence[exp.Expr], names: Sequence[str]) -> bool:
+    """Return True if SQL is the same in all runs, as far as some columns need it."""
+    pruned = {_only(tree, names) for tree in trees}
+    return len(pruned) == 1 and None not in pruned
+
+
+def _only(tree: exp.Expr, names: Sequence[str]) -> str | None:
+    """Return the SQL with some columns alone, and nothing that only the others need.
+
+    None if it is not known what the others are needed for.
+    """
+    columns = [exp.column(name, table=_UNSTAMPED) for name in names]
+    alias = exp.TableAlias(this=exp.to_identifier(_UNSTAMPED))
+    around = exp.select(*columns).from_(exp.Subquery(this=tree.copy(), alias=alias))
+    pruned = pushdown_projections(around)
+    if any(not column.table for column in pruned.find_all(exp.Column)):
+        return None
+    return sql_of(pruned)
+
+
+def _constant(scope: Scope, name: str) -> exp.Expr | None:
+    """Return the constant that is a column of a query; None if it is none, in every row."""
+    select = scope.expression
+    if not isinstance(select, exp.Select):
+        return None
+    chosen = next(
+        (it for it in select.expressions if it.alias_or_name.lower() == name.lower()), None
+    )
+    if chosen is None:
+        return None
+    value = chosen.unalias()
+    if not isinstance(value, exp.Column):
+        parts = (exp.Column, exp.Query, exp.AggFunc, exp.Window)
+        return None if any(value.find_all(*parts)) else value
+    if any(str(join.side).upper() in _OUTER for join in select.args.get("joins") or ()):
+        # It is NULL where the other side has no row.
+        return None
+    source = scope.sources.get(value.table)
+    return _constant(source, value.name) if isinstance(source, Scope) else None
