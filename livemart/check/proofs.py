@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -25,8 +26,9 @@ from livemart.check.row_proofs import (
 )
 from livemart.check.versions import CheckedVersions, new_rows, repeated_rows
 from livemart.delta.warehouse import Warehouse
-from livemart.plan.project_plans import FIXED_RUNS, ProjectPlans, as_in_run
-from livemart.plan.sql.flatten import Flat
+from livemart.plan.project_plans import FIXED_RUNS, ProjectPlans, as_in_run, views_of
+from livemart.plan.reasons import Unplannable
+from livemart.plan.sql.flatten import Flat, flatten
 from livemart.project.graph import DataTest
 from livemart.spark.own_faults import OwnFaults
 from livemart.spark_sql import unquoted
@@ -92,13 +94,15 @@ class Prover:
         return {unique_id: self._hash(test) for unique_id, test in self.project.tests.items()}
 
     def renewed(self, plans: ProjectPlans) -> Prover:
-        """Return what knows the same tests with the SQL of another run, or of other answers."""
+        """Return a prover for new plans that keeps the failures of tests whose SQL is the same."""
         prover = Prover(plans)
         prover.own_faults = self.own_faults
         prover._failures = {
             unique_id: failures
             for unique_id, failures in self._failures.items()
-            if self.project.tests.get(unique_id) == prover.project.tests.get(unique_id)
+            if (test := prover.project.tests.get(unique_id)) == self.project.tests[unique_id]
+            and test is not None
+            and prover.flat(test) == self.flat(test)
         }
         return prover
 
@@ -118,8 +122,12 @@ class Prover:
     def _hash(self, test: DataTest) -> str:
         flat = self.flat(test)
         text = test.compiled_code if flat is None else flat.text
-        if test.in_other_runs:
+        if self.project.differs_with_run(test.unique_id):
             text = as_in_run(test, FIXED_RUNS[0]) or ""
+            with suppress(Unplannable):
+                views = views_of(self.project, test.session, FIXED_RUNS[0])
+                flat = flatten(text, views)
+                text = flat.text
         read = () if flat is None else (occurrence.relation for occurrence in flat.occurrences)
         judged = [test.severity, test.warn_if, test.error_if, test.fail_calc, str(test.limit)]
         if not test.session.is_plain:

@@ -2,7 +2,7 @@
 
 Used by the command `verify` and by the demo. Nothing stored is trusted but the landed tables and
 seeds, at the versions and the `as_of` of the newest published snapshot: a recomputed model reads
-the recomputed models below it.
+the recomputed models below it, but for columns that stamp a row with the run that wrote it.
 """
 
 from __future__ import annotations
@@ -215,13 +215,24 @@ class _Recomputation:
             version = self._snapshot.sources.get(source.relation)
             if version is not None:
                 self._source(source.relation, version)
-        plans = ProjectPlans(self._project, self._columns.get).models
+        plans = ProjectPlans(self._project, self._stored_columns).models
         for unique_id, model in self._project.models.items():
             if not model.is_stored:
                 continue
             comparison = self._model(model, plans[unique_id])
             if chosen is None or unique_id in chosen:
                 yield comparison
+
+    def _stored_columns(self, relation: str) -> tuple[str, ...] | None:
+        """Return the columns of a table of the snapshot: those that the runner has planned with."""
+        if relation in self._columns:
+            return self._columns[relation]
+        for unique_id, state in self._snapshot.models.items():
+            model = self._project.models.get(unique_id)
+            if model is not None and model.relation == relation:
+                with suppress(LivemartError):
+                    return tuple(self._warehouse.arrow_schema(relation, state.version).names)
+        return None
 
     def close(self) -> None:
         """Forget the names that outlive a session."""

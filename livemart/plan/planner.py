@@ -154,14 +154,20 @@ def plan_varying(
     if (flat := whole.flat) is None:
         return replace(whole, strategy=Full((*whole.reasons, _VARIES), is_volatile=True))
     try:
-        texts = [flat.text, *(flatten(*other).text for other in others)]
-        if len(set(texts)) == 1:
+        flats = [flat, *(flatten(*other) for other in others)]
+        if len(set(flats)) == 1:
             return whole
-        names, stamps = stamps_of(texts, _schema_of(flat, inputs))
+        names, stamps = stamps_of([run.text for run in flats], _schema_of(flat, inputs))
+        if len({run.occurrences for run in flats}) > 1:
+            # Another run reads other tables.
+            stamps = None
     except Exception:
         # A shape the parser does not know, or SQL that is not deterministic: nothing is left out.
         names, stamps = whole.names, None
-    if not stamps:
+    if stamps is not None and not stamps:
+        # What differs is no part of the rows: a comment, or a column that nobody selects.
+        return whole
+    if stamps is None:
         reasons = whole.reasons if isinstance(whole.strategy, Full) else ()
         varying = Full((*reasons, _VARIES), is_volatile=True)
         return Plan(varying, flat=flat, names=names)

@@ -23,7 +23,7 @@ from livemart.project.session_spec import SessionSpec
 
 # Between the hash of the SQL and that of its session.
 _SESSION = "."
-# Places in `in_other_runs`.
+# The fixed runs, as `in_other_runs` numbers them.
 FIXED_RUNS = (0, 1)
 _HISTORY_COLUMNS = ("dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_valid_to")
 
@@ -159,8 +159,8 @@ def _plan_models(
         elif not model.is_stored:
             plan = Plan(View())
         else:
-            text, parts = model.compiled_code, project.parts(unique_id)
-            if any(project.models[part].in_other_runs for part in parts):
+            text = model.compiled_code
+            if project.differs_with_run(unique_id):
                 others = [
                     (as_in_run(model, run) or "", views_then)
                     for run, views_then in zip(FIXED_RUNS, views, strict=True)

@@ -473,14 +473,16 @@ class _CompiledProject:
         return self._mentioning[unique_id]
 
     def _macro_mentions(self, unique_id: str) -> bool:
+        """Return True if a macro, or one that it calls, directly or not, may mention the run."""
         if unique_id not in self._mentioning:
-            # Macros may call each other in a circle.
-            self._mentioning[unique_id] = False
-            macro = self.manifest.macros.get(unique_id)
-            self._mentioning[unique_id] = macro is not None and (
-                mentions_run([macro.macro_sql])
-                or any(map(self._macro_mentions, _above(macro, "macros")))
-            )
+            below, stack = set[str](), [unique_id]
+            while stack:
+                macro = stack.pop()
+                if macro in self.manifest.macros and macro not in below:
+                    below.add(macro)
+                    stack.extend(_above(self.manifest.macros[macro], "macros"))
+            texts = (self.manifest.macros[macro].macro_sql for macro in below)
+            self._mentioning[unique_id] = mentions_run(texts)
         return self._mentioning[unique_id]
 
     @property
@@ -522,7 +524,7 @@ class _CompiledProject:
             unique_id, code = ended.node.unique_id, getattr(ended.node, "compiled_code", None)
             asked = self._asked_by(unique_id, questions)
             if not questions.hides_own_table(getattr(ended.node, "config", None)):
-                # That of what it has not built yet.
+                # dbt compiles it for the rows that are not stored yet.
                 continue
             if code and (asked or unique_id in self._samples):
                 has_other_sql = True

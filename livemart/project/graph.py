@@ -183,19 +183,24 @@ class Project:
     def parts(self, unique_id: str) -> list[str]:
         """Return the nodes whose SQL is part of a node's, inputs first.
 
-        They are the node itself and the views that it reads, directly or through others.
+        They are the views that it reads, directly or through others, and the node itself.
         """
-        if unique_id not in self.models:
-            return [unique_id]
-        parts, stack = set(), [unique_id]
+        node = self.models.get(unique_id) or self.tests[unique_id]
+        parts: set[str] = set()
+        stack = list(node.depends_on)
         while stack:
-            part = stack.pop()
-            parts.add(part)
-            for parent in self.models[part].depends_on:
-                model = self.models.get(parent)
-                if model is not None and not model.is_stored and parent not in parts:
-                    stack.append(parent)
-        return [part for part in self.models if part in parts]
+            parent = stack.pop()
+            model = self.models.get(parent)
+            if model is not None and not model.is_stored and parent not in parts:
+                parts.add(parent)
+                stack.extend(model.depends_on)
+        return [*(part for part in self.models if part in parts), unique_id]
+
+    def differs_with_run(self, unique_id: str) -> bool:
+        """Return True if SQL that is part of a node's differs from run to run."""
+        views = self.parts(unique_id)[:-1]
+        node = self.models.get(unique_id) or self.tests[unique_id]
+        return bool(node.in_other_runs) or any(self.models[it].in_other_runs for it in views)
 
     @property
     def sessions(self) -> set[SessionSpec]:

@@ -28,7 +28,7 @@ class FallBack(Exception):
 
 @dataclass(frozen=True)
 class PinnedTable:
-    """A table at one version; `hidden` are columns that it seems not to have, in lower case."""
+    """A table at one version; `hidden` columns, in lower case, are read as if it had none."""
 
     warehouse: Warehouse
     relation: str

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import pyarrow as pa
 
@@ -62,7 +63,8 @@ class SharedViews:
 
 def whole_name(table: PinnedTable) -> str:
     """Return the name of the view of a whole table."""
-    return f"__whole_{table.relation.replace('.', '__')}_{table.version}"
+    hidden = f"_{crc32(','.join(sorted(table.hidden)).encode()):x}" if table.hidden else ""
+    return f"__whole_{table.relation.replace('.', '__')}_{table.version}{hidden}"
 
 
 class BatchViews:

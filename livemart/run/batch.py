@@ -118,6 +118,7 @@ class BatchRunner:
         questions: BatchQuestions,
     ) -> BatchOutcome:
         runtime = self.runtime
+        runtime.plans.renew()
         resting = resting_models(newest, runtime.fingerprints, self.selected)
         rebuilds = self._find_rebuilds(newest, batch.batch_id, resting)
         if self.refusal is not None:
@@ -270,8 +271,8 @@ class BatchRunner:
         if changed := BatchQuestions(runtime, asks_all=True).ask_for_tests():
             runtime.adopt(runtime.dbt.project)
             previous = {key: it for key, it in previous.items() if key not in changed}
-        tests = runtime.project.tests
-        previous = {key: it for key, it in previous.items() if not tests[key].in_other_runs}
+        varies = runtime.project.differs_with_run
+        previous = {key: it for key, it in previous.items() if not varies(key)}
         now = table_versions(runtime.project, snapshot)
         return run_checks(
             runtime.spark,

@@ -106,7 +106,7 @@ class BatchQuestions:
                     raise SqlChanged(node)
 
     def begin_run(self) -> None:
-        """Compile what says something of the run as of this batch, once.
+        """Compile the nodes that mention the run as of this batch, once.
 
         Raises:
             SqlChanged: it has other SQL now.
@@ -129,6 +129,8 @@ class BatchQuestions:
             node in project.models and not project.models[node].is_stored for node in of_the_run
         ):
             register(runtime.spark, runtime.settings.warehouse, project)
+            # What another view gives, no version of a table tells.
+            self._asks_all = True
         if project != runtime.project:
             raise SqlChanged
 

@@ -36,6 +36,7 @@ def build_models(runtime: Runtime, newest: Snapshot | None) -> dict[str, ModelSt
     if runtime.dbt.project != runtime.project:
         runtime.adopt(runtime.dbt.project)
     refuse_failures(runtime.project, results, partial(error_as_written, runtime.session))
+    runtime.plans.renew()
     states: dict[str, ModelState] = {}
     for unique_id, model in runtime.project.models.items():
         if not model.is_stored or unique_id not in results:

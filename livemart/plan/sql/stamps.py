@@ -20,6 +20,7 @@ from livemart.plan.sql.parse import parse, statement
 from livemart.plan.sql.written import sql_of
 from livemart.spark_sql import quoted
 
+_NAMELESS = Reason("PARSE_UNSUPPORTED", "its columns have no names", None)
 _UNSTAMPED = "__unstamped__"
 _OUTER = ("LEFT", "RIGHT", "FULL")
 _SUBTOTALS = ("rollup", "cube", "grouping_sets", "totals", "all")
@@ -49,17 +50,16 @@ def stamps_of(
     names = _names_of(trees[0])
     if any(_names_of(tree) != names for tree in trees):
         return names, None
-    varying = [name for name in names if not _is_same(trees, [name])]
-    kept = [name for name in names if name not in varying]
+    scopes = [scope for tree in trees if (scope := build_scope(tree)) is not None]
+    stamps: dict[str, str] = {}
+    for name in names:
+        constants = [_constant(scope, name) for scope in scopes]
+        values = [sql_of(constant) for constant in constants if constant is not None]
+        if len(values) == len(trees) and len(set(values)) > 1:
+            stamps[name] = values[0]
+    kept = [name for name in names if name not in stamps]
     if not kept or not _is_same(trees, kept) or not _makes_same_rows(trees):
         return names, None
-    scope = build_scope(trees[0])
-    stamps: dict[str, str] = {}
-    for name in varying:
-        constant = _constant(scope, name) if scope is not None else None
-        if constant is None:
-            return names, None
-        stamps[name] = sql_of(constant)
     return names, stamps
 
 
@@ -69,9 +69,14 @@ def without_stamps(text: str, kept: Sequence[str]) -> str:
     return f"select {listed} from ({statement(text)}\n) as {_UNSTAMPED}"
 
 
-def _qualified(text: str, schema: Mapping[str, object]) -> exp.Expr:
+def _qualified(text: str, schema: Mapping[str, object]) -> exp.Query:
     tree = parse(text)
+    if not isinstance(tree, exp.Query):
+        raise Unplannable(_NAMELESS)
     require_deterministic(tree)
+    if any(not isinstance(it, exp.Alias | exp.Column | exp.Star) for it in tree.selects):
+        # Spark names it, and maybe more than one column.
+        raise Unplannable(_NAMELESS)
     tree = qualify(
         tree,
         schema=dict(schema),
@@ -88,14 +93,14 @@ def _qualified(text: str, schema: Mapping[str, object]) -> exp.Expr:
     return tree
 
 
-def _names_of(tree: exp.Expr) -> tuple[str, ...]:
-    names = tree.named_selects if isinstance(tree, exp.Query) else []
+def _names_of(tree: exp.Query) -> tuple[str, ...]:
+    names = tree.named_selects
     if not names or not all(names) or "*" in names:
-        raise Unplannable(Reason("PARSE_UNSUPPORTED", "its columns are not known", None))
+        raise Unplannable(_NAMELESS)
     return tuple(name.lower() for name in names)
 
 
-def _makes_same_rows(trees: Sequence[exp.Expr]) -> bool:
+def _makes_same_rows(trees: Sequence[exp.Query]) -> bool:
     """Return True if no generator differs: it makes rows even where nobody asks for its column."""
     generators = [
         [sql_of(it) for it in tree.find_all(exp.Func) if function_name(it) in _GENERATORS]
@@ -104,13 +109,13 @@ def _makes_same_rows(trees: Sequence[exp.Expr]) -> bool:
     return all(calls == generators[0] for calls in generators)
 
 
-def _is_same(trees: Sequence[exp.Expr], names: Sequence[str]) -> bool:
+def _is_same(trees: Sequence[exp.Query], names: Sequence[str]) -> bool:
     """Return True if SQL is the same in all runs, as far as some columns need it."""
     pruned = {_only(tree, names) for tree in trees}
     return len(pruned) == 1 and None not in pruned
 
 
-def _only(tree: exp.Expr, names: Sequence[str]) -> str | None:
+def _only(tree: exp.Query, names: Sequence[str]) -> str | None:
     """Return the SQL with some columns alone, and nothing that only the others need.
 
     None if it is not known what the others are needed for.

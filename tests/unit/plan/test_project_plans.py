@@ -181,3 +181,54 @@ def test_a_model_that_must_be_incremental_and_cannot_is_an_error(policy: str) ->
 @pytest.mark.parametrize("policy", ["auto", "full"])
 def test_other_models_may_be_recomputed_in_full(policy: str) -> None:
     require_policies(policy_project(cast(Policy, policy)), {"model.shop.totals": FULL})
+
+
+def _in_runs(template: str, **values: object) -> Model:
+    """Return a model of a template as of this run, and as of the two fixed ones."""
+    this, *others = (template.replace("{run}", run) for run in ("now", "first", "second"))
+    return make_model("model.m.of_run", compiled_code=this, in_other_runs=tuple(others), **values)
+
+
+def _planned(*models: Model) -> Plan:
+    return ProjectPlans(project(SEED, *models)).models[models[-1].unique_id]
+
+
+def test_what_stamps_rows_is_no_part_of_what_is_planned() -> None:
+    plan = _planned(_in_runs("select city, count(*) as n, '{run}' as run from m.shops group by 1"))
+
+    assert plan.strategy.name == "signed"
+    assert (plan.stamps, plan.names) == ({"run": "'now'"}, ("city", "n", "run"))
+    assert plan.unique_key == ("city",)
+
+
+def test_what_differs_and_is_not_selected_changes_nothing() -> None:
+    comment = _in_runs(f"{BY_CITY} -- by {{run}}")
+    view = replace(
+        _in_runs("select *, '{run}' as run from m.shops", materialized="view"),
+        unique_id="model.m.staged",
+        identifier="staged",
+    )
+    reader = replace(
+        READER,
+        compiled_code="select city, count(*) as n from m.staged group by city",
+        depends_on=(view.unique_id,),
+    )
+
+    for plan in (_planned(comment), _planned(view, reader)):
+        assert (plan.strategy.name, plan.stamps) == ("signed", {})
+
+
+@pytest.mark.parametrize(
+    "template", ["select city from m.shops where city < '{run}'", "select s.city from m.{run} as s"]
+)
+def test_rows_that_depend_on_the_run_are_recomputed_under_a_fingerprint_of_their_own(
+    template: str,
+) -> None:
+    varying = _in_runs(template)
+    plain = replace(varying, in_other_runs=(), compiled_code=varying.in_other_runs[0])
+
+    plan = _planned(varying)
+
+    assert isinstance(plan.strategy, Full) and plan.strategy.is_volatile
+    assert plan.varies_with_run
+    assert plan.fingerprint != _planned(plain).fingerprint

@@ -50,7 +50,8 @@ def _runtime(status: NodeStatus = "success") -> Any:
         dbt=_Dbt(status),
         project=PROJECT,
         plans=SimpleNamespace(
-            models={key: SimpleNamespace(fingerprint=f"f {key}") for key in MODELS}
+            models={key: SimpleNamespace(fingerprint=f"f {key}") for key in MODELS},
+            renew=lambda: None,
         ),
     )
 

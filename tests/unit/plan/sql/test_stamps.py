@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from livemart.plan.reasons import Unplannable
 from livemart.plan.sql.stamps import stamps_of, without_stamps
 
 SCHEMA = {"t": {name: "unknown" for name in ("id", "shop", "amount", "at")}}
@@ -79,6 +80,19 @@ def test_what_differs_in_one_of_the_runs_alone_is_known() -> None:
 
     assert stamps_of(texts, SCHEMA)[1] is None
     assert stamps_of(halves, SCHEMA)[1] == {"half": "'am'"}
+
+
+def test_what_nobody_selects_is_no_stamp_and_decides_nothing() -> None:
+    texts = [f"select shop from (select shop, '{run}' as run from t) as q" for run in "ab"]
+
+    assert stamps_of(texts, SCHEMA) == (("shop",), {})
+
+
+def test_columns_that_spark_names_are_not_taken_apart() -> None:
+    texts = [f"select explode(array(1)), '{run}' as run from t" for run in "ab"]
+
+    with pytest.raises(Unplannable):
+        stamps_of(texts, SCHEMA)
 
 
 def test_what_is_planned_has_the_other_columns() -> None:
