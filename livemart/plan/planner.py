@@ -116,14 +116,73 @@ class Plan:
         return self.strategy if isinstance(self.strategy, Region) else None
 
 
-def plan_query(text: str, inputs: Inputs) -> Plan:
+class PlannedQueries:
+    """The plans of the queries of one project, and of that before it.
+
+    A project is planned again in each batch in which one of its models has other SQL.
+    """
+
+    def __init__(self, before: PlannedQueries | None = None) -> None:
+        self._before = before._plans if before is not None else {}
+        self._plans: dict[_FlatQuery, Plan] = {}
+
+    def plan(self, flat: Flat, known: tuple[_KnownRelation, ...]) -> Plan:
+        """Return the plan of a flat text on what is known of the relations that it reads."""
+        query = flat, known
+        if query not in self._plans:
+            self._plans[query] = self._before.get(query) or _plan_flat(flat, known)
+        return self._plans[query]
+
+
+def plan_query(text: str, inputs: Inputs, planned: PlannedQueries | None = None) -> Plan:
     """Return the plan of a SELECT stored as a table. Never raises: what has no rule is full."""
+    planned = planned or PlannedQueries()
     try:
         flat = flatten(text, inputs.views)
     except Unplannable as error:
         return Plan(Full((error.reason,)))
     except Exception as error:
         return Plan(Full((_unknown(error),)))
+    return planned.plan(flat, tuple(_known_of(relation, inputs) for relation in flat.relations))
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownRelation:
+    """What the planner knows about one relation that a query reads; see `Inputs`."""
+
+    relation: str
+    columns: tuple[str, ...] | None
+    unique: tuple[tuple[str, ...], ...]
+    is_clock: bool
+    is_append_only: bool
+    is_growing: bool
+    event_time: str | None
+
+
+def _known_of(relation: str, inputs: Inputs) -> _KnownRelation:
+    return _KnownRelation(
+        relation,
+        inputs.columns.get(relation),
+        inputs.unique.get(relation, ()),
+        relation in inputs.clocks,
+        relation in inputs.append_only,
+        relation in inputs.growing,
+        inputs.growing.get(relation),
+    )
+
+
+_FlatQuery = tuple[Flat, tuple[_KnownRelation, ...]]
+
+
+def _plan_flat(flat: Flat, known: tuple[_KnownRelation, ...]) -> Plan:
+    inputs = Inputs(
+        {it.relation: it.columns for it in known if it.columns is not None},
+        {it.relation: it.unique for it in known if it.unique},
+        {},
+        {it.relation for it in known if it.is_clock},
+        {it.relation for it in known if it.is_append_only},
+        {it.relation: it.event_time for it in known if it.is_growing},
+    )
     try:
         tree = parse(flat.text)
         require_deterministic(tree)
@@ -139,7 +198,10 @@ def plan_query(text: str, inputs: Inputs) -> Plan:
 
 
 def plan_varying(
-    text: str, others: Sequence[tuple[str, Mapping[str, str]]], inputs: Inputs
+    text: str,
+    others: Sequence[tuple[str, Mapping[str, str]]],
+    inputs: Inputs,
+    planned: PlannedQueries,
 ) -> Plan:
     """Return the plan of a SELECT that says something of the run; see `plan_query`.
 
@@ -149,8 +211,9 @@ def plan_varying(
         text: as of this run.
         others: as of other runs, each with the views of that run.
         inputs: its views are as of this run.
+        planned: the plans of the project.
     """
-    whole = plan_query(text, inputs)
+    whole = plan_query(text, inputs, planned)
     if (flat := whole.flat) is None:
         return replace(whole, strategy=Full((*whole.reasons, _VARIES), is_volatile=True))
     try:
@@ -172,7 +235,7 @@ def plan_varying(
         varying = Full((*reasons, _VARIES), is_volatile=True)
         return Plan(varying, flat=flat, names=names)
     kept = [name for name in names if name not in stamps]
-    plan = plan_query(without_stamps(text, kept), inputs)
+    plan = plan_query(without_stamps(text, kept), inputs, planned)
     return replace(plan, names=names, stamps=stamps, stamped=flat)
 
 

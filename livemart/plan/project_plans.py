@@ -11,7 +11,15 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from livemart.errors import PlanError
-from livemart.plan.planner import Full, Inputs, Plan, View, plan_query, plan_varying
+from livemart.plan.planner import (
+    Full,
+    Inputs,
+    Plan,
+    PlannedQueries,
+    View,
+    plan_query,
+    plan_varying,
+)
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.sql.flatten import Flat, flatten
 from livemart.plan.sql.functions import AGGREGATE_FUNCTIONS, BUILT_IN_FUNCTIONS
@@ -41,14 +49,23 @@ class RowQuery:
 class ProjectPlans:
     """The plans of one project's models and tests, on the columns that its tables have."""
 
-    def __init__(self, project: Project, stored_columns: ColumnsOf = lambda relation: None) -> None:
+    def __init__(
+        self,
+        project: Project,
+        stored_columns: ColumnsOf = lambda relation: None,
+        before: ProjectPlans | None = None,
+    ) -> None:
         """Plan all models; tests are planned when they are first asked for.
 
         Args:
             project: what the analyst wrote.
             stored_columns: the columns of a table that exists, None otherwise; then the declared
                 ones and those that the SQL itself yields are used.
+            before: plans of the same project, from which those of unchanged SQL are taken.
         """
+        self._planned_queries: PlannedQueries | None = (
+            before._planned_queries if before is not None else None
+        )
         self.project = project
         # By unique id, in dependency order.
         self.models: Mapping[str, Plan] = {}
@@ -71,7 +88,8 @@ class ProjectPlans:
         }
         if columns != self._columns:
             self._columns = columns
-            self.models, self._inputs = _plan_models(project, columns)
+            self._planned_queries = PlannedQueries(self._planned_queries)
+            self.models, self._inputs = _plan_models(project, columns, self._planned_queries)
             self._by_text.clear()
 
     def flat(self, test: DataTest) -> Flat | None:
@@ -113,7 +131,7 @@ class ProjectPlans:
 
 
 def _plan_models(
-    project: Project, stored: Mapping[str, tuple[str, ...]]
+    project: Project, stored: Mapping[str, tuple[str, ...]], planned: PlannedQueries
 ) -> tuple[dict[str, Plan], Inputs]:
     """Return the plan of every model, and what is then known of all relations."""
     columns: dict[str, tuple[str, ...]] = {}
@@ -165,9 +183,9 @@ def _plan_models(
                     (as_in_run(model, run) or "", views_then)
                     for run, views_then in zip(FIXED_RUNS, views, strict=True)
                 ]
-                plan = plan_varying(text, others, inputs)
+                plan = plan_varying(text, others, inputs, planned)
             else:
-                plan = plan_query(text, inputs)
+                plan = plan_query(text, inputs, planned)
             plan = _under_policy(
                 model, _in_session(model.session, plan, all_views - inputs.views.keys())
             )

@@ -263,7 +263,9 @@ class Dbt:
         if ended is None:
             raise self._failed(result.exception)
         if (loaded := self._loaded) is not None and loaded.take_built(result, questions):
-            self._take_samples_again(loaded, loaded.of_the_run & loaded.asking)
+            # All is built: whether what it asked makes other SQL in other runs is seen later.
+            with suppress(ConfigError):
+                self._take_samples_again(loaded, loaded.of_the_run & loaded.asking)
             loaded.renew()
         return {item.unique_id: item for item in map(node_result, ended)}
 

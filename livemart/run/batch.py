@@ -175,9 +175,9 @@ class BatchRunner:
         context = self._context(batch.batch_id, {})
         draft = draft_snapshot(runtime, context, batch, newest, started_at=started_at, now=self.now)
         runtime.dbt.run = run_of(self.epoch, batch.batch_id, started_at)
-        models = build_models(runtime, newest)
         if tests := runtime.dbt.of_the_run & runtime.project.tests.keys():
             runtime.adopt(runtime.dbt.compile_again(tests))
+        models = build_models(runtime, newest)
         return self._finish(draft.snapshot("build", models), {}, {}, {})
 
     def _release(self, draft: SnapshotDraft, previous: Mapping[str, str]) -> BatchOutcome:

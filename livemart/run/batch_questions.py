@@ -118,9 +118,11 @@ class BatchQuestions:
         try:
             project = runtime.dbt.compile_for_run()
         except ConfigError as error:
-            # Whoever edits the project costs the batch these models, and not the stream.
-            for unique_id in of_the_run:
-                self._lose_readers(self._project, unique_id, error.message)
+            # Whoever edits the project costs the batch the models whose rows depend on its run, and
+            # not the stream. All others have the stamps of the run before.
+            for unique_id, plan in runtime.plans.models.items():
+                if plan.varies_with_run:
+                    self.lost[unique_id] = error.message
             return
         for node in of_the_run:
             if message := _node(project, node).uncompiled:

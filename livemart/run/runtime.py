@@ -63,7 +63,7 @@ class Runtime:
     def adopt(self, project: Project) -> None:
         """Go on with the SQL that dbt has compiled meanwhile."""
         self.project = project
-        self.plans = ProjectPlans(project, self.warehouse.column_names)
+        self.plans = ProjectPlans(project, self.warehouse.column_names, self.plans)
         self.prover = self.prover.renewed(self.plans)
 
     @property

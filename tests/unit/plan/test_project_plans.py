@@ -232,3 +232,19 @@ def test_rows_that_depend_on_the_run_are_recomputed_under_a_fingerprint_of_their
     assert isinstance(plan.strategy, Full) and plan.strategy.is_volatile
     assert plan.varies_with_run
     assert plan.fingerprint != _planned(plain).fingerprint
+
+
+def test_a_project_that_is_planned_again_keeps_the_plans_of_what_has_not_changed() -> None:
+    stamped = _in_runs("select city, '{run}' as run from m.shops")
+    later = replace(stamped, compiled_code="select city, 'later' as run from m.shops")
+    by_shop = replace(SEED, columns=(*SEED.columns, Column("country", None)))
+
+    before = ProjectPlans(project(SEED, READER, stamped))
+    first = before.models
+    second = ProjectPlans(project(SEED, READER, later), before=before).models
+    wider = ProjectPlans(project(by_shop, READER), before=before).models
+
+    assert second[READER.unique_id].flat is first[READER.unique_id].flat
+    assert wider[READER.unique_id].flat is not first[READER.unique_id].flat
+    assert second[later.unique_id].stamps == {"run": "'later'"}
+    assert second[later.unique_id].fingerprint == first[later.unique_id].fingerprint
