@@ -126,7 +126,9 @@ class ProjectPlans:
         if key not in self._by_text:
             inputs = replace(self._inputs, views=views_of(self.project, session))
             other_views = _view_relations(self.project) - inputs.views.keys()
-            self._by_text[key] = _in_session(session, plan_query(text, inputs), other_views)
+            self._by_text[key] = _in_session(
+                session, plan_query(text, inputs, self._planned_queries), other_views
+            )
         return self._by_text[key]
 
 

@@ -176,6 +176,10 @@ class Project:
     acting_hooks: tuple[str, ...] = field(default=(), compare=False)
     questions: Mapping[str, tuple[Question, ...]] = field(default_factory=dict, compare=False)
 
+    def node(self, unique_id: str) -> Model | DataTest:
+        """Return a model or a test."""
+        return self.models.get(unique_id) or self.tests[unique_id]
+
     def asking(self, unique_id: str) -> list[str]:
         """Return the `parts` of a node that asked the warehouse."""
         return [part for part in self.parts(unique_id) if part in self.questions]
@@ -185,22 +189,21 @@ class Project:
 
         They are the views that it reads, directly or through others, and the node itself.
         """
-        node = self.models.get(unique_id) or self.tests[unique_id]
-        parts: set[str] = set()
-        stack = list(node.depends_on)
-        while stack:
-            parent = stack.pop()
-            model = self.models.get(parent)
-            if model is not None and not model.is_stored and parent not in parts:
-                parts.add(parent)
-                stack.extend(model.depends_on)
-        return [*(part for part in self.models if part in parts), unique_id]
+        parts: dict[str, None] = {}
+
+        def add(part: str) -> None:
+            for parent in self.node(part).depends_on:
+                model = self.models.get(parent)
+                if model is not None and not model.is_stored and parent not in parts:
+                    add(parent)
+            parts[part] = None
+
+        add(unique_id)
+        return list(parts)
 
     def differs_with_run(self, unique_id: str) -> bool:
         """Return True if SQL that is part of a node's differs from run to run."""
-        views = self.parts(unique_id)[:-1]
-        node = self.models.get(unique_id) or self.tests[unique_id]
-        return bool(node.in_other_runs) or any(self.models[it].in_other_runs for it in views)
+        return any(self.node(part).in_other_runs for part in self.parts(unique_id))
 
     @property
     def sessions(self) -> set[SessionSpec]:

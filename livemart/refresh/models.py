@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
 
 import structlog
 
@@ -63,11 +62,15 @@ def refresh_models(
         PlanError: POLICY_NOT_MET, if a model of policy strict would fall back to a full refresh.
     """
     models = plans.project.models
-    parents = {
-        unique_id: _read_tables(plans.project, model) & models.keys() | _named(plans, unique_id)
-        for unique_id, model in models.items()
-        if model.is_stored
-    }
+    parents: dict[str, set[str]] = {}
+    stored: dict[str, str] = {}
+    for unique_id, model in models.items():
+        if model.is_stored:
+            flat = plans.models[unique_id].flat
+            # What SQL names without `ref` is read as well, if it comes before.
+            named = {stored[it] for it in flat.relations if it in stored} if flat else set[str]()
+            parents[unique_id] = _read_tables(plans.project, model) & models.keys() | named
+            stored[model.relation] = unique_id
     refresher = _Refresher(context, plans, inputs)
     done = RefreshedModels(set_aside=refresher.set_aside)
     failures: list[ModelFailedError] = []
@@ -120,14 +123,6 @@ def _judge(context: BatchContext, plans: ProjectPlans, failures: list[ModelFaile
             error=failure.message,
             hint="mend it: it comes back by itself; the models that read it wait with it",
         )
-
-
-def _named(plans: ProjectPlans, unique_id: str) -> set[str]:
-    """Return the stored models before a model that its SQL names, maybe without `ref`."""
-    flat = plans.models[unique_id].flat
-    named = frozenset(flat.relations) if flat is not None else frozenset()
-    before = takewhile(lambda it: it[0] != unique_id, plans.project.models.items())
-    return {key for key, model in before if model.is_stored and model.relation in named}
 
 
 def _read_tables(project: Project, model: Model) -> set[str]:

@@ -20,7 +20,7 @@ from livemart.plan.sql.determinism import require_deterministic
 from livemart.plan.sql.flatten import flatten
 from livemart.plan.sql.parse import parse
 from livemart.project.cursors import SparkCursor
-from livemart.project.graph import DataTest, Model, Project
+from livemart.project.graph import Project
 from livemart.project.questions import Question, ask, columns_question, relation_question
 from livemart.project.sessions import session_of
 from livemart.refresh.context import SqlChanged
@@ -95,7 +95,7 @@ class BatchQuestions:
                 project = self._project
                 questions = project.questions.get(node, ())
                 refreshed = _refreshed_before(project, reader)
-                is_due = bool(_node(project, node).uncompiled) or any(
+                is_due = bool(project.node(node).uncompiled) or any(
                     self._answered(project, question) != question
                     for question in questions
                     if asks_all or self._may_differ(project, question, inputs, refreshed)
@@ -125,8 +125,8 @@ class BatchQuestions:
                     self.lost[unique_id] = error.message
             return
         for node in of_the_run:
-            if message := _node(project, node).uncompiled:
-                self._lose_readers(project, node, f"{_node(project, node).file}: {message}")
+            if message := project.node(node).uncompiled:
+                self._lose_readers(project, node, f"{project.node(node).file}: {message}")
         if any(
             node in project.models and not project.models[node].is_stored for node in of_the_run
         ):
@@ -174,8 +174,8 @@ class BatchQuestions:
             raise NotCompiledError(message)
         changed = set()
         for node in nodes:
-            compiled = _node(project, node)
-            if compiled.compiled_code != _node(before, node).compiled_code or compiled.uncompiled:
+            compiled = project.node(node)
+            if compiled.compiled_code != before.node(node).compiled_code or compiled.uncompiled:
                 changed.add(node)
             else:
                 runtime.dbt.keep_answers(
@@ -271,10 +271,6 @@ class BatchQuestions:
             if model.relation == relation and model.materialized == "view" and model.compiled_code:
                 return "view"
         return "table" if self._runtime.warehouse.exists(relation) else None
-
-
-def _node(project: Project, unique_id: str) -> Model | DataTest:
-    return project.models.get(unique_id) or project.tests[unique_id]
 
 
 def _refreshed_before(project: Project, unique_id: str) -> set[str]:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.integration.mini import PROJECT
-from tests.integration.run.test_sessions import ORDERS, SOURCES, order
+from tests.integration.run.shop import FIRST, ORDERS, THEN, order, shop_project
 from tests.project_run import ProjectRun, reasons, strategies
 
 if TYPE_CHECKING:
@@ -114,26 +113,15 @@ MORE = {
     "above": "select shop_id, most, (select count(*) from {{ ref('of_parts') }}) as n"
     " from {{ ref('highest') }}",
 }
-FIRST = (
-    (1, "a", "card", "10.00", "2026-03-04T02:00:00Z"),
-    (2, "a", "cash", "5.00", "2026-03-04T15:00:00Z"),
-    (3, "b", "card", "7.00", "2026-03-07T08:00:00Z"),
-)
-THEN = (
-    (4, "a", "voucher", "3.00", "2026-03-05T02:00:00Z"),
-    (5, "b", "card", "2.00", "2026-03-08T07:30:00Z"),
-)
 
 
 def _project(
     spark: SparkSession, root: Path, models: Mapping[str, str], **flags: object
 ) -> ProjectRun:
-    run = ProjectRun(spark, root, PROJECT, flags=flags)
-    run.replace(SOURCES, **models)
+    run = shop_project(spark, root, models, FIRST, **flags)
     (run.project / "macros").mkdir()
     (run.project / "seeds" / "legacy_orders.csv").write_text("shop_id,amount\na,90\nc,4\n")
     run.edit("macros/asking.sql", MACROS)
-    run.deliver("orders", *(order(*row) for row in FIRST))
     return run
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from livemart.project.run_values import run_of
-from tests.integration.mini import PROJECT
-from tests.integration.run.test_batch_questions import FIRST, THEN
-from tests.integration.run.test_sessions import ORDERS, SOURCES, order
+from tests.integration.run.shop import FIRST, ORDERS, THEN, order, shop_project
 from tests.project_run import ProjectRun, reasons, strategies
 
 if TYPE_CHECKING:
@@ -57,15 +54,6 @@ def _stamps(run: ProjectRun, name: str, *columns: str) -> dict[Any, str]:
     return {tuple(row[it] for it in columns): row["Run"] for row in run.rows(f"mini.{name}")}
 
 
-def _project(
-    spark: SparkSession, root: Path, models: Mapping[str, str], **flags: object
-) -> ProjectRun:
-    run = ProjectRun(spark, root, PROJECT, flags=flags)
-    run.replace(SOURCES, **models)
-    run.deliver("orders", *(order(*row) for row in FIRST))
-    return run
-
-
 def _id(run: ProjectRun) -> str:
     newest = run.newest
     return run_of(newest.epoch, newest.batch_id, newest.started_at).invocation_id
@@ -74,7 +62,7 @@ def _id(run: ProjectRun) -> str:
 # 15 s.
 def test_a_row_is_stamped_by_the_run_that_wrote_it(spark: SparkSession, tmp_path: Path) -> None:
     names = ("staged", "methods", "totals", "running", "above", "loads", "late")
-    run = _project(spark, tmp_path, {name: MODELS[name] for name in names})
+    run = shop_project(spark, tmp_path, {name: MODELS[name] for name in names})
     run.build()
     built = _id(run)
     assert set(_stamps(run, "totals", "shop_id").values()) == {built}
@@ -111,7 +99,7 @@ def test_a_row_is_stamped_by_the_run_that_wrote_it(spark: SparkSession, tmp_path
 @pytest.mark.extended
 @pytest.mark.parametrize("lane", ["small", "large"])
 def test_stamps_in_both_lanes(spark: SparkSession, tmp_path: Path, lane: str) -> None:
-    run = _project(spark, tmp_path, MODELS | MORE, lane=lane)
+    run = shop_project(spark, tmp_path, MODELS | MORE, lane=lane)
     run.refresh()
     for row in THEN:
         run.deliver("orders", order(*row))

@@ -14,46 +14,13 @@ import pytest
 import yaml
 
 from livemart.plan.planner import Full
-from tests.integration.mini import PROJECT
+from tests.integration.run.shop import ORDERS, order, shop_project
 from tests.project_run import ProjectRun, reasons, strategies
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ZONE = "spark.sql.session.timeZone"
-SOURCES = """
-version: 2
-sources:
-  - name: shop
-    schema: shop
-    tables:
-      - name: orders
-        config:
-          event_time: ordered_at
-          meta:
-            livemart:
-              format: json
-              path: orders/*.jsonl
-              keys: [order_id]
-              sequence_by: [updated_at]
-              apply_as_deletes: "op = 'd'"
-              max_future: 36500 days
-        columns:
-          - {name: order_id, data_type: bigint}
-          - {name: shop_id, data_type: string}
-          - {name: method, data_type: string}
-          - {name: amount, data_type: "decimal(10,2)"}
-          - {name: ordered_at, data_type: timestamp}
-          - {name: updated_at, data_type: timestamp}
-          - {name: op, data_type: string}
-  - name: livemart
-    schema: livemart
-    tables:
-      - name: clock
-        columns:
-          - {name: as_of, data_type: timestamp}
-"""
-ORDERS = "{{ source('shop', 'orders') }}"
 CLOCK = "{{ source('livemart', 'clock') }}"
 # By name, in dependency order.
 MODELS = {
@@ -138,30 +105,13 @@ THEN = (
 )
 
 
-def order(
-    order_id: int, shop: str, method: str, amount: str, at: str, *, later: int = 0, op: str = "c"
-) -> dict[str, Any]:
-    updated = datetime.fromisoformat(at).replace(microsecond=later)
-    return {
-        "order_id": order_id,
-        "shop_id": shop,
-        "method": method,
-        "amount": amount,
-        "ordered_at": at,
-        "updated_at": updated.isoformat(),
-        "op": op,
-    }
-
-
 def project_of(
     spark: SparkSession, tmp_path: Any, case: Case, models: Mapping[str, str], **flags: object
 ) -> ProjectRun:
     """Return the project with the session of a case, and the first orders delivered."""
-    run = ProjectRun(spark, tmp_path, PROJECT, flags=flags)
+    run = shop_project(spark, tmp_path, models, FIRST, **flags)
     run.now = datetime(2026, 3, 8, 8, tzinfo=UTC)
-    run.replace(SOURCES, **models)
     give(run, case)
-    run.deliver("orders", *(order(*row) for row in FIRST))
     # Its answer depends on the pattern of the case, and without its session there is none.
     bad = f"select * from {ORDERS} where length(date_format(ordered_at, '{case.pattern}')) > 13"
     run.edit("tests/every_order_has_a_label.sql", bad)
