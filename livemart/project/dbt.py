@@ -10,7 +10,6 @@ import json
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from livemart.errors import ConfigError, ConfigErrors
+from livemart.project.compiled_project import CompiledProject
 from livemart.project.cursors import (
     Connection,
     Cursor,
@@ -27,20 +27,18 @@ from livemart.project.cursors import (
     SparkNeeded,
 )
 from livemart.project.dbt_attachment import attached, current_node
-from livemart.project.dbt_hooks import HookLog, Hooks, render_hooks
+from livemart.project.dbt_hooks import HookLog, render_hooks
 from livemart.project.graph import Project
-from livemart.project.manifest import read_manifest
 from livemart.project.node_results import (
     NodeProgress,
     NodeResult,
     node_progress,
     node_result,
-    without_plan,
 )
 from livemart.project.node_sessions import sessions_in_a_build
 from livemart.project.profiles import find_profiles
 from livemart.project.questions import Question, QuestionLog
-from livemart.project.run_values import CANONICAL, OTHER, RunValues, mentions_run
+from livemart.project.run_values import CANONICAL, OTHER, RunValues
 from livemart.project.sessions import NodeSessions, new_session, run_statements
 
 if TYPE_CHECKING:
@@ -48,7 +46,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ONE_INVOCATION = threading.RLock()
-_OF_THE_GRAPH = ("model.", "snapshot.", "test.")
 _COMPILE = ("compile", "--full-refresh", "--no-populate-cache", "--no-fail-fast")
 
 
@@ -85,7 +82,7 @@ class Dbt:
         self._session = session
         self._progress = progress
         self._manifest: Any = None
-        self._loaded: _CompiledProject | None = None
+        self._loaded: CompiledProject | None = None
         # What SQL is told of the run, from now on.
         self.run = RunValues(str(uuid4()), datetime.now(UTC))
         # What the last invocation said of errors, besides what it raised.
@@ -114,14 +111,14 @@ class Dbt:
             manifest = self._parsed()
             credentials = self._credentials()
             result = self._invoke(_COMPILE)
-            read = _CompiledProject(
+            read = CompiledProject(
                 str(self.project_dir),
                 manifest,
                 schema=str(credentials.schema),
                 parameters=credentials.server_side_parameters or {},
                 hooks=hooks.hooks,
             )
-            read.take(result, questions)
+            read.take(_ended(result), questions)
             errors: list[ConfigError] = []
             for unique_id, message in read.refused.items():
                 if unique_id in hooks.unrendered:
@@ -131,11 +128,11 @@ class Dbt:
             if result.exception is not None:
                 errors.append(self._failed(result.exception))
             mistakes = read.renew()
-        if not errors and not mistakes and (of_the_run := read.of_the_run):
-            self._take_samples(read, of_the_run, cursor)
-            read.renew()
         if errors or mistakes:
             raise ConfigErrors([*{str(error): error for error in errors}.values(), *mistakes])
+        if of_the_run := read.of_the_run:
+            self._take_samples(read, of_the_run, cursor)
+            read.renew()
         self._loaded = read
         return read.project
 
@@ -165,17 +162,18 @@ class Dbt:
         loaded.renew()
         return loaded.project
 
-    def _compiled(self, unique_ids: Collection[str]) -> _CompiledProject:
+    def _compiled(self, unique_ids: Collection[str]) -> CompiledProject:
         """Compile some nodes as of `run`."""
         loaded = self._loaded
         assert loaded is not None, "the project is not loaded"
         cursor = self._cursor_beside(loaded)
         result, questions = self._compiled_as_in(self.run, unique_ids, cursor)
-        if result.exception is not None or not set(unique_ids) <= loaded.take(result, questions):
+        compiled = loaded.take(_ended(result), questions)
+        if result.exception is not None or not compiled.issuperset(unique_ids):
             raise self._failed(result.exception or "dbt has not compiled what it was asked to")
         return loaded
 
-    def _cursor_beside(self, loaded: _CompiledProject) -> Callable[[Mapping[str, str]], Cursor]:
+    def _cursor_beside(self, loaded: CompiledProject) -> Callable[[Mapping[str, str]], Cursor]:
         """Return what makes cursors on a session beside the engine's own.
 
         SQL of the project may leave settings and views behind.
@@ -189,13 +187,13 @@ class Dbt:
 
         return lambda parameters: SparkCursor(spark, parameters)
 
-    def _take_samples_again(self, loaded: _CompiledProject, unique_ids: Collection[str]) -> None:
+    def _take_samples_again(self, loaded: CompiledProject, unique_ids: Collection[str]) -> None:
         if unique_ids:
             self._take_samples(loaded, unique_ids, self._cursor_beside(loaded))
 
     def _take_samples(
         self,
-        loaded: _CompiledProject,
+        loaded: CompiledProject,
         unique_ids: Collection[str],
         make_cursor: Callable[[Mapping[str, str]], Cursor],
     ) -> None:
@@ -205,8 +203,8 @@ class Dbt:
             result, _ = self._compiled_as_in(run, unique_ids, make_cursor)
             if result.exception is not None:
                 raise self._failed(result.exception)
-            ended = getattr(result.result, "results", ())
-            texts.append({it.node.unique_id: it.node.compiled_code or "" for it in ended})
+            nodes = [ended.node for ended in _ended(result)]
+            texts.append({node.unique_id: node.compiled_code or "" for node in nodes})
         loaded.note_samples({key: tuple(text.get(key, "") for text in texts) for key in unique_ids})
 
     def _compiled_as_in(
@@ -262,7 +260,7 @@ class Dbt:
         ended = getattr(result.result, "results", None)
         if ended is None:
             raise self._failed(result.exception)
-        if (loaded := self._loaded) is not None and loaded.take_built(result, questions):
+        if (loaded := self._loaded) is not None and loaded.take_built(ended, questions):
             # All is built: whether what it asked makes other SQL in other runs is seen later.
             with suppress(ConfigError):
                 self._take_samples_again(loaded, loaded.of_the_run & loaded.asking)
@@ -418,170 +416,10 @@ class Dbt:
         return lambda parameters: hooks.cursor(SparkCursor(begun, parameters), current_node())
 
 
-class _CompiledProject:
-    """A project as it was read: what dbt said of each node, and the graph that is made of it.
-
-    `refused`: dbt's message for each node that it could not compile.
-    """
-
-    project: Project
-
-    def __init__(
-        self,
-        directory: str,
-        manifest: Any,
-        *,
-        schema: str,
-        parameters: Mapping[str, str],
-        hooks: Hooks,
-    ) -> None:
-        self.manifest = manifest
-        self.refused: dict[str, str] = {}
-        self._directory = directory
-        self._schema = schema
-        self._parameters = parameters
-        self._hooks = hooks
-        self._compiled: dict[str, str] = {}
-        self._asked: dict[str, tuple[Question, ...]] = {}
-        self._samples: dict[str, tuple[str, ...]] = {}
-        self._mentioning: dict[str, bool] = {}
-
-    @property
-    def of_the_run(self) -> frozenset[str]:
-        """The nodes, compiled or refused, whose SQL may differ from run to run."""
-        ended = self._compiled.keys() | self.refused.keys()
-        return frozenset(
-            unique_id
-            for unique_id in ended & self.manifest.nodes.keys()
-            if unique_id.startswith(_OF_THE_GRAPH)
-            and not self.manifest.nodes[unique_id].is_ephemeral_model
-            and self._mentions(unique_id)
-        )
-
-    def _mentions(self, unique_id: str) -> bool:
-        """Return True if a node, a macro or an ephemeral model in it may mention the run."""
-        if unique_id not in self._mentioning:
-            nodes, node = self.manifest.nodes, self.manifest.nodes[unique_id]
-            arguments = getattr(node, "test_metadata", None)
-            self._mentioning[unique_id] = (
-                mentions_run([node.raw_code, str(arguments.kwargs if arguments else "")])
-                or any(map(self._macro_mentions, _above(node, "macros")))
-                or any(
-                    self._mentions(parent)
-                    for parent in _above(node, "nodes")
-                    if parent in nodes and nodes[parent].is_ephemeral_model
-                )
-            )
-        return self._mentioning[unique_id]
-
-    def _macro_mentions(self, unique_id: str) -> bool:
-        """Return True if a macro, or one that it calls, directly or not, may mention the run."""
-        if unique_id not in self._mentioning:
-            below, stack = set[str](), [unique_id]
-            while stack:
-                macro = stack.pop()
-                if macro in self.manifest.macros and macro not in below:
-                    below.add(macro)
-                    stack.extend(_above(self.manifest.macros[macro], "macros"))
-            texts = (self.manifest.macros[macro].macro_sql for macro in below)
-            self._mentioning[unique_id] = mentions_run(texts)
-        return self._mentioning[unique_id]
-
-    @property
-    def asking(self) -> frozenset[str]:
-        """The nodes that asked the warehouse."""
-        return frozenset(unique_id for unique_id, asked in self._asked.items() if asked)
-
-    def note_samples(self, samples: Mapping[str, tuple[str, ...]]) -> None:
-        """Note the SQL of nodes in the two fixed runs, empty where dbt refuses it."""
-        self._samples |= samples
-
-    def take(self, result: dbtRunnerResult, questions: QuestionLog) -> set[str]:
-        """Take over what dbt has compiled, or could not; return the unique ids of these nodes."""
-        ended_nodes = set()
-        for ended in getattr(result.result, "results", ()):
-            unique_id = ended.node.unique_id
-            ended_nodes.add(unique_id)
-            asked = self._asked_by(unique_id, questions)
-            if str(ended.status) == "success":
-                self._compiled[unique_id] = ended.node.compiled_code
-                self._asked[unique_id] = asked
-                self.refused.pop(unique_id, None)
-            elif str(ended.status) != "skipped":
-                self._compiled.pop(unique_id, None)
-                # One that fails before it asks anything is asked again all the same.
-                self._asked[unique_id] = asked or self.questions_of(unique_id)
-                self.refused[unique_id] = without_plan(str(ended.message))
-        self._take_ephemeral()
-        return ended_nodes
-
-    def take_built(self, result: dbtRunnerResult, questions: QuestionLog) -> bool:
-        """Take over the SQL that dbt has built from, where it may be another: it is what was run.
-
-        Returns:
-            True if there may be such a node.
-        """
-        has_other_sql = False
-        for ended in getattr(result.result, "results", ()):
-            unique_id, code = ended.node.unique_id, getattr(ended.node, "compiled_code", None)
-            asked = self._asked_by(unique_id, questions)
-            if not questions.hides_own_table(getattr(ended.node, "config", None)):
-                # dbt compiles it for the rows that are not stored yet.
-                continue
-            if code and (asked or unique_id in self._samples):
-                has_other_sql = True
-                self._compiled[unique_id] = code
-                self._asked[unique_id] = asked
-                self.refused.pop(unique_id, None)
-        if has_other_sql:
-            self._take_ephemeral()
-        return has_other_sql
-
-    def _take_ephemeral(self) -> None:
-        # They are compiled into their users; dbt reports no result of theirs.
-        for unique_id, node in self.manifest.nodes.items():
-            if node.is_ephemeral_model and node.compiled_code:
-                self._compiled[unique_id] = node.compiled_code
-
-    def _asked_by(self, unique_id: str, questions: QuestionLog) -> tuple[Question, ...]:
-        """Return what a node has asked, by itself or in an ephemeral model inside it."""
-        asked = dict.fromkeys(questions.asked.get(unique_id, ()))
-        for parent in _above(self.manifest.nodes.get(unique_id), "nodes"):
-            if parent in self.manifest.nodes and self.manifest.nodes[parent].is_ephemeral_model:
-                asked |= dict.fromkeys(self._asked_by(parent, questions))
-        return tuple(asked)
-
-    def questions_of(self, unique_id: str) -> tuple[Question, ...]:
-        """Return what a node asked when it was compiled last."""
-        return self._asked.get(unique_id, ())
-
-    def keep_answers(self, unique_id: str, questions: tuple[Question, ...]) -> None:
-        """Note what a node's questions are answered now."""
-        self._asked[unique_id] = questions
-        asked = {**self.project.questions, unique_id: questions}
-        self.project = replace(self.project, questions=asked)
-
-    def renew(self) -> list[ConfigError]:
-        """Make the graph again; return every mistake in what the project says to livemart."""
-        questions = {unique_id: asked for unique_id, asked in self._asked.items() if asked}
-        self.project, mistakes = read_manifest(
-            self.manifest,
-            self._compiled,
-            directory=self._directory,
-            target_schema=self._schema,
-            parameters=self._parameters,
-            hooks=self._hooks,
-            questions=questions,
-            refused=self.refused,
-            samples=self._samples,
-        )
-        return mistakes
-
-
-def _above(node: Any, kind: str) -> Sequence[str]:
-    """Return the nodes, or the macros, that dbt knows that a node or a macro depends on."""
-    above: Sequence[str] = getattr(getattr(node, "depends_on", None), kind, ())
-    return above
+def _ended(result: dbtRunnerResult) -> Sequence[Any]:
+    """Return dbt's results of nodes; none if it could not begin."""
+    ended: Sequence[Any] = getattr(result.result, "results", ())
+    return ended
 
 
 def _close_logs() -> None:

@@ -20,10 +20,10 @@ from livemart.plan.planner import Plan
 from livemart.plan.project_plans import ProjectPlans, require_policies
 from livemart.project.cursors import SessionFactory
 from livemart.project.dbt import Dbt
-from livemart.project.edits import Look, ProjectFiles
 from livemart.project.graph import Model, Project
 from livemart.project.node_results import NodeProgress
 from livemart.project.sessions import session_of
+from livemart.run.edits import Look, ProjectFiles
 from livemart.run.leftovers import clear_leftovers
 from livemart.settings import Settings
 from livemart.state.places import StateFolder

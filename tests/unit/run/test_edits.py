@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from livemart.project.edits import ProjectFiles
+from livemart.run.edits import ProjectFiles
 
 
 @pytest.fixture

@@ -1,0 +1,196 @@
+"""Holds a project as dbt has compiled it: what it said of each node, and the graph made of it.
+
+Used by `Dbt` alone, which compiles some nodes again, or builds them, as time goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from livemart.errors import ConfigError
+from livemart.project.dbt_hooks import Hooks
+from livemart.project.graph import Project
+from livemart.project.manifest import read_manifest
+from livemart.project.node_results import without_plan
+from livemart.project.questions import Question, QuestionLog
+from livemart.project.run_values import mentions_run
+
+_OF_THE_GRAPH = ("model.", "snapshot.", "test.")
+
+
+class CompiledProject:
+    """A project as it was read: what dbt said of each node, and the graph that is made of it.
+
+    `refused`: dbt's message for each node that it could not compile.
+    """
+
+    project: Project
+
+    def __init__(
+        self,
+        directory: str,
+        manifest: Any,
+        *,
+        schema: str,
+        parameters: Mapping[str, str],
+        hooks: Hooks,
+    ) -> None:
+        self.manifest = manifest
+        self.refused: dict[str, str] = {}
+        self._directory = directory
+        self._schema = schema
+        self._parameters = parameters
+        self._hooks = hooks
+        self._compiled: dict[str, str] = {}
+        self._asked: dict[str, tuple[Question, ...]] = {}
+        self._samples: dict[str, tuple[str, ...]] = {}
+        self._mentioning: dict[str, bool] = {}
+
+    @property
+    def of_the_run(self) -> frozenset[str]:
+        """The nodes, compiled or refused, whose SQL may differ from run to run."""
+        ended = self._compiled.keys() | self.refused.keys()
+        return frozenset(
+            unique_id
+            for unique_id in ended & self.manifest.nodes.keys()
+            if unique_id.startswith(_OF_THE_GRAPH)
+            and not self.manifest.nodes[unique_id].is_ephemeral_model
+            and self._mentions(unique_id)
+        )
+
+    def _mentions(self, unique_id: str) -> bool:
+        """Return True if a node, a macro or an ephemeral model in it may mention the run."""
+        if unique_id not in self._mentioning:
+            node = self.manifest.nodes[unique_id]
+            arguments = getattr(node, "test_metadata", None)
+            self._mentioning[unique_id] = (
+                mentions_run([node.raw_code, str(arguments.kwargs if arguments else "")])
+                or any(map(self._macro_mentions, _above(node, "macros")))
+                or any(map(self._mentions, self._inside(unique_id)))
+            )
+        return self._mentioning[unique_id]
+
+    def _macro_mentions(self, unique_id: str) -> bool:
+        """Return True if a macro, or one that it calls, directly or not, may mention the run."""
+        if unique_id not in self._mentioning:
+            below, stack = set[str](), [unique_id]
+            while stack:
+                macro = stack.pop()
+                if macro in self.manifest.macros and macro not in below:
+                    below.add(macro)
+                    stack.extend(_above(self.manifest.macros[macro], "macros"))
+            texts = (self.manifest.macros[macro].macro_sql for macro in below)
+            self._mentioning[unique_id] = mentions_run(texts)
+        return self._mentioning[unique_id]
+
+    @property
+    def asking(self) -> frozenset[str]:
+        """The nodes that asked the warehouse."""
+        return frozenset(unique_id for unique_id, asked in self._asked.items() if asked)
+
+    def note_samples(self, samples: Mapping[str, tuple[str, ...]]) -> None:
+        """Note the SQL of nodes in the two fixed runs, empty where dbt refuses it."""
+        self._samples |= samples
+
+    def take(self, results: Iterable[Any], questions: QuestionLog) -> set[str]:
+        """Take over what dbt has compiled, or could not; return the unique ids of these nodes.
+
+        Args:
+            results: dbt's, of nodes.
+            questions: that they asked.
+        """
+        ended_nodes = set()
+        for ended in results:
+            unique_id = ended.node.unique_id
+            ended_nodes.add(unique_id)
+            asked = self._asked_by(unique_id, questions)
+            if str(ended.status) == "success":
+                self._compiled[unique_id] = ended.node.compiled_code
+                self._asked[unique_id] = asked
+                self.refused.pop(unique_id, None)
+            elif str(ended.status) != "skipped":
+                self._compiled.pop(unique_id, None)
+                # One that fails before it asks anything is asked again all the same.
+                self._asked[unique_id] = asked or self.questions_of(unique_id)
+                self.refused[unique_id] = without_plan(str(ended.message))
+        self._take_ephemeral()
+        return ended_nodes
+
+    def take_built(self, results: Iterable[Any], questions: QuestionLog) -> bool:
+        """Take over the SQL that dbt has built from, where it may be another: it is what was run.
+
+        Args:
+            results: dbt's, of nodes.
+            questions: that they asked.
+
+        Returns:
+            True if there may be such a node.
+        """
+        has_other_sql = False
+        for ended in results:
+            unique_id, code = ended.node.unique_id, getattr(ended.node, "compiled_code", None)
+            asked = self._asked_by(unique_id, questions)
+            if not questions.hides_own_table(getattr(ended.node, "config", None)):
+                # dbt compiles it for the rows that are not stored yet.
+                continue
+            if code and (asked or unique_id in self._samples):
+                has_other_sql = True
+                self._compiled[unique_id] = code
+                self._asked[unique_id] = asked
+                self.refused.pop(unique_id, None)
+        if has_other_sql:
+            self._take_ephemeral()
+        return has_other_sql
+
+    def _take_ephemeral(self) -> None:
+        # They are compiled into their users; dbt reports no result of theirs.
+        for unique_id, node in self.manifest.nodes.items():
+            if node.is_ephemeral_model and node.compiled_code:
+                self._compiled[unique_id] = node.compiled_code
+
+    def _asked_by(self, unique_id: str, questions: QuestionLog) -> tuple[Question, ...]:
+        """Return what a node has asked, by itself or in an ephemeral model inside it."""
+        asked = dict.fromkeys(questions.asked.get(unique_id, ()))
+        for parent in self._inside(unique_id):
+            asked |= dict.fromkeys(self._asked_by(parent, questions))
+        return tuple(asked)
+
+    def _inside(self, unique_id: str) -> list[str]:
+        """Return the ephemeral models that dbt compiles into a node."""
+        nodes = self.manifest.nodes
+        above = _above(nodes.get(unique_id), "nodes")
+        return [parent for parent in above if parent in nodes and nodes[parent].is_ephemeral_model]
+
+    def questions_of(self, unique_id: str) -> tuple[Question, ...]:
+        """Return what a node asked when it was compiled last."""
+        return self._asked.get(unique_id, ())
+
+    def keep_answers(self, unique_id: str, questions: tuple[Question, ...]) -> None:
+        """Note what a node's questions are answered now."""
+        self._asked[unique_id] = questions
+        asked = {**self.project.questions, unique_id: questions}
+        self.project = replace(self.project, questions=asked)
+
+    def renew(self) -> list[ConfigError]:
+        """Make the graph again; return every mistake in what the project says to livemart."""
+        questions = {unique_id: asked for unique_id, asked in self._asked.items() if asked}
+        self.project, mistakes = read_manifest(
+            self.manifest,
+            self._compiled,
+            directory=self._directory,
+            target_schema=self._schema,
+            parameters=self._parameters,
+            hooks=self._hooks,
+            questions=questions,
+            refused=self.refused,
+            samples=self._samples,
+        )
+        return mistakes
+
+
+def _above(node: Any, kind: str) -> Sequence[str]:
+    """Return the nodes, or the macros, that dbt knows that a node or a macro depends on."""
+    above: Sequence[str] = getattr(getattr(node, "depends_on", None), kind, ())
+    return above
