@@ -197,10 +197,12 @@ def plan(output: str, strict: bool, **flags: Any) -> None:
 @cli.command()
 @with_flags(PROJECT, PLACES, SPARK, SELECTION, OUTPUT)
 @json_or_text
-def verify(output: str, **flags: Any) -> None:
+@click.option("--strict", is_flag=True, help="List the groups of rows that tie.")
+def verify(output: str, strict: bool, **flags: Any) -> None:
     """Recompute every model from the landed tables and compare with what is published.
 
-    Exits with 1 if a model differs, with 3 if none does and one could not be compared.
+    Where the order of rows may tie, each answer that the SQL allows is right. Exits with 1 if a
+    model differs, with 3 if none does and one could not be compared.
     """
     with reported_errors(flags) as settings:
         from livemart.cli.interrupts import Interrupts
@@ -211,7 +213,7 @@ def verify(output: str, **flags: Any) -> None:
             for comparison in verify_snapshot(settings):
                 comparisons.append(comparison)
                 if output == "text":
-                    click.echo(render_comparison(comparison))
+                    click.echo(render_comparison(comparison, lists_ties=strict))
         if output == "json":
             models = [comparison.to_json() for comparison in comparisons]
             click.echo(json.dumps({"models": models}, indent=2))

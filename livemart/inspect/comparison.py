@@ -5,7 +5,7 @@ Used by `verify`. Only sums of doubles and columns of class approximate have a t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -101,6 +101,27 @@ def compare(
         for row in rows[:EXAMPLES]
     )
     return Differences((), count, examples, tolerances)
+
+
+def differing_keys(stored: DataFrame, recomputed: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Return the keys, each once, of rows that one side has more often; see `compare`."""
+    exact = {
+        field.name: comparable(quoted(field.name), field.dataType) for field in stored.schema.fields
+    }
+    different = _differing_rows(stored, recomputed, exact)
+    return different.select(*map(quoted, keys)).distinct()
+
+
+def of_keys(rows: DataFrame, keys: DataFrame) -> DataFrame:
+    """Return the rows that have one of some keys, columns of the same name; all without a key."""
+    if not keys.columns:
+        return rows
+    alike = " and ".join(f"r.{quoted(name)} <=> k.{quoted(name)}" for name in keys.columns)
+    return rows.sparkSession.sql(
+        f"select r.* from {{rows}} as r left semi join {{keys}} as k on {alike}",
+        rows=rows,
+        keys=keys,
+    )
 
 
 def _differing_rows(

@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +19,16 @@ import pyarrow as pa
 
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError, StateError
-from livemart.inspect.comparison import ESTIMATE_TOLERANCE, Differences, compare
+from livemart.inspect.comparison import (
+    ESTIMATE_TOLERANCE,
+    Differences,
+    compare,
+    differing_keys,
+    of_keys,
+)
+from livemart.inspect.ties import WAYS, groups_that_tie
 from livemart.plan.approximate import approximate_columns
-from livemart.plan.planner import Full, Plan
+from livemart.plan.planner import Full, Inputs, Plan, ways_to_decide
 from livemart.plan.project_plans import ProjectPlans, views_of
 from livemart.plan.reasons import Unplannable
 from livemart.plan.sql.flatten import Flat, flatten
@@ -42,12 +49,24 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+# Rows of groups that differ and may tie: they are compared in memory.
+_MOST_ROWS_THAT_TIE = 500_000
+
+
+class _TooMany(Exception):
+    """More rows differ, and may tie, than can be compared."""
+
+    def __str__(self) -> str:
+        return f"more than {_MOST_ROWS_THAT_TIE:,} rows lie in groups that differ and may tie"
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """One model compared.
 
     `differences` is None if it could not be: `note` says why, and `is_equal` is True where nothing
-    could be compared in any warehouse, as with a seed.
+    could be compared in any warehouse, as with a seed. `tied`: the groups of rows of which another
+    of several right answers is stored than came out now.
     """
 
     model: str
@@ -55,6 +74,7 @@ class Comparison:
     rows: int | None = None
     note: str = ""
     differences: Differences | None = None
+    tied: tuple[str, ...] = ()
 
     @property
     def is_different(self) -> bool:
@@ -159,14 +179,15 @@ def _row_count(warehouse: Warehouse, project: Project, snapshot: Snapshot) -> in
         return MOST_ROWS + 1
 
 
-def render_comparison(comparison: Comparison) -> str:
-    """Return a line, and below it up to 20 differing rows."""
+def render_comparison(comparison: Comparison, *, lists_ties: bool = False) -> str:
+    """Return a line, and below it up to 20 differing rows, or the groups that tie."""
     word = "equal" if comparison.is_equal else "DIFFERENT"
     if comparison.differences is None:
         word = "not compared" if comparison.is_equal else "NOT COMPARED"
     rows = "" if comparison.rows is None else f"  {comparison.rows:,} rows"
     note = f"  ({comparison.note})" if comparison.note else ""
     lines = [f"{comparison.model}  {word}{rows}{note}"]
+    lines += [f"  ties: {group}" for group in comparison.tied if lists_ties]
     if comparison.differences is not None and not comparison.is_equal:
         lines += [f"  column {text}" for text in comparison.differences.columns]
         for example in comparison.differences.examples:
@@ -321,14 +342,73 @@ class _Recomputation:
                 # Nothing tells which run wrote a row but the row itself.
                 self._name(model.relation, stored)
             differences = compare(compared, recomputed, approximate)
+            tied: tuple[str, ...] = ()
+            if plan.ties and not differences.is_equal and not differences.columns:
+                tied = self._tied(session, plan, flat, compared, recomputed)
+            if tied:
+                differences = replace(differences, count=0, examples=())
+                # What stands above it was made of the answer that is stored.
+                self._name(model.relation, stored)
+        except _TooMany as error:
+            return Comparison(_label(model), False, stored_rows, str(error))
         except Exception as error:
             note = f"cannot be recomputed: {_reason(error)}"
             return Comparison(_label(model), False, stored_rows, note)
         notes = [_tolerance(differences)]
+        if tied:
+            groups = "1 group of rows ties" if len(tied) == 1 else f"{len(tied)} groups of rows tie"
+            notes.append(f"{groups}: another answer is stored than came out now, as right as that")
         if stamps:
             notes.append(f"not compared: {', '.join(stamps)}, the run that wrote a row")
         note = "; ".join(filter(None, notes))
-        return Comparison(_label(model), differences.is_equal, stored_rows, note, differences)
+        is_equal = differences.is_equal
+        return Comparison(_label(model), is_equal, stored_rows, note, differences, tied)
+
+    def _tied(
+        self,
+        session: SparkSession,
+        plan: Plan,
+        flat: Flat,
+        stored: DataFrame,
+        recomputed: DataFrame,
+    ) -> tuple[str, ...]:
+        """Return the groups that differ if all of them tie and what is stored is right."""
+        names = stored.columns
+        keys = [
+            name
+            for name in names
+            if plan.region is not None and name.lower() in {key.lower() for key in plan.region.keys}
+        ]
+        differing = differing_keys(stored, recomputed, keys)
+
+        def rows_of(frame: DataFrame) -> list[tuple[Any, ...]]:
+            rows = of_keys(frame.select(*names), differing).limit(_MOST_ROWS_THAT_TIE + 1).collect()
+            if len(rows) > _MOST_ROWS_THAT_TIE:
+                raise _TooMany
+            return [tuple(row) for row in rows]
+
+        def answers() -> Iterator[list[tuple[Any, ...]]]:
+            yield rows_of(recomputed)
+            inputs = Inputs(self._columns)
+            for text in ways_to_decide(flat, inputs, WAYS):
+                way = Flat(text, flat.occurrences)
+                query = way.render(lambda mention: self._names[mention.relation])
+                yield rows_of(session.sql(query))
+
+        computed = {
+            place: plan.computed_among_ties[name.lower()]
+            for place, name in enumerate(names)
+            if name.lower() in plan.computed_among_ties
+        }
+        places = [names.index(name) for name in keys]
+        groups = groups_that_tie(rows_of(stored), answers(), places, computed)
+        if groups is None:
+            return ()
+        return tuple(
+            ", ".join(f"{name}={value}" for name, value in zip(keys, group, strict=True))
+            or "all rows"
+            for group in groups
+        )
 
     def _uncompared(self, model: Model, stored: DataFrame, rows: int, note: str) -> Comparison:
         """Let models above read what is stored of this one, as nothing else can be had."""

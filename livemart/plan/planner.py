@@ -6,7 +6,7 @@ in full, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
@@ -32,6 +32,8 @@ from livemart.plan.strategies.region import Region, region_of
 from livemart.plan.strategies.running import Running, running_totals
 from livemart.plan.strategies.signed import Append, Signed, signed_change
 from livemart.plan.strategies.slices import Slice, slices_of
+from livemart.plan.strategies.tie_breaks import with_ties_broken
+from livemart.plan.strategies.ties import Computed, computed_among_ties, ties_of
 from livemart.spark_sql import stored_name
 
 _VARIES = Reason(
@@ -83,7 +85,8 @@ class Plan:
     `notes`: what makes a refresh dear, though it is none in full; `unique_key`: output columns that
     the SQL itself proves unique; `parameters`: occurrences read for one value (True: only compared
     with times); `slices`: see Slice; `used`: stored columns that the query needs, where fewer than
-    all are enough.
+    all are enough; `ties`: where more than one answer is right, `computed_among_ties`: output
+    columns that a function of the rows that tie computes; `stamps`, `stamped`: see `plan_varying`.
     """
 
     strategy: Strategy
@@ -94,6 +97,8 @@ class Plan:
     slices: tuple[Slice, ...] = ()
     parameters: Mapping[int, bool] = field(default_factory=dict)
     used: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    ties: tuple[Reason, ...] = ()
+    computed_among_ties: Mapping[str, Computed] = field(default_factory=dict)
     stamps: Mapping[str, str] = field(default_factory=dict)
     stamped: Flat | None = None
     fingerprint: str = ""
@@ -195,6 +200,15 @@ def _plan_flat(flat: Flat, known: tuple[_KnownRelation, ...]) -> Plan:
     except Exception as error:
         # A shape the parser or the analysis does not know is recomputed, never guessed.
         return Plan(Full((_unknown(error),)), flat=flat)
+
+
+def ways_to_decide(flat: Flat, inputs: Inputs, ways: int) -> Iterator[str]:
+    """Yield flat text with other orders of what ties, `ways` of them; see `with_ties_broken`.
+
+    Raises:
+        Unplannable: PARSE_UNSUPPORTED, INPUT_NOT_IN_DELTA.
+    """
+    return with_ties_broken(flat.text, _schema_of(flat, inputs), ways)
 
 
 def plan_varying(
@@ -338,9 +352,22 @@ def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:
     for occurrence in unsliced:
         parameters[occurrence] = False
     strategy = _strategy(query, flat, inputs, has_slices=bool(slices), parameters=parameters)
+    ties = ties_of(query.top)
+    computed = {
+        name: kind
+        for name in query.names
+        if (kind := computed_among_ties(query.top, column(name))) is not None
+    }
     if isinstance(strategy, Full):
-        return Plan(strategy, flat=flat, names=query.names, parameters=parameters)
-    notes = tuple(
+        return Plan(
+            strategy,
+            flat=flat,
+            names=query.names,
+            parameters=parameters,
+            ties=ties,
+            computed_among_ties=computed,
+        )
+    notes = ties + tuple(
         Reason(
             "SCALAR_SUBQUERY_CHANGED",
             f"{flat.occurrences[occurrence].relation} is read for a value: "
@@ -351,7 +378,17 @@ def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:
         for occurrence, compared in parameters.items()
         if not compared
     )
-    return Plan(strategy, notes, flat, query.names, _unique_key(query), slices, parameters)
+    return Plan(
+        strategy,
+        notes,
+        flat,
+        query.names,
+        _unique_key(query),
+        slices,
+        parameters,
+        ties=ties,
+        computed_among_ties=computed,
+    )
 
 
 def _strategy(

@@ -6,7 +6,7 @@ has other columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
@@ -204,7 +204,38 @@ def _plan_models(
         if isinstance(plan.strategy, Append):
             append_only.add(model.relation)
         plans[unique_id] = replace(plan, fingerprint=fingerprint(model, views[0], plan))
+    for unique_id, note in _decided_more_than_once(project, by_session, planned):
+        plans[unique_id] = replace(plans[unique_id], notes=(*plans[unique_id].notes, note))
     return plans, common
+
+
+def _decided_more_than_once(
+    project: Project, by_session: Mapping[SessionSpec, Inputs], planned: PlannedQueries
+) -> Iterator[tuple[str, Reason]]:
+    """Yield the note on each view or ephemeral model whose rows may tie for several tables.
+
+    Each table that reads it computes it anew, and may see another answer than the next one does.
+    """
+    readers: dict[str, list[str]] = {}
+    for unique_id, model in project.models.items():
+        if model.is_stored:
+            for part in project.parts(unique_id)[:-1]:
+                readers.setdefault(part, []).append(unique_id)
+    for unique_id, read_by in readers.items():
+        model = project.models[unique_id]
+        inputs = by_session.get(model.session.of_a_view)
+        if not read_by[1:] or inputs is None or not model.compiled_code:
+            continue
+        for tie in plan_query(model.compiled_code, inputs, planned).ties[:1]:
+            # `plan` does not list ephemeral models.
+            is_listed = model.materialized == "view"
+            note = replace(
+                tie,
+                message=f"{tie.message} in {model.name}, and {len(read_by)} tables decide apart",
+                line=tie.line if is_listed else None,
+                suggestion="materialize it as a table: all then read one answer",
+            )
+            yield (unique_id if is_listed else read_by[0]), note
 
 
 def views_of(project: Project, session: SessionSpec, run: int | None = None) -> dict[str, str]:
@@ -318,10 +349,12 @@ def _view_relations(project: Project) -> set[str]:
 
 
 def _under_policy(model: Model, plan: Plan) -> Plan:
-    if model.policy != "full" or isinstance(plan.strategy, Full):
+    if isinstance(plan.strategy, Full):
         return plan
-    reason = Reason("POLICY_FULL", "the model's policy is full", None)
-    return replace(plan, strategy=Full((reason,)))
+    if model.policy == "full":
+        reason = Reason("POLICY_FULL", "the model's policy is full", None)
+        return replace(plan, strategy=Full((reason,)))
+    return replace(plan, strategy=Full(plan.ties)) if plan.ties and model.ties == "full" else plan
 
 
 def _history_columns(model: Model, names: tuple[str, ...]) -> tuple[str, ...]:

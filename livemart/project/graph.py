@@ -15,6 +15,8 @@ from livemart.project.session_spec import PLAIN, SessionSpec
 
 Policy = Literal["auto", "incremental", "strict", "full"]
 OnError = Literal["set_aside", "stop"]
+# Of rows that tie: any order is right, or all of them are put in order anew each time.
+Ties = Literal["any", "full"]
 Materialized = Literal["table", "view", "ephemeral", "incremental", "seed", "snapshot", "other"]
 
 
@@ -102,6 +104,7 @@ class Model:
     event_time: str | None = None
     config: Mapping[str, object] = field(default_factory=dict)
     on_error: OnError = "set_aside"
+    ties: Ties = "any"
     session: SessionSpec = PLAIN
     uncompiled: str = ""
     in_other_runs: tuple[str, ...] = ()

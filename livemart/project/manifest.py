@@ -212,6 +212,7 @@ def _model(
         is_contracted=bool(config.contract.enforced),
         policy=policy.refresh,
         on_error=policy.on_error,
+        ties=policy.ties,
         file=node.original_file_path,
         event_time=config.get("event_time"),
         config=facts,

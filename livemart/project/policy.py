@@ -1,4 +1,4 @@
-"""Reads `config.meta.livemart` of a model: how it may be refreshed, and what an error of it stops.
+"""Reads `config.meta.livemart` of a model: how it is refreshed, and what an error of it stops.
 
 Used when the manifest is read. Every mistake is reported, with its place and the nearest word.
 """
@@ -10,11 +10,15 @@ from dataclasses import dataclass
 from typing import get_args
 
 from livemart.errors import ConfigError, nearest
-from livemart.project.graph import OnError, Policy
+from livemart.project.graph import OnError, Policy, Ties
 from livemart.project.yaml_places import Where, place_of
 
 POLICIES: tuple[str, ...] = get_args(Policy)
-_WORDS: Mapping[str, tuple[str, ...]] = {"refresh": POLICIES, "on_error": get_args(OnError)}
+_WORDS: Mapping[str, tuple[str, ...]] = {
+    "refresh": POLICIES,
+    "on_error": get_args(OnError),
+    "ties": get_args(Ties),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,7 @@ class ModelPolicy:
 
     refresh: Policy = "auto"
     on_error: OnError = "set_aside"
+    ties: Ties = "any"
 
 
 def parse_model_policy(meta: object, where: Where | str) -> tuple[ModelPolicy, list[ConfigError]]:
@@ -46,7 +51,7 @@ def parse_model_policy(meta: object, where: Where | str) -> tuple[ModelPolicy, l
         ConfigError(
             "MODEL_KEY_UNKNOWN",
             f"{place.at('meta', str(key))}: found key {key}{nearest(str(key), _WORDS)}",
-            hint=f"the keys on a model are {' and '.join(f'`{name}`' for name in _WORDS)}",
+            hint=f"the keys on a model are {', '.join(f'`{name}`' for name in _WORDS)}",
         )
         for key in meta
         if key not in _WORDS

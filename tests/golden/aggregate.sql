@@ -68,7 +68,7 @@ full reason=KEY_NOT_IN_OUTPUT;
 
 # title: max_by over an order that can tie
 select restaurant_id, max_by(status, ordered_at) as status from bronze.orders group by 1;
-full reason=NONDETERMINISTIC_AGG;
+region keys=(restaurant_id) unique=(restaurant_id) reason=NONDETERMINISTIC_AGG;
 
 # title: max_by over an order that ends in a unique column
 select restaurant_id, max_by(status, struct(ordered_at, order_id)) as status from bronze.orders group by 1;

@@ -12,6 +12,7 @@ from sqlglot import exp
 from livemart.plan.build.subqueries import refuse_subqueries
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.relations.aggregate_calls import (
+    PICKS,
     aggregate_calls,
     called,
     is_order_dependent,
@@ -62,24 +63,39 @@ def aggregated(
                 "aggregate by hour in a model upstream",
             )
         )
-    for call in calls:
-        if is_order_dependent(call, relation, keys):
-            raise Unplannable(
-                Reason(
-                    "NONDETERMINISTIC_AGG",
-                    f"{sql_of(call)[:80]} depends on the order of rows",
-                    line_of(call),
-                    "order by a unique column last, or sort what is collected",
-                )
-            )
-    return Aggregate(relation, keys)
+    ties = [_order_decides(call) for call in calls if is_order_dependent(call, relation, keys)]
+    return Aggregate(relation, keys, ties)
+
+
+def _order_decides(call: Expr) -> Reason:
+    """Return the note on an aggregate that takes the value of one of its rows.
+
+    Raises:
+        Unplannable: NONDETERMINISTIC_AGG, if it makes something of all rows in their order.
+    """
+    text, line = sql_of(call)[:80], line_of(call)
+    if function_name(call) in PICKS:
+        return Reason(
+            "NONDETERMINISTIC_AGG",
+            f"{text}: rows may tie",
+            line,
+            "end its order in a unique column",
+        )
+    raise Unplannable(
+        Reason(
+            "NONDETERMINISTIC_AGG",
+            f"{text} depends on the order of rows",
+            line,
+            "order by a unique column last, or sort what is collected",
+        )
+    )
 
 
 def windowed(relation: Relation, tree: exp.Select, exprs: Sequence[Expr]) -> Relation:
     """Return the window functions of a SELECT's expressions; the relation itself without any.
 
     Raises:
-        Unplannable: WINDOW_WITHOUT_PARTITION_BY, NONDETERMINISTIC_ORDER, NONDETERMINISTIC_AGG.
+        Unplannable: WINDOW_WITHOUT_PARTITION_BY, NONDETERMINISTIC_AGG.
     """
     named = {window.this.name: window for window in tree.args.get("windows") or ()}
     windows = [
@@ -99,7 +115,8 @@ def windowed(relation: Relation, tree: exp.Select, exprs: Sequence[Expr]) -> Rel
             before = max(frame.before for frame in frames)
             frame = Frame(frames[0].order, before, max(frame.after for frame in frames))
         ranked = [rank for window in group for rank in window.ranked]
-        relation = WindowGate(relation, group[0].keys, frame, ranked)
+        ties = [reason for window in group for reason in window.ties]
+        relation = WindowGate(relation, group[0].keys, frame, ranked, ties)
     return relation
 
 
@@ -122,13 +139,14 @@ def _window(relation: Relation, window: exp.Window, named: Mapping[str, Expr]) -
         )
     sorts = [bare(item.this) for item in order.expressions] if order is not None else []
     ranked: list[Expr] = []
+    ties: list[Reason] = []
     if needs_total_order(call, spec):
         if not is_total(relation, [*partition, *sorts]):
-            order_text = sql_of(order) if order is not None else "no ORDER BY"
-            raise Unplannable(
+            order_text = sql_of(order).strip() if order is not None else "no ORDER BY"
+            ties.append(
                 Reason(
                     "NONDETERMINISTIC_ORDER",
-                    f"rows can tie: {order_text}",
+                    f"rows may tie: {order_text[:80]}",
                     line_of(window),
                     "end the order in a unique column",
                 )
@@ -136,8 +154,8 @@ def _window(relation: Relation, window: exp.Window, named: Mapping[str, Expr]) -
         if function_name(call) == "row_number":
             ranked.append(window)
     elif is_order_dependent(call, relation, partition):
-        raise Unplannable(Reason("NONDETERMINISTIC_AGG", sql_of(window)[:80], line_of(window)))
-    return WindowGate(relation, partition, frame, ranked)
+        ties.append(_order_decides(call))
+    return WindowGate(relation, partition, frame, ranked, ties)
 
 
 def window_struct(expr: Expr, tree: exp.Select) -> Expr:

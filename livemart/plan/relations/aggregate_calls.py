@@ -26,6 +26,15 @@ _ORDER_DEPENDENT = frozenset(
         "tuple_intersection_agg_integer", "count_min_sketch", "histogram_numeric",
     }
 )  # fmt: skip
+# Of these the answer is a value of one of the rows, whichever it is.
+PICKS = frozenset(
+    {
+        "first", "first_value", "last", "last_value", "any_value", "arg_max", "arg_min", "max_by",
+        "min_by",
+    }
+)  # fmt: skip
+# So is that of these.
+TAKE_A_VALUE = PICKS | {"max", "min", "lag", "lead", "nth_value"}
 _COLLECTED = (exp.ArrayAgg, exp.ArrayUniqueAgg)
 _WRAPPERS = (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)
 

@@ -14,6 +14,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.relations.aggregate_calls import TAKE_A_VALUE, called
 from livemart.plan.relations.relation import (
     Expr,
     Relation,
@@ -29,11 +30,17 @@ from livemart.plan.sql.written import sql_of
 
 
 class Gate(Relation):
-    """A step within whose `keys` rows influence each other."""
+    """A step within whose `keys` rows influence each other.
 
-    def __init__(self, source: Relation, keys: Sequence[Expr]) -> None:
+    `ties`: why more than one answer is right, if the order of its rows decides and may tie. All
+    rows of a group are then one decision: what is stored of it is replaced as a whole or not at
+    all.
+    """
+
+    def __init__(self, source: Relation, keys: Sequence[Expr], ties: Sequence[Reason] = ()) -> None:
         self.inputs = (source,)
         self.keys = tuple(bare(key) for key in keys)
+        self.ties = tuple(ties)
 
     @property
     def source(self) -> Relation:
@@ -61,14 +68,30 @@ class Gate(Relation):
         return self.source.affected(want, has_time=has_time)
 
     def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
-        self._require(want)
-        return self.source.rows(want, past=past)
+        """A value that a call takes from one of a group's rows may be that of any of them."""
+        others = [expr for expr in want if not self.passes(expr)]
+        values = _values_of(others[0]) if len(others) == 1 else []
+        if not values:
+            self._require(want)
+            return self.source.rows(want, past=past)
+        return [
+            query
+            for value in values
+            for query in self.source.rows(
+                [value if expr is others[0] else expr for expr in want], past=past
+            )
+        ]
 
     def restrict(self, want: Want, restrictions: Restrictions) -> None:
         keys = tuple(
             key if key is not None and self.passes(key) and not _repeats_rows(key) else None
             for key in want.keys
         )
+        if self.ties:
+            # A constant stands beside every group: it keeps none together.
+            restrictions.decisions.append(
+                tuple(None if key is None or is_constant(key) else key for key in keys)
+            )
         time = want.time if want.time is not None and self._passes_time(want.time) else None
         self.source.restrict(Want(keys, time, *self._widened(want)), restrictions)
 
@@ -130,8 +153,9 @@ class WindowGate(Gate):
         keys: Sequence[Expr],
         frame: Frame | None,
         ranked: Sequence[Expr] = (),
+        ties: Sequence[Reason] = (),
     ) -> None:
-        super().__init__(source, keys)
+        super().__init__(source, keys, ties)
         self.frame = frame
         self.ranked = tuple(ranked)
 
@@ -155,7 +179,7 @@ class WindowGate(Gate):
 
     def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
         if any(isinstance(node, exp.Window) for expr in want for node in expr.walk()):
-            self._require(want)
+            return super().rows(want, past=past)
         return self.source.rows(want, past=past)
 
     def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
@@ -169,6 +193,22 @@ class WindowGate(Gate):
             frozenset({*(sql_of(key) for key in self.keys), sql_of(rank)}) for rank in self.ranked
         ]
         return [*by_rank, *self.source.unique_keys()]
+
+
+def _values_of(expr: Expr) -> list[Expr]:
+    """Return what a call that takes the value of one row may give, besides NULL; else nothing.
+
+    With another value of another call it may meet in no row of the input.
+    """
+    call = bare(expr)
+    if isinstance(call, exp.Window):
+        call = called(call)
+    while isinstance(call, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+        call = call.this
+    if function_name(call) not in TAKE_A_VALUE or not isinstance(call.this, exp.Expr):
+        return []
+    default = call.args.get("default")
+    return [call.this, exp.Null(), *([default] if isinstance(default, exp.Expr) else [])]
 
 
 def _repeats_rows(key: Expr) -> bool:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
@@ -62,8 +62,16 @@ class Restriction:
     after: int = 0
 
 
-# What each occurrence must supply, over its stored columns.
-Restrictions = dict[int, list[Want]]
+@dataclass(slots=True)
+class Restrictions:
+    """What a region asks of the steps below a query.
+
+    `scans`: by occurrence, alternatives over its stored columns. `decisions`: the region's keys as
+    they arrive at each gate where rows may tie; None where a key does not tell its groups apart.
+    """
+
+    scans: dict[int, list[Want]] = field(default_factory=dict)
+    decisions: list[tuple[Expr | None, ...]] = field(default_factory=list)
 
 
 class Relation(ABC):
@@ -183,7 +191,7 @@ class Scan(Relation):
         return [f"select distinct {selected(want)} from {view}"]
 
     def restrict(self, want: Want, restrictions: Restrictions) -> None:
-        restrictions.setdefault(self.occurrence, []).append(want)
+        restrictions.scans.setdefault(self.occurrence, []).append(want)
 
     def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
         return [(self, expr)]

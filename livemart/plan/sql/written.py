@@ -145,6 +145,12 @@ def cut_texts(tree: exp.Expr, tokens: Sequence[Token], text: str) -> None:
             node.meta[_CUT] = _Cut(tuple(pieces), tuple(paths))
 
 
+def span_of(node: exp.Expr) -> tuple[int, int] | None:
+    """Return where an expression stands in the text that it was parsed from, None if unknown."""
+    span: tuple[int, int] | None = node.meta.get(_SPAN)
+    return span
+
+
 def plain_text(tokens: Sequence[Token], text: str) -> str:
     """Return the words of a text with a blank between each two; comments are left out."""
     return " ".join(word for _, word in _words(tokens, text).values())

@@ -21,6 +21,7 @@ from livemart.plan.relations.monotone import restriction_of
 from livemart.plan.relations.relation import Relation, Restriction, Restrictions, Want, column
 from livemart.plan.sql.written import sql_of
 from livemart.plan.strategies.slices import Windows, windows_of
+from livemart.plan.strategies.ties import keeping_decisions, scattered, ties_of
 
 _TOUCHED = re.compile(r"__touched_(\d+)__")
 _PLAIN = re.compile(r"select distinct (.+) from __touched_\d+__")
@@ -111,11 +112,13 @@ def region_of(query: Query) -> Region:
     """Return the region of a query.
 
     Raises:
-        Unplannable: KEY_NOT_IN_OUTPUT, if no output column confines a change.
+        Unplannable: KEY_NOT_IN_OUTPUT, if no output column confines a change;
+            NONDETERMINISTIC_ORDER or NONDETERMINISTIC_AGG, if none does that also keeps together
+            what hangs on rows that may tie.
     """
     top = query.top
     gates = [relation for relation in top.walk() if isinstance(relation, Gate)]
-    names = [column(name) for name in query.names]
+    names: list[exp.Expr] = [column(name) for name in query.names]
     keys = [name for name in names if top.is_local(name, anchored=True)]
     if all(constants_of(top, key) is not None for key in keys):
         keys = [name for name in names if top.is_local(name, anchored=False)]
@@ -123,6 +126,12 @@ def region_of(query: Query) -> Region:
     if any(isinstance(gate, WindowGate) and gate.frame is not None for gate in gates):
         times = (name for name in names if top.is_local_time(name) and top.meets_frame(name))
         time = next(times, None)
+    if ties := ties_of(top):
+        # What lies in an interval may share a decision with what lies outside.
+        time = None
+        confining, keys = keys, keeping_decisions(top, keys)
+        if confining and not keys:
+            raise Unplannable(scattered(ties[0]))
     keys = [key for key in keys if time is None or sql_of(key) != sql_of(time)]
     if not gates:
         unique = next(
@@ -151,8 +160,8 @@ def region_of(query: Query) -> Region:
         match = _TOUCHED.search(sql)
         assert match is not None
         affected.append(Affected(int(match.group(1)), sql, _plain_columns(sql)))
-    wants: Restrictions = {}
-    top.restrict(Want(tuple(keys), time), wants)
+    restrictions = Restrictions()
+    top.restrict(Want(tuple(keys), time), restrictions)
     before, after = _margins(gates) if time is not None else (0, 0)
     return Region(
         tuple(key.name for key in keys),
@@ -160,7 +169,10 @@ def region_of(query: Query) -> Region:
         before,
         after,
         tuple(affected),
-        {occurrence: tuple(map(restriction_of, items)) for occurrence, items in wants.items()},
+        {
+            occurrence: tuple(map(restriction_of, items))
+            for occurrence, items in restrictions.scans.items()
+        },
         windows_of(top),
     )
 

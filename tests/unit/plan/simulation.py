@@ -19,6 +19,7 @@ import sqlglot
 
 from livemart.plan.planner import Plan
 from livemart.plan.relations.relation import Restriction
+from livemart.plan.sql.flatten import Flat
 from livemart.plan.strategies.region import Region
 from livemart.plan.strategies.signed import Signed
 
@@ -58,12 +59,37 @@ class Simulation:
             for found in plan.flat.occurrences
         }
         change = _Change(old, new, net)
-        before, after = self._result(plan, old), self._result(plan, new)
+        before, after = self.result(plan.flat, old), self.result(plan.flat, new)
         yield from self._unique(plan, before)
         if plan.region is not None:
             yield from self._region(plan, plan.region, change, before, after)
         if isinstance(plan.strategy, Signed):
             yield from self._signed(plan, plan.strategy, change, before, after)
+
+    def result(self, flat: Flat, state: State) -> Counter[Row]:
+        """Return the rows of a query."""
+        for relation in set(flat.relations):
+            self._create(f"whole_{relation.replace('.', '_')}", relation, state[relation])
+        names = flat.render(lambda mention: f"whole_{mention.relation.replace('.', '_')}")
+        return Counter(self._rows(names))
+
+    def refreshed(
+        self, plan: Plan, stored: Counter[Row], anew: Flat, old: State, new: State
+    ) -> Counter[Row]:
+        """Return what stands in a table after a refresh by region that runs the query `anew`."""
+        assert plan.flat is not None and plan.region is not None
+        net = {
+            mention.index: _net(old[mention.relation], new[mention.relation])
+            for mention in plan.flat.occurrences
+        }
+        change = _Change(old, new, net)
+        affected = self._affected(plan, plan.region, change)
+        area = _Area(plan.region, affected, plan.names)
+        kept = Counter({row: count for row, count in stored.items() if not area.holds(row)})
+        if not affected:
+            return kept
+        part = self._part(plan, plan.region, area, anew, change)
+        return kept + Counter({row: count for row, count in part.items() if area.holds(row)})
 
     # Tables ------------------------------------------------------------------------------------
 
@@ -102,13 +128,6 @@ class Simulation:
         found = self._connection.execute(self._translated[sql]).fetchall()
         return [tuple(map(_plain, row)) for row in found]
 
-    def _result(self, plan: Plan, state: State) -> Counter[Row]:
-        assert plan.flat is not None
-        for relation in set(plan.flat.relations):
-            self._create(f"whole_{relation.replace('.', '_')}", relation, state[relation])
-        names = plan.flat.render(lambda found: f"whole_{found.relation.replace('.', '_')}")
-        return Counter(self._rows(names))
-
     # Promises ----------------------------------------------------------------------------------
 
     @staticmethod
@@ -137,18 +156,24 @@ class Simulation:
                 return
         if not affected:
             return
-        names = {}
-        for found in plan.flat.occurrences:
-            columns = list(self._tables[found.relation])
-            enough = region.restrictions.get(found.index, ())
-            rows = [row for row in change.new[found.relation] if area.needs(row, columns, enough)]
-            table = self._create(f"enough_{found.index}", found.relation, rows)
-            names[found.index] = self._only_used(plan, found.index, table)
-        part = Counter(self._rows(plan.flat.render(lambda found: names[found.index])))
+        part = self._part(plan, region, area, plan.flat, change)
         wanted = Counter({row: count for row, count in after.items() if area.holds(row)})
         given = Counter({row: count for row, count in part.items() if area.holds(row)})
         if wanted != given:
             yield f"recomputed {given - wanted} instead of {wanted - given}"
+
+    def _part(
+        self, plan: Plan, region: Region, area: _Area, query: Flat, change: _Change
+    ) -> Counter[Row]:
+        """Return the rows of a query over what the region needs of its inputs."""
+        names = {}
+        for mention in query.occurrences:
+            columns = list(self._tables[mention.relation])
+            enough = region.restrictions.get(mention.index, ())
+            rows = [row for row in change.new[mention.relation] if area.needs(row, columns, enough)]
+            table = self._create(f"enough_{mention.index}", mention.relation, rows)
+            names[mention.index] = self._only_used(plan, mention.index, table)
+        return Counter(self._rows(query.render(lambda mention: names[mention.index])))
 
     def _affected(self, plan: Plan, region: Region, change: _Change) -> set[Row]:
         for occurrence, rows in change.net.items():

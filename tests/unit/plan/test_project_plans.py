@@ -248,3 +248,63 @@ def test_a_project_that_is_planned_again_keeps_the_plans_of_what_has_not_changed
     assert wider[READER.unique_id].flat is not first[READER.unique_id].flat
     assert second[later.unique_id].stamps == {"run": "'later'"}
     assert second[later.unique_id].fingerprint == first[later.unique_id].fingerprint
+
+
+CHANGES = make_model(
+    "seed.m.changes",
+    materialized="seed",
+    compiled_code=None,
+    columns=(Column("id", None), Column("city", None), Column("changed_at", None)),
+)
+NEWEST = (
+    "select * from m.changes qualify row_number() over (partition by id order by changed_at) = 1"
+)
+
+
+def test_an_order_that_may_tie_is_a_note_unless_its_author_asks_for_more() -> None:
+    model = make_model("model.m.newest", compiled_code=NEWEST, policy="strict")
+    whole = replace(model, ties="full")
+
+    plan = ProjectPlans(project(CHANGES, model)).models[model.unique_id]
+    plan_of_whole = ProjectPlans(project(CHANGES, whole)).models[model.unique_id]
+
+    require_policies(project(CHANGES, model), {model.unique_id: plan})
+    assert (plan.strategy.name, plan.notes[0].code) == ("region", "NONDETERMINISTIC_ORDER")
+    assert plan_of_whole.strategy == Full(plan.ties)
+    with pytest.raises(PlanError, match="rows may tie: ORDER BY"):
+        require_policies(project(CHANGES, whole), {model.unique_id: plan_of_whole})
+
+
+@pytest.mark.parametrize(
+    ("materialized", "noted"), [("view", "model.m.newest"), ("ephemeral", "model.m.ids")]
+)
+def test_what_each_reader_of_a_view_decides_for_itself_is_noted_once(
+    materialized: str, noted: str
+) -> None:
+    newest = make_model(
+        "model.m.newest",
+        compiled_code=NEWEST,
+        materialized=materialized,
+        depends_on=("seed.m.changes",),
+    )
+    readers = [
+        make_model(
+            f"model.m.{name}s",
+            compiled_code=f"select {name} from ({NEWEST}) as newest",
+            depends_on=(newest.unique_id,),
+        )
+        for name in ("id", "city")
+    ]
+
+    plans = ProjectPlans(project(CHANGES, newest, *readers)).models
+    fewer = ProjectPlans(project(CHANGES, newest, readers[0])).models
+
+    notes = {
+        unique_id: [note.message for note in plan.notes if "decide apart" in note.message]
+        for unique_id, plan in plans.items()
+    }
+    assert {unique_id for unique_id, told in notes.items() if told} == {noted}
+    assert notes[noted] == [
+        "rows may tie: ORDER BY changes.changed_at in newest, and 2 tables decide apart"
+    ]
+    assert not any("decide apart" in note.message for plan in fewer.values() for note in plan.notes)

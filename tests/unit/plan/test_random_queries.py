@@ -105,13 +105,17 @@ def _check_query(query: str, seed: int, changes: int) -> None:
     simulation = Simulation(TABLES)
     try:
         for number in range(changes):
-            chance = random.Random(seed * 100 + number)
-            old = {relation: _rows(chance, relation) for relation in TABLES}
-            new = {relation: _changed(chance, relation, rows) for relation, rows in old.items()}
+            old, new = changed_tables(random.Random(seed * 100 + number))
             faults = list(simulation.faults(plan, old, new))
             assert faults == [], f"seed {seed}, change {number}: {query}\n{summary(plan)}"
     finally:
         simulation.close()
+
+
+def changed_tables(chance: random.Random) -> tuple[dict[str, list[Row]], dict[str, list[Row]]]:
+    """Return the rows of all tables before a random change and after it."""
+    old = {relation: _rows(chance, relation) for relation in TABLES}
+    return old, {relation: _changed(chance, relation, rows) for relation, rows in old.items()}
 
 
 def _rows(chance: random.Random, relation: str) -> list[Row]:

@@ -13,6 +13,7 @@ from livemart.project.yaml_places import Where
         ({}, ModelPolicy("auto", "set_aside")),
         ({"refresh": "strict"}, ModelPolicy("strict", "set_aside")),
         ({"refresh": "full", "on_error": "stop"}, ModelPolicy("full", "stop")),
+        ({"ties": "full"}, ModelPolicy("auto", "set_aside", "full")),
     ],
 )
 def test_each_policy_of_a_model_is_one_word(meta: object, expected: ModelPolicy) -> None:
@@ -27,6 +28,7 @@ def test_each_policy_of_a_model_is_one_word(meta: object, expected: ModelPolicy)
         ({"refresh": "incremntal"}, "MODEL_POLICY_UNKNOWN", "did you mean incremental?"),
         ({"on_eror": "stop"}, "MODEL_KEY_UNKNOWN", "did you mean on_error?"),
         ({"on_error": "set-aside"}, "MODEL_POLICY_UNKNOWN", "did you mean set_aside?"),
+        ({"ties": "ful"}, "MODEL_POLICY_UNKNOWN", "did you mean full?"),
     ],
 )
 def test_any_other_word_is_refused_with_the_nearest(meta: object, code: str, words: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from livemart.plan.reasons import Unplannable
 from livemart.plan.relations.gate import Aggregate, Distinct, Frame, WindowGate
-from livemart.plan.relations.relation import Want
+from livemart.plan.relations.relation import Restrictions, Want
 from tests.unit.plan.relations.scans import expr, sales
 
 
@@ -42,8 +42,8 @@ def test_groups_are_unique_by_their_keys() -> None:
 
 def test_a_frame_widens_what_is_read_by_its_margins() -> None:
     gate = WindowGate(sales(), [expr("shop")], Frame(expr("at"), 10, 3))
-    restrictions: dict[int, list[Want]] = {}
+    restrictions = Restrictions()
 
     gate.restrict(Want((expr("shop"), expr("id")), expr("at"), 1, 1), restrictions)
 
-    assert restrictions == {0: [Want((expr("shop"), None), expr("at"), 11, 4)]}
+    assert restrictions.scans == {0: [Want((expr("shop"), None), expr("at"), 11, 4)]}

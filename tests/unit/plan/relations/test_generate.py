@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from livemart.plan.relations.generate import Generate
-from livemart.plan.relations.relation import Want
+from livemart.plan.relations.relation import Restrictions, Want
 from tests.unit.plan.relations.scans import expr, sales
 
 
@@ -18,8 +18,8 @@ def test_a_generated_column_is_no_key() -> None:
 
 
 def test_what_is_read_is_not_narrowed_by_generated_columns() -> None:
-    restrictions: dict[int, list[Want]] = {}
+    restrictions = Restrictions()
 
     exploded().restrict(Want((expr("shop"), expr("e.item"))), restrictions)
 
-    assert restrictions == {0: [Want((expr("shop"), None))]}
+    assert restrictions.scans == {0: [Want((expr("shop"), None))]}

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from livemart.plan.reasons import Unplannable
-from livemart.plan.relations.relation import Want, composed_of, is_constant
+from livemart.plan.relations.relation import Restrictions, Want, composed_of, is_constant
 from tests.unit.plan.relations.scans import expr, sales
 
 
 def test_a_scan_is_where_a_question_ends() -> None:
     scan, want = sales(), Want((expr("shop"),))
-    restrictions: dict[int, list[Want]] = {}
+    restrictions = Restrictions()
 
     scan.restrict(want, restrictions)
 
-    assert restrictions == {0: [want]}
+    assert restrictions.scans == {0: [want]}
     assert scan.affected([expr("upper(shop)")]) == [
         "select distinct UPPER(shop) as w0 from __touched_0__"
     ]

@@ -1,0 +1,105 @@
+"""Tells where the order of rows decides and may tie, and what must be recomputed as a whole then.
+
+Used by the region and the planner. A tie makes several answers right. All rows of a group are one
+decision, and groups do not know of each other: a refresh that decides anew for whole groups, and
+leaves the others as they are stored, leaves an answer that a build could have given (ADR-0011).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from sqlglot import exp
+
+from livemart.plan.reasons import Reason
+from livemart.plan.relations.aggregate_calls import TAKE_A_VALUE, aggregate_calls, called
+from livemart.plan.relations.gate import Aggregate, Gate, WindowGate
+from livemart.plan.relations.join import Join
+from livemart.plan.relations.relation import (
+    Expr,
+    Relation,
+    Renaming,
+    Restrictions,
+    Scan,
+    Want,
+    columns_of,
+)
+from livemart.plan.relations.union import Union
+from livemart.plan.sql.determinism import function_name
+
+# `taken` from one of the rows, or `made` of several.
+Computed = Literal["taken", "made"]
+
+_TAKES = TAKE_A_VALUE | {"row_number", "ntile"}
+
+
+def ties_of(top: Relation) -> tuple[Reason, ...]:
+    """Return where the order of rows decides and may tie, so that more than one answer is right."""
+    gates = (relation for relation in top.walk() if isinstance(relation, Gate))
+    return tuple(dict.fromkeys(reason for gate in gates for reason in gate.ties))
+
+
+def keeping_decisions(top: Relation, keys: Sequence[Expr]) -> list[Expr]:
+    """Return the keys that keep together all output rows that hang on one decision among ties.
+
+    Rows that are recomputed and rows that stay as they are stored must not hang on one group: so
+    each key must tell the groups apart at every gate where rows may tie.
+    """
+    asked = Restrictions()
+    top.restrict(Want(tuple(keys)), asked)
+    return [
+        key
+        for place, key in enumerate(keys)
+        if all(decision[place] is not None for decision in asked.decisions)
+    ]
+
+
+def scattered(tie: Reason) -> Reason:
+    """Return why a query is recomputed in full of whose rows no key keeps a decision together."""
+    return replace(
+        tie,
+        message=f"{tie.message}, and no output column keeps together the rows that hang on it",
+        suggestion=f"carry its PARTITION BY or GROUP BY to the output, or {tie.suggestion}",
+    )
+
+
+def computed_among_ties(relation: Relation, expr: Expr) -> Computed | None:
+    """Return how a function of rows that may tie computes a value; None if it is its row's own.
+
+    What a row that was picked holds is its own. The value of a function over the rows of a group,
+    or of a frame, may come from one and be shown beside another.
+    """
+    if isinstance(relation, Scan) or not ties_of(relation):
+        return None
+    if isinstance(relation, Renaming):
+        return computed_among_ties(relation.source, relation.over_source(expr))
+    if isinstance(relation, Aggregate) and (calls := aggregate_calls(expr)):
+        return _kind(expr, calls)
+    if isinstance(relation, WindowGate) and (windows := list(expr.find_all(exp.Window))):
+        return _kind(expr, [called(window) for window in windows])
+    below: list[tuple[Relation, Expr]] = [(source, expr) for source in relation.inputs]
+    if isinstance(relation, Join):
+        below = [
+            (relation.right if relation.side(part) == "right" else relation.left, part)
+            for part in columns_of(expr)
+        ]
+    elif isinstance(relation, Union):
+        below = [
+            (branch, relation.over_branch(expr, index))
+            for index, branch in enumerate(relation.inputs)
+        ]
+    kinds = {computed_among_ties(source, part) for source, part in below} - {None}
+    return "taken" if kinds == {"taken"} and len(below) == 1 else "made" if kinds else None
+
+
+def _kind(expr: Expr, calls: Sequence[Expr]) -> Computed:
+    within = {id(column) for call in calls for column in _columns_around(call)}
+    is_alone = len(calls) == 1 and all(id(column) in within for column in columns_of(expr))
+    return "taken" if is_alone and function_name(calls[0]) in _TAKES else "made"
+
+
+def _columns_around(call: Expr) -> Iterator[exp.Column]:
+    """Yield the columns of a call, and of its OVER."""
+    return (call.find_ancestor(exp.Window) or call).find_all(exp.Column)

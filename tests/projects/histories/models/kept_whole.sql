@@ -1,0 +1,3 @@
+{{ config(meta={'livemart': {'ties': 'full'}}) }}
+select member_id, tier from {{ source('raw', 'changes') }}
+qualify row_number() over (partition by member_id order by changed_at desc) = 1

@@ -1,0 +1,7 @@
+select city, count(*) as members
+from (
+    select *, row_number() over (partition by member_id order by changed_at desc) as place
+    from {{ source('raw', 'changes') }}
+) as ranked
+where place = 1
+group by city

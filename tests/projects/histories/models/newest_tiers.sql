@@ -1,0 +1,1 @@
+select member_id, upper(tier) as tier from {{ ref('newest') }}

@@ -1,0 +1,160 @@
+"""Orders that may tie: what a refresh leaves is an answer that a build could have given.
+
+Stored rows are decided by one order of what ties, a refresh by another, as Spark may do. What then
+stands in the table must be the answer of some order that each group has for itself.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+import pytest
+
+from livemart.plan.planner import plan_query
+from livemart.plan.sql.flatten import flatten
+from livemart.plan.strategies import region
+from livemart.plan.strategies.region import Region
+from tests.unit.plan.random_queries import INPUTS, TABLES
+from tests.unit.plan.simulation import Simulation
+from tests.unit.plan.test_random_queries import changed_tables
+
+# `{by_id}` and `{by_g}` end an order that may tie, within groups by k.
+_NEWEST = "(select *, row_number() over (partition by k order by ts desc{by_id}) as place from s.t)"
+_NEWEST_OF_W = (
+    "(select k, g from (select *, row_number() over (partition by k order by x{by_g}) as place"
+    " from s.w) as p where place = 1)"
+)
+_SHAPES = {
+    "newest row": f"select k, x, y from {_NEWEST} as r where place = 1",
+    "two newest rows, and their places": f"select k, place, x from {_NEWEST} as r where place < 3",
+    "history": """
+        select k, id, ts, lag(ts) over (partition by k order by ts desc{by_id}) as until,
+            row_number() over (partition by k order by ts desc{by_id}) = 1 as is_current
+        from s.t""",
+    "history of what is joined": """
+        select t.k, t.ts, u.g, lead(u.g) over (partition by t.k order by t.ts{by_id}) as next
+        from s.t as t left join (select k as u_k, g from s.u) as u on t.k = u.u_k""",
+    "running sum": """
+        select k, id, sum(x) over (partition by k order by ts{by_id} rows 1 preceding) as running
+        from s.t""",
+    "newest row joined by what it holds": f"""
+        select r.k, r.y, z.q from {_NEWEST} as r left join s.z as z on r.x = z.x
+        where r.place = 1""",
+    "value of the row before, joined": """
+        select r.k, r.id, z.q
+        from (select k, id, lag(x) over (partition by k order by ts{by_id}) as x from s.t) as r
+        left join s.z as z on r.x = z.x""",
+    "groups by the key of a pick": """
+        select k, count(*) as steps, max(before) as most
+        from (select k, lag(x) over (partition by k order by ts{by_id}) as before from s.t) as r
+        where before is not null group by k""",
+    "facts beside the newest row": f"""
+        select t.id, t.k, r.g from s.t as t left join {_NEWEST_OF_W} as r on t.k = r.k""",
+    "a frame of time beside the newest row": f"""
+        select t.k, t.ts, r.g, sum(t.x) over (
+                partition by t.k order by t.ts
+                range between interval 1 hour preceding and current row
+            ) as spent
+        from s.t as t left join {_NEWEST_OF_W} as r on t.k = r.k""",
+    "two branches over one pick": f"""
+        select k, 'x' as field, x from {_NEWEST} as r where place = 1
+        union all select k, 'y' as field, y from {_NEWEST} as r where place = 1""",
+    "first value beside a frame of time": """
+        select k, ts, id, sum(x) over (
+                partition by k order by ts range between interval 1 hour preceding and current row
+            ) as spent,
+            row_number() over (partition by k order by ts{by_id}) as place
+        from s.t""",
+}
+
+
+def test_what_a_refresh_leaves_is_legal() -> None:
+    for name, shape in _SHAPES.items():
+        assert list(_illegal(shape)) == [], name
+
+
+def test_keys_that_scatter_a_decision_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(region, "keeping_decisions", lambda top, keys: keys)
+
+    assert list(_illegal(_SHAPES["facts beside the newest row"]))
+
+
+def test_an_interval_that_cuts_a_decision_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(region, "ties_of", lambda top: ())
+
+    assert list(_illegal(_SHAPES["a frame of time beside the newest row"]))
+
+
+def _illegal(shape: str) -> Iterator[str]:
+    """Yield the changes after which no order of each group gives what a refresh leaves."""
+    plan = plan_query(shape.format(by_id="", by_g=""), INPUTS)
+    assert isinstance(plan.strategy, Region), plan.reasons
+    simulation = Simulation(TABLES)
+    try:
+        for seed in range(16):
+            old, new = changed_tables(random.Random(seed))
+            stored = simulation.result(flatten(_deciding(shape, ()), {}), old)
+            groups = [*"abcd", None]
+            anew = flatten(_deciding(shape, groups), {})
+            left = simulation.refreshed(plan, stored, anew, old, new)
+            if not any(
+                left == simulation.result(flatten(_deciding(shape, turned), {}), new)
+                for size in range(len(groups) + 1)
+                for turned in combinations(groups, size)
+            ):
+                yield f"seed {seed}: {left}"
+    finally:
+        simulation.close()
+
+
+def _deciding(shape: str, turned: Sequence[str | None]) -> str:
+    """Return a shape whose rows that tie come in order, in reverse in the groups `turned`."""
+    of_groups = ", ".join(f"'{group}'" for group in turned) or "'none'"
+
+    def ordered(by: str) -> str:
+        in_order = f"case when coalesce(k, 'None') in ({of_groups}) then null else {by} end"
+        return f", {in_order}, {by} desc"
+
+    return shape.format(by_id=ordered("id"), by_g=ordered("g"))
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (f"select k, x from {_NEWEST} as r where place = 1", {}),
+        (f"select k, x, place from {_NEWEST} as r", {"place": "taken"}),
+        (
+            "select k, coalesce(lag(x) over (partition by k order by ts), 0) as b from s.t",
+            {"b": "taken"},
+        ),
+        ("select k, y - lag(x) over (partition by k order by ts) as b from s.t", {"b": "made"}),
+        (
+            "select k, sum(x) over (partition by k order by ts rows 1 preceding) as b from s.t",
+            {"b": "made"},
+        ),
+        (
+            "select k, max_by(x, ts) as b, count(*) as n from s.t group by k",
+            {"b": "taken", "n": "made"},
+        ),
+        (
+            "select r.k, z.q from (select k, max_by(x, ts) as x from s.t group by k) as r"
+            " join s.z as z on r.x = z.x",
+            {},
+        ),
+        (
+            "select k, b"
+            " from (select k, lag(x) over (partition by k order by ts) as b from s.t) as r"
+            " union all select k, x from s.w",
+            {"b": "made"},
+        ),
+        ("select k, sum(x) as b from s.t group by k", {}),
+    ],
+)
+def test_what_is_computed_of_rows_that_tie_is_told_from_what_a_row_holds(
+    sql: str, expected: dict[str, str]
+) -> None:
+    plan = plan_query(sql.format(by_id="", by_g=""), INPUTS)
+
+    assert plan.computed_among_ties == expected
