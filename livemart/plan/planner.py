@@ -36,6 +36,9 @@ from livemart.plan.strategies.tie_breaks import with_ties_broken
 from livemart.plan.strategies.ties import Computed, computed_among_ties, ties_of
 from livemart.spark_sql import stored_name
 
+# What sqlglot calls columns without a name; Spark has other ways.
+_NAMELESS = "_col_"
+
 _VARIES = Reason(
     "VARIES_WITH_RUN",
     "rows depend on what differs in each run, such as `run_started_at`",
@@ -196,10 +199,33 @@ def _plan_flat(flat: Flat, known: tuple[_KnownRelation, ...]) -> Plan:
         return plan if isinstance(plan.strategy, Full) else _noted(plan, notes, inputs)
     except Unplannable as error:
         is_volatile = error.reason.code == "EXPRESSION_NOT_DETERMINISTIC"
-        return Plan(Full((error.reason,), is_volatile), flat=flat)
+        full = Full((error.reason,), is_volatile)
     except Exception as error:
         # A shape the parser or the analysis does not know is recomputed, never guessed.
-        return Plan(Full((_unknown(error),)), flat=flat)
+        full = Full((_unknown(error),))
+    names: tuple[str, ...] = ()
+    with suppress(Exception):
+        names = _names_of(_qualified(parse(flat.text), flat, inputs))
+    return Plan(full, flat=flat, names=names)
+
+
+def _names_of(query: exp.Expr) -> tuple[str, ...]:
+    """Return the columns that a query yields, nothing if some have no name, or one twice."""
+    names = query.named_selects if isinstance(query, exp.Query) else []
+    is_named = all(name and name != "*" and not name.startswith(_NAMELESS) for name in names)
+    lower = tuple(name.lower() for name in names)
+    return lower if is_named and len(set(lower)) == len(lower) else ()
+
+
+def _qualified(tree: exp.Expr, flat: Flat, inputs: Inputs) -> exp.Expr:
+    return qualify(
+        tree,
+        schema=_schema_of(flat, inputs),
+        dialect="spark",
+        validate_qualify_columns=False,
+        quote_identifiers=False,
+        identify=False,
+    )
 
 
 def ways_to_decide(flat: Flat, inputs: Inputs, ways: int) -> Iterator[str]:
@@ -279,17 +305,9 @@ def _query(
 ) -> tuple[Query, dict[int, frozenset[str]], tuple[Reason, ...]]:
     check_functions(tree)
     by_name = {occurrence.placeholder.lower(): occurrence for occurrence in flat.occurrences}
-    schema = _schema_of(flat, inputs)
     mark_written(tree)
     note_names(tree)
-    qualified = qualify(
-        tree,
-        schema=schema,
-        dialect="spark",
-        validate_qualify_columns=False,
-        quote_identifiers=False,
-        identify=False,
-    )
+    qualified = _qualified(tree, flat, inputs)
     scans: dict[str, Scan] = {}
 
     def scan_of(name: str) -> Scan | None:

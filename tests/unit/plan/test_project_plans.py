@@ -250,6 +250,28 @@ def test_a_project_that_is_planned_again_keeps_the_plans_of_what_has_not_changed
     assert second[later.unique_id].fingerprint == first[later.unique_id].fingerprint
 
 
+@pytest.mark.parametrize(
+    ("code", "strategy"),
+    [
+        ("select *, 1 as one from m.shops order by city limit 3", "signed"),
+        ("select city, collect_list(shop_id) as ids from m.shops group by city", "signed"),
+        ("select a.* from m.shops as a full outer join m.shops as b on a.city = b.city", "signed"),
+        # Spark names what nobody named.
+        ("select city, count(*) from m.shops limit 3", "full"),
+    ],
+)
+def test_a_model_on_one_that_is_recomputed_is_planned_before_both_are_built(
+    code: str, strategy: str
+) -> None:
+    parent = make_model("model.m.parent", compiled_code=code)
+    reader = replace(READER, compiled_code="select city, count(*) as n from m.parent group by city")
+
+    plans = ProjectPlans(project(SEED, parent, reader)).models
+
+    assert plans[parent.unique_id].strategy.name == "full"
+    assert plans[reader.unique_id].strategy.name == strategy
+
+
 CHANGES = make_model(
     "seed.m.changes",
     materialized="seed",
