@@ -34,9 +34,10 @@ _EVERY = timedelta(seconds=2)
 @click.option("--restaurants", default=40, show_default=True, type=click.IntRange(1))
 @click.option("--orders-per-day", default=2_000, show_default=True, type=click.IntRange(1))
 @click.option("--port", default=8_000, show_default=True, help="Of the page, unless --once.")
-# For tests: the same market whenever it runs, on a copy of the project.
+# For tests: the same market whenever it runs, on a copy of the project, in fewer steps.
 @click.option("--now", type=click.DateTime(), hidden=True)
 @click.option("--project", default=str(_PROJECT), hidden=True)
+@click.option("--steps", default=_LIVE_STEPS, type=click.IntRange(1), hidden=True)
 def main(
     once: bool,
     folder: str,
@@ -46,6 +47,7 @@ def main(
     port: int,
     now: datetime | None,
     project: str,
+    steps: int,
 ) -> None:
     """Show a restaurant's three answers staying right while orders arrive."""
     from demo.market import Market
@@ -63,13 +65,13 @@ def main(
             }
         )
         market = Market(seed, restaurants=restaurants, orders_per_day=orders_per_day)
-        sys.exit(_run(settings, once, market, began_at))
+        sys.exit(_run(settings, once, market, began_at, steps))
     except LivemartError as error:
         click.echo(str(error), err=True)
         sys.exit(error.exit_code)
 
 
-def _run(settings: Settings, once: bool, market: Market, began_at: datetime) -> int:
+def _run(settings: Settings, once: bool, market: Market, began_at: datetime, steps: int) -> int:
     from demo.tour import Tour
     from livemart.cli.interrupts import Interrupted, Interrupts
     from livemart.observe.logs import configure_logs
@@ -80,8 +82,8 @@ def _run(settings: Settings, once: bool, market: Market, began_at: datetime) -> 
 
     configure_logs(settings.log_format, debug=settings.debug)
     _empty(settings)
-    # Six panes lie between history and the wall clock: the live ones are delivered in fast motion.
-    start = _start_of_pane(began_at) - _LIVE_STEPS * _PANE
+    # These panes lie between history and the wall clock: the live ones are delivered in fast motion.
+    start = _start_of_pane(began_at) - steps * _PANE
     history = market.history(settings.landing, start)
     click.echo(f"history: {history.records:,} records in {len(history.files)} files")
 
@@ -92,7 +94,7 @@ def _run(settings: Settings, once: bool, market: Market, began_at: datetime) -> 
             market,
             settings,
             start=start,
-            steps=_LIVE_STEPS,
+            steps=steps,
             now=lambda: datetime.now(UTC),
         )
         interrupts = Interrupts(settings.stop_timeout, tour.enough.set)
