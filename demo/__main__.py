@@ -82,7 +82,7 @@ def _run(settings: Settings, once: bool, market: Market, began_at: datetime, ste
 
     configure_logs(settings.log_format, debug=settings.debug)
     _empty(settings)
-    # These panes lie between history and the wall clock: the live ones are delivered in fast motion.
+    # Between history and the wall clock lie these panes; the live ones come in fast motion.
     start = _start_of_pane(began_at) - steps * _PANE
     history = market.history(settings.landing, start)
     click.echo(f"history: {history.records:,} records in {len(history.files)} files")

@@ -5,7 +5,7 @@ Used by `verify`. Only sums of doubles and columns of class approximate have a t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -63,29 +63,9 @@ def compare(
     columns = _schema_differences(stored.schema, recomputed.schema)
     if columns:
         return Differences(columns, 0, (), {})
-    exact: dict[str, str] = {}
-    loose: dict[str, tuple[str, float]] = {}
-    for field in stored.schema.fields:
-        kind, name = field.dataType.simpleString(), quoted(field.name)
-        function = approximate.get(field.name.lower())
-        if function is not None and kind == "binary":
-            family = "theta" if function.startswith("theta") else "hll"
-            loose[field.name] = (
-                f"cast({family}_sketch_estimate({name}) as double)",
-                ESTIMATE_TOLERANCE,
-            )
-        elif function is not None and _is_number(kind):
-            loose[field.name] = (f"cast({name} as double)", ESTIMATE_TOLERANCE)
-        elif kind in ("double", "float"):
-            loose[field.name] = (f"cast({name} as double)", DOUBLE_TOLERANCE)
-        else:
-            exact[field.name] = comparable(name, field.dataType)
+    _, loose = _columns(stored, approximate)
     tolerances = {name: tolerance for name, (_, tolerance) in loose.items()}
-    different = (
-        _differing_groups(stored, recomputed, exact, loose)
-        if loose
-        else _differing_rows(stored, recomputed, exact)
-    )
+    different = different_rows(stored, recomputed, approximate)
     rows = different.limit(EXAMPLES + 1).collect()
     count = len(rows) if len(rows) <= EXAMPLES else different.count()
     examples = tuple(
@@ -103,25 +83,38 @@ def compare(
     return Differences((), count, examples, tolerances)
 
 
-def differing_keys(stored: DataFrame, recomputed: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Return the keys, each once, of rows that one side has more often; see `compare`."""
-    exact = {
-        field.name: comparable(quoted(field.name), field.dataType) for field in stored.schema.fields
-    }
-    different = _differing_rows(stored, recomputed, exact)
-    return different.select(*map(quoted, keys)).distinct()
+def different_rows(
+    stored: DataFrame, recomputed: DataFrame, approximate: Mapping[str, str]
+) -> DataFrame:
+    """Return what one side has more often, with its exact columns under their names."""
+    exact, loose = _columns(stored, approximate)
+    if loose:
+        return _differing_groups(stored, recomputed, exact, loose)
+    return _differing_rows(stored, recomputed, exact)
 
 
-def of_keys(rows: DataFrame, keys: DataFrame) -> DataFrame:
-    """Return the rows that have one of some keys, columns of the same name; all without a key."""
-    if not keys.columns:
-        return rows
-    alike = " and ".join(f"r.{quoted(name)} <=> k.{quoted(name)}" for name in keys.columns)
-    return rows.sparkSession.sql(
-        f"select r.* from {{rows}} as r left semi join {{keys}} as k on {alike}",
-        rows=rows,
-        keys=keys,
-    )
+def _columns(
+    stored: DataFrame, approximate: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, tuple[str, float]]]:
+    """Return SQL of the exact columns, and of the others with their tolerance."""
+    exact: dict[str, str] = {}
+    loose: dict[str, tuple[str, float]] = {}
+    for field in stored.schema.fields:
+        kind, name = field.dataType.simpleString(), quoted(field.name)
+        function = approximate.get(field.name.lower())
+        if function is not None and kind == "binary":
+            family = "theta" if function.startswith("theta") else "hll"
+            loose[field.name] = (
+                f"cast({family}_sketch_estimate({name}) as double)",
+                ESTIMATE_TOLERANCE,
+            )
+        elif function is not None and _is_number(kind):
+            loose[field.name] = (f"cast({name} as double)", ESTIMATE_TOLERANCE)
+        elif kind in ("double", "float"):
+            loose[field.name] = (f"cast({name} as double)", DOUBLE_TOLERANCE)
+        else:
+            exact[field.name] = comparable(name, field.dataType)
+    return exact, loose
 
 
 def _differing_rows(

@@ -6,128 +6,225 @@ ways: what comes out differently ties, and the answers that come out are right o
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
-from livemart.plan.strategies.tie_breaks import ORDERLY_WAYS
+from livemart.inspect.comparison import DOUBLE_TOLERANCE
 from livemart.plan.strategies.ties import Computed
 
-# Three rows that tie are all tried as the first of them in so many ways, but once in 10^6.
-WAYS = 40
-_DIGITS = 9
+# Of six orders of three rows all come out in so many ways, but once in 400 times.
+WAYS = 46
+_FIRST, _THEN = 5, 8
 
 Row = tuple[Any, ...]
 GroupRows = Sequence[Row]
+Verdict = Literal["right", "wrong", "unknown"]
 
 
 @dataclass(slots=True)
 class _Group:
-    """The rows of one group: as stored, and in each answer that is known to be right."""
+    """The rows of one group: as stored, and in each answer that is known to be right.
+
+    `candidates`: rows of which each stands in some right answer.
+    """
 
     stored: GroupRows
     answers: list[GroupRows] = field(default_factory=list)
+    candidates: GroupRows = ()
 
 
-def groups_that_tie(
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What became of the groups that differ.
+
+    `tied`: those of which another right answer is stored; `wrong`: those with no right one;
+    `unknown`: those that tie in more ways than were tried, and may be right.
+    """
+
+    tied: Sequence[Row]
+    wrong: Sequence[Row]
+    unknown: Sequence[Row]
+
+
+def judge_groups(
     stored: Iterable[Row],
     answers: Iterator[Iterable[Row]],
+    candidates: Callable[[], Iterable[Row]],
     keys: Sequence[int],
     computed: Mapping[int, Computed],
-) -> list[Row] | None:
-    """Return the groups in which another of the right answers is stored; None if one is wrong.
+) -> Judgement:
+    """Return which groups tie, and which are wrong.
 
-    A group is right if its rows differ from answer to answer, and the stored ones agree with all
-    answers in what these agree in; if each row but for its computed values is a row of some answer;
-    and if each of these values occurs in some answer or, where it is made of several rows, lies
-    between two that do.
+    A group is right if its rows are those of an answer. If all answers have been met more than
+    once, it is wrong else. Of a group that ties in many ways no more is asked than this: each row
+    but for its computed values is a row of some answer, not more often than there; where such a
+    row has the same values beside it in all answers, it has these; and each other value occurs in
+    some answer or, where it is made of several rows, lies between two that do.
 
     Args:
         stored: rows of the groups that differ.
-        answers: rows of the same groups, in each way to break ties. No more are asked for than are
-            needed.
+        answers: rows of the same groups, in each way to break ties; the first is what came out
+            without any. No more are asked for than are needed.
+        candidates: gives rows of the same groups of which each stands in some right answer.
         keys: the places of the columns that tell groups apart.
         computed: by place, the columns that a function of the rows that tie computes.
     """
-    groups = {key: _Group(rows) for key, rows in _by_key(stored, keys).items()}
-    unexplained: set[Row] = set()
-    for ways in (ORDERLY_WAYS + 1, 7, WAYS):
+    canon = _Canon()
+    groups = {key: _Group(rows) for key, rows in canon.by_key(stored, keys).items()}
+    verdicts: dict[Row, Verdict] = {}
+    for ways in (_FIRST, _THEN, WAYS):
         for answer in islice(answers, ways):
-            rows_by_key = _by_key(answer, keys)
+            rows_by_key = canon.by_key(answer, keys)
             for key in rows_by_key.keys() - groups.keys():
                 groups[key] = _Group([])
             for key, group in groups.items():
                 group.answers.append(rows_by_key.get(key, []))
-        unexplained = {key for key, group in groups.items() if not _is_right(group, computed)}
-        if not unexplained or not all(_ties(groups[key].answers) for key in unexplained):
+        is_last = ways == WAYS
+        if is_last:
+            for key, rows in canon.by_key(candidates(), keys).items():
+                if key in groups:
+                    groups[key].candidates = rows
+        verdicts = {
+            key: _verdict(group, computed, is_last=is_last) for key, group in groups.items()
+        }
+        if "unknown" not in verdicts.values():
             break
-    return None if unexplained else list(groups)
+    of = {
+        word: [key for key, verdict in verdicts.items() if verdict == word]
+        for word in ("right", "wrong", "unknown")
+    }
+    tied = [
+        key for key in of["right"] if Counter(groups[key].stored) != Counter(groups[key].answers[0])
+    ]
+    return Judgement(tied, of["wrong"], of["unknown"])
 
 
-def _by_key(rows: Iterable[Row], keys: Sequence[int]) -> Mapping[Row, list[Row]]:
-    by_key: dict[Row, list[Row]] = defaultdict(list)
-    for row in rows:
-        plain = tuple(map(_plain, row))
-        by_key[tuple(plain[place] for place in keys)].append(plain)
-    return by_key
-
-
-def _is_right(group: _Group, computed: Mapping[int, Computed]) -> bool:
-    stored = Counter(group.stored)
-    if any(stored == Counter(answer) for answer in group.answers):
-        return True
-    if not _ties(group.answers):
-        return False
-    sizes = [len(answer) for answer in group.answers]
+def _verdict(group: _Group, computed: Mapping[int, Computed], *, is_last: bool) -> Verdict:
+    stored = _bag(group.stored)
+    answers = Counter(map(_bag, group.answers))
+    if stored in answers:
+        return "right"
+    if len(answers) == 1:
+        return "wrong"
+    if not is_last:
+        return "unknown"
+    width = max(len(row) for row in (*group.stored, *(it for rows in group.answers for it in rows)))
+    held = [place for place in range(width) if place not in computed]
+    allowed = Counter(row for rows in (*group.answers, group.candidates) for row in rows)
+    rows_held = _held_allowed(group, held)
+    if not computed and set(map(len, (group.stored, *group.answers))) == {1}:
+        # One row is one decision: it is a candidate or it is not.
+        if group.stored[0] in set(group.candidates):
+            return "right"
+        return "wrong" if _is_saturated(allowed) else "unknown"
+    if _is_saturated(answers):
+        return "wrong"
+    sizes = [len(rows) for rows in group.answers]
     if not min(sizes) <= len(group.stored) <= max(sizes):
-        return False
-    every = range(max(map(len, (row for rows in group.answers for row in rows)), default=0))
-    agreed = [place for place in every if _agree(group.answers, [place])]
-    if any(_bag(group.stored, [place]) != _bag(group.answers[0], [place]) for place in agreed):
-        return False
-    is_joint = _agree(group.answers, agreed)
-    if is_joint and _bag(group.stored, agreed) != _bag(group.answers[0], agreed):
-        return False
-    rows = [row for answer in group.answers for row in answer]
-    held = [place for place in every if place not in computed]
-    if not _bag(group.stored, held).keys() <= _bag(rows, held).keys():
-        return False
-    return all(
-        _occurs([row[place] for row in group.stored], [row[place] for row in rows], kind)
-        for place, kind in computed.items()
-    )
+        return "wrong"
+    counts = Counter(_parts(group.stored, held))
+    if any(count > rows_held.get(part, 0) for part, count in counts.items()):
+        return "wrong" if _is_saturated(Counter(_parts(allowed.elements(), held))) else "unknown"
+    return _verdict_on_values(group, held, computed)
 
 
-def _ties(answers: Sequence[GroupRows]) -> bool:
-    return any(Counter(answer) != Counter(answers[0]) for answer in answers)
+def _verdict_on_values(
+    group: _Group, held: Sequence[int], computed: Mapping[int, Computed]
+) -> Verdict:
+    beside: dict[Row, set[Any]] = defaultdict(set)
+    for rows in group.answers:
+        values: dict[Row, list[Row]] = defaultdict(list)
+        for row in rows:
+            values[tuple(row[it] for it in held)].append(tuple(row[it] for it in computed))
+        for part, bag in values.items():
+            beside[part].add(_bag(bag))
+    fixed = {part for part, bags in beside.items() if len(bags) == 1}
+    stored: dict[Row, list[Row]] = defaultdict(list)
+    for row in group.stored:
+        stored[tuple(row[it] for it in held)].append(tuple(row[it] for it in computed))
+    if any(_bag(stored[part]) not in beside[part] for part in fixed & stored.keys()):
+        return "wrong"
+    verdicts = set()
+    for place, kind in computed.items():
+        right = Counter(
+            row[place]
+            for rows in group.answers
+            for row in rows
+            if tuple(row[it] for it in held) not in fixed
+        )
+        others = {
+            row[place] for row in group.stored if tuple(row[it] for it in held) not in fixed
+        } - right.keys()
+        if others and not (kind == "made" and _lie_between(others, right)):
+            verdicts.add("wrong" if kind == "made" or _is_saturated(right) else "unknown")
+    return "wrong" if "wrong" in verdicts else "unknown" if verdicts else "right"
 
 
-def _agree(answers: Sequence[GroupRows], places: Sequence[int]) -> bool:
-    return all(_bag(answer, places) == _bag(answers[0], places) for answer in answers)
+def _held_allowed(group: _Group, held: Sequence[int]) -> dict[Row, int]:
+    """Return how often, at most, a row but for its computed values stands in an answer."""
+    most: dict[Row, int] = {}
+    for rows in group.answers:
+        for part, count in Counter(_parts(rows, held)).items():
+            most[part] = max(most.get(part, 0), count)
+    for part in _parts(group.candidates, held):
+        most.setdefault(part, 1)
+    return most
 
 
-def _bag(rows: GroupRows, places: Sequence[int]) -> Counter[Row]:
-    return Counter(tuple(row[place] for place in places) for row in rows)
+def _parts(rows: Iterable[Row], places: Sequence[int]) -> Iterator[Row]:
+    return (tuple(row[place] for place in places) for row in rows)
 
 
-def _occurs(stored: Sequence[Any], right: Sequence[Any], kind: Computed) -> bool:
-    """Return True if each value is a right one, or was made and lies between two that are."""
-    others = set(stored) - set(right)
+def _bag(rows: GroupRows) -> frozenset[tuple[Row, int]]:
+    return frozenset(Counter(rows).items())
+
+
+def _is_saturated(seen: Counter[Any]) -> bool:
+    """Return True if nothing was seen once alone, so that little is likely to be still unseen.
+
+    Source: the Good-Turing estimate of what was not sampled.
+    """
+    return 1 not in seen.values()
+
+
+def _lie_between(others: Iterable[Any], right: Iterable[Any]) -> bool:
     ends = [value for value in right if value is not None]
     try:
-        return not others or (
-            kind == "made" and all(min(ends) < value < max(ends) for value in others)
-        )
+        return all(min(ends) < value < max(ends) for value in others)
     except (TypeError, ValueError):
         return False
 
 
-def _plain(value: Any) -> Any:
-    """Return a value that can be counted; of doubles what the order of a sum leaves."""
-    if isinstance(value, float):
-        return float(f"{value:.{_DIGITS}g}")
-    if isinstance(value, dict | list | set | bytearray):
-        return repr(value)
-    return tuple(map(_plain, value)) if isinstance(value, tuple) else value
+class _Canon:
+    """Gives values that can be counted; doubles that are equal within a tolerance are one value."""
+
+    def __init__(self) -> None:
+        self._doubles: list[float] = []
+
+    def by_key(self, rows: Iterable[Row], keys: Sequence[int]) -> Mapping[Row, list[Row]]:
+        by_key: dict[Row, list[Row]] = defaultdict(list)
+        for row in rows:
+            plain = tuple(map(self._plain, row))
+            by_key[tuple(plain[place] for place in keys)].append(plain)
+        return by_key
+
+    def _plain(self, value: Any) -> Any:
+        if isinstance(value, float):
+            return self._double(value)
+        if isinstance(value, dict):
+            return tuple((name, self._plain(part)) for name, part in sorted(value.items()))
+        return tuple(map(self._plain, value)) if isinstance(value, list | tuple) else value
+
+    def _double(self, value: float) -> Any:
+        if value != value:
+            return "NaN"
+        place = bisect_left(self._doubles, value)
+        for known in self._doubles[max(0, place - 1) : place + 1]:
+            if abs(known - value) <= DOUBLE_TOLERANCE * max(abs(known), abs(value)):
+                return known
+        self._doubles.insert(place, value)
+        return value

@@ -19,16 +19,11 @@ import pyarrow as pa
 
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError, StateError
-from livemart.inspect.comparison import (
-    ESTIMATE_TOLERANCE,
-    Differences,
-    compare,
-    differing_keys,
-    of_keys,
-)
-from livemart.inspect.ties import WAYS, groups_that_tie
+from livemart.inspect.comparison import ESTIMATE_TOLERANCE, Differences, compare
+from livemart.inspect.tied_groups import TiedGroups, TooManyRows
+from livemart.inspect.ties import Verdict
 from livemart.plan.approximate import approximate_columns
-from livemart.plan.planner import Full, Inputs, Plan, ways_to_decide
+from livemart.plan.planner import Full, Inputs, Plan
 from livemart.plan.project_plans import ProjectPlans, views_of
 from livemart.plan.reasons import Unplannable
 from livemart.plan.sql.flatten import Flat, flatten
@@ -47,17 +42,6 @@ from livemart.state.snapshots import Snapshot, SnapshotLog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-# Rows of groups that differ and may tie: they are compared in memory.
-_MOST_ROWS_THAT_TIE = 500_000
-
-
-class _TooMany(Exception):
-    """More rows differ, and may tie, than can be compared."""
-
-    def __str__(self) -> str:
-        return f"more than {_MOST_ROWS_THAT_TIE:,} rows lie in groups that differ and may tie"
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,73 +326,37 @@ class _Recomputation:
                 # Nothing tells which run wrote a row but the row itself.
                 self._name(model.relation, stored)
             differences = compare(compared, recomputed, approximate)
-            tied: tuple[str, ...] = ()
-            if plan.ties and not differences.is_equal and not differences.columns:
-                tied = self._tied(session, plan, flat, compared, recomputed)
-            if tied:
-                differences = replace(differences, count=0, examples=())
-                # What stands above it was made of the answer that is stored.
-                self._name(model.relation, stored)
-        except _TooMany as error:
-            return Comparison(_label(model), False, stored_rows, str(error))
         except Exception as error:
             note = f"cannot be recomputed: {_reason(error)}"
             return Comparison(_label(model), False, stored_rows, note)
         notes = [_tolerance(differences)]
-        if tied:
-            groups = "1 group of rows ties" if len(tied) == 1 else f"{len(tied)} groups of rows tie"
-            notes.append(f"{groups}: another answer is stored than came out now, as right as that")
         if stamps:
             notes.append(f"not compared: {', '.join(stamps)}, the run that wrote a row")
+        tied: tuple[str, ...] = ()
+        verdict: Verdict = "right" if differences.is_equal else "wrong"
+        if plan.ties and differences.count:
+            groups = TiedGroups(
+                plan,
+                flat,
+                compared,
+                recomputed,
+                lambda way: session.sql(way.render(lambda mention: self._names[mention.relation])),
+                Inputs(self._columns),
+                approximate,
+                self._warehouse.partition_columns(model.relation),
+            )
+            verdict, about_ties, tied = _judged(groups)
+            notes.append(about_ties)
+            if verdict != "wrong":
+                # What stands above it was made of the answer that is stored.
+                self._name(model.relation, stored)
         note = "; ".join(filter(None, notes))
+        if verdict == "unknown":
+            return Comparison(_label(model), False, stored_rows, note)
+        if verdict == "right":
+            differences = replace(differences, count=0, examples=())
         is_equal = differences.is_equal
         return Comparison(_label(model), is_equal, stored_rows, note, differences, tied)
-
-    def _tied(
-        self,
-        session: SparkSession,
-        plan: Plan,
-        flat: Flat,
-        stored: DataFrame,
-        recomputed: DataFrame,
-    ) -> tuple[str, ...]:
-        """Return the groups that differ if all of them tie and what is stored is right."""
-        names = stored.columns
-        keys = [
-            name
-            for name in names
-            if plan.region is not None and name.lower() in {key.lower() for key in plan.region.keys}
-        ]
-        differing = differing_keys(stored, recomputed, keys)
-
-        def rows_of(frame: DataFrame) -> list[tuple[Any, ...]]:
-            rows = of_keys(frame.select(*names), differing).limit(_MOST_ROWS_THAT_TIE + 1).collect()
-            if len(rows) > _MOST_ROWS_THAT_TIE:
-                raise _TooMany
-            return [tuple(row) for row in rows]
-
-        def answers() -> Iterator[list[tuple[Any, ...]]]:
-            yield rows_of(recomputed)
-            inputs = Inputs(self._columns)
-            for text in ways_to_decide(flat, inputs, WAYS):
-                way = Flat(text, flat.occurrences)
-                query = way.render(lambda mention: self._names[mention.relation])
-                yield rows_of(session.sql(query))
-
-        computed = {
-            place: plan.computed_among_ties[name.lower()]
-            for place, name in enumerate(names)
-            if name.lower() in plan.computed_among_ties
-        }
-        places = [names.index(name) for name in keys]
-        groups = groups_that_tie(rows_of(stored), answers(), places, computed)
-        if groups is None:
-            return ()
-        return tuple(
-            ", ".join(f"{name}={value}" for name, value in zip(keys, group, strict=True))
-            or "all rows"
-            for group in groups
-        )
 
     def _uncompared(self, model: Model, stored: DataFrame, rows: int, note: str) -> Comparison:
         """Let models above read what is stored of this one, as nothing else can be had."""
@@ -484,6 +432,34 @@ def _reason(error: Exception) -> str:
     if ends_everything(error):
         raise error
     return message_of(error)
+
+
+def _judged(groups: TiedGroups) -> tuple[Verdict, str, tuple[str, ...]]:
+    """Return whether rows that may tie are right, what is told of them, and the groups that tie.
+
+    No group is named unless all that differ tie.
+    """
+    try:
+        judgement = groups.judgement()
+    except Exception as error:
+        # What is known to differ is told all the same.
+        reason = str(error) if isinstance(error, TooManyRows) else _reason(error)
+        return "wrong", f"which of its rows tie cannot be told: {reason}", ()
+    tied, unknown = judgement.tied, judgement.unknown
+    if judgement.wrong:
+        return "wrong", f"besides, {_counted(len(tied))}, as is right" if tied else "", ()
+    if unknown:
+        return "unknown", f"{_counted(len(unknown))} in more ways than were tried", ()
+    named = [
+        ", ".join(f"{name}={value}" for name, value in zip(groups.keys, group, strict=True))
+        for group in tied
+    ]
+    told = f"{_counted(len(tied))}: another answer is stored than came out now, as right as that"
+    return "right", told if tied else "", tuple(name or "all rows" for name in named)
+
+
+def _counted(groups: int) -> str:
+    return "1 group of rows ties" if groups == 1 else f"{groups} groups of rows tie"
 
 
 def _label(model: Model) -> str:

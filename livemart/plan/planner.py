@@ -89,7 +89,8 @@ class Plan:
     the SQL itself proves unique; `parameters`: occurrences read for one value (True: only compared
     with times); `slices`: see Slice; `used`: stored columns that the query needs, where fewer than
     all are enough; `ties`: where more than one answer is right, `computed_among_ties`: output
-    columns that a function of the rows that tie computes; `stamps`, `stamped`: see `plan_varying`.
+    columns that a function of the rows that tie computes, `decided_by`: those that keep together
+    the rows that hang on one decision; `stamps`, `stamped`: see `plan_varying`.
     """
 
     strategy: Strategy
@@ -102,6 +103,7 @@ class Plan:
     used: Mapping[int, frozenset[str]] = field(default_factory=dict)
     ties: tuple[Reason, ...] = ()
     computed_among_ties: Mapping[str, Computed] = field(default_factory=dict)
+    decided_by: tuple[str, ...] = ()
     stamps: Mapping[str, str] = field(default_factory=dict)
     stamped: Flat | None = None
     fingerprint: str = ""
@@ -228,8 +230,8 @@ def _qualified(tree: exp.Expr, flat: Flat, inputs: Inputs) -> exp.Expr:
     )
 
 
-def ways_to_decide(flat: Flat, inputs: Inputs, ways: int) -> Iterator[str]:
-    """Yield flat text with other orders of what ties, `ways` of them; see `with_ties_broken`.
+def ways_to_decide(flat: Flat, inputs: Inputs, ways: Sequence[int]) -> Iterator[str]:
+    """Yield flat text with its ties broken in some ways; see `with_ties_broken`.
 
     Raises:
         Unplannable: PARSE_UNSUPPORTED, INPUT_NOT_IN_DELTA.
@@ -406,6 +408,7 @@ def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:
         parameters,
         ties=ties,
         computed_among_ties=computed,
+        decided_by=strategy.keys if ties and isinstance(strategy, Region) else (),
     )
 
 

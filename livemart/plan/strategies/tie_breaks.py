@@ -6,7 +6,8 @@ added to the end of each such order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sqlglot import Dialect, Token, TokenType, exp
@@ -18,13 +19,31 @@ from livemart.plan.relations.frames import needs_total_order
 from livemart.plan.sql.determinism import function_name, is_aggregate
 from livemart.plan.sql.parse import parse
 from livemart.plan.sql.written import span_of, sql_of
+from livemart.spark_sql import quoted
 
-# The first four go by what the rows hold, ends first; all others mix them, each in its own way.
+# The first ones go by what the rows hold, ends first; all others mix them, each in its own way.
 ORDERLY_WAYS = 4
+# In this way a row number is a rank: each row that ties is where any of them may be.
+CANDIDATES = -1
+_WHOLE = " rows between unbounded preceding and unbounded following"
 _ORDERED_PICKS = frozenset({"arg_max", "arg_min", "max_by", "min_by"})
+# With the frame that ends in the rows that tie, they give what no other order of the rows tells.
+_OF_THE_LAST = frozenset({"last", "last_value", "nth_value"})
+_WRAPPERS = (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)
+# What sqlglot calls a subquery that has no name.
+_NAMELESS = re.compile(r"_\d+$")
+_MICROSECONDS = (
+    "map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\","
+    " 'timestampNTZFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\")"
+)
 
-# What stands at an offset of a text, up to another, in the n-th way.
-_Edit = tuple[int, int, Callable[[int], str]]
+
+class _Edit(NamedTuple):
+    """What stands between two offsets of a text in each way; None: what stands there now."""
+
+    start: int
+    end: int
+    written: Callable[[int], str | None]
 
 
 class _Place(NamedTuple):
@@ -35,13 +54,13 @@ class _Place(NamedTuple):
     has_frame: bool
 
 
-def with_ties_broken(text: str, schema: Mapping[str, object], ways: int) -> Iterator[str]:
-    """Yield a SELECT whose ties are broken, each time in another way; nothing if none can be.
+def with_ties_broken(text: str, schema: Mapping[str, object], ways: Sequence[int]) -> Iterator[str]:
+    """Yield a SELECT whose ties are broken, in each of some ways; nothing if none can be.
 
     Args:
         text: a flat text.
         schema: the columns of each table, by the name that the text calls it.
-        ways: how many.
+        ways: their numbers, from 0; or `CANDIDATES`.
 
     Raises:
         Unplannable: PARSE_UNSUPPORTED.
@@ -58,131 +77,230 @@ def with_ties_broken(text: str, schema: Mapping[str, object], ways: int) -> Iter
     edits: dict[int, _Edit] = {}
     for scope in traverse_scope(tree):
         if isinstance(scope.expression, exp.Select):
-            for edit in _edits(scope, schema, tokens):
-                edits[edit[0]] = edit
-    for way in range(ways if edits else 0):
+            for edit in (*_in_windows(scope, schema, tokens, text), *_in_groups(scope)):
+                edits[edit.start] = edit
+    for way in ways if edits else ():
         parts, position = [], 0
-        for start, end, written in sorted(edits.values(), key=lambda edit: edit[0]):
-            parts += [text[position:start], written(way)]
-            position = end
+        for edit in sorted(edits.values()):
+            if edit.start >= position and (written := edit.written(way)) is not None:
+                parts += [text[position : edit.start], written]
+                position = edit.end
         yield "".join([*parts, text[position:]])
 
 
-def _edits(scope: Scope, schema: Mapping[str, object], tokens: Sequence[Token]) -> Iterator[_Edit]:
-    select = scope.expression
-    named = {window.this.name: window for window in select.args.get("windows") or ()}
-    in_windows: set[int] = set()
+def _in_windows(
+    scope: Scope, schema: Mapping[str, object], tokens: Sequence[Token], text: str
+) -> Iterator[_Edit]:
+    named = {window.this.name: window for window in scope.expression.args.get("windows") or ()}
     for window in scope.find_all(exp.Window):
         if not isinstance(window.this, exp.Expr) or (span := span_of(window)) is None:
             continue
         call = called(window)
-        in_windows.add(id(call))
         spec = named.get(window.alias, window) if window.alias else window
-        takes_any = function_name(call) in PICKS and spec.args.get("order") is None
-        if not (needs_total_order(call, spec) or takes_any):
+        is_ordered = spec.args.get("order") is not None
+        if not needs_total_order(call, spec) and (is_ordered or function_name(call) not in PICKS):
             continue
-        start = _definition(window.alias, span[1], tokens) if window.alias else span[0]
-        columns = _columns(scope, schema)
-        argument = sql_of(call.this) if isinstance(call.this, exp.Expr) else columns
-        if start is not None and (place := _end_of_order(start, tokens)) is not None:
-            yield _in_order(place, columns, argument)
+        if function_name(call) in _OF_THE_LAST and is_ordered and _ends_in_ties(spec):
+            continue
+        # A name may be that of several functions: this one gets a copy.
+        brackets = _brackets(window.alias, span, tokens)
+        if brackets is None or (place := _end_of_order(brackets, tokens)) is None:
+            continue
+        opened, closed = brackets
+        argument = call.this if isinstance(call.this, exp.Expr) else None
+        order = _order(_columns(scope, schema), argument)
+        if window.alias:
+            yield _Edit(*_mention(span, tokens), _copied(text[opened:closed], opened, place, order))
+        else:
+            yield _Edit(place.offset, place.offset, _added(place, order))
+        if function_name(call) == "row_number":
+            name = span[0], span[0] + len("row_number")
+            yield _Edit(*name, lambda way: "rank" if way == CANDIDATES else None)
+
+
+def _in_groups(scope: Scope) -> Iterator[_Edit]:
     for call in scope.find_all(exp.Func):
-        if function_name(call) not in PICKS or id(call) in in_windows or not is_aggregate(call):
+        if function_name(call) not in PICKS or not is_aggregate(call):
             continue
-        span = span_of(call)
-        is_plain = not isinstance(call.parent, exp.IgnoreNulls | exp.RespectNulls)
-        if span is not None and is_plain and isinstance(call.this, exp.Expr):
-            yield (*span, _pick(call))
+        around: exp.Expr = call
+        conditions = []
+        while isinstance(around.parent, _WRAPPERS):
+            around = around.parent
+            if isinstance(around, exp.Filter):
+                conditions.append(_spelled(around.expression.this))
+            elif isinstance(around, exp.IgnoreNulls):
+                conditions.append(f"{_spelled(call.this)} is not null")
+        span = span_of(around)
+        if span is None or isinstance(around.parent, exp.Window):
+            continue
+        yield _Edit(*span, _picking(call, conditions))
 
 
-def _columns(scope: Scope, schema: Mapping[str, object]) -> str:
-    """Return SQL for a text that tells two rows of what a SELECT reads apart."""
-    group = scope.expression.args.get("group")
-    if group is not None:
-        listed = [sql_of(key) for key in group.expressions]
-    else:
-        listed = []
-        for name, (_, source) in scope.selected_sources.items():
-            columns: Sequence[str] = ()
-            if isinstance(source, exp.Table):
-                known = schema.get(source.name.lower())
-                columns = list(known) if isinstance(known, Mapping) else ()
-            elif isinstance(source.expression, exp.Query):
-                columns = source.expression.named_selects
-            listed += [sql_of(exp.column(column, table=name)) for column in columns]
-    fields = ", ".join(f"{value} as c{place}" for place, value in enumerate(listed))
-    return f"to_json(struct({fields}))" if listed else "1"
-
-
-def _in_order(place: _Place, columns: str, argument: str) -> _Edit:
-    def written(way: int) -> str:
-        order = _way(way, columns, argument)
-        if place.has_order:
-            return f", {order} "
-        frame = (
-            "" if place.has_frame else " rows between unbounded preceding and unbounded following"
-        )
-        return f" order by {order}{frame} "
-
-    return place.offset, place.offset, written
-
-
-def _pick(call: exp.Expr) -> Callable[[int], str]:
+def _picking(call: exp.Expr, conditions: Sequence[str]) -> Callable[[int], str | None]:
     """Return a call that takes, of the values that it may take, the one that an order says."""
-    value = sql_of(call.this)
-    order = sql_of(call.args["expression"]) if function_name(call) in _ORDERED_PICKS else None
+    value = _spelled(call.this)
+    is_ordered = function_name(call) in _ORDERED_PICKS
+    order = _spelled(call.args["expression"]) if is_ordered else None
+    required = [f"({condition})" for condition in conditions]
+    if order is not None:
+        required.append(f"({order}) is not null")
 
-    def written(way: int) -> str:
-        tie = f"xxhash64(to_json(struct({value} as c)), {way // 2})"
+    def written(way: int) -> str | None:
+        if way == CANDIDATES:
+            return None
+        tie = f"xxhash64({_json([value])}, {way // 2})"
         tie = f"-{tie}" if way % 2 else tie
-        if order is None:
-            return f"max_by({value}, {tie})"
-        name = "max_by" if function_name(call) in ("arg_max", "max_by") else "min_by"
-        return f"{name}({value}, if({order} is null, null, struct({order} as o, {tie} as t)))"
+        by = tie if order is None else f"struct({order} as o, {tie} as t)"
+        if required:
+            by = f"if({' and '.join(required)}, {by}, null)"
+        takes_least = function_name(call) in ("arg_min", "min_by")
+        return f"{'min_by' if takes_least else 'max_by'}({value}, {by})"
 
     return written
 
 
-def _way(way: int, columns: str, argument: str) -> str:
-    orderly = (columns, f"{columns} desc", f"{argument}, {columns}", f"{argument} desc, {columns}")
-    return orderly[way] if way < ORDERLY_WAYS else f"xxhash64({columns}, {way})"
+def _columns(scope: Scope, schema: Mapping[str, object]) -> list[str]:
+    """Return SQL for values that tell two rows of what a SELECT reads apart."""
+    select = scope.expression
+    assert isinstance(select, exp.Select)
+    group = select.args.get("group")
+    if group is not None:
+        keys = group.expressions
+        if group.args.get("all"):
+            keys = [it.unalias() for it in select.selects if not any(map(is_aggregate, it.walk()))]
+        return [_spelled(key) for key in keys]
+    listed = []
+    for name, (node, source) in scope.selected_sources.items():
+        columns: Sequence[str] = node.alias_column_names
+        if not columns and isinstance(source, exp.Table):
+            known = schema.get(source.name.lower())
+            columns = list(known) if isinstance(known, Mapping) else ()
+        elif not columns and isinstance(source, Scope):
+            query = source.expression
+            columns = query.named_selects if isinstance(query, exp.Query) else ()
+        qualifier = "" if _NAMELESS.match(name) else f"{quoted(name)}."
+        listed += [f"{qualifier}{quoted(column)}" for column in columns]
+    return listed
 
 
-def _definition(name: str, start: int, tokens: Sequence[Token]) -> int | None:
-    """Return where the brackets of `window name as (...)` begin, behind the calls that name it."""
-    for place, token in enumerate(tokens[:-2]):
-        is_named = token.start >= start and token.text.lower() == name.lower()
-        if is_named and tokens[place + 1].token_type is TokenType.ALIAS:
-            return int(tokens[place + 2].start)
-    return None
+def _order(columns: Sequence[str], argument: exp.Expr | None) -> Callable[[int], str]:
+    row = _json(columns)
+    by = row
+    if argument is not None and not isinstance(argument, exp.Star | exp.Distinct):
+        by = _spelled(argument)
+    orderly = (row, f"{row} desc", f"{by}, {row}", f"{by} desc, {row}")
+    return lambda way: orderly[way] if way < ORDERLY_WAYS else f"xxhash64({row}, {way})"
 
 
-def _end_of_order(start: int, tokens: Sequence[Token]) -> _Place | None:
-    """Return the end of the order in the first OVER (...) or (...) from an offset."""
-    behind = [token for token in tokens if token.start >= start]
-    if behind and behind[0].token_type is not TokenType.L_PAREN:
-        over = _at_this_depth(behind, {"OVER"})
-        behind = behind[over + 1 :] if over is not None else []
-    if not behind or behind[0].token_type is not TokenType.L_PAREN:
+def _json(values: Sequence[str]) -> str:
+    fields = ", ".join(f"{value} as c{place}" for place, value in enumerate(values))
+    return f"to_json(struct({fields}), {_MICROSECONDS})" if values else "''"
+
+
+def _spelled(expr: exp.Expr) -> str:
+    """Return SQL of an expression without the names that sqlglot gives to subqueries."""
+    copy = expr.copy()
+    for column in [*copy.find_all(exp.Column)]:
+        if _NAMELESS.match(column.table):
+            column.set("table", None)
+    return sql_of(copy)
+
+
+def _added(place: _Place, order: Callable[[int], str]) -> Callable[[int], str | None]:
+    def written(way: int) -> str | None:
+        if way == CANDIDATES:
+            return None
+        if place.has_order:
+            return f", {order(way)} "
+        return f" order by {order(way)}{'' if place.has_frame else _WHOLE} "
+
+    return written
+
+
+def _copied(
+    definition: str, opened: int, place: _Place, order: Callable[[int], str]
+) -> Callable[[int], str | None]:
+    added = _added(place, order)
+    at = place.offset - opened
+
+    def written(way: int) -> str | None:
+        more = added(way)
+        return None if more is None else f"{definition[:at]}{more}{definition[at:]}"
+
+    return written
+
+
+def _ends_in_ties(spec: exp.Expr) -> bool:
+    """Return True for a frame that holds all rows that tie with the last one."""
+    bounds = spec.args.get("spec")
+    return bounds is None or str(bounds.args.get("kind") or "").upper() != "ROWS"
+
+
+def _mention(span: tuple[int, int], tokens: Sequence[Token]) -> tuple[int, int]:
+    """Return where the name stands of `... over name`, which ends a span."""
+    last = next(token for token in reversed(tokens) if token.end < span[1])
+    return last.start, last.end + 1
+
+
+def _brackets(name: str, span: tuple[int, int], tokens: Sequence[Token]) -> tuple[int, int] | None:
+    """Return where the brackets of OVER (...) stand, or those of `window name as (...)`."""
+    if name:
+        starts = [
+            tokens[place + 2].start
+            for place in range(1, len(tokens) - 2)
+            if tokens[place].text.lower() == name.lower()
+            and tokens[place - 1].token_type in (TokenType.WINDOW, TokenType.COMMA)
+            and tokens[place + 1].token_type is TokenType.ALIAS
+            and tokens[place + 2].token_type is TokenType.L_PAREN
+        ]
+        behind = [start for start in starts if start >= span[1]]
+        start = behind[0] if behind else starts[-1] if starts else None
+    else:
+        inside = [token for token in tokens if span[0] <= token.start < span[1]]
+        over = _at_this_depth(inside, lambda before, token: token.text.upper() == "OVER")
+        start = inside[over + 1].start if over is not None and inside[over + 1 :] else None
+    if start is None:
         return None
-    inside = behind[1:]
-    end = _at_this_depth(inside, {"ROWS", "RANGE", ")"})
-    if end is None:
-        return None
-    frame = inside[end:]
-    words = [token.text.upper() for token in frame[: _at_this_depth(frame, {")"})]]
-    if words[:1] == ["RANGE"] and words.count("UNBOUNDED") + words.count("CURRENT") < 2:
+    behind_start = [token for token in tokens if token.start > start]
+    end = _at_this_depth(behind_start, lambda before, token: token.token_type is TokenType.R_PAREN)
+    return None if end is None else (int(start), int(behind_start[end].end) + 1)
+
+
+def _end_of_order(brackets: tuple[int, int], tokens: Sequence[Token]) -> _Place | None:
+    """Return the end of the order within the brackets of a window, None if no other may be."""
+    inside = [token for token in tokens if brackets[0] < token.start < brackets[1] - 1]
+
+    def begins_frame(before: Token | None, token: Token) -> bool:
+        is_name = before is None or before.token_type in (
+            TokenType.ORDER_BY,
+            TokenType.PARTITION_BY,
+            TokenType.COMMA,
+            TokenType.DOT,
+        )
+        is_word = token.token_type is not TokenType.IDENTIFIER
+        return is_word and not is_name and token.text.upper() in ("ROWS", "RANGE")
+
+    end = _at_this_depth(inside, begins_frame)
+    frame = [token.text.upper() for token in inside[end:]] if end is not None else []
+    if frame[:1] == ["RANGE"] and frame.count("UNBOUNDED") + frame.count("CURRENT") < 2:
         # A distance is from the value of one column.
         return None
-    ordered = _at_this_depth(inside[:end], {"ORDER BY", "SORT BY"})
-    return _Place(int(inside[end].start), ordered is not None, bool(words))
+    ordered = _at_this_depth(
+        inside[:end],
+        lambda before, token: " ".join(token.text.upper().split()) in ("ORDER BY", "SORT BY"),
+    )
+    offset = inside[end].start if end is not None else brackets[1] - 1
+    return _Place(int(offset), ordered is not None, bool(frame))
 
 
-def _at_this_depth(tokens: Sequence[Token], words: Set[str]) -> int | None:
-    """Return the place of the first of some words that stands within no brackets."""
-    depth = 0
+def _at_this_depth(
+    tokens: Sequence[Token], is_it: Callable[[Token | None, Token], bool]
+) -> int | None:
+    """Return the place of the first token within no brackets that is what is looked for."""
+    depth, before = 0, None
     for place, token in enumerate(tokens):
-        if depth == 0 and " ".join(token.text.upper().split()) in words:
+        if depth == 0 and is_it(before, token):
             return place
         depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        before = token
     return None

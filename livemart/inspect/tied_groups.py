@@ -1,0 +1,133 @@
+"""Gathers the rows of a model that differ where its orders may tie, and has them judged.
+
+Used by `verify`. Only the groups of which a row differs are read, once for each way to break ties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from livemart.delta.partitions import BLANKS
+from livemart.inspect.comparison import different_rows
+from livemart.inspect.ties import WAYS, Judgement, Row, judge_groups
+from livemart.plan.planner import Inputs, Plan, ways_to_decide
+from livemart.plan.sql.flatten import Flat
+from livemart.plan.strategies.tie_breaks import CANDIDATES
+from livemart.spark.arrow_views import to_frame
+from livemart.spark.differences import comparable
+from livemart.spark_sql import literal, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# Of all answers together; they are compared in memory.
+_MOST_ROWS = 1_000_000
+
+
+class TooManyRows(Exception):
+    """More rows lie in groups that differ and may tie than can be compared."""
+
+    def __init__(self) -> None:
+        super().__init__(f"its groups that differ and may tie have over {_MOST_ROWS:,} rows in all")
+
+
+@dataclass(slots=True)
+class TiedGroups:
+    """A model whose stored rows are not those that came out now.
+
+    Args:
+        plan: of the model.
+        flat: its SQL.
+        stored: what is stored.
+        recomputed: what came out.
+        query: runs flat text over what the model reads.
+        inputs: the columns of what it reads.
+        approximate: see `compare`.
+        blank: columns that hold NULL for some texts.
+    """
+
+    plan: Plan
+    flat: Flat
+    stored: DataFrame
+    recomputed: DataFrame
+    query: Callable[[Flat], DataFrame]
+    inputs: Inputs
+    approximate: Mapping[str, str]
+    blank: Collection[str]
+    _room: int = _MOST_ROWS
+
+    def judgement(self) -> Judgement:
+        """Return which of the groups that differ tie, and which are wrong.
+
+        Raises:
+            TooManyRows: there are too many.
+        """
+        names = [it for it in self.stored.columns if it.lower() not in self.approximate]
+        keys = self.keys
+        differing = different_rows(self.stored, self.recomputed, self.approximate)
+        rows = differing.select(*map(quoted, keys)).distinct()
+        # Kept: each answer is asked for these groups, and they are dear to find.
+        groups = to_frame(self.stored.sparkSession, rows.toArrow()) if keys else None
+
+        def rows_of(frame: DataFrame) -> list[Row]:
+            return self._rows(frame if groups is None else _of_keys(frame, groups), names)
+
+        def answers() -> Iterator[list[Row]]:
+            yield rows_of(self.recomputed)
+            for text in ways_to_decide(self.flat, self.inputs, range(WAYS)):
+                answer = self._answer(text, rows_of)
+                if answer is not None:
+                    yield answer
+
+        def candidates() -> list[Row]:
+            for text in ways_to_decide(self.flat, self.inputs, [CANDIDATES]):
+                return self._answer(text, rows_of) or []
+            return []
+
+        computed = {
+            place: self.plan.computed_among_ties[name.lower()]
+            for place, name in enumerate(names)
+            if name.lower() in self.plan.computed_among_ties
+        }
+        places = [names.index(key) for key in keys]
+        return judge_groups(rows_of(self.stored), answers(), candidates, places, computed)
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns that tell groups apart; without any, all rows are one group."""
+        spelled = {name.lower(): name for name in self.stored.columns}
+        return [spelled[name.lower()] for name in self.plan.decided_by]
+
+    def _answer(self, text: str, rows_of: Callable[[DataFrame], list[Row]]) -> list[Row] | None:
+        """Return the rows of a text; None if Spark refuses it: not all can be put in order."""
+        from pyspark.errors import AnalysisException
+
+        try:
+            return rows_of(self.query(Flat(text, self.flat.occurrences)))
+        except AnalysisException:
+            return None
+
+    def _rows(self, frame: DataFrame, names: Sequence[str]) -> list[Row]:
+        kinds = {field.name.lower(): field.dataType for field in self.stored.schema.fields}
+        listed = []
+        for name in names:
+            value = comparable(quoted(name), kinds[name.lower()])
+            if name in self.blank:
+                value = f"if({value} in ({', '.join(map(literal, BLANKS))}), null, {value})"
+            listed.append(f"{value} as {quoted(name)}")
+        read = frame.selectExpr(*listed).limit(self._room + 1).toArrow()
+        self._room -= read.num_rows
+        if self._room < 0:
+            raise TooManyRows
+        return list(zip(*(column.to_pylist() for column in read.columns), strict=True))
+
+
+def _of_keys(rows: DataFrame, keys: DataFrame) -> DataFrame:
+    alike = " and ".join(f"r.{quoted(name)} <=> k.{quoted(name)}" for name in keys.columns)
+    return rows.sparkSession.sql(
+        f"select r.* from {{rows}} as r left semi join {{keys}} as k on {alike}",
+        rows=rows,
+        keys=keys,
+    )

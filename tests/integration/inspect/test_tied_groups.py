@@ -1,0 +1,100 @@
+"""`verify` knows a tie from a difference, whatever stands in a table whose orders may tie."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from livemart.inspect import tied_groups
+from livemart.inspect.verify import Comparison, render_comparison, verify_models
+from tests.integration.run.shop import ORDERS, shop_project
+from tests.project_run import ProjectRun
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_DAY = "cast(ordered_at as date)"
+_MODELS = {
+    "newest": f"""select shop_id, method, amount from {ORDERS}
+        qualify row_number() over (partition by shop_id order by {_DAY} desc) = 1""",
+    "steps": f"""select shop_id, order_id,
+            lag(method) over (partition by shop_id order by {_DAY}) as before,
+            sum(amount) over (
+                partition by shop_id order by {_DAY} rows unbounded preceding
+            ) as so_far
+        from {ORDERS}""",
+    "some": f"""select shop_id, any_value(method) as method, sum(cast(amount as double)) as total
+        from {ORDERS} group by shop_id""",
+    "by_method": """select method, count(*) as shops from {{ ref('newest') }} group by method""",
+}
+# Of a two orders tie; c has one; of b those of the last day, of another method each, tie.
+_ORDERS = (
+    (1, "a", "card", "10.00", "2026-03-04T02:00:00Z"),
+    (2, "a", "cash", "5.00", "2026-03-04T15:00:00Z"),
+    (3, "b", "card", "7.00", "2026-03-07T08:00:00Z"),
+    (4, "b", "cash", "1.00", "2026-03-08T08:00:00Z"),
+    (5, "b", "voucher", "2.00", "2026-03-08T09:00:00Z"),
+    (6, "c", "card", "2.50", "2026-03-08T09:00:00Z"),
+)
+
+
+# 20 s.
+def test_verify_knows_a_tie_from_a_difference(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # No more than two rows tie.
+    monkeypatch.setattr(tied_groups, "WAYS", 8)
+    run = shop_project(spark, tmp_path, _MODELS, _ORDERS)
+    run.build()
+    [picked] = [row["method"] for row in run.rows("mini.newest") if row["shop_id"] == "a"]
+    other, amount = ("cash", "5.00") if picked == "card" else ("card", "10.00")
+
+    def store(model: str, change: str) -> None:
+        spark.sql(f"update mini.{model} set {change}")
+
+    # Another of the rows that tie; a value that another row lends; the last digit of a sum.
+    store("newest", f"method = '{other}', amount = {amount} where shop_id = 'a'")
+    store("steps", "before = 'voucher' where order_id = 3")
+    store("some", "total = total + 0.000000000001, method = 'voucher' where shop_id = 'b'")
+    told = _verified(run, spark)
+    assert (told["newest"].is_equal, told["newest"].tied) == (True, ("shop_id=a",))
+    assert "1 group of rows ties: another answer is stored" in told["newest"].note
+    assert "  ties: shop_id=a" in render_comparison(told["newest"], lists_ties=True)
+    assert told["steps"].is_different
+    assert told["some"].is_equal
+    # What stands above it is compared with what is made of the rows that are stored.
+    assert told["by_method"].is_different == (picked != other)
+
+    # A mixture of two rows that tie; a total of what does not tie; a value that no row has.
+    store("newest", f"method = '{picked}' where shop_id = 'a'")
+    store("steps", "before = null where order_id = 3")
+    store("steps", "so_far = so_far + 1 where order_id = 6")
+    store("some", "method = 'voucher' where shop_id = 'a'")
+    told = _verified(run, spark)
+    assert [told[name].is_different for name in ("newest", "steps", "some")] == [True] * 3
+
+    # A right answer beside a row that does not tie.
+    store("newest", f"method = '{other}' where shop_id = 'a'")
+    store("newest", "amount = 3.00 where shop_id = 'c'")
+    told = _verified(run, spark)
+    assert told["newest"].is_different
+    assert "besides, 1 group of rows ties, as is right" in told["newest"].note
+
+
+def _verified(run: ProjectRun, spark: SparkSession) -> dict[str, Comparison]:
+    """Return what is told of the tables as they are now."""
+    newest = run.newest
+    now = replace(
+        newest,
+        models={
+            unique_id: replace(
+                state, version=run.warehouse.version(run.runtime.project.models[unique_id].relation)
+            )
+            for unique_id, state in newest.models.items()
+        },
+    )
+    comparisons = verify_models(spark, run.warehouse, run.runtime.project, now)
+    return {comparison.model: comparison for comparison in comparisons}
