@@ -86,10 +86,12 @@ class TiedGroups:
                 return self._answer(text, rows_of) or []
             return []
 
+        kinds = self.plan.computed_among_ties
+        if not self.plan.ties:
+            # Of SQL without a plan nothing is known but what comes out.
+            kinds = {name.lower(): "taken" for name in names}
         computed = {
-            place: self.plan.computed_among_ties[name.lower()]
-            for place, name in enumerate(names)
-            if name.lower() in self.plan.computed_among_ties
+            place: kinds[name.lower()] for place, name in enumerate(names) if name.lower() in kinds
         }
         places = [names.index(key) for key in keys]
         return judge_groups(rows_of(self.stored), answers(), candidates, places, computed)

@@ -334,7 +334,8 @@ class _Recomputation:
             notes.append(f"not compared: {', '.join(stamps)}, the run that wrote a row")
         tied: tuple[str, ...] = ()
         verdict: Verdict = "right" if differences.is_equal else "wrong"
-        if plan.ties and differences.count:
+        may_tie = bool(plan.ties) or isinstance(plan.strategy, Full)
+        if may_tie and differences.count:
             groups = TiedGroups(
                 plan,
                 flat,
@@ -443,6 +444,8 @@ def _judged(groups: TiedGroups) -> tuple[Verdict, str, tuple[str, ...]]:
         judgement = groups.judgement()
     except Exception as error:
         # What is known to differ is told all the same.
+        if not groups.plan.ties:
+            return "wrong", "", ()
         reason = str(error) if isinstance(error, TooManyRows) else _reason(error)
         return "wrong", f"which of its rows tie cannot be told: {reason}", ()
     tied, unknown = judgement.tied, judgement.unknown

@@ -354,7 +354,10 @@ def _under_policy(model: Model, plan: Plan) -> Plan:
     if model.policy == "full":
         reason = Reason("POLICY_FULL", "the model's policy is full", None)
         return replace(plan, strategy=Full((reason,)))
-    return replace(plan, strategy=Full(plan.ties)) if plan.ties and model.ties == "full" else plan
+    if plan.ties and model.ties == "full":
+        reason = Reason("POLICY_FULL", "the model says `ties: full`", None)
+        return replace(plan, strategy=Full((reason, *plan.ties)))
+    return plan
 
 
 def _history_columns(model: Model, names: tuple[str, ...]) -> tuple[str, ...]:

@@ -55,6 +55,8 @@ def refresh_region(run: ModelRun, region: Region) -> pa.Table | None:
         FallBack: if the region is too large.
     """
     region = _comparable(run, region)
+    if run.plan.ties:
+        _require_keys_of_one_type(run, region)
     affected = affected_region(run, region)
     if affected.num_rows == 0:
         return None
@@ -164,6 +166,30 @@ def _comparable(run: ModelRun, region: Region) -> Region:
         message = f"the keys of the affected rows ({names}) hold structs, arrays or maps"
         raise FallBack(Reason("KEY_NOT_IN_OUTPUT", message, None, "group by their fields"))
     return confined_by(region, places)
+
+
+def _require_keys_of_one_type(run: ModelRun, region: Region) -> None:
+    """Fall back where what a join finds equal to a key is of a type with fewer values.
+
+    1 equals '1' and '01': what hangs on a decision for 1 has two keys.
+
+    Raises:
+        FallBack: NONDETERMINISTIC_ORDER.
+    """
+    for occurrence, restrictions in region.restrictions.items():
+        for restriction in restrictions:
+            for index, name, margin in restriction.keys:
+                if margin:
+                    # A time that was cut to the hour, not one that was compared.
+                    continue
+                mine = run.stored.field(region.keys[index]).type
+                theirs = run.inputs[occurrence].new.field(name).type
+                if mine != theirs and not compares_exactly(mine, theirs):
+                    message = (
+                        f"rows may tie, and {region.keys[index]} ({mine}) is compared with"
+                        f" {name} ({theirs})"
+                    )
+                    raise FallBack(Reason("NONDETERMINISTIC_ORDER", message, None))
 
 
 def _keys(run: ModelRun, queries: Sequence[tuple[str, str]]) -> pa.Table:

@@ -21,7 +21,7 @@ _SEED = 5
 FULL = {
     "members_by_city": "KEY_NOT_IN_OUTPUT",
     "changes_by_tier_before": "KEY_NOT_IN_OUTPUT",
-    "kept_whole": "NONDETERMINISTIC_ORDER",
+    "kept_whole": "POLICY_FULL",
 }
 
 

@@ -26,17 +26,28 @@ from livemart.plan.sql.written import sql_of
 
 
 def aggregated(
-    relation: Relation, tree: exp.Select, outputs: Sequence[Expr], having: list[Expr]
+    relation: Relation,
+    tree: exp.Select,
+    outputs: Sequence[Expr],
+    having: list[Expr],
+    above: Sequence[Expr] = (),
 ) -> Relation:
     """Return the groups of a SELECT; the relation itself if it has none.
 
-    HAVING makes one group of all rows even where nothing else does.
+    HAVING makes one group of all rows even where nothing else does. `above`: what is computed of
+    the groups besides, as in QUALIFY.
 
     Raises:
         Unplannable: GLOBAL_AGG, NONDETERMINISTIC_AGG.
     """
     group = tree.args.get("group")
-    calls = [call for expr in (*outputs, *having) for call in aggregate_calls(expr)]
+    named = [
+        part
+        for window in tree.args.get("windows") or ()
+        for part in (*(window.args.get("partition_by") or ()), window.args.get("order"))
+        if part is not None
+    ]
+    calls = [call for expr in (*outputs, *having, *above, *named) for call in aggregate_calls(expr)]
     if group is None and not calls and not having:
         return relation
     keys: list[Expr] = []
@@ -116,7 +127,8 @@ def windowed(relation: Relation, tree: exp.Select, exprs: Sequence[Expr]) -> Rel
             frame = Frame(frames[0].order, before, max(frame.after for frame in frames))
         ranked = [rank for window in group for rank in window.ranked]
         ties = [reason for window in group for reason in window.ties]
-        relation = WindowGate(relation, group[0].keys, frame, ranked, ties)
+        windows_here = [window for member in group for window in member.windows]
+        relation = WindowGate(relation, group[0].keys, frame, ranked, ties, windows_here)
     return relation
 
 
@@ -155,7 +167,7 @@ def _window(relation: Relation, window: exp.Window, named: Mapping[str, Expr]) -
             ranked.append(window)
     elif is_order_dependent(call, relation, partition):
         ties.append(_order_decides(call))
-    return WindowGate(relation, partition, frame, ranked, ties)
+    return WindowGate(relation, partition, frame, ranked, ties, [window])
 
 
 def window_struct(expr: Expr, tree: exp.Select) -> Expr:

@@ -153,13 +153,13 @@ class _Builder:
         for condition in conditions:
             refuse_subqueries(condition)
         outputs = {name: window_struct(expr, tree) for name, expr in outputs.items()}
-        relation = aggregated(relation, tree, list(outputs.values()), conditions)
+        qualify_ = tree.args.get("qualify")
+        above = [qualify_.this] if qualify_ is not None else []
+        relation = aggregated(relation, tree, list(outputs.values()), conditions, above)
         if conditions:
             # Groups may come and go by the condition: what lies above is not additive any more.
             relation = Filter(relation, ())
-        qualify_ = tree.args.get("qualify")
-        computed = [*outputs.values(), *([qualify_.this] if qualify_ is not None else [])]
-        relation = windowed(relation, tree, computed)
+        relation = windowed(relation, tree, [*outputs.values(), *above])
         if qualify_ is not None:
             relation = Filter(relation, ())
         relation = Projection(relation, outputs)

@@ -7,7 +7,7 @@ of.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -89,7 +89,7 @@ class Gate(Relation):
         )
         if self.ties:
             # A constant stands beside every group: it keeps none together.
-            restrictions.decisions.append(
+            restrictions.decisions.setdefault(id(self), []).append(
                 tuple(None if key is None or is_constant(key) else key for key in keys)
             )
         time = want.time if want.time is not None and self._passes_time(want.time) else None
@@ -154,8 +154,11 @@ class WindowGate(Gate):
         frame: Frame | None,
         ranked: Sequence[Expr] = (),
         ties: Sequence[Reason] = (),
+        windows: Sequence[Expr] = (),
     ) -> None:
         super().__init__(source, keys, ties)
+        self.windows = tuple(windows)
+        self._windows = frozenset(map(sql_of, windows))
         self.frame = frame
         self.ranked = tuple(ranked)
 
@@ -178,8 +181,11 @@ class WindowGate(Gate):
         return want.before + self.frame.before, want.after + self.frame.after
 
     def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
-        if any(isinstance(node, exp.Window) for expr in want for node in expr.walk()):
+        windows = {sql_of(window) for expr in want for window in _outermost_windows(expr)}
+        if windows & self._windows:
+            self._require([] if windows <= self._windows else want)
             return super().rows(want, past=past)
+        # Those of other partitions are of a gate below.
         return self.source.rows(want, past=past)
 
     def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
@@ -195,6 +201,12 @@ class WindowGate(Gate):
         return [*by_rank, *self.source.unique_keys()]
 
 
+def _outermost_windows(expr: Expr) -> Iterator[exp.Window]:
+    for node in expr.walk(prune=lambda node: isinstance(node, exp.Window)):
+        if isinstance(node, exp.Window):
+            yield node
+
+
 def _values_of(expr: Expr) -> list[Expr]:
     """Return what a call that takes the value of one row may give, besides NULL; else nothing.
 
@@ -205,10 +217,15 @@ def _values_of(expr: Expr) -> list[Expr]:
         call = called(call)
     while isinstance(call, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
         call = call.this
-    if function_name(call) not in TAKE_A_VALUE or not isinstance(call.this, exp.Expr):
+    value = call.this
+    if isinstance(value, exp.Distinct):
+        value = value.expressions[0] if len(value.expressions) == 1 else None
+    if function_name(call) not in TAKE_A_VALUE or not isinstance(value, exp.Expr):
         return []
+    # NULL of the same type.
+    nothing = exp.If(this=exp.false(), true=value.copy(), false=exp.null())
     default = call.args.get("default")
-    return [call.this, exp.Null(), *([default] if isinstance(default, exp.Expr) else [])]
+    return [value, nothing, *([default] if isinstance(default, exp.Expr) else [])]
 
 
 def _repeats_rows(key: Expr) -> bool:

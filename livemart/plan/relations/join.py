@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from sqlglot import exp
+
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.relations.equi_keys import EquiKey
 from livemart.plan.relations.generate import over_subquery
@@ -276,7 +278,10 @@ class Join(Relation):
     def restrict(self, want: Want, restrictions: Restrictions) -> None:
         self.left.restrict(
             Want(
-                tuple(None if key is None else self._as_left(key) for key in want.keys),
+                tuple(
+                    None if key is None else self._keeping(key, self._as_left(key), self.left)
+                    for key in want.keys
+                ),
                 None if want.time is None else self._as_left(want.time),
                 want.before,
                 want.after,
@@ -285,13 +290,29 @@ class Join(Relation):
         )
         self.right.restrict(
             Want(
-                tuple(None if key is None else self._asked_of_right(key) for key in want.keys),
+                tuple(
+                    None
+                    if key is None
+                    else self._keeping(key, self._asked_of_right(key), self.right)
+                    for key in want.keys
+                ),
                 None if want.time is None else self._asked_of_right(want.time),
                 want.before,
                 want.after,
             ),
             restrictions,
         )
+
+    @staticmethod
+    def _keeping(key: Expr, translated: Expr | None, side: Relation) -> Expr | None:
+        """Return a key over one side, if it may tell apart what is decided among ties there.
+
+        What equals it need not be of its type, and then several of its values equal one of the
+        other's. Of plain columns a refresh knows the types.
+        """
+        is_known = translated is None or translated is key or isinstance(translated, exp.Column)
+        is_decided = any(getattr(part, "ties", ()) for part in side.walk())
+        return translated if is_known or not is_decided else None
 
     def _asked_of_right(self, expr: Expr) -> Expr | None:
         """Return `expr` over the right side, where every match of a row on the left is found by it.

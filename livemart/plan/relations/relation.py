@@ -66,12 +66,13 @@ class Restriction:
 class Restrictions:
     """What a region asks of the steps below a query.
 
-    `scans`: by occurrence, alternatives over its stored columns. `decisions`: the region's keys as
-    they arrive at each gate where rows may tie; None where a key does not tell its groups apart.
+    `scans`: by occurrence, alternatives over its stored columns. `decisions`: by gate where rows
+    may tie, the region's keys as they arrive there on each way; None where a key does not tell its
+    groups apart.
     """
 
     scans: dict[int, list[Want]] = field(default_factory=dict)
-    decisions: list[tuple[Expr | None, ...]] = field(default_factory=list)
+    decisions: dict[int, list[tuple[Expr | None, ...]]] = field(default_factory=dict)
 
 
 class Relation(ABC):

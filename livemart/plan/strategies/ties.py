@@ -28,6 +28,7 @@ from livemart.plan.relations.relation import (
 )
 from livemart.plan.relations.union import Union
 from livemart.plan.sql.determinism import function_name
+from livemart.plan.sql.written import sql_of
 
 # `taken` from one of the rows, or `made` of several.
 Computed = Literal["taken", "made"]
@@ -45,15 +46,20 @@ def keeping_decisions(top: Relation, keys: Sequence[Expr]) -> list[Expr]:
     """Return the keys that keep together all output rows that hang on one decision among ties.
 
     Rows that are recomputed and rows that stay as they are stored must not hang on one group: so
-    each key must tell the groups apart at every gate where rows may tie.
+    each key must tell the groups apart at every gate where rows may tie, and in the same way on
+    each path to it.
     """
     asked = Restrictions()
     top.restrict(Want(tuple(keys)), asked)
     return [
         key
         for place, key in enumerate(keys)
-        if all(decision[place] is not None for decision in asked.decisions)
+        if all(_tells_apart([keys[place] for keys in ways]) for ways in asked.decisions.values())
     ]
+
+
+def _tells_apart(keys: Sequence[Expr | None]) -> bool:
+    return None not in keys and len({sql_of(key) for key in keys if key is not None}) == 1
 
 
 def scattered(tie: Reason) -> Reason:

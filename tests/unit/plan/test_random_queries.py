@@ -36,6 +36,17 @@ _QUERIES = {
             from s.t
         ) as r on t.k = r.k and t.ts = r.ts
         group by t.id, t.y""",
+    "a value of a window whose partition is that of another one beside it": """
+        select r.g, r.id, r.before, z.q
+        from (
+            select x as g, k, id, lag(y) over (partition by x order by ts, id) as before,
+                row_number() over (partition by k, x order by ts, id) as place
+            from s.t
+        ) as r
+        left join s.z as z on r.before = z.x and r.k = z.g""",
+    "the most of distinct values": """
+        select r.k, z.q from (select k, max(distinct x) as x from s.t group by k) as r
+        left join s.z as z on r.x = z.x""",
     "constant rows": "select k, g from s.u union all select 'a' as k, 'b' as g",
     "a lookup that is joined with itself": """
         with u as (select k, g, v from s.u)
@@ -69,6 +80,10 @@ _QUERIES = {
         select k, count(*) as n from (select k from s.w union all select 'a' as k) as r group by k
         """,
 }
+# No key of it can be looked up.
+_NOT_PLANNED = {
+    _QUERIES["a value of a window whose partition is that of another one beside it"],
+}
 
 Row = tuple[Any, ...]
 
@@ -88,7 +103,7 @@ def test_many_random_queries_are_planned_right() -> None:
 
 @pytest.mark.parametrize("query", _QUERIES.values(), ids=_QUERIES)
 def test_queries_that_were_planned_wrong_are_planned_right(query: str) -> None:
-    assert not isinstance(plan_query(query, INPUTS).strategy, Full)
+    assert query in _NOT_PLANNED or not isinstance(plan_query(query, INPUTS).strategy, Full)
     _check_query(query, 7, 12)
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,9 +15,17 @@ import pytest
 from livemart.arrow.time_zone import UTC_ZONE, TimeZone
 from livemart.arrow.times import DAY, EVER
 from livemart.delta.partitions import BLANKS
+from livemart.plan.planner import Inputs, plan_query
+from livemart.plan.relations.relation import Restriction
 from livemart.refresh.limits import MOST_INTERVALS_OF_A_KEY
 from livemart.refresh.pinned_table import FallBack
-from livemart.refresh.region import _distinct, _islands, _with_blanks, _with_bounds
+from livemart.refresh.region import (
+    _distinct,
+    _islands,
+    _require_keys_of_one_type,
+    _with_blanks,
+    _with_bounds,
+)
 
 START = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -118,3 +130,30 @@ def test_the_bounds_of_a_region_have_the_type_of_its_time(
     assert [bounds.column(name)[0].as_py() for name in ("low", "high")] == [low, high]
     assert bounds.column("low")[1].as_py().year == 1
     assert bounds.column("high")[1].as_py().year == 9999
+
+
+@pytest.mark.parametrize(
+    ("of_rows", "margin", "is_kept"),
+    [
+        (pa.string(), 0, True),
+        (pa.int64(), 0, False),
+        # A time that was cut to the hour is of the type that it has.
+        (pa.timestamp("us", tz="UTC"), DAY, True),
+    ],
+)
+def test_what_ties_by_a_key_of_another_type_is_recomputed_as_a_whole(
+    of_rows: pa.DataType, margin: int, is_kept: bool
+) -> None:
+    plan = plan_query(
+        "select k from s.t qualify row_number() over (partition by k order by at) = 1",
+        Inputs({"s.t": ("k", "at")}),
+    )
+    assert plan.region is not None
+    region = replace(plan.region, restrictions={0: (Restriction(((0, "k", margin),)),)})
+    stored, rows = (
+        SimpleNamespace(field=pa.schema([("k", kind)]).field) for kind in (pa.string(), of_rows)
+    )
+    run: Any = SimpleNamespace(stored=stored, inputs={0: SimpleNamespace(new=rows)})
+
+    with nullcontext() if is_kept else pytest.raises(FallBack, match="NONDETERMINISTIC_ORDER"):
+        _require_keys_of_one_type(run, region)

@@ -12,7 +12,7 @@ from itertools import combinations
 
 import pytest
 
-from livemart.plan.planner import plan_query
+from livemart.plan.planner import Full, plan_query
 from livemart.plan.sql.flatten import flatten
 from livemart.plan.strategies import region
 from livemart.plan.strategies.region import Region
@@ -68,6 +68,48 @@ _SHAPES = {
             row_number() over (partition by k order by ts{by_id}) as place
         from s.t""",
 }
+
+
+# Each key of these tells the groups apart in two ways, or in one that nobody sees.
+_CUT = {
+    "one pick on two paths": """
+        with p as (
+            select k, g, x from s.w qualify row_number() over (partition by k, g order by g) = 1
+        )
+        select k as key, x from p union all select g as key, x from p""",
+    "one pick joined with itself": """
+        with p as (
+            select k, g, x from s.w qualify row_number() over (partition by k, g order by g) = 1
+        )
+        select a.x, b.k as key, b.x as other from p as a join p as b on a.k = b.g""",
+    "a pick by what equals an expression": f"""
+        select t.x, t.id from s.t as t
+        left join (select k, y + 0 as y from {_NEWEST} as n where place = 1) as r on t.x = r.y""",
+}
+
+
+@pytest.mark.parametrize("query", _CUT.values(), ids=_CUT)
+def test_no_key_that_cuts_a_decision_is_left(query: str) -> None:
+    plan = plan_query(query.format(by_id="", by_g=""), INPUTS)
+
+    assert isinstance(plan.strategy, Full), plan.region
+    assert plan.ties
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select k from s.w group by k, g qualify row_number() over (order by any_value(x), g) = 1",
+        "select k, row_number() over v as n from s.w group by k, g"
+        " window v as (partition by k order by any_value(x), g)",
+        "select k from s.w group by k, g qualify any_value(x) > 1",
+    ],
+)
+def test_a_tie_is_seen_wherever_it_stands(query: str) -> None:
+    plan = plan_query(query, INPUTS)
+
+    codes = {reason.code for reason in plan.reasons}
+    assert codes & {"NONDETERMINISTIC_AGG", "WINDOW_WITHOUT_PARTITION_BY"}
 
 
 def test_what_a_refresh_leaves_is_legal() -> None:
