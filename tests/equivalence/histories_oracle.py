@@ -297,6 +297,21 @@ def _earliest(rows: Iterable[Row]) -> datetime | None:
     return min(times, default=None)
 
 
+def _newest_charge(sources: Sources) -> Legal:
+    charges = _groups(sources["charges"], "member_id")
+
+    def bags(member: Any) -> Iterator[Bag]:
+        # NULL is equal to nothing.
+        known = charges.get((member,), []) if member is not None else []
+        for order in _orders(known, _falling("charged_at")):
+            newest: Row = order[0] if order else {}
+            yield _bag([(member, newest.get("charge_id"), newest.get("amount"))])
+
+    members = {row["member_id"] for row in sources["changes"]}
+    columns = ("member_id", "charge_id", "amount")
+    return columns, 1, [((member,), list(bags(member))) for member in members]
+
+
 def _two_newest(sources: Sources) -> Legal:
     def produce(order: Sequence[Row]) -> Iterator[tuple[Any, ...]]:
         for place, row in enumerate(order[:2], 1):
@@ -372,6 +387,14 @@ MODELS: Mapping[str, Callable[[Sources], Legal]] = {
     "newest_plan_by_max_by": _plan_by_max_by,
     "tier_runs": _tier_runs,
     "two_newest": _two_newest,
+    "newest_charge": _newest_charge,
+    "newest_reading": lambda sources: _each(
+        "meter_id reading_id",
+        sources["readings"],
+        "meter_id",
+        _falling("read_at"),
+        lambda order: [(order[0]["meter_id"], order[0]["reading_id"])],
+    ),
     "newest_of_each_city": _of_each_city,
     "newest_tiers": _newest(
         "member_id tier", lambda row, sources: [(row["member_id"], row["tier"].upper())]

@@ -40,7 +40,7 @@ full reason=NULL_AWARE_ANTI;
 
 # title: EXISTS is recomputed
 select dish_id from bronze.dishes as d where exists (select 1 from bronze.restaurants as r where r.restaurant_id = d.restaurant_id);
-full reason=SUBQUERY_NOT_INCREMENTALIZABLE;
+region keys=(dish_id) unique=(dish_id);
 
 # title: a comma join with its condition in WHERE
 select orders.order_id, restaurants.restaurant_name from bronze.orders as orders, bronze.restaurants as restaurants where orders.restaurant_id = restaurants.restaurant_id and orders.amount > 3;
@@ -48,7 +48,7 @@ signed rows lookups=1/1 keys=(order_id) unique=(order_id);
 
 # title: EXISTS in the select list
 select dish_id, exists (select 1 from bronze.restaurants as r where r.restaurant_id = d.restaurant_id) as known from bronze.dishes as d;
-full reason=SUBQUERY_NOT_INCREMENTALIZABLE;
+region keys=(dish_id) unique=(dish_id);
 
 # title: hints change no row
 select /*+ broadcast(restaurants) */ orders.order_id, restaurants.restaurant_name from bronze.orders as orders inner join bronze.restaurants as restaurants on orders.restaurant_id = restaurants.restaurant_id;

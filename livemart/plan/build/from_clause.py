@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
+from livemart.plan.build.correlated import joined_lateral
 from livemart.plan.build.subqueries import (
     Parameter,
     only_scan,
@@ -104,6 +105,8 @@ class FromClause:
         if clock is not None:
             _replace_columns(tree, *clock)
             return left
+        if isinstance(join.this, exp.Lateral) and not join.this.args.get("view"):
+            return self._joined_lateral(left, join, environment)
         right = self.source(join.this, environment)
         qualifier = join.this.alias_or_name
         side, kind = (join.side or "").lower(), (join.kind or "").lower()
@@ -149,6 +152,21 @@ class FromClause:
             ]
             joined = "inner" if keys else "cross"
         return Join(left, right, joined, keys, rights)
+
+    def _joined_lateral(self, left: Relation, join: exp.Join, environment: Environment) -> Relation:
+        side = (join.side or "").lower()
+        if side not in ("", "left") or (join.kind or "").lower() in ("semi", "anti"):
+            raise unsupported(f"a lateral subquery behind a {side or join.kind} join", join)
+        relation = joined_lateral(
+            left,
+            join.this.this,
+            join.this.alias_or_name,
+            lambda select: self._query(select, environment),
+            "left" if side else "inner",
+        )
+        if relation is None or _column_aliases(join.this):
+            raise unsupported("a lateral subquery without an equality", join)
+        return relation
 
     def _clock_joined(
         self, join: exp.Join, environment: Environment

@@ -12,11 +12,11 @@ from sqlglot import exp
 from livemart.plan.build.subqueries import refuse_subqueries
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.relations.aggregate_calls import (
-    PICKS,
     aggregate_calls,
     called,
     is_order_dependent,
     is_total,
+    order_decides,
 )
 from livemart.plan.relations.frames import frame_of, needs_total_order
 from livemart.plan.relations.gate import Aggregate, Frame, WindowGate
@@ -74,32 +74,8 @@ def aggregated(
                 "aggregate by hour in a model upstream",
             )
         )
-    ties = [_order_decides(call) for call in calls if is_order_dependent(call, relation, keys)]
+    ties = [order_decides(call) for call in calls if is_order_dependent(call, relation, keys)]
     return Aggregate(relation, keys, ties)
-
-
-def _order_decides(call: Expr) -> Reason:
-    """Return the note on an aggregate that takes the value of one of its rows.
-
-    Raises:
-        Unplannable: NONDETERMINISTIC_AGG, if it makes something of all rows in their order.
-    """
-    text, line = sql_of(call)[:80], line_of(call)
-    if function_name(call) in PICKS:
-        return Reason(
-            "NONDETERMINISTIC_AGG",
-            f"{text}: rows may tie",
-            line,
-            "end its order in a unique column",
-        )
-    raise Unplannable(
-        Reason(
-            "NONDETERMINISTIC_AGG",
-            f"{text} depends on the order of rows",
-            line,
-            "order by a unique column last, or sort what is collected",
-        )
-    )
 
 
 def windowed(relation: Relation, tree: exp.Select, exprs: Sequence[Expr]) -> Relation:
@@ -166,7 +142,7 @@ def _window(relation: Relation, window: exp.Window, named: Mapping[str, Expr]) -
         if function_name(call) == "row_number":
             ranked.append(window)
     elif is_order_dependent(call, relation, partition):
-        ties.append(_order_decides(call))
+        ties.append(order_decides(call))
     return WindowGate(relation, partition, frame, ranked, ties, [window])
 
 

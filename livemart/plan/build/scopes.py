@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from livemart.plan.build.correlated import beside_answer
 from livemart.plan.build.from_clause import Environment, FromClause, ScanOf
 from livemart.plan.build.groups_and_windows import aggregated, window_struct, windowed
 from livemart.plan.build.subqueries import (
@@ -77,6 +78,7 @@ def build_query(tree: exp.Query, scan_of: ScanOf, is_clock: Callable[[str], bool
 class _Builder:
     def __init__(self, scan_of: ScanOf, is_clock: Callable[[str], bool]) -> None:
         self.parameters: dict[int, Parameter] = {}
+        self._answers = 0
         self._from = FromClause(scan_of, is_clock, self.query, self.parameters)
 
     # Queries -----------------------------------------------------------------------------------
@@ -141,9 +143,10 @@ class _Builder:
         if where is not None:
             relation = self._filtered(relation, where.this, environment)
         outputs = self._outputs(tree)
-        for expr in outputs.values():
-            self._replace_scalar_subqueries(expr, environment, is_condition=False)
-            refuse_subqueries(expr)
+        for name, expr in outputs.items():
+            relation, outputs[name] = self._with_answers(relation, expr, environment)
+            self._replace_scalar_subqueries(outputs[name], environment, is_condition=False)
+            refuse_subqueries(outputs[name])
         outputs = {name: expr.copy() for name, expr in outputs.items()}
         if tree.args.get("group") is None:
             _refuse_hopping_windows(outputs.values())
@@ -209,6 +212,9 @@ class _Builder:
     # WHERE -------------------------------------------------------------------------------------
 
     def _filtered(self, relation: Relation, condition: Expr, environment: Environment) -> Relation:
+        relation, condition = self._with_answers(
+            relation, condition, environment, is_condition=True
+        )
         self._replace_scalar_subqueries(condition, environment, is_condition=True)
         refuse_subqueries(condition)
         bounds: list[ClockBound] = []
@@ -236,6 +242,48 @@ class _Builder:
 
     def _parameter(self, occurrence: int) -> Parameter:
         return self.parameters[occurrence]
+
+    def _with_answers(
+        self,
+        relation: Relation,
+        expr: Expr,
+        environment: Environment,
+        *,
+        is_condition: bool = False,
+    ) -> tuple[Relation, Expr]:
+        """Return what is read with what the correlated subqueries of an expression depend on.
+
+        The expression names their answers. That of `x in (...)` is NULL for what it does not
+        find beside a NULL: only where NULL is as good as false, it depends on equal rows alone.
+        """
+        conjuncts = _conjuncts(expr) if is_condition else []
+        for node in list(expr.find_all(exp.Exists, exp.Subquery, exp.In)):
+            compared, query = None, node.this
+            if isinstance(node, exp.In):
+                compared, query = node.this, node.args.get("query")
+                if not any(node is conjunct for conjunct in conjuncts):
+                    continue
+            elif isinstance(node, exp.Subquery):
+                query = node
+                if isinstance(node.parent, exp.Exists | exp.In | exp.Any | exp.All):
+                    continue
+            if not isinstance(query, exp.Query) or _is_within_query(node, expr):
+                continue
+            self._answers += 1
+            beside = beside_answer(
+                relation,
+                query,
+                f"__livemart_answer_{self._answers}",
+                lambda select: self.query(select, environment),
+                compared,
+            )
+            if beside is None:
+                continue
+            relation, answer = beside
+            if node is expr:
+                return relation, answer
+            node.replace(answer)
+        return relation, expr
 
     def _replace_scalar_subqueries(
         self, expr: Expr, environment: Environment, *, is_condition: bool
@@ -294,6 +342,15 @@ def _is_later_branch(tree: Expr) -> bool:
         if isinstance(tree.parent, exp.SetOperation) and tree.arg_key == "expression":
             return True
         tree = tree.parent
+    return False
+
+
+def _is_within_query(node: Expr, root: Expr) -> bool:
+    """Return True if a query stands between an expression and the root that it is part of."""
+    while node is not root and node.parent is not None:
+        node = node.parent
+        if isinstance(node, exp.Select | exp.SetOperation) and node is not root:
+            return True
     return False
 
 

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.relations.relation import Expr, Relation, bare
-from livemart.plan.sql.determinism import function_name, is_aggregate
+from livemart.plan.sql.determinism import function_name, is_aggregate, line_of
 from livemart.plan.sql.written import sql_of
 
 # Names as the parser gives them: it has its own for some (collect_list is array_agg).
@@ -110,6 +111,30 @@ def is_order_dependent(call: Expr, relation: Relation, keys: Sequence[Expr]) -> 
             return around.args.get("expression") is not None
         return not isinstance(around, exp.ArraySize | exp.ArrayMax | exp.ArrayMin)
     return True
+
+
+def order_decides(call: Expr) -> Reason:
+    """Return the note on an aggregate that takes the value of one of its rows.
+
+    Raises:
+        Unplannable: NONDETERMINISTIC_AGG, if it makes something of all rows in their order.
+    """
+    text, line = sql_of(call)[:80], line_of(call)
+    if function_name(call) in PICKS:
+        return Reason(
+            "NONDETERMINISTIC_AGG",
+            f"{text}: rows may tie",
+            line,
+            "end its order in a unique column",
+        )
+    raise Unplannable(
+        Reason(
+            "NONDETERMINISTIC_AGG",
+            f"{text} depends on the order of rows",
+            line,
+            "order by a unique column last, or sort what is collected",
+        )
+    )
 
 
 def _parts(order: Expr) -> list[Expr]:

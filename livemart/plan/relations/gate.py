@@ -201,6 +201,10 @@ class WindowGate(Gate):
         return [*by_rank, *self.source.unique_keys()]
 
 
+class Limit(WindowGate):
+    """LIMIT among the rows that share `keys`, as in a lateral subquery."""
+
+
 def _outermost_windows(expr: Expr) -> Iterator[exp.Window]:
     for node in expr.walk(prune=lambda node: isinstance(node, exp.Window)):
         if isinstance(node, exp.Window):

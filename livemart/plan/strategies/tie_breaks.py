@@ -77,7 +77,11 @@ def with_ties_broken(text: str, schema: Mapping[str, object], ways: Sequence[int
     edits: dict[int, _Edit] = {}
     for scope in traverse_scope(tree):
         if isinstance(scope.expression, exp.Select):
-            for edit in (*_in_windows(scope, schema, tokens, text), *_in_groups(scope)):
+            for edit in (
+                *_in_windows(scope, schema, tokens, text),
+                *_in_groups(scope),
+                *_before_limit(scope, schema, tokens),
+            ):
                 edits[edit.start] = edit
     for way in ways if edits else ():
         parts, position = [], 0
@@ -134,6 +138,22 @@ def _in_groups(scope: Scope) -> Iterator[_Edit]:
         if span is None or isinstance(around.parent, exp.Window):
             continue
         yield _Edit(*span, _picking(call, conditions))
+
+
+def _before_limit(
+    scope: Scope, schema: Mapping[str, object], tokens: Sequence[Token]
+) -> Iterator[_Edit]:
+    limit = scope.expression.args.get("limit")
+    span = span_of(limit.expression) if isinstance(limit, exp.Limit) else None
+    if span is None:
+        return
+    before = [token for token in tokens if token.end < span[0]]
+    if before and before[-1].token_type is TokenType.LIMIT:
+        has_order = scope.expression.args.get("order") is not None
+        place = _Place(int(before[-1].start), has_order, has_frame=True)
+        yield _Edit(
+            place.offset, place.offset, _added(place, _order(_columns(scope, schema), None))
+        )
 
 
 def _picking(call: exp.Expr, conditions: Sequence[str]) -> Callable[[int], str | None]:

@@ -48,6 +48,12 @@ def random_query(seed: int) -> str:
     return f"with {named} {text}"
 
 
+def random_asking_query(seed: int) -> str:
+    """Return a query that asks correlated subqueries; the same seed gives the same one."""
+    text, _ = _Maker(random.Random(seed)).asking(1)
+    return text
+
+
 @dataclass
 class _Maker:
     chance: random.Random
@@ -268,6 +274,52 @@ class _Maker:
             values = [("1" if kind == "i" else "'a'", kind) for _, kind in named]
             texts.append(f"select {self._listed(values)[0]}")
         return self.chance.choice([" union all ", " union all ", " union "]).join(texts), named
+
+    # Correlated subqueries ---------------------------------------------------------------------
+
+    def asking(self, depth: int) -> tuple[str, Columns]:
+        """Return rows of one source of which each asks another for what shares a key with it."""
+        source, columns = self._source(depth)
+        alias, where, lateral = self._alias(), "", ""
+        outputs = self._picked(columns, alias, "sit", self.chance.randint(1, len(columns)))
+        for _ in range(self.chance.choice([1, 1, 2])):
+            other, theirs = self._source(depth - 1)
+            asked = self._alias()
+            condition = self._condition(asked, theirs, alias, columns)
+            numbers = [name for name, kind in theirs if kind == "i"]
+            kind = self.chance.choice(["exists", "not exists", "scalar", "in", "lateral"])
+            if kind == "in":
+                name, its = self.chance.choice(columns)
+                same = [theirs_name for theirs_name, theirs_kind in theirs if theirs_kind == its]
+                if same:
+                    where += f" and {alias}.{name} in (select {asked}.{self.chance.choice(same)}"
+                    where += f" from {other} as {asked})"
+            elif kind == "lateral" and not lateral and "1 = 1" not in condition:
+                listed = ", ".join(f"{asked}.{name} as l{n}" for n, (name, _) in enumerate(theirs))
+                every = ", ".join(f"{asked}.{name}" for name, _ in theirs)
+                side = self.chance.choice(["cross join", "left join"])
+                lateral = f" {side} lateral (select {listed} from {other} as {asked}"
+                lateral += f" where {condition} order by {every} limit 1) as lat"
+                lateral += " on true" if side == "left join" else ""
+                outputs.append(("lat.l0", theirs[0][1]))
+            elif kind == "scalar" and numbers:
+                measure = self.chance.choice(["max", "count", "sum"])
+                value = f"(select {measure}({asked}.{numbers[0]}) from {other} as {asked}"
+                value += f" where {condition})"
+                outputs.append(
+                    (f"coalesce({value}, -1)" if self.chance.random() < 0.5 else value, "i")
+                )
+            elif "exists" in kind:
+                where += f" and {kind} (select 1 from {other} as {asked} where {condition})"
+        listed, named = self._listed(outputs)
+        where = f" where {where.removeprefix(' and ')}" if where else ""
+        text = f"select {listed} from {source} as {alias}{lateral}{where}"
+        if self.chance.random() < 0.3:
+            grouped = self._alias()
+            keys = self._picked(named, grouped, "si") or [("'c'", "s")]
+            listed, named = self._listed([*keys, ("count(*)", "i")])
+            text = f"select {listed} from ({text}) as {grouped} group by {keys[0][0]}"
+        return text, named
 
     # Windows -----------------------------------------------------------------------------------
 

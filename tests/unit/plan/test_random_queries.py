@@ -8,9 +8,15 @@ from typing import Any
 
 import pytest
 
-from livemart.plan.planner import Full, plan_query
+from livemart.plan.planner import Full, Plan, plan_query
 from tests.unit.plan.golden import summary
-from tests.unit.plan.random_queries import INPUTS, KEYS, TABLES, random_query
+from tests.unit.plan.random_queries import (
+    INPUTS,
+    KEYS,
+    TABLES,
+    random_asking_query,
+    random_query,
+)
 from tests.unit.plan.simulation import Simulation
 
 _STARTED_AT = datetime(2026, 1, 1)
@@ -94,6 +100,19 @@ def test_random_queries_are_planned_right() -> None:
         check_seed(seed)
 
 
+def test_random_correlated_subqueries_are_planned_right() -> None:
+    plans = [_check_query(random_asking_query(seed), seed, _CHANGES) for seed in range(30)]
+
+    assert sum(not isinstance(plan.strategy, Full) for plan in plans) > len(plans) // 3
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_many_random_correlated_subqueries_are_planned_right() -> None:
+    for seed in range(1_000, 3_000):
+        _check_query(random_asking_query(seed), seed, _CHANGES)
+
+
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
 def test_many_random_queries_are_planned_right() -> None:
@@ -112,11 +131,11 @@ def check_seed(seed: int) -> None:
     _check_query(random_query(seed), seed, _CHANGES)
 
 
-def _check_query(query: str, seed: int, changes: int) -> None:
+def _check_query(query: str, seed: int, changes: int) -> Plan:
     plan = plan_query(query, INPUTS)
     if isinstance(plan.strategy, Full):
         assert plan.reasons, query
-        return
+        return plan
     simulation = Simulation(TABLES)
     try:
         for number in range(changes):
@@ -125,6 +144,7 @@ def _check_query(query: str, seed: int, changes: int) -> None:
             assert faults == [], f"seed {seed}, change {number}: {query}\n{summary(plan)}"
     finally:
         simulation.close()
+    return plan
 
 
 def changed_tables(chance: random.Random) -> tuple[dict[str, list[Row]], dict[str, list[Row]]]:

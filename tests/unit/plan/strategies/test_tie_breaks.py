@@ -75,6 +75,17 @@ def ways(text: str, *numbers: int) -> list[str]:
             " from t group by k",
         ),
         (
+            "select u.k, p.x from u join lateral (select t.x from t where t.k = u.k order by t.at"
+            " limit 1) as p",
+            "select u.k, p.x from u join lateral (select t.x from t where t.k = u.k order by t.at ,"
+            f" {ROW} limit 1) as p",
+        ),
+        (
+            "select u.k, (select t.x from t where t.k = u.k order by t.at limit 1) as x from u",
+            "select u.k, (select t.x from t where t.k = u.k order by t.at ,"
+            f" {ROW} limit 1) as x from u",
+        ),
+        (
             "select row_number() over (partition by v.k order by at) as n"
             " from (select k, at from t) as v join u on v.k = u.k",
             "select row_number() over (partition by v.k order by at, to_json(struct("

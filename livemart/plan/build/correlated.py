@@ -1,0 +1,210 @@
+"""Turns a correlated subquery into the right side of a join: what a row of the query depends on.
+
+Used by scopes and the FROM clause, for LATERAL, scalar subqueries, EXISTS and IN. The rows of the
+subquery that share their keys with a row are all that decides about it; how they do is for Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from livemart.plan.build.subqueries import unsupported
+from livemart.plan.reasons import Reason
+from livemart.plan.relations.aggregate_calls import (
+    aggregate_calls,
+    is_order_dependent,
+    is_total,
+    order_decides,
+)
+from livemart.plan.relations.alias import Alias
+from livemart.plan.relations.equi_keys import EquiKey, equi_keys
+from livemart.plan.relations.gate import Distinct, Limit
+from livemart.plan.relations.join import Join, JoinKind
+from livemart.plan.relations.relation import Expr, Relation, bare, column, columns_of
+from livemart.plan.sql.determinism import line_of
+from livemart.plan.sql.written import sql_of
+
+# Turns a SELECT that names nothing around it into a relation and the names of its columns.
+QueryOf = Callable[[Expr], tuple[Relation, tuple[str, ...]]]
+
+_KEY, _ORDER, _ANSWER = "__livemart_key_", "__livemart_order_", "__livemart_answer"
+
+
+def beside_answer(
+    left: Relation, subquery: Expr, qualifier: str, query_of: QueryOf, compared: Expr | None = None
+) -> tuple[Relation, Expr] | None:
+    """Return what a query reads with what a subquery's answer depends on, and the answer.
+
+    None if no equality ties the subquery to the query around it. Nothing can be asked of the answer
+    but which rows it depends on.
+
+    Args:
+        left: what the query reads.
+        subquery: a scalar subquery, or that of EXISTS or IN.
+        qualifier: a name for it.
+        query_of: see `QueryOf`.
+        compared: what the subquery's only column must equal, as in IN.
+
+    Raises:
+        Unplannable: for a shape without a rule.
+    """
+    select, keys = _taken_apart(subquery)
+    if select is not None and compared is not None:
+        if isinstance(compared, exp.Tuple) or _chooses(select):
+            return None
+        keys.append(EquiKey(compared, bare(select.expressions[0]), null_safe=False))
+    if select is None or not keys:
+        return None
+    order, limit = select.args.get("order"), select.args.get("limit")
+    sorts = [bare(item.this) for item in order.expressions] if order is not None else []
+    calls = [call for expr in select.expressions for call in aggregate_calls(expr)]
+    picks = [*calls, *select.find_all(exp.Window)]
+    for clause in ("group", "having", "qualify", "order", "limit", "distinct", "windows"):
+        select.set(clause, None)
+    select.set("expressions", _named(keys, sorts))
+    relation, _ = query_of(select)
+    columns = _columns(_KEY, len(keys))
+    ties = [] if limit is None else _ties_of_limit(relation, limit, columns, sorts)
+    ties += [order_decides(call) for call in picks if is_order_dependent(call, relation, columns)]
+    right = Alias(Distinct(relation, columns, ties), qualifier, tuple(_names(_KEY, len(keys))))
+    joined = Join(left, right, "left", _over(keys, qualifier), frozenset({qualifier}))
+    return joined, column(_ANSWER, qualifier)
+
+
+def joined_lateral(
+    left: Relation, subquery: Expr, qualifier: str, query_of: QueryOf, kind: JoinKind
+) -> Relation | None:
+    """Return a LATERAL subquery joined; None if no equality ties it to what stands before it.
+
+    Args:
+        left: what stands before it.
+        subquery: a SELECT.
+        qualifier: its alias.
+        query_of: see `QueryOf`.
+        kind: `left` or `inner`.
+
+    Raises:
+        Unplannable: for a shape without a rule.
+    """
+    select, keys = _taken_apart(subquery)
+    if select is None or not keys:
+        return None
+    if select.find(exp.Window) or any(map(select.args.get, ("offset", "distinct", "qualify"))):
+        # These would need the keys among their own.
+        raise unsupported("a window, DISTINCT or OFFSET in a lateral subquery", subquery)
+    order, limit = select.args.get("order"), select.args.get("limit")
+    sorts = [bare(item.this) for item in order.expressions] if order is not None else []
+    select.set("order", None)
+    select.set("limit", None)
+    group = select.args.get("group")
+    if group is not None or any(map(aggregate_calls, select.expressions)):
+        if group is None:
+            # Of no row a total is one row all the same.
+            kind = "left"
+        elif any(value for name, value in group.args.items() if name != "expressions"):
+            raise unsupported("grouping sets in a lateral subquery", subquery)
+        if limit is not None:
+            raise unsupported("LIMIT of groups in a lateral subquery", subquery)
+        rights = [key.right.copy() for key in keys]
+        known = group.expressions if group is not None else []
+        select.set("group", exp.Group(expressions=[*known, *rights]))
+        sorts = []
+    select.set("expressions", [*_named(keys, sorts), *select.expressions])
+    relation, names = query_of(select)
+    if limit is not None:
+        columns = _columns(_KEY, len(keys))
+        ties = _ties_of_limit(relation, limit, columns, sorts)
+        relation = Limit(relation, columns, None, (), ties)
+    right = Alias(relation, qualifier, names)
+    return Join(left, right, kind, _over(keys, qualifier), frozenset({qualifier}))
+
+
+def _chooses(select: exp.Select) -> bool:
+    """Return True if a SELECT compares rows before what it yields is compared with anything."""
+    return select.find(exp.Window) is not None or any(
+        map(select.args.get, ("limit", "offset", "qualify"))
+    )
+
+
+def _taken_apart(subquery: Expr) -> tuple[exp.Select | None, list[EquiKey]]:
+    """Return a copy of a SELECT that names nothing around it, and the equalities that did.
+
+    Other conditions that name what stands around it are left out: they only narrow what matches.
+    """
+    select = subquery
+    while isinstance(select, exp.Subquery | exp.Paren):
+        select = select.this
+    if not isinstance(select, exp.Select):
+        return None, []
+    select = select.copy()
+    inside = frozenset(_aliases(select))
+    where = select.args.get("where")
+    keys: list[EquiKey] = []
+    if where is not None:
+        condition = bare(where.this)
+        parts = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
+        outside = [part for part in parts if not part.find(exp.Query) and _tables(part) - inside]
+        for part in outside:
+            keys += equi_keys(part, inside)
+        kept = [part for part in parts if part not in outside]
+        select.set("where", exp.Where(this=exp.and_(*kept, copy=False)) if kept else None)
+    below = {alias for query in select.find_all(exp.Select) for alias in _aliases(query)}
+    if _tables(select) - below:
+        raise unsupported("a column from outside in this place of a subquery", subquery)
+    return select, keys
+
+
+def _tables(expr: Expr) -> set[str]:
+    return {reference.table for reference in columns_of(expr)}
+
+
+def _aliases(select: exp.Select) -> list[str]:
+    """Return the names of what a SELECT reads."""
+    from_ = select.args.get("from_") or select.args.get("from")
+    items = [from_.this] if from_ is not None else []
+    items += [join.this for join in select.args.get("joins") or ()]
+    items += select.args.get("laterals") or ()
+    return [item.alias_or_name for item in items]
+
+
+def _named(keys: Sequence[EquiKey], sorts: Sequence[Expr]) -> list[Expr]:
+    """Return a select list of the keys inside, and of what LIMIT goes by."""
+    names = [*_names(_KEY, len(keys)), *_names(_ORDER, len(sorts))]
+    values = [*(key.right for key in keys), *sorts]
+    return [
+        exp.alias_(value.copy(), name, copy=False)
+        for name, value in zip(names, values, strict=True)
+    ]
+
+
+def _names(prefix: str, count: int) -> list[str]:
+    return [f"{prefix}{place}" for place in range(count)]
+
+
+def _columns(prefix: str, count: int) -> list[Expr]:
+    return [column(name) for name in _names(prefix, count)]
+
+
+def _over(keys: Sequence[EquiKey], qualifier: str) -> list[EquiKey]:
+    return [
+        EquiKey(key.left, column(name, qualifier), key.null_safe)
+        for key, name in zip(keys, _names(_KEY, len(keys)), strict=True)
+    ]
+
+
+def _ties_of_limit(
+    relation: Relation, limit: Expr, keys: Sequence[Expr], sorts: Sequence[Expr]
+) -> list[Reason]:
+    if is_total(relation, [*keys, *_columns(_ORDER, len(sorts))]):
+        return []
+    written = ", ".join(map(sql_of, sorts)) or "no ORDER BY"
+    return [
+        Reason(
+            "NONDETERMINISTIC_ORDER",
+            f"rows may tie: {written[:80]} before LIMIT",
+            line_of(limit),
+            "end the order in a unique column",
+        )
+    ]

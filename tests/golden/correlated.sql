@@ -1,0 +1,51 @@
+# title: the newest row by a lateral subquery
+select restaurants.restaurant_id, newest.order_id from bronze.restaurants as restaurants cross join lateral (select orders.order_id from bronze.orders as orders where orders.restaurant_id = restaurants.restaurant_id order by orders.ordered_at desc, orders.order_id limit 1) as newest;
+region keys=(restaurant_id);
+
+# title: the newest row by a lateral subquery, which may tie
+select restaurants.restaurant_id, newest.status from bronze.restaurants as restaurants left join lateral (select orders.status from bronze.orders as orders where orders.restaurant_id = restaurants.restaurant_id and orders.amount > 1 order by orders.ordered_at desc limit 1) as newest on true;
+region keys=(restaurant_id) reason=NONDETERMINISTIC_ORDER;
+
+# title: a total by a lateral subquery
+select restaurants.restaurant_id, totals.spent from bronze.restaurants as restaurants, lateral (select sum(orders.amount) as spent from bronze.orders as orders where orders.restaurant_id = restaurants.restaurant_id) as totals;
+region keys=(restaurant_id) unique=(restaurant_id);
+
+# title: a scalar subquery by key
+select restaurant_id, coalesce((select max(orders.amount) from bronze.orders as orders where orders.restaurant_id = restaurants.restaurant_id), 0) as most from bronze.restaurants as restaurants;
+region keys=(restaurant_id) unique=(restaurant_id);
+
+# title: the newest value by a scalar subquery
+select restaurant_id, (select orders.status from bronze.orders as orders where orders.restaurant_id = restaurants.restaurant_id order by orders.ordered_at limit 1) as status from bronze.restaurants as restaurants;
+region keys=(restaurant_id) unique=(restaurant_id) reason=NONDETERMINISTIC_ORDER;
+
+# title: NOT EXISTS
+select dish_id from bronze.dishes as dishes where not exists (select 1 from bronze.restaurants as restaurants where restaurants.restaurant_id = dishes.restaurant_id and restaurants.currency_code = 'EUR');
+region keys=(dish_id) unique=(dish_id);
+
+# title: EXISTS among other conditions
+select dish_id, dish_name from bronze.dishes as dishes where dish_name is null or exists (select 1 from bronze.restaurants as restaurants where restaurants.restaurant_id = dishes.restaurant_id);
+region keys=(dish_id, dish_name) unique=(dish_id);
+
+# title: IN a column
+select order_id from bronze.orders where restaurant_id in (select restaurant_id from bronze.restaurants where currency_code = 'EUR');
+region keys=(order_id) unique=(order_id);
+
+# title: IN the first rows compares all of them
+select order_id from bronze.orders where restaurant_id in (select restaurant_id from bronze.restaurants order by restaurant_name limit 3);
+full reason=SUBQUERY_NOT_INCREMENTALIZABLE;
+
+# title: IN beside OR may be NULL
+select order_id from bronze.orders where status = 'placed' or restaurant_id in (select restaurant_id from bronze.restaurants);
+full reason=SUBQUERY_NOT_INCREMENTALIZABLE;
+
+# title: EXISTS without an equality
+select dish_id from bronze.dishes as dishes where exists (select 1 from bronze.restaurants as restaurants where restaurants.restaurant_id > dishes.restaurant_id);
+full reason=SUBQUERY_NOT_INCREMENTALIZABLE;
+
+# title: a subquery in a subquery
+select dish_id from bronze.dishes as dishes where exists (select 1 from bronze.orders as orders where orders.restaurant_id = dishes.restaurant_id and orders.amount = (select max(others.amount) from bronze.orders as others where others.customer_id = orders.customer_id));
+region keys=(dish_id) unique=(dish_id);
+
+# title: groups of rows that ask
+select dishes.restaurant_id, count(*) as dishes from bronze.dishes as dishes where exists (select 1 from bronze.orders as orders where orders.restaurant_id = dishes.restaurant_id) group by dishes.restaurant_id;
+region keys=(restaurant_id) unique=(restaurant_id);
