@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 SUITES := test-unit test-serve test-e2e test-spark
 
 .PHONY: help env env-unit demo demo-once test test-all test-nightly test-repeat $(SUITES) \
-	flights-data golden bench-refresh bench-serve lint format lock clean
+	flights-data golden bench-refresh bench-histories bench-serve lint format lock clean
 
 help: ## Show what there is
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ golden: env-unit ## Rewrite the golden files of the planner; review the diff
 
 bench-refresh: env ## Refresh at 1 M and 10 M orders against recompute and DuckDB (hours, 12 GB; ARGS="--help")
 	@$(BIN)/python -m bench.refresh $(ARGS)
+
+bench-histories: env ## Histories whose orders may tie at 200 k to 2 M changes, against recompute (ARGS="--help")
+	@$(BIN)/python -m bench.histories $(ARGS)
 
 bench-serve: env-unit ## Reads and push under load on one core (ARGS="--pipeline": from a file to the page, needs Java)
 	@$(BIN)/python -m bench.serve $(ARGS)

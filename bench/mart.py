@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, Protocol
 from unittest import mock
 
 import numpy as np
@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pds
 
 from bench.history import END, History
-from bench.live import Batch
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.check.checks import run_checks
 from livemart.delta.tags import Tag
@@ -46,6 +45,16 @@ _TREND = (
 
 Rows = frozenset[tuple[Any, ...]]
 Say = Callable[[str], None]
+
+
+class Batch(Protocol):
+    """What arrives until `now`."""
+
+    @property
+    def now(self) -> datetime: ...
+
+    def deliver(self, landing: Path, number: int) -> None:
+        """Put the batch below the landing folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +111,19 @@ class Mart:
 
     def fill(self, history: History) -> None:
         """Land a history without files: 100,000 orders a commit, in the order of their time."""
+        self.land("restaurants", [history.restaurants()])
+        self.land("dishes", [history.dishes()])
+        self.land("orders", history.chunks())
+        self.land("order_events", history.chunks())
+
+    def land(self, name: str, chunks: Iterable[pa.Table]) -> None:
+        """Land rows of one source without files, each table by a commit."""
         # Its own: what it remembers of ten million rows goes with it.
         warehouse = Warehouse(self.runtime.settings.warehouse)
-        sources = {
-            source.name: source
-            for source in self.runtime.project.sources.values()
-            if source.stream is not None
-        }
-        create_tables(warehouse, list(sources.values()), "history")
-
-        def land(name: str, rows: pa.Table, number: int) -> None:
-            source, count = sources[name], rows.num_rows
+        source = next(it for it in self.runtime.project.sources.values() if it.name == name)
+        create_tables(warehouse, [source], "history")
+        for number, rows in enumerate(chunks):
+            count = rows.num_rows
             lines = pa.array(np.arange(count)).cast(pa.string())
             rows = (
                 rows.append_column("_landed_at", rows.column("updated_at"))
@@ -128,12 +139,6 @@ class Mart:
             )
             tag = Tag(f"history/{source.relation}/0", number, {})
             warehouse.commit(source.relation, rows, tag)
-
-        land("restaurants", history.restaurants(), 0)
-        land("dishes", history.dishes(), 0)
-        for number, chunk in enumerate(history.chunks()):
-            land("orders", chunk, number)
-            land("order_events", chunk, number)
 
     def build(self) -> tuple[float, float]:
         """Build all models with dbt; return seconds without the tests, and those of the tests."""
@@ -153,12 +158,12 @@ class Mart:
             pipeline.stream(_EVERY)
         return self.rounds
 
-    def recompute(self, scratch: Path) -> tuple[float, bool]:
-        """Compute every model anew from the landed tables; compare the answers with the stored.
+    def recompute(self, scratch: Path, compared: Collection[str] = ANSWERS) -> tuple[float, bool]:
+        """Compute every model anew from the landed tables; compare some with what is stored.
 
         Returns:
             Seconds until every model was written as a Delta table below `scratch`, and whether
-            the answers are equal.
+            those that were compared are equal.
         """
         spark, project = self.runtime.spark, self.runtime.project
         warehouse, places = self.runtime.warehouse, dict[str, Path]()
@@ -182,7 +187,7 @@ class Mart:
             seconds += took
             places[model.relation] = path
             self.say(f"recomputed {model.name} in {took:.1f} s")
-            if model.name in ANSWERS:
+            if model.name in compared:
                 stored = spark.read.format("delta").load(str(warehouse.path(model.relation)))
                 found = compare(stored, spark.read.format("delta").load(str(path)), {})
                 if not found.is_equal:
@@ -296,13 +301,13 @@ class Narration:
 
 
 @contextmanager
-def open_mart(folder: Path, say: Say) -> Iterator[Mart]:
-    """Open the mart of this repository with a warehouse and a landing folder below `folder`."""
+def open_mart(folder: Path, say: Say, project: Path = PROJECT) -> Iterator[Mart]:
+    """Open a project, that of this repository, with a warehouse and landing below `folder`."""
     for name in ("warehouse", "landing"):
         (folder / name).mkdir(parents=True)
     settings = load_settings(
         {
-            "project_dir": str(PROJECT),
+            "project_dir": str(project),
             "warehouse": str(folder / "warehouse"),
             "landing": str(folder / "landing"),
             # A copy of the answers, beside the refreshes that are measured, is not part of them.

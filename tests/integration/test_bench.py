@@ -26,6 +26,17 @@ def test_the_refresh_benchmark_runs_and_its_answers_are_equal(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_benchmark_of_histories_runs_and_its_rows_are_equal(tmp_path: Path) -> None:
+    figures = _figures(
+        *("histories", "--folder", str(tmp_path), "--changes", "400", "800"),
+        *("--accounts=5", "--warm-up=0", "--batches=1"),
+    )
+
+    assert figures["histories_equal"] == 1
+    assert figures["histories_growth_800_400"] > 0
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_serving_benchmark_runs_from_a_file_to_the_page(tmp_path: Path) -> None:
     figures = _figures(
         *("serve", "--folder", str(tmp_path), "--restaurants=5", "--rate=20", "--seconds=3"),
