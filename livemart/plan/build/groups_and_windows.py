@@ -66,14 +66,12 @@ def aggregated(
         if group.args.get("all"):
             keys = [expr for expr in outputs if not aggregate_calls(expr)]
     if not keys:
-        raise Unplannable(
-            Reason(
-                "GLOBAL_AGG",
-                "an aggregate without GROUP BY depends on every row",
-                line_of(tree),
-                "aggregate by hour in a model upstream",
-            )
-        )
+        message = "an aggregate without GROUP BY depends on every row"
+        suggestion = "aggregate by hour in a model upstream"
+        if tree.parent is not None:
+            message = "rows are compared with a total over all rows: when it changes, all do"
+            suggestion = "store the total in a model: while it stays, only rows that change count"
+        raise Unplannable(Reason("GLOBAL_AGG", message, line_of(tree), suggestion))
     ties = [order_decides(call) for call in calls if is_order_dependent(call, relation, keys)]
     return Aggregate(relation, keys, ties)
 

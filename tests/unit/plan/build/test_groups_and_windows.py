@@ -1,4 +1,4 @@
-"""The gates of a SELECT: groups, and windows whose answer does not hang on ties."""
+"""The gates of a SELECT: groups and windows, with a note where their rows may tie."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ INPUTS = Inputs(columns={"s.sales": ("id", "shop", "at")}, unique={"s.sales": ((
 
 @pytest.mark.parametrize(
     ("order", "expected"),
-    [("at, id", ("region", ())), ("at", ("full", ("NONDETERMINISTIC_ORDER",)))],
+    [("at, id", ("region", ())), ("at", ("region", ("NONDETERMINISTIC_ORDER",)))],
 )
-def test_a_number_of_rows_needs_an_order_without_ties(order: str, expected: object) -> None:
+def test_an_order_that_may_tie_is_noted(order: str, expected: object) -> None:
     plan = plan_query(
         f"select shop, row_number() over (partition by shop order by {order}) n from s.sales",
         INPUTS,
@@ -26,3 +26,22 @@ def test_groups_are_unique_by_their_columns() -> None:
     plan = plan_query("select upper(shop) as name, max(at) as last from s.sales group by 1", INPUTS)
 
     assert plan.unique_key == ("name",)
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("select sum(amount) as total from s.orders", "depends on every row"),
+        (
+            "with t as (select sum(amount) as total from s.orders)"
+            " select id, amount / total as share from s.orders cross join t",
+            "rows are compared with a total over all rows",
+        ),
+    ],
+)
+def test_a_total_over_all_rows_is_told_from_rows_that_are_compared_with_it(
+    query: str, words: str
+) -> None:
+    plan = plan_query(query, Inputs({"s.orders": ("id", "amount")}))
+
+    assert words in plan.reasons[0].message
