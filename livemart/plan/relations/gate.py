@@ -201,7 +201,7 @@ class WindowGate(Gate):
         return [*by_rank, *self.source.unique_keys()]
 
 
-class Limit(WindowGate):
+class LimitGate(WindowGate):
     """LIMIT among the rows that share `keys`, as in a lateral subquery."""
 
 
