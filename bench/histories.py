@@ -140,7 +140,7 @@ def _rows(
     count = len(numbers)
     at = pa.array(times).cast(_TIME)
     plans = pa.array(["basic", "plus", None]).take(pa.array(rng.integers(3, size=count)))
-    cents = pa.array(rng.integers(100_000, size=count)).cast(pa.decimal128(12, 2))
+    amounts = pa.array(rng.integers(100_000, size=count)).cast(pa.decimal128(21, 2))
     return pa.table(
         {
             "change_id": pc.binary_join_element_wise("c", pa.array(numbers).cast("string"), ""),
@@ -151,7 +151,7 @@ def _rows(
                 pa.array(rng.integers(3, size=count))
             ),
             "plan": plans,
-            "balance": cents,
+            "balance": amounts.cast(pa.decimal128(12, 2)),
             "changed_at": at,
             "updated_at": at,
             "op": pa.array(["c"] * count),

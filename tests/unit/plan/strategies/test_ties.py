@@ -117,6 +117,23 @@ def test_what_a_refresh_leaves_is_legal() -> None:
         assert list(_illegal(shape)) == [], name
 
 
+def test_what_a_refresh_leaves_of_random_queries_is_legal() -> None:
+    shapes = [_random_shape(random.Random(seed)) for seed in range(40)]
+
+    faults = [fault for shape in shapes if _is_planned(shape) for fault in _illegal(shape, 5)]
+
+    assert faults == []
+    assert sum(map(_is_planned, shapes)) > len(shapes) // 2
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_what_a_refresh_leaves_of_many_random_queries_is_legal() -> None:
+    for seed in range(1_000, 3_000):
+        shape = _random_shape(random.Random(seed))
+        assert not _is_planned(shape) or list(_illegal(shape)) == [], shape
+
+
 def test_keys_that_scatter_a_decision_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(region, "keeping_decisions", lambda top, keys: keys)
 
@@ -129,13 +146,52 @@ def test_an_interval_that_cuts_a_decision_is_seen(monkeypatch: pytest.MonkeyPatc
     assert list(_illegal(_SHAPES["a frame of time beside the newest row"]))
 
 
-def _illegal(shape: str) -> Iterator[str]:
+def _random_shape(chance: random.Random) -> str:
+    """Return a query over rows that were picked, or computed beside each other, within k."""
+    over = "over (partition by k order by " + chance.choice(["ts", "ts desc", "x"]) + "{by_id})"
+    computed = chance.choice(["lag(x)", "row_number()", "first_value(x)", "lead(y)"])
+    t = chance.choice(
+        [
+            f"(select k, y, x from (select *, row_number() {over} as n from s.t) where n = 1)",
+            f"(select k, y, x from (select *, row_number() {over} as n from s.t) where n < 3)",
+            f"(select k, y, {computed} {over} as x from s.t)",
+        ]
+    )
+    for step in range(chance.choice([1, 1, 2, 2, 3])):
+        a = f"v{step}"
+        left = chance.choice(["join", "left join"])
+        t = chance.choice(
+            [
+                f"(select {a}.k, {a}.y, o.v as x from {t} as {a} {left} s.u as o on {a}.k = o.k)",
+                f"(select {a}.k, o.q as y, {a}.x from {t} as {a} {left} s.z as o on {a}.x = o.x)",
+                f"(select o.k, o.v as y, {a}.x from s.u as o {left} {t} as {a} on o.k = {a}.k)",
+                f"(select o.g as k, o.v as y, {a}.x from s.u as o {left} {t} as {a} on o.g={a}.k)",
+                f"(select o.k, o.v as y, o.v as x from s.u as o left semi join {t} as {a}"
+                f" on o.k = {a}.k and o.v = {a}.x)",
+                f"(select k, max(y) as y, count(*) as x from {t} as {a} group by k)",
+                f"(select k, max(k) as y, sum(x) as x from {t} as {a} group by k, y)",
+                f"(select distinct k, y, x from {t} as {a})",
+                f"(select k, y, max(x) over (partition by k) as x from {t} as {a})",
+                f"(select k, y, x from {t} as {a} union all select k, v, v from s.u)",
+                f"(select k, y, x from {t} as {a} union all select k, x, y from {t} as {a}_)",
+                f"(select k, y, x from {t} as {a} where x > 0 or y is null)",
+            ]
+        )
+    columns = chance.choice(["k, y, x", "k, x", "y, x", "x, y, upper(k) as k"])
+    return f"select {columns} from {t} as r"
+
+
+def _is_planned(shape: str) -> bool:
+    return isinstance(plan_query(shape.format(by_id="", by_g=""), INPUTS).strategy, Region)
+
+
+def _illegal(shape: str, changes: int = 16) -> Iterator[str]:
     """Yield the changes after which no order of each group gives what a refresh leaves."""
     plan = plan_query(shape.format(by_id="", by_g=""), INPUTS)
     assert isinstance(plan.strategy, Region), plan.reasons
     simulation = Simulation(TABLES)
     try:
-        for seed in range(16):
+        for seed in range(changes):
             old, new = changed_tables(random.Random(seed))
             stored = simulation.result(flatten(_deciding(shape, ()), {}), old)
             groups = [*"abcd", None]
@@ -146,7 +202,7 @@ def _illegal(shape: str) -> Iterator[str]:
                 for size in range(len(groups) + 1)
                 for turned in combinations(groups, size)
             ):
-                yield f"seed {seed}: {left}"
+                yield f"{shape}, seed {seed}: {left}"
     finally:
         simulation.close()
 
