@@ -77,8 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
             is_equal &= is_one_equal
     least, most = min(refreshed), max(refreshed)
-    growth = f"histories_growth_{label_of(most)}_{label_of(least)}"
-    report(growth, refreshed[most] / refreshed[least])
+    if least < most:
+        growth = f"histories_growth_{label_of(most)}_{label_of(least)}"
+        report(growth, refreshed[most] / refreshed[least])
     report("histories_equal", int(is_equal))
     return 0 if is_equal else 1
 
@@ -108,6 +109,8 @@ def _measure(
     report(f"histories_full_over_refresh_{label}", full_s / refresh_s)
     for name in _MODELS:
         report(f"histories_model_{label}_ms/{name}", median(it.models_ms[name] for it in rounds))
+        commits = [it.commits_ms.get(name, 0) for it in rounds]
+        report(f"histories_commit_{label}_ms/{name}", median(commits))
     return refresh_s, is_equal
 
 

@@ -223,14 +223,14 @@ class Mart:
         ended, snapshot = time.perf_counter(), outcome.snapshot
         if snapshot is None or snapshot.kind == "build":
             return
-        assert self._looked_at is not None and snapshot.as_of is not None
+        assert self._looked_at is not None
         models = self.runtime.project.models
         watch = self.runtime.warehouse
         assert isinstance(watch, Stopwatch)
         names = {model.relation: model.name for model in models.values()}
         self.rounds.append(
             Round(
-                snapshot.as_of,
+                snapshot.as_of or self.now,
                 self._began - self._looked_at,
                 ended - self._began,
                 self._checks_s,
