@@ -18,11 +18,19 @@ from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.relations.constants import constants_of
 from livemart.plan.relations.gate import Gate, WindowGate
 from livemart.plan.relations.monotone import restriction_of
-from livemart.plan.relations.relation import Relation, Restriction, Restrictions, Want, column
+from livemart.plan.relations.relation import (
+    Relation,
+    Renaming,
+    Restriction,
+    Restrictions,
+    Want,
+    column,
+)
 from livemart.plan.sql.written import sql_of
 from livemart.plan.strategies.slices import Windows, windows_of
 from livemart.plan.strategies.ties import keeping_decisions, scattered, ties_of
 
+_IN_TWO_MODELS = "store the rows with the window in a model, and group that: both are incremental"
 _TOUCHED = re.compile(r"__touched_(\d+)__")
 _PLAIN = re.compile(r"select distinct (.+) from __touched_\d+__")
 _DISTINCT = re.compile(r"(^|\()select distinct ")
@@ -145,15 +153,13 @@ def region_of(query: Query) -> Region:
         if unique is not None:
             keys = [key for key in keys if sql_of(key) in unique]
     if not any(_varies(top, key) for key in keys) and time is None:
-        raise Unplannable(
-            Reason(
-                "KEY_NOT_IN_OUTPUT",
-                "no output column confines a change: "
-                + "; ".join(_gate_text(gate) for gate in gates[:3]),
-                None,
-                "carry a common key of every GROUP BY and PARTITION BY to the output",
-            )
-        )
+        message = "no output column confines a change: "
+        message += "; ".join(_gate_text(gate) for gate in gates[:3])
+        if (told := _grouped_above_window(gates)) is not None:
+            message, suggestion = f"{message}. {told}", _IN_TWO_MODELS
+        else:
+            suggestion = "carry a common key of every GROUP BY and PARTITION BY to the output"
+        raise Unplannable(Reason("KEY_NOT_IN_OUTPUT", message, None, suggestion))
     want = [*keys, *([time] if time is not None else [])]
     affected = []
     for sql in top.affected(want, has_time=time is not None):
@@ -204,6 +210,23 @@ def _margins(gates: Sequence[Gate]) -> tuple[int, int]:
     ]
     distinct = {id(frame): frame for frame in frames}.values()
     return sum(frame.before for frame in distinct), sum(frame.after for frame in distinct)
+
+
+def _grouped_above_window(gates: Sequence[Gate]) -> str | None:
+    """Say what becomes of groups by what rows have after a window has compared them, if any do."""
+    for gate in gates:
+        for key in gate.keys:
+            relation, expr = gate.source, key
+            while isinstance(relation, Renaming):
+                expr = relation.over_source(expr)
+                relation = relation.source
+            if not isinstance(relation, WindowGate) or relation.passes(expr):
+                continue
+            if expr.find(exp.Window) is not None:
+                return f"{sql_of(key)} is computed by a window: a change may move rows to any group"
+            by = ", ".join(map(sql_of, relation.keys)) or "nothing"
+            return f"{sql_of(key)} is that of rows which a window picks by {by}"
+    return None
 
 
 def _gate_text(gate: Gate) -> str:

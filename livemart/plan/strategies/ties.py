@@ -39,7 +39,9 @@ _TAKES = TAKE_A_VALUE | {"row_number", "ntile"}
 def ties_of(top: Relation) -> tuple[Reason, ...]:
     """Return where the order of rows decides and may tie, so that more than one answer is right."""
     gates = (relation for relation in top.walk() if isinstance(relation, Gate))
-    return tuple(dict.fromkeys(reason for gate in gates for reason in gate.ties))
+    # Functions over one order are told once.
+    by_message = {reason.message: reason for gate in gates for reason in reversed(gate.ties)}
+    return tuple(by_message.values())
 
 
 def keeping_decisions(top: Relation, keys: Sequence[Expr]) -> list[Expr]:

@@ -55,3 +55,23 @@ def test_keys_that_are_plain_columns_need_no_statement() -> None:
     (affected,) = region("select shop, max(amount) as most from s.sales group by 1").affected
 
     assert affected.columns == ("shop",)
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("lag(amount) over (partition by shop order by sold_at)", "k is computed by a window"),
+        ("amount", "k is that of rows which a window picks by sales.shop"),
+    ],
+)
+def test_groups_above_a_window_are_told_why_they_have_no_key(key: str, words: str) -> None:
+    plan = plan_query(
+        f"select k, count(*) as n from (select {key} as k, row_number() over"
+        " (partition by shop order by sold_at) as place from s.sales) as r where place = 1"
+        " group by k",
+        INPUTS,
+    )
+
+    [reason] = plan.reasons
+    assert (reason.code, words in reason.message) == ("KEY_NOT_IN_OUTPUT", True)
+    assert reason.suggestion is not None and "in a model" in reason.suggestion
