@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from livemart.plan.build.subqueries import unsupported
+from livemart.plan.build.subqueries import refuse_subqueries, unsupported
 from livemart.plan.reasons import Reason
 from livemart.plan.relations.aggregate_calls import (
     aggregate_calls,
@@ -19,6 +19,7 @@ from livemart.plan.relations.aggregate_calls import (
     order_decides,
 )
 from livemart.plan.relations.alias import Alias
+from livemart.plan.relations.clock import clock_values, is_clock_value
 from livemart.plan.relations.equi_keys import EquiKey, equi_keys
 from livemart.plan.relations.gate import Distinct, LimitGate
 from livemart.plan.relations.join import Join, JoinKind
@@ -29,11 +30,19 @@ from livemart.plan.sql.written import sql_of
 # Turns a SELECT that names nothing around it into a relation and the names of its columns.
 QueryOf = Callable[[Expr], tuple[Relation, tuple[str, ...]]]
 
+# What may decide about an answer, but brings in no row that has other keys.
+_DROPPED = ("expressions", "group", "having", "qualify", "order", "limit", "distinct", "windows")
 _KEY, _ORDER, _ANSWER = "__livemart_key_", "__livemart_order_", "__livemart_answer"
 
 
 def beside_answer(
-    left: Relation, subquery: Expr, qualifier: str, query_of: QueryOf, compared: Expr | None = None
+    left: Relation,
+    subquery: Expr,
+    qualifier: str,
+    query_of: QueryOf,
+    *,
+    compared: Expr | None = None,
+    is_existence: bool = False,
 ) -> tuple[Relation, Expr] | None:
     """Return what a query reads with what a subquery's answer depends on, and the answer.
 
@@ -46,28 +55,39 @@ def beside_answer(
         qualifier: a name for it.
         query_of: see `QueryOf`.
         compared: what the subquery's only column must equal, as in IN.
+        is_existence: it is asked whether there is a row.
 
     Raises:
         Unplannable: for a shape without a rule.
     """
     select, keys = _taken_apart(subquery)
     if select is not None and compared is not None:
-        if isinstance(compared, exp.Tuple) or _chooses(select):
+        is_plain = not (isinstance(compared, exp.Tuple) or compared.find(exp.Query))
+        if not is_plain or clock_values(compared) or _chooses(select):
             return None
         keys.append(EquiKey(compared, bare(select.expressions[0]), null_safe=False))
     if select is None or not keys:
         return None
-    order, limit = select.args.get("order"), select.args.get("limit")
-    sorts = [bare(item.this) for item in order.expressions] if order is not None else []
-    calls = [call for expr in select.expressions for call in aggregate_calls(expr)]
-    picks = [*calls, *select.find_all(exp.Window)]
-    for clause in ("group", "having", "qualify", "order", "limit", "distinct", "windows"):
-        select.set(clause, None)
+    dropped = [part for name in _DROPPED for part in _parts(select, name)]
+    for part in dropped:
+        refuse_subqueries(part)
+        if part.find(exp.Window) is not None:
+            raise unsupported("a window in a correlated subquery", subquery)
+    calls = [call for part in dropped for call in aggregate_calls(part)]
+    is_total_of_rows = bool(calls) and select.args.get("group") is None
+    limit, sorts = select.args.get("limit"), _sorts(select)
+    if is_existence or is_total_of_rows or any(map(aggregate_calls, sorts)):
+        # One answer, whatever their order; or one that goes by groups.
+        sorts = []
+    if is_existence or is_total_of_rows:
+        limit = None
+    for name in _DROPPED:
+        select.set(name, None)
     select.set("expressions", _named(keys, sorts))
     relation, _ = query_of(select)
     columns = _columns(_KEY, len(keys))
     ties = [] if limit is None else _ties_of_limit(relation, limit, columns, sorts)
-    ties += [order_decides(call) for call in picks if is_order_dependent(call, relation, columns)]
+    ties += [order_decides(call) for call in calls if is_order_dependent(call, relation, columns)]
     right = Alias(Distinct(relation, columns, ties), qualifier, tuple(_names(_KEY, len(keys))))
     joined = Join(left, right, "left", _over(keys, qualifier), frozenset({qualifier}))
     return joined, column(_ANSWER, qualifier)
@@ -94,8 +114,7 @@ def joined_lateral(
     if select.find(exp.Window) or any(map(select.args.get, ("offset", "distinct", "qualify"))):
         # These would need the keys among their own.
         raise unsupported("a window, DISTINCT or OFFSET in a lateral subquery", subquery)
-    order, limit = select.args.get("order"), select.args.get("limit")
-    sorts = [bare(item.this) for item in order.expressions] if order is not None else []
+    limit, sorts = select.args.get("limit"), _sorts(select)
     select.set("order", None)
     select.set("limit", None)
     group = select.args.get("group")
@@ -150,14 +169,43 @@ def _taken_apart(subquery: Expr) -> tuple[exp.Select | None, list[EquiKey]]:
             keys += equi_keys(part, inside)
         kept = [part for part in parts if part not in outside]
         select.set("where", exp.Where(this=exp.and_(*kept, copy=False)) if kept else None)
-    below = {alias for query in select.find_all(exp.Select) for alias in _aliases(query)}
-    if _tables(select) - below:
-        raise unsupported("a column from outside in this place of a subquery", subquery)
+    for reference in columns_of(select):
+        _refuse_outside(reference, select, subquery)
     return select, keys
 
 
+def _refuse_outside(reference: exp.Column, select: exp.Select, subquery: Expr) -> None:
+    """Raise Unplannable for a column of what stands around a subquery, or of a clock there."""
+    around, aliases = reference.find_ancestor(exp.Select), list[str]()
+    while around is not None:
+        aliases += _aliases(around)
+        around = around.find_ancestor(exp.Select) if around is not select else None
+    is_known = reference.table in aliases or (
+        not reference.table and reference.find_ancestor(exp.Ordered, exp.Select) is not select
+    )
+    if is_clock_value(reference) or not is_known:
+        raise unsupported(f"{sql_of(reference)} in this place of a subquery", subquery)
+
+
+def _parts(select: exp.Select, name: str) -> list[Expr]:
+    value = select.args.get(name)
+    parts = value if isinstance(value, list) else [value]
+    return [part for part in parts if isinstance(part, exp.Expr)]
+
+
+def _sorts(select: exp.Select) -> list[Expr]:
+    """Return what a SELECT is ordered by, where it names an output that output itself."""
+    order = select.args.get("order")
+    outputs = {output.alias_or_name: bare(output) for output in select.expressions}
+    sorts = [bare(item.this) for item in order.expressions] if order is not None else []
+    return [
+        outputs.get(sort.name, sort) if isinstance(sort, exp.Column) and not sort.table else sort
+        for sort in sorts
+    ]
+
+
 def _tables(expr: Expr) -> set[str]:
-    return {reference.table for reference in columns_of(expr)}
+    return {reference.table for reference in columns_of(expr) if not is_clock_value(reference)}
 
 
 def _aliases(select: exp.Select) -> list[str]:

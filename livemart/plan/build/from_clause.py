@@ -32,6 +32,7 @@ from livemart.plan.sql.written import sql_of
 # The common table expressions in sight, by name: relation and names of the columns.
 Environment = Mapping[str, tuple[Relation, tuple[str, ...]]]
 ScanOf = Callable[[str], Scan | None]
+RelationOfQuery = tuple[Relation, tuple[str, ...]]
 
 
 class FromClause:
@@ -153,15 +154,34 @@ class FromClause:
             joined = "inner" if keys else "cross"
         return Join(left, right, joined, keys, rights)
 
+    def query_beside(self, select: Expr, environment: Environment) -> RelationOfQuery:
+        """Return a subquery's relation; it may not join the clock, whose value it would need.
+
+        Raises:
+            Unplannable: PARSE_UNSUPPORTED.
+        """
+        items = [join.this for join in select.args.get("joins") or ()]
+        from_ = select.args.get("from_") or select.args.get("from")
+        for item in (*items, *([from_.this] if from_ is not None else [])):
+            scan = self._scan_of(item.name) if isinstance(item, exp.Table) else None
+            if scan is not None and self._is_clock(scan.relation):
+                raise unsupported("the clock joined in a correlated subquery", item)
+        return self._query(select, environment)
+
     def _joined_lateral(self, left: Relation, join: exp.Join, environment: Environment) -> Relation:
         side = (join.side or "").lower()
         if side not in ("", "left") or (join.kind or "").lower() in ("semi", "anti"):
             raise unsupported(f"a lateral subquery behind a {side or join.kind} join", join)
+        condition = join.args.get("on")
+        if condition is not None:
+            refuse_subqueries(condition)
+            if clock_values(condition):
+                raise unsupported("the clock in a join condition", condition)
         relation = joined_lateral(
             left,
             join.this.this,
             join.this.alias_or_name,
-            lambda select: self._query(select, environment),
+            lambda select: self.query_beside(select, environment),
             "left" if side else "inner",
         )
         if relation is None or _column_aliases(join.this):

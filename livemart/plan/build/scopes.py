@@ -158,6 +158,8 @@ class _Builder:
         outputs = {name: window_struct(expr, tree) for name, expr in outputs.items()}
         qualify_ = tree.args.get("qualify")
         above = [qualify_.this] if qualify_ is not None else []
+        for condition in above:
+            refuse_subqueries(condition)
         relation = aggregated(relation, tree, list(outputs.values()), conditions, above)
         if conditions:
             # Groups may come and go by the condition: what lies above is not additive any more.
@@ -274,8 +276,9 @@ class _Builder:
                 relation,
                 query,
                 f"__livemart_answer_{self._answers}",
-                lambda select: self.query(select, environment),
-                compared,
+                lambda select: self._from.query_beside(select, environment),
+                compared=compared,
+                is_existence=isinstance(node, exp.Exists),
             )
             if beside is None:
                 continue

@@ -36,6 +36,9 @@ def equi_keys(condition: Expr | None, right_qualifiers: frozenset[str]) -> list[
         if not isinstance(conjunct, exp.EQ | exp.NullSafeEQ):
             continue
         left, right = conjunct.left, conjunct.right
+        if conjunct.find(exp.Query) is not None:
+            # Its answer is a column of neither side.
+            continue
         on_right = [_on_right(side, right_qualifiers) for side in (left, right)]
         null_safe = isinstance(conjunct, exp.NullSafeEQ)
         if on_right == [False, True]:

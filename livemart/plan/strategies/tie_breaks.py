@@ -14,7 +14,7 @@ from sqlglot import Dialect, Token, TokenType, exp
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from livemart.plan.relations.aggregate_calls import PICKS, called
+from livemart.plan.relations.aggregate_calls import PICKS, aggregate_calls, called
 from livemart.plan.relations.frames import needs_total_order
 from livemart.plan.sql.determinism import function_name, is_aggregate
 from livemart.plan.sql.parse import parse
@@ -143,13 +143,19 @@ def _in_groups(scope: Scope) -> Iterator[_Edit]:
 def _before_limit(
     scope: Scope, schema: Mapping[str, object], tokens: Sequence[Token]
 ) -> Iterator[_Edit]:
-    limit = scope.expression.args.get("limit")
+    select = scope.expression
+    assert isinstance(select, exp.Select)
+    limit = select.args.get("limit")
+    is_total = select.args.get("group") is None and any(map(aggregate_calls, select.selects))
+    if is_total or select.args.get("distinct"):
+        # Nothing else can be ordered by, and of one row nothing need be.
+        return
     span = span_of(limit.expression) if isinstance(limit, exp.Limit) else None
     if span is None:
         return
     before = [token for token in tokens if token.end < span[0]]
     if before and before[-1].token_type is TokenType.LIMIT:
-        has_order = scope.expression.args.get("order") is not None
+        has_order = select.args.get("order") is not None
         place = _Place(int(before[-1].start), has_order, has_frame=True)
         yield _Edit(
             place.offset, place.offset, _added(place, _order(_columns(scope, schema), None))

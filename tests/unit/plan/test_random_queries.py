@@ -50,6 +50,9 @@ _QUERIES = {
             from s.t
         ) as r
         left join s.z as z on r.before = z.x and r.k = z.g""",
+    "a key of a comma join that a subquery gives": """
+        select a.id, b.g from s.t a, s.z c, s.w b
+        where a.k = c.g and b.x = (select max(a.x) from s.w a where a.k = c.g)""",
     "the most of distinct values": """
         select r.k, z.q from (select k, max(distinct x) as x from s.t group by k) as r
         left join s.z as z on r.x = z.x""",

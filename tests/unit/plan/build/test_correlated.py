@@ -71,3 +71,52 @@ def test_what_has_no_rule_is_recomputed_in_full(query: str, code: str) -> None:
 
     assert plan.strategy.name == "full"
     assert plan.reasons[0].code.startswith(code)
+
+
+_CLOCK = "livemart.clock as c"
+_ASKED = "bronze.orders as o where o.restaurant_id = d.restaurant_id"
+_LOWEST = "(select min(r.restaurant_id) from bronze.restaurants as r)"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        # What else is read in a clause that says nothing of keys.
+        f"select dish_id, (select sum(o.amount + {_LOWEST}) from {_ASKED}) as m"
+        " from bronze.dishes as d",
+        f"select dish_id, (select max(o.amount) from {_ASKED} having count(*) > {_LOWEST}) as m"
+        " from bronze.dishes as d",
+        f"select dish_id, (select max(o.amount) filter (where 1 > {_LOWEST}) from {_ASKED}) as m"
+        " from bronze.dishes as d",
+        f"select dish_id from bronze.dishes as d where exists (select 1 from {_ASKED}"
+        f" group by o.customer_id having count(*) > {_LOWEST})",
+        # What is compared with the answers.
+        f"select dish_id from bronze.dishes as d where {_LOWEST} in"
+        f" (select o.amount from {_ASKED})",
+        f"select dish_id from bronze.dishes as d where dish_id + {_LOWEST} in"
+        f" (select o.order_id from {_ASKED})",
+        # The clock of the query around, and one that is joined.
+        f"select dish_id from bronze.dishes as d cross join {_CLOCK} where exists (select 1 from"
+        f" {_ASKED} and o.ordered_at > c.as_of - interval 1 hour)",
+        "select dish_id from bronze.dishes as d where exists (select 1 from bronze.orders as o"
+        f" cross join {_CLOCK} where o.restaurant_id = d.restaurant_id and o.ordered_at > c.as_of)",
+        f"select dish_id, p.amount from bronze.dishes as d cross join {_CLOCK} left join lateral"
+        f" (select o.amount, o.ordered_at from {_ASKED}) as p on p.ordered_at > c.as_of",
+        f"select dish_id, p.amount from bronze.dishes as d left join lateral (select o.amount from"
+        f" {_ASKED}) as p on p.amount > {_LOWEST}",
+        # What windows and QUALIFY compare.
+        f"select dish_id, (select o.amount from {_ASKED} qualify row_number() over ("
+        "order by o.ordered_at) = 1) as m from bronze.dishes as d",
+        "select dish_id from bronze.dishes as d qualify row_number() over (partition by dish_id"
+        f" order by dish_name) = 1 and exists (select 1 from {_ASKED})",
+    ],
+)
+def test_what_would_be_read_and_not_seen_is_recomputed_in_full(query: str) -> None:
+    assert plan_query(query, INPUTS).strategy.name == "full"
+
+
+def test_a_limit_that_chooses_nothing_does_not_tie() -> None:
+    for asked in ("exists (select 1", "0 < (select max(o.amount)"):
+        query = f"select dish_id from bronze.dishes as d where {asked} from {_ASKED} limit 1)"
+
+        assert plan_query(query, INPUTS).ties == ()
