@@ -65,3 +65,7 @@ region keys=(customer_id) reason=NONDETERMINISTIC_ORDER;
 # title: two picks of one join key may come from two rows
 select newest.customer_id, dishes.dish_name from (select customer_id, max_by(restaurant_id, ordered_at) as restaurant_id, min_by(order_id, ordered_at) as dish_id from bronze.orders group by customer_id) as newest join bronze.dishes as dishes on dishes.dish_id = newest.dish_id and dishes.restaurant_id = newest.restaurant_id;
 full reason=KEY_NOT_IN_OUTPUT;
+
+# title: a field of a picked struct is what a join goes by
+select newest.customer_id, newest.latest.status as status, restaurants.restaurant_name from (select customer_id, max_by(struct(status, restaurant_id), ordered_at) as latest from bronze.orders group by customer_id) as newest left join bronze.restaurants as restaurants on newest.latest.restaurant_id = restaurants.restaurant_id;
+region keys=(customer_id) unique=(customer_id) reason=NONDETERMINISTIC_AGG;

@@ -216,7 +216,11 @@ def _values_of(expr: Expr) -> list[Expr]:
 
     With another value of another call it may meet in no row of the input.
     """
-    call = bare(expr)
+    call, fields = bare(expr), list[Expr]()
+    while isinstance(call, exp.Dot):
+        # `max_by(struct(a, b), at).b`
+        fields.insert(0, call.expression)
+        call = bare(call.this)
     if isinstance(call, exp.Window):
         call = called(call)
     while isinstance(call, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
@@ -229,7 +233,10 @@ def _values_of(expr: Expr) -> list[Expr]:
     # NULL of the same type.
     nothing = exp.If(this=exp.false(), true=value.copy(), false=exp.null())
     default = call.args.get("default")
-    return [value, nothing, *([default] if isinstance(default, exp.Expr) else [])]
+    values = [value, nothing, *([default] if isinstance(default, exp.Expr) else [])]
+    for field in fields:
+        values = [exp.Dot(this=exp.Paren(this=it.copy()), expression=field.copy()) for it in values]
+    return values
 
 
 def _repeats_rows(key: Expr) -> bool:

@@ -53,6 +53,12 @@ _QUERIES = {
     "a key of a comma join that a subquery gives": """
         select a.id, b.g from s.t a, s.z c, s.w b
         where a.k = c.g and b.x = (select max(a.x) from s.w a where a.k = c.g)""",
+    "a field of what a group picks": """
+        select r.k, r.latest.y as y, z.q
+        from (
+            select k, max_by(struct(x as x, y as y), struct(ts, id)) as latest from s.t group by k
+        ) as r
+        left join s.z as z on r.latest.x = z.x""",
     "the most of distinct values": """
         select r.k, z.q from (select k, max(distinct x) as x from s.t group by k) as r
         left join s.z as z on r.x = z.x""",
