@@ -9,13 +9,12 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from livemart.plan.reasons import Unplannable
 from livemart.plan.sql.determinism import APPROXIMATE_AGGREGATES, function_name
 from livemart.plan.sql.flatten import Flat
-from livemart.plan.sql.parse import parse
+from livemart.plan.sql.parse import parse, qualified
 
 _SCALARS = frozenset({"hll_union", "theta_union", "theta_intersection", "theta_difference"})
 
@@ -45,14 +44,7 @@ def approximate_columns(
         for occurrence in flat.occurrences
     }
     try:
-        tree = qualify(
-            parse(flat.text),
-            schema=schema,
-            dialect="spark",
-            validate_qualify_columns=False,
-            quote_identifiers=False,
-            identify=False,
-        )
+        tree = qualified(parse(flat.text), schema)
         by_scope: dict[int, dict[str, str]] = {}
         result: dict[str, str] = {}
         for scope in traverse_scope(tree):

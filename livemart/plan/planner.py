@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from sqlglot import exp
-from sqlglot.optimizer.qualify import qualify
 
 from livemart.errors import first_lines
 from livemart.plan.build.guards import check_functions, check_names
@@ -24,7 +23,7 @@ from livemart.plan.relations.relation import Scan, column
 from livemart.plan.sql.determinism import require_deterministic
 from livemart.plan.sql.flatten import Flat, flatten
 from livemart.plan.sql.names import even_out, note_names
-from livemart.plan.sql.parse import parse
+from livemart.plan.sql.parse import parse, qualified
 from livemart.plan.sql.stamps import stamps_of, without_stamps
 from livemart.plan.sql.used_columns import used_columns
 from livemart.plan.sql.written import sql_of
@@ -207,7 +206,7 @@ def _plan_flat(flat: Flat, known: tuple[_KnownRelation, ...]) -> Plan:
         full = Full((_unknown(error),))
     names: tuple[str, ...] = ()
     with suppress(Exception):
-        names = _names_of(_qualified(parse(flat.text), flat, inputs))
+        names = _names_of(qualified(parse(flat.text), _schema_of(flat, inputs)))
     return Plan(full, flat=flat, names=names)
 
 
@@ -217,17 +216,6 @@ def _names_of(query: exp.Expr) -> tuple[str, ...]:
     is_named = all(name and name != "*" and not name.startswith(_NAMELESS) for name in names)
     lower = tuple(name.lower() for name in names)
     return lower if is_named and len(set(lower)) == len(lower) else ()
-
-
-def _qualified(tree: exp.Expr, flat: Flat, inputs: Inputs) -> exp.Expr:
-    return qualify(
-        tree,
-        schema=_schema_of(flat, inputs),
-        dialect="spark",
-        validate_qualify_columns=False,
-        quote_identifiers=False,
-        identify=False,
-    )
 
 
 def ways_to_decide(flat: Flat, inputs: Inputs, ways: Sequence[int]) -> Iterator[str]:
@@ -309,7 +297,7 @@ def _query(
     by_name = {occurrence.placeholder.lower(): occurrence for occurrence in flat.occurrences}
     mark_written(tree)
     note_names(tree)
-    qualified = _qualified(tree, flat, inputs)
+    query = qualified(tree, _schema_of(flat, inputs))
     scans: dict[str, Scan] = {}
 
     def scan_of(name: str) -> Scan | None:
@@ -330,17 +318,17 @@ def _query(
             ),
         )
 
-    if not isinstance(qualified, exp.Query):
+    if not isinstance(query, exp.Query):
         raise Unplannable(Reason("PARSE_UNSUPPORTED", "not a SELECT", None))
-    even_out(qualified)
-    check_names(qualified)
-    used = used_columns(qualified, {name: occurrence.index for name, occurrence in by_name.items()})
+    even_out(query)
+    check_names(query)
+    used = used_columns(query, {name: occurrence.index for name, occurrence in by_name.items()})
     relations = {name: occurrence.relation for name, occurrence in by_name.items()}
     notes: tuple[Reason, ...] = ()
     # A shape that the notes do not know has none; the rules below decide about the plan.
     with suppress(Exception):
-        notes = notes_of(qualified, KnownRelations(relations, inputs.growing, inputs.clocks))
-    return build_query(qualified, scan_of, inputs.clocks.__contains__), used, notes
+        notes = notes_of(query, KnownRelations(relations, inputs.growing, inputs.clocks))
+    return build_query(query, scan_of, inputs.clocks.__contains__), used, notes
 
 
 def _schema_of(flat: Flat, inputs: Inputs) -> dict[str, object]:
@@ -376,17 +364,18 @@ def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:
     computed = {
         name: kind
         for name in query.names
-        if (kind := computed_among_ties(query.top, column(name))) is not None
+        if ties and (kind := computed_among_ties(query.top, column(name))) is not None
     }
+    plan = Plan(
+        strategy,
+        flat=flat,
+        names=query.names,
+        parameters=parameters,
+        ties=ties,
+        computed_among_ties=computed,
+    )
     if isinstance(strategy, Full):
-        return Plan(
-            strategy,
-            flat=flat,
-            names=query.names,
-            parameters=parameters,
-            ties=ties,
-            computed_among_ties=computed,
-        )
+        return plan
     notes = ties + tuple(
         Reason(
             "SCALAR_SUBQUERY_CHANGED",
@@ -398,16 +387,11 @@ def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:
         for occurrence, compared in parameters.items()
         if not compared
     )
-    return Plan(
-        strategy,
-        notes,
-        flat,
-        query.names,
-        _unique_key(query),
-        slices,
-        parameters,
-        ties=ties,
-        computed_among_ties=computed,
+    return replace(
+        plan,
+        notes=notes,
+        unique_key=_unique_key(query),
+        slices=slices,
         decided_by=strategy.keys if ties and isinstance(strategy, Region) else (),
     )
 

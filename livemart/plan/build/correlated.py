@@ -21,7 +21,7 @@ from livemart.plan.relations.aggregate_calls import (
 from livemart.plan.relations.alias import Alias
 from livemart.plan.relations.clock import clock_values, is_clock_value
 from livemart.plan.relations.equi_keys import EquiKey, equi_keys
-from livemart.plan.relations.gate import Distinct, LimitGate
+from livemart.plan.relations.gate import Distinct, WindowGate
 from livemart.plan.relations.join import Join, JoinKind
 from livemart.plan.relations.relation import Expr, Relation, bare, column, columns_of
 from livemart.plan.sql.determinism import line_of
@@ -135,7 +135,7 @@ def joined_lateral(
     if limit is not None:
         columns = _columns(_KEY, len(keys))
         ties = _ties_of_limit(relation, limit, columns, sorts)
-        relation = LimitGate(relation, columns, None, (), ties)
+        relation = WindowGate(relation, columns, None, (), ties)
     right = Alias(relation, qualifier, names)
     return Join(left, right, kind, _over(keys, qualifier), frozenset({qualifier}))
 

@@ -112,10 +112,7 @@ class FromClause:
         qualifier = join.this.alias_or_name
         side, kind = (join.side or "").lower(), (join.kind or "").lower()
         condition = join.args.get("on")
-        if condition is not None:
-            refuse_subqueries(condition)
-            if clock_values(condition):
-                raise unsupported("the clock in a join condition", condition)
+        _refuse_in_condition(condition)
         joined: JoinKind
         if kind in ("semi", "anti"):
             joined = "semi" if kind == "semi" else "anti"
@@ -172,11 +169,7 @@ class FromClause:
         side = (join.side or "").lower()
         if side not in ("", "left") or (join.kind or "").lower() in ("semi", "anti"):
             raise unsupported(f"a lateral subquery behind a {side or join.kind} join", join)
-        condition = join.args.get("on")
-        if condition is not None:
-            refuse_subqueries(condition)
-            if clock_values(condition):
-                raise unsupported("the clock in a join condition", condition)
+        _refuse_in_condition(join.args.get("on"))
         relation = joined_lateral(
             left,
             join.this.this,
@@ -225,6 +218,14 @@ class FromClause:
             names,
             outer=bool(lateral.args.get("outer")),
         )
+
+
+def _refuse_in_condition(condition: Expr | None) -> None:
+    """Raise Unplannable for what a join condition may not ask."""
+    if condition is not None:
+        refuse_subqueries(condition)
+        if clock_values(condition):
+            raise unsupported("the clock in a join condition", condition)
 
 
 def _refuse_comma_before(join: exp.Join, tree: exp.Select) -> None:

@@ -37,7 +37,8 @@ PICKS = frozenset(
 # So is that of these.
 TAKE_A_VALUE = PICKS | {"max", "min", "lag", "lead", "nth_value"}
 _COLLECTED = (exp.ArrayAgg, exp.ArrayUniqueAgg)
-_WRAPPERS = (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)
+# What stands around a call and is no other one.
+WRAPPERS = (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)
 
 
 def aggregate_calls(expr: Expr) -> list[Expr]:
@@ -49,7 +50,7 @@ def aggregate_calls(expr: Expr) -> list[Expr]:
             # The arguments of a window function may hold aggregates of the same SELECT.
             call = node.this
             parts: list[Expr] = []
-            while isinstance(call, _WRAPPERS):
+            while isinstance(call, WRAPPERS):
                 parts += [part for part in call.iter_expressions() if part is not call.this]
                 call = call.this
             parts += [*call.iter_expressions(), *(node.args.get("partition_by") or ())]
@@ -70,10 +71,10 @@ def aggregate_calls(expr: Expr) -> list[Expr]:
     return calls
 
 
-def called(window: exp.Window) -> Expr:
-    """Return the call of a window function, below FILTER and IGNORE NULLS."""
-    call: Expr = window.this
-    while isinstance(call, _WRAPPERS):
+def called(expr: Expr) -> Expr:
+    """Return the call of an expression, below OVER, FILTER and IGNORE NULLS."""
+    call: Expr = expr.this if isinstance(expr, exp.Window) else expr
+    while isinstance(call, WRAPPERS):
         call = call.this
     return call
 

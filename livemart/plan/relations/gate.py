@@ -201,10 +201,6 @@ class WindowGate(Gate):
         return [*by_rank, *self.source.unique_keys()]
 
 
-class LimitGate(WindowGate):
-    """LIMIT among the rows that share `keys`, as in a lateral subquery."""
-
-
 def _outermost_windows(expr: Expr) -> Iterator[exp.Window]:
     for node in expr.walk(prune=lambda node: isinstance(node, exp.Window)):
         if isinstance(node, exp.Window):
@@ -221,10 +217,7 @@ def _values_of(expr: Expr) -> list[Expr]:
         # `max_by(struct(a, b), at).b`
         fields.insert(0, call.expression)
         call = bare(call.this)
-    if isinstance(call, exp.Window):
-        call = called(call)
-    while isinstance(call, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
-        call = call.this
+    call = called(call)
     value = call.this
     if isinstance(value, exp.Distinct):
         value = value.expressions[0] if len(value.expressions) == 1 else None

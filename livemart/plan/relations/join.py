@@ -310,9 +310,9 @@ class Join(Relation):
         What equals it need not be of its type, and then several of its values equal one of the
         other's. Of plain columns a refresh knows the types.
         """
-        is_known = translated is None or translated is key or isinstance(translated, exp.Column)
-        is_decided = any(getattr(part, "ties", ()) for part in side.walk())
-        return translated if is_known or not is_decided else None
+        if translated is None or translated is key or isinstance(translated, exp.Column):
+            return translated
+        return None if any(getattr(part, "ties", ()) for part in side.walk()) else translated
 
     def _asked_of_right(self, expr: Expr) -> Expr | None:
         """Return `expr` over the right side, where every match of a row on the left is found by it.

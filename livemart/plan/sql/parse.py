@@ -6,9 +6,12 @@ Used wherever SQL is looked at. What the parser does not know is a reason, not a
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from typing import TypeVar
 
 from sqlglot import Dialect, Token, TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.optimizer.qualify import qualify
 
 from livemart.errors import first_lines
 from livemart.plan.reasons import Reason, Unplannable
@@ -16,6 +19,8 @@ from livemart.plan.sql.written import WrittenParser, cut_texts, plain_text
 
 # What the parser does not know is a reason in the plan, not a line on the user's terminal.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
+
+_Tree = TypeVar("_Tree", bound=exp.Expr)
 
 # Words that hold a query modifier or, before a bracket, name a function.
 _BEFORE_FUNCTION = frozenset({TokenType.GROUP_BY, TokenType.COMMA})
@@ -41,6 +46,23 @@ def parse(text: str) -> exp.Expr:
     for hint in list(tree.find_all(exp.Hint)):
         hint.pop()
     return tree
+
+
+def qualified(tree: _Tree, schema: Mapping[str, object]) -> _Tree:
+    """Return a tree in which each column names its table and each star its columns.
+
+    Args:
+        tree: of a query; it is changed.
+        schema: the columns of each table, by the name that the query calls it.
+    """
+    return qualify(
+        tree,
+        schema=dict(schema),
+        dialect="spark",
+        validate_qualify_columns=False,
+        quote_identifiers=False,
+        identify=False,
+    )
 
 
 def words_of(text: str) -> str:

@@ -11,12 +11,11 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 from sqlglot.optimizer.pushdown_projections import pushdown_projections
-from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, build_scope
 
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.sql.determinism import function_name, require_deterministic
-from livemart.plan.sql.parse import parse, statement
+from livemart.plan.sql.parse import parse, qualified, statement
 from livemart.plan.sql.written import sql_of
 from livemart.spark_sql import quoted
 
@@ -77,14 +76,7 @@ def _qualified(text: str, schema: Mapping[str, object]) -> exp.Query:
     if any(not isinstance(it, exp.Alias | exp.Column | exp.Star) for it in tree.selects):
         # Spark names it, and maybe more than one column.
         raise Unplannable(_NAMELESS)
-    tree = qualify(
-        tree,
-        schema=dict(schema),
-        dialect="spark",
-        validate_qualify_columns=False,
-        quote_identifiers=False,
-        identify=False,
-    )
+    tree = qualified(tree, schema)
     for group in tree.find_all(exp.Group):
         # A constant among the keys parts nothing, but where there are subtotals.
         keys = [key for key in group.expressions if key.find(exp.Column)]

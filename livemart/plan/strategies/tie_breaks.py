@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sqlglot import Dialect, Token, TokenType, exp
-from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from livemart.plan.relations.aggregate_calls import PICKS, aggregate_calls, called
+from livemart.plan.relations.aggregate_calls import PICKS, WRAPPERS, aggregate_calls, called
 from livemart.plan.relations.frames import needs_total_order
 from livemart.plan.sql.determinism import function_name, is_aggregate
-from livemart.plan.sql.parse import parse
+from livemart.plan.sql.parse import parse, qualified
 from livemart.plan.sql.written import span_of, sql_of
 from livemart.spark_sql import quoted
 
@@ -29,7 +28,6 @@ _WHOLE = " rows between unbounded preceding and unbounded following"
 _ORDERED_PICKS = frozenset({"arg_max", "arg_min", "max_by", "min_by"})
 # With the frame that ends in the rows that tie, they give what no other order of the rows tells.
 _OF_THE_LAST = frozenset({"last", "last_value", "nth_value"})
-_WRAPPERS = (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)
 # What sqlglot calls a subquery that has no name.
 _NAMELESS = re.compile(r"_\d+$")
 _MICROSECONDS = (
@@ -66,14 +64,7 @@ def with_ties_broken(text: str, schema: Mapping[str, object], ways: Sequence[int
         Unplannable: PARSE_UNSUPPORTED.
     """
     tokens = list(Dialect.get_or_raise("spark").tokenize(text))
-    tree = qualify(
-        parse(text),
-        schema=dict(schema),
-        dialect="spark",
-        validate_qualify_columns=False,
-        quote_identifiers=False,
-        identify=False,
-    )
+    tree = qualified(parse(text), schema)
     edits: dict[int, _Edit] = {}
     for scope in traverse_scope(tree):
         if isinstance(scope.expression, exp.Select):
@@ -128,7 +119,7 @@ def _in_groups(scope: Scope) -> Iterator[_Edit]:
             continue
         around: exp.Expr = call
         conditions = []
-        while isinstance(around.parent, _WRAPPERS):
+        while isinstance(around.parent, WRAPPERS):
             around = around.parent
             if isinstance(around, exp.Filter):
                 conditions.append(_spelled(around.expression.this))
