@@ -64,6 +64,9 @@ class TiedGroups:
         Raises:
             TooManyRows: there are too many.
         """
+        if self._text(0) is None:
+            # There is no other way: no row need be read to know that.
+            return Judgement((), [()], ())
         names = [it for it in self.stored.columns if it.lower() not in self.approximate]
         keys = self.keys
         differing = different_rows(self.stored, self.recomputed, self.approximate)
@@ -82,9 +85,8 @@ class TiedGroups:
                     yield answer
 
         def candidates() -> list[Row]:
-            for text in ways_to_decide(self.flat, self.inputs, [CANDIDATES]):
-                return self._answer(text, rows_of) or []
-            return []
+            text = self._text(CANDIDATES)
+            return (self._answer(text, rows_of) if text is not None else None) or []
 
         kinds = self.plan.computed_among_ties
         if not self.plan.ties:
@@ -101,6 +103,9 @@ class TiedGroups:
         """The columns that tell groups apart; without any, all rows are one group."""
         spelled = {name.lower(): name for name in self.stored.columns}
         return [spelled[name.lower()] for name in self.plan.decided_by]
+
+    def _text(self, way: int) -> str | None:
+        return next(ways_to_decide(self.flat, self.inputs, [way]), None)
 
     def _answer(self, text: str, rows_of: Callable[[DataFrame], list[Row]]) -> list[Row] | None:
         """Return the rows of a text; None if Spark refuses it: not all can be put in order."""

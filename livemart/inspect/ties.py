@@ -137,15 +137,10 @@ def _verdict_on_values(
 ) -> Verdict:
     beside: dict[Row, set[Any]] = defaultdict(set)
     for rows in group.answers:
-        values: dict[Row, list[Row]] = defaultdict(list)
-        for row in rows:
-            values[tuple(row[it] for it in held)].append(tuple(row[it] for it in computed))
-        for part, bag in values.items():
-            beside[part].add(_bag(bag))
+        for part, values in _computed_beside(rows, held, computed).items():
+            beside[part].add(_bag(values))
     fixed = {part for part, bags in beside.items() if len(bags) == 1}
-    stored: dict[Row, list[Row]] = defaultdict(list)
-    for row in group.stored:
-        stored[tuple(row[it] for it in held)].append(tuple(row[it] for it in computed))
+    stored = _computed_beside(group.stored, held, computed)
     if any(_bag(stored[part]) not in beside[part] for part in fixed & stored.keys()):
         return "wrong"
     verdicts = set()
@@ -162,6 +157,16 @@ def _verdict_on_values(
         if others and not (kind == "made" and _lie_between(others, right)):
             verdicts.add("wrong" if kind == "made" or _is_saturated(right) else "unknown")
     return "wrong" if "wrong" in verdicts else "unknown" if verdicts else "right"
+
+
+def _computed_beside(
+    rows: GroupRows, held: Sequence[int], computed: Iterable[int]
+) -> dict[Row, list[Row]]:
+    """Return the computed values of rows by what they hold besides."""
+    beside: dict[Row, list[Row]] = defaultdict(list)
+    for row in rows:
+        beside[tuple(row[it] for it in held)].append(tuple(row[it] for it in computed))
+    return beside
 
 
 def _held_allowed(group: _Group, held: Sequence[int]) -> dict[Row, int]:
