@@ -9,7 +9,6 @@ lines on standard output, progress on standard error; `refresh_*_s` as in `bench
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import sys
 import tempfile
@@ -25,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench.history import CHUNK, END
+from bench.live import deliver_rows
 from bench.mart import open_mart
 from bench.refresh import label_of, report
 
@@ -47,13 +47,8 @@ class Changes:
     rows: pa.Table
 
     def deliver(self, landing: Path, number: int) -> None:
-        """Put the changes below the landing folder as one file of JSON lines, by rename."""
-        folder = landing / "changes"
-        folder.mkdir(parents=True, exist_ok=True)
-        draft = landing / f".{number}"
-        lines = (json.dumps(row, default=str) + "\n" for row in self.rows.to_pylist())
-        draft.write_text("".join(lines), encoding="utf-8")
-        draft.rename(folder / f"live-{number:04}.jsonl")
+        """Put the changes below the landing folder."""
+        deliver_rows(landing, "changes", number, self.rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

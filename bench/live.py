@@ -33,13 +33,18 @@ class Batch:
     orders: pa.Table
 
     def deliver(self, landing: Path, number: int) -> None:
-        """Put the batch below the landing folder as one file of JSON lines, by rename."""
-        folder = landing / "orders"
-        folder.mkdir(parents=True, exist_ok=True)
-        draft = landing / f".{number}"
-        lines = (json.dumps(row, default=_plain) + "\n" for row in self.orders.to_pylist())
-        draft.write_text("".join(lines), encoding="utf-8")
-        draft.rename(folder / f"live-{number:04}.jsonl")
+        """Put the batch below the landing folder."""
+        deliver_rows(landing, "orders", number, self.orders)
+
+
+def deliver_rows(landing: Path, source: str, number: int, rows: pa.Table) -> None:
+    """Put rows below the landing folder as one file of JSON lines, by rename."""
+    folder = landing / source
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = landing / f".{number}"
+    lines = (json.dumps(row, default=_plain) + "\n" for row in rows.to_pylist())
+    draft.write_text("".join(lines), encoding="utf-8")
+    draft.rename(folder / f"live-{number:04}.jsonl")
 
 
 def make_batches(history: History, count: int, size: int) -> list[Batch]:

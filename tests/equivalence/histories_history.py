@@ -60,20 +60,6 @@ def history(seed: int, batches: int, *, has_ties: bool) -> Iterator[Batch]:
         yield Batch(STARTED_AT + timedelta(hours=number), records)
 
 
-def live_rows(world: list[Batch]) -> dict[str, list[Record]]:
-    """Return what the sources hold after these batches: the newest version of each key."""
-    rows = {}
-    for source, key in KEYS.items():
-        newest: dict[str, Record] = {}
-        for batch in world:
-            for record in batch.records[source]:
-                known = newest.get(record[key])
-                if known is None or record["version"] > known["version"]:
-                    newest[record[key]] = record
-        rows[source] = [record for record in newest.values() if record["op"] != "d"]
-    return rows
-
-
 def _change(world: _World, source: str) -> Record:
     live, chance = world.live[source], world.chance
     kind = chance.choices(["insert", "update", "delete"], [5, 4, 2])[0]

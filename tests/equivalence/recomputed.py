@@ -39,16 +39,22 @@ def refresh_and_compare(
         AssertionError: naming the batch and the models that differ, with some of their rows.
     """
     run = ProjectRun(spark, folder / "run", PROJECTS / project, flags={"lane": lane})
+    for number, batch in refreshed(run, batches):
+        models = list(differing(run)) if number else []
+        assert models == [], f"{project}, batch {number}, as of {batch.as_of}"
+
+
+def refreshed(run: ProjectRun, batches: Iterable[Batch]) -> Iterator[tuple[int, Batch]]:
+    """Build a project from the first batch, refresh it by the others; yield each when it is in."""
     for number, batch in enumerate(batches):
         run.now = batch.as_of
         for source, records in batch.records.items():
             if records:
                 run.deliver(source, *records)
-        done = run.refresh() if number else run.build()
+        outcome = run.refresh() if number else run.build()
 
-        assert done.exit_code == 0
-        models = list(differing(run)) if number else []
-        assert models == [], f"{project}, batch {number}, as of {batch.as_of}"
+        assert outcome.exit_code == 0
+        yield number, batch
 
 
 def differing(run: ProjectRun) -> Iterator[str]:

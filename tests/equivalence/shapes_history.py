@@ -8,7 +8,7 @@ Doubles are quarters: their sums do not depend on the order of rows, so results 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -80,17 +80,21 @@ def live_rows(batches: list[Batch]) -> dict[str, list[Record]]:
 
     Keyed sources: the newest version per key, deletes removed. `visits`: every record.
     """
-    rows: dict[str, list[Record]] = {"visits": []}
-    for source in KEYS:
+    visits = [record for batch in batches for record in batch.records["visits"]]
+    return {**newest_rows(batches, KEYS), "visits": visits}
+
+
+def newest_rows(batches: Sequence[Batch], keys: Mapping[str, str]) -> dict[str, list[Record]]:
+    """Return the newest version of each key of some sources, deletes removed."""
+    rows = {}
+    for source, key in keys.items():
         newest: dict[str, Record] = {}
         for batch in batches:
             for record in batch.records[source]:
-                key = record[KEYS[source]]
-                if key not in newest or record["version"] > newest[key]["version"]:
-                    newest[key] = record
+                known = newest.get(record[key])
+                if known is None or record["version"] > known["version"]:
+                    newest[record[key]] = record
         rows[source] = [record for record in newest.values() if record["op"] != "d"]
-    for batch in batches:
-        rows["visits"] += batch.records["visits"]
     return rows
 
 

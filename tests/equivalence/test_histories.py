@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.equivalence.histories_history import history, live_rows
+from tests.equivalence.histories_history import KEYS, history
 from tests.equivalence.histories_oracle import MODELS, illegal, typed
-from tests.equivalence.shapes_history import Batch
+from tests.equivalence.recomputed import refreshed
+from tests.equivalence.shapes_history import Batch, newest_rows
 from tests.project_run import PROJECTS, ProjectRun, reasons, strategies
 
 if TYPE_CHECKING:
@@ -68,15 +69,8 @@ def refresh_and_judge(
     """
     run = ProjectRun(spark, folder / "run", PROJECTS / "histories", flags={"lane": lane})
     delivered: list[Batch] = []
-    for number, batch in enumerate(batches):
+    for number, batch in refreshed(run, batches):
         delivered.append(batch)
-        run.now = batch.as_of
-        for source, records in batch.records.items():
-            if records:
-                run.deliver(source, *records)
-        outcome = run.refresh() if number else run.build()
-
-        assert outcome.exit_code == 0
         assert _faults(run, delivered) == [], f"batch {number}"
         if number:
             full = {
@@ -100,7 +94,7 @@ def _verify(run: ProjectRun, *, has_ties: bool) -> None:
 
 
 def _faults(run: ProjectRun, delivered: list[Batch]) -> list[str]:
-    sources = typed(live_rows(delivered))
+    sources = typed(newest_rows(delivered, KEYS))
     stored = {name: run.rows(f"histories.{name}") for name in MODELS}
     faults = [fault for name, rows in stored.items() for fault in illegal(name, rows, sources)]
     as_of = run.rows("histories.charges_as_of")
