@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Self
 
 from livemart.delta.warehouse import Warehouse
@@ -22,6 +24,7 @@ from livemart.run.runtime import Runtime, load_runtime
 from livemart.settings import load_settings
 from livemart.spark.catalog import register
 from livemart.state.snapshots import Snapshot, SnapshotLog
+from tests.waits import PATIENCE_S
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -166,10 +169,10 @@ class ProjectRun:
     def _kept(self) -> Path:
         return self.root.with_name(f"{self.root.name}-kept")
 
-    def pipeline(self, **flags: object) -> Pipeline:
+    def pipeline(self, stop: Event | None = None, **flags: object) -> Pipeline:
         if flags:
             self._runtime = self._started(**flags)
-        return Pipeline(self.runtime, self.watcher, now=lambda: self.now)
+        return Pipeline(self.runtime, self.watcher, now=lambda: self.now, stop=stop)
 
     def _started(self, **flags: object) -> Runtime:
         places = {
@@ -186,6 +189,33 @@ class ProjectRun:
 
     def refresh(self, **options: Any) -> RunOutcome:
         return self.pipeline().refresh(**options)
+
+    @contextmanager
+    def streaming(self, **flags: object) -> Iterator[None]:
+        """Stream in a thread until the block ends; what ended it early is raised."""
+        stop, errors = Event(), list[BaseException]()
+        pipeline = self.pipeline(stop=stop, **flags)
+
+        def run() -> None:
+            try:
+                pipeline.stream(timedelta(seconds=1))
+            except BaseException as error:
+                errors.append(error)
+
+        thread = Thread(target=run)
+        thread.start()
+        try:
+            yield
+            assert errors == []
+        except AssertionError as error:
+            told = f"told: {self.watcher.edits} {self.watcher.refusals} {errors}"
+            error.add_note(told)
+            raise
+        finally:
+            stop.set()
+            thread.join(PATIENCE_S)
+        assert not thread.is_alive(), "the stream does not stop"
+        assert errors == []
 
     def replay(self) -> RunOutcome:
         """Run the last micro-batch again, as after a crash before the checkpoint knew of it."""

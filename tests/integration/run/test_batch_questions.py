@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from livemart.store.reader import StoreReader
 from tests.integration.run.shop import FIRST, ORDERS, THEN, order, shop_project
 from tests.project_run import ProjectRun, reasons, strategies
+from tests.waits import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,6 +116,18 @@ MORE = {
     "above": "select shop_id, most, (select count(*) from {{ ref('of_parts') }}) as n"
     " from {{ ref('highest') }}",
 }
+DASHBOARD = """
+version: 2
+models:
+  - name: pivoted
+    constraints: [{type: primary_key, columns: [shop_id]}]
+    columns: [{name: shop_id, constraints: [{type: not_null}]}]
+exposures:
+  - name: dashboard
+    type: dashboard
+    owner: {name: owner}
+    depends_on: [ref('pivoted')]
+"""
 
 
 def _project(
@@ -202,6 +217,33 @@ def test_every_question_is_answered_as_in_a_build(
     for name, rows in stored.items():
         assert (name, rows) == (name, _counted(run, name))
     assert set(run.newest.tests.values()) == {"pass"}
+
+
+@pytest.mark.extended
+def test_a_new_column_of_a_pivot_is_served_in_the_micro_batch_of_its_first_row(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    models = {name: MODELS[name] for name in ("staged", "pivoted")}
+    run = _project(spark, tmp_path, models, store=f"sqlite:///{tmp_path}/serving.db")
+    run.edit("models/_exposures.yml", DASHBOARD)
+    reader = StoreReader.open(f"sqlite:///{tmp_path}/serving.db")
+
+    def served() -> list[dict[str, Any]]:
+        if reader.newest() is None:
+            return []
+        with reader.snapshot() as snapshot:
+            return snapshot.rows("pivoted", tenants=None)
+
+    with closing(reader), run.streaming():
+        first = [{"shop_id": "a", "card": 1, "cash": 1}, {"shop_id": "b", "card": 1, "cash": 0}]
+        wait_until(lambda: served() == first)
+        run.deliver("orders", *(order(*row) for row in THEN))
+        wait_until(lambda: served() != first)
+
+        assert served() == [
+            {"shop_id": "a", "card": 1, "cash": 1, "voucher": 1},
+            {"shop_id": "b", "card": 2, "cash": 0, "voucher": 0},
+        ]
 
 
 @pytest.mark.extended

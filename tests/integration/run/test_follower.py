@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import timedelta
-from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import pytest
 
-from livemart.run.pipeline import Pipeline
 from livemart.state.refusals import read_refusal
 from tests.integration.mini import Mini, sale
 from tests.project_run import strategies
-from tests.waits import PATIENCE_S, wait_until
+from tests.waits import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,34 +39,6 @@ def mini(spark: SparkSession, built_once: Mini) -> Mini:
     return built_once.restored()
 
 
-@contextmanager
-def streaming(mini: Mini) -> Iterator[None]:
-    """Stream in a thread until the block ends; what ended it early is raised."""
-    stop, errors = Event(), list[BaseException]()
-    mini.pipeline()
-    pipeline = Pipeline(mini.runtime, mini.watcher, now=lambda: mini.now, stop=stop)
-
-    def run() -> None:
-        try:
-            pipeline.stream(timedelta(seconds=1))
-        except BaseException as error:
-            errors.append(error)
-
-    thread = Thread(target=run)
-    thread.start()
-    try:
-        yield
-        assert errors == []
-    except AssertionError as error:
-        error.add_note(f"told: {mini.watcher.edits} {mini.watcher.refusals} {errors}")
-        raise
-    finally:
-        stop.set()
-        thread.join(PATIENCE_S)
-    assert not thread.is_alive(), "the stream does not stop"
-    assert errors == []
-
-
 def edit(mini: Mini, path: str, text: str) -> None:
     """Save a file while the stream runs."""
     (mini.project / path).write_text(text)
@@ -83,7 +50,7 @@ def columns(mini: Mini) -> set[str]:
 
 
 def test_a_stream_follows_the_edits_of_its_project(mini: Mini) -> None:
-    with streaming(mini):
+    with mini.streaming():
         edit(mini, TOTALS, WITH_LARGEST)
         edit(mini, "models/shop_list.sql", "select distinct shop_id from {{ ref('shop_totals') }}")
         wait_until(lambda: "model.mini.shop_list" in mini.newest.models)
@@ -120,7 +87,7 @@ def test_a_stream_follows_the_edits_of_its_project(mini: Mini) -> None:
 def test_a_table_built_beside_the_stream_is_not_put_back_while_an_edit_is_refused(
     mini: Mini,
 ) -> None:
-    with streaming(mini):
+    with mini.streaming():
         edit(mini, "models/_more.yml", "not: [yaml")
         wait_until(lambda: len(mini.watcher.refusals) == 1)
         session = mini.spark.newSession()
@@ -142,7 +109,7 @@ def test_a_table_built_beside_the_stream_is_not_put_back_while_an_edit_is_refuse
 def test_sources_that_do_not_fit_their_tables_leave_the_stream_on_those_before(mini: Mini) -> None:
     path = "models/_sources.yml"
     good = (mini.project / path).read_text()
-    with streaming(mini):
+    with mini.streaming():
         edit(mini, path, good.replace("decimal(10,2)", "string"))
         wait_until(lambda: len(mini.watcher.refusals) == 1)
         assert "LANDED_COLUMN_CHANGED" in mini.watcher.refusals[0]
