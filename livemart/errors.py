@@ -90,8 +90,8 @@ def full_disk(error: BaseException) -> BaseException | None:
     return None
 
 
-def first_lines(error: BaseException, count: int = 1) -> str:
-    """Return the first `count` lines of an error's text, or its type's name if it has no text.
+def first_lines(error: object, count: int = 1) -> str:
+    """Return the first `count` lines of an error's text, or its type's name if it has none.
 
     >>> first_lines(KeyError()), first_lines(ValueError("not a number\\nat line 3"))
     ('KeyError', 'not a number')

@@ -24,6 +24,7 @@ from pydantic_settings import (
 )
 
 from livemart.errors import ConfigError, ConfigErrors, nearest
+from livemart.extras import install_hint, missing_modules
 from livemart.intervals import parse_interval
 
 _PREFIX = "LIVEMART_"
@@ -70,6 +71,8 @@ def _read_store(value: object) -> object:
         raise ValueError(
             "write sqlite:///path/to/file.db, postgresql://user@host/database, or none"
         )
+    if missing_modules("serve"):
+        raise ValueError(f"{install_hint('serve')}, or write none")
     return text.replace("postgresql://", "postgresql+psycopg://", 1)
 
 
@@ -124,8 +127,11 @@ class Settings(BaseSettings):
 
     @property
     def store_url(self) -> str | None:
-        """Where the serving store is, as SQLAlchemy writes it; None if nothing is served."""
-        if self.store == "none":
+        """Where the serving store is, as SQLAlchemy writes it; None if nothing is served.
+
+        Without the extra `serve` nothing is.
+        """
+        if self.store == "none" or missing_modules("serve"):
             return None
         return self.store or f"sqlite:///{self.warehouse / '_livemart' / 'serving.db'}"
 

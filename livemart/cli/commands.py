@@ -98,7 +98,7 @@ def up(**flags: Any) -> None:
 @click.option("--every", metavar="INTERVAL", help="The interval that staleness is judged by.")
 def serve(**flags: Any) -> None:
     """Serve the API and the page from a store that another process fills, until Ctrl-C."""
-    with reported_errors(flags) as settings:
+    with reported_errors(flags, extra="serve") as settings:
         from livemart.cli.interrupts import Interrupts
         from livemart.observe.logs import configure_logs
         from livemart.serve.server import open_server
@@ -138,7 +138,7 @@ def create_token(
     """Make a token and print it, this once; only its hash is kept."""
     if admin == bool(restaurant):
         raise click.UsageError("give --restaurant ID (once or more), or --admin")
-    with reported_errors(flags) as settings:
+    with reported_errors(flags, extra="serve") as settings:
         from livemart.serve.auth.report import lifetime_of, open_tokens, render_created
 
         lasts = lifetime_of(expires)
@@ -153,7 +153,7 @@ def create_token(
 @json_or_text
 def list_tokens(output: str, **flags: Any) -> None:
     """List all tokens: for whom, for what, until when; never the tokens themselves."""
-    with reported_errors(flags) as settings:
+    with reported_errors(flags, extra="serve") as settings:
         from livemart.serve.auth.report import describe_tokens, open_tokens, render_tokens
 
         with open_tokens(settings) as tokens:
@@ -166,7 +166,7 @@ def list_tokens(output: str, **flags: Any) -> None:
 @click.argument("token_id")
 def revoke_token(token_id: str, **flags: Any) -> None:
     """Revoke a token, at once and for good; open streams end."""
-    with reported_errors(flags) as settings:
+    with reported_errors(flags, extra="serve") as settings:
         from livemart.serve.auth.report import open_tokens
 
         with open_tokens(settings, say=_say) as tokens:
@@ -279,7 +279,7 @@ def _run(
     flags: dict[str, Any], *, has_guests: bool = False, serves: bool = False
 ) -> Iterator[tuple[Runtime, Pipeline, Interrupts]]:
     """Open everything that writing needs, with the signals held."""
-    with reported_errors(flags) as settings:
+    with reported_errors(flags, extra="serve" if serves else None) as settings:
         from livemart.cli.interrupts import Interrupts
         from livemart.observe.logs import configure_logs
         from livemart.observe.progress import open_watcher

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from livemart.errors import FULL_DISK_WORDS, LivemartError, StateError, first_lines, full_disk
+from livemart.extras import require_extra
 from livemart.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -44,13 +45,20 @@ def interruptible(interrupts: Interrupts) -> Iterator[None]:
 
 
 @contextmanager
-def reported_errors(flags: dict[str, Any]) -> Iterator[Settings]:
-    """Read the settings; print an error as code, message and next step, and exit with its code."""
+def reported_errors(flags: dict[str, Any], extra: str | None = None) -> Iterator[Settings]:
+    """Read the settings; print an error as code, message and next step, and exit with its code.
+
+    Args:
+        flags: what the command line gave.
+        extra: of the package, what the command cannot do without.
+    """
     is_debugging, place = bool(flags.get("debug")), Path.cwd()
     try:
         flags = {name: None if value == () else value for name, value in flags.items()}
         settings = load_settings(flags)
         is_debugging, place = settings.debug, settings.warehouse
+        if extra:
+            require_extra(extra)
         yield settings
     except LivemartError as error:
         ours = as_full_disk(error, place) or error

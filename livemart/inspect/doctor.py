@@ -19,7 +19,7 @@ from typing import Literal, Protocol
 
 from livemart.errors import LivemartError
 from livemart.inspect.store_standing import look_at_store
-from livemart.spark.jars import delta_jars
+from livemart.spark.jars import delta_jars, is_named, jar_cache, missing_jars
 from livemart.spark.java import require_java
 from livemart.state.checkpoint import Recorded, open_checkpoint, read_epoch
 from livemart.state.lock import Holder, is_held, who_holds
@@ -73,7 +73,8 @@ def diagnose(places: Places) -> list[Finding]:
         _check_python,
         lambda: _guarded("java", lambda: f"Java 17 at {require_java()}"),
         lambda: check_versions(_required_versions(), _installed_version),
-        lambda: _guarded("jars", lambda: f"two jars in {delta_jars(places.jars)[0].parent}"),
+        lambda: check_jars(places.jars),
+        lambda: check_warehouse(warehouse),
         lambda: check_disk(warehouse),
         lambda: check_landing(places.landing),
         lambda: check_lock(holder, is_locked=is_held(warehouse)),
@@ -114,9 +115,30 @@ def check_versions(required: Mapping[str, str], installed: Callable[[str], str |
         else:
             right.append(f"{name} {version}")
     if wrong:
-        hint = "run `make env`, or install the lock: requirements/dev.lock"
+        hint = "run `make env` in a clone, else `pip install --force-reinstall livemart`"
         return Finding("versions", "problem", ", ".join(wrong), hint)
     return Finding("versions", "ok", ", ".join(right))
+
+
+def check_jars(folder: Path | None) -> Finding:
+    """Look for the Delta jars, and fetch nothing."""
+    if not is_named(folder) and (missing := missing_jars()):
+        names = ", ".join(jar.file_name for jar in missing)
+        hint = "nothing to do: the first command that starts Spark fetches them"
+        return Finding("jars", "warning", f"{jar_cache()}: found no {names}", hint)
+    return _guarded("jars", lambda: f"two jars in {delta_jars(folder)[0].parent}")
+
+
+def check_warehouse(warehouse: Path) -> Finding:
+    """Look whether the warehouse can be written, or made, and make nothing."""
+    state = StateFolder(warehouse).path
+    folder = next(path for path in (state, *state.parents) if path.exists())
+    if folder.is_dir() and os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        message = f"{warehouse}" if warehouse.exists() else f"{warehouse}, made by the first build"
+        return Finding("warehouse", "ok", message)
+    reason = "cannot be written" if folder.is_dir() else "is no folder"
+    hint = "name one that you may write to: --warehouse DIR, or LIVEMART_WAREHOUSE"
+    return Finding("warehouse", "problem", f"{warehouse}: {folder} {reason}", hint)
 
 
 def check_disk(

@@ -9,14 +9,14 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from livemart.errors import PublishError
 from livemart.intervals import format_interval
 from livemart.state.snapshots import Snapshot
-from livemart.store.connections import open_engine, shown_url
-from livemart.store.reader import StoreReader
-from livemart.store.served import Published
+
+if TYPE_CHECKING:
+    from livemart.store.served import Published
 
 Standing = Literal["current", "behind", "empty", "foreign", "unreachable", "other_version"]
 
@@ -56,6 +56,10 @@ def look_at_store(url: str, newest: Snapshot | None, now: datetime) -> StoreStan
         newest: the newest published snapshot of the log; None if there is none.
         now: wall clock, UTC.
     """
+    # An installation without the extra `serve` has no SQLAlchemy.
+    from livemart.store.connections import open_engine, shown_url
+    from livemart.store.reader import StoreReader
+
     engine = open_engine(url)
     place = shown_url(engine)
     try:

@@ -16,6 +16,7 @@ import structlog
 
 from livemart.arrow.bags import WEIGHT
 from livemart.delta.warehouse import Warehouse
+from livemart.extras import install_hint
 from livemart.failpoints import failpoint
 from livemart.project.graph import Project
 from livemart.publish.exposures import served_models
@@ -92,6 +93,10 @@ class Publications:
         settings, url = self._settings, self._settings.store_url
         served, unstored = served_models(self._project)
         if url is None or not served:
+            if served and settings.store is None:
+                structlog.get_logger().warning(
+                    "nothing_served", models=len(served), next=install_hint("serve")
+                )
             return
         # Not before it is needed: SQLAlchemy takes a while to load.
         from livemart.publish.publisher import confirm, publish

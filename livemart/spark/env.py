@@ -15,7 +15,7 @@ from pathlib import Path
 from livemart.project.profiles import find_profiles
 from livemart.settings import Settings
 from livemart.spark.connect import connect_url
-from livemart.spark.jars import delta_jars
+from livemart.spark.jars import require_jars
 from livemart.spark.session import session_settings
 from livemart.spark.terminal import TERMINAL
 from livemart.state.atomic_files import replace_file
@@ -32,7 +32,7 @@ def environment_lines(settings: Settings) -> list[str]:
     Raises:
         ConfigError: no project, no profiles, or no jars.
     """
-    jars = delta_jars(settings.jars)
+    jars = require_jars(settings.jars)
     profiles = find_profiles(settings.project_dir, settings.profiles_dir)
     variables = {
         "DBT_PROJECT_DIR": str(settings.project_dir),

@@ -1,21 +1,27 @@
-"""Finds and fetches the two Delta jars, checked by hash.
+"""Finds the two Delta jars, checked by hash; livemart's own folder is filled once.
 
-Used by setup, which fetches them once, and by each start of Spark, which looks in their folder and
-never at a network.
+Used by setup and by each start of Spark. A folder that somebody has named is only read: what lacks
+there is an error, never a download.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import shutil
+import stat
+import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
-from livemart.errors import ConfigError
-
-_SETUP = "run `make env`, which fetches the jars once and checks them"
+from livemart.errors import ConfigError, first_lines
+from livemart.spark.java import require_java
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +41,12 @@ class Jar:
     @property
     def file_name(self) -> str:
         """The name that Spark's resolver gives the file."""
-        return f"{self.group}_{self.artifact}-{self.version}.jar"
+        return f"{self.group}_{self.plain_name}"
+
+    @property
+    def plain_name(self) -> str:
+        """The name that a Maven repository gives the file."""
+        return f"{self.artifact}-{self.version}.jar"
 
 
 # Spark's resolver would bring 33 jars; these two alone carry everything the project does.
@@ -56,68 +67,161 @@ DELTA_JARS = (
 
 
 def jar_cache() -> Path:
-    """Return the folder of the jars: LIVEMART_JARS, or `.cache/jars` beside the package."""
+    """Return livemart's own folder of the jars, or the one that LIVEMART_JARS names.
+
+    Its own is `.cache/jars` in a clone, else `livemart/jars` of the user's cache, else, for a user
+    without one that holds or can take them, `temporary_cache`. Their hashes are checked at each
+    start.
+    """
     if chosen := os.environ.get("LIVEMART_JARS"):
         return Path(chosen)
-    return Path(__file__).resolve().parents[2] / ".cache" / "jars"
+    clone = Path(__file__).resolve().parents[2]
+    if (clone / "scripts" / "setup.py").is_file():
+        return clone / ".cache" / "jars"
+    cache = user_cache()
+    if cache is None or (missing_jars(cache / "jars") and not _can_be_written(cache / "jars")):
+        cache = temporary_cache()
+    return cache / "jars"
+
+
+def user_cache() -> Path | None:
+    """Return where livemart keeps for this user what it can make again; None without a home."""
+    # As the XDG base directories say: a relative path counts as none.
+    cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not cache.is_absolute():
+        # A user that the system does not know, as in some containers, has none.
+        cache = Path(os.path.expanduser("~/.cache"))
+    return cache / "livemart" if cache.is_absolute() else None
+
+
+@functools.cache
+def temporary_cache() -> Path:
+    """Return a folder of temporary files that nobody else can write to.
+
+    Where the folder of that name is somebody else's, this process has one for itself.
+    """
+    folder = Path(tempfile.gettempdir()) / f"livemart-{os.getuid()}"
+    with suppress(OSError):
+        folder.mkdir(mode=0o700)
+    try:
+        status = folder.lstat()
+    except OSError:
+        return folder
+    is_private = status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    if stat.S_ISDIR(status.st_mode) and is_private:
+        return folder
+    return Path(tempfile.mkdtemp(prefix="livemart-"))
+
+
+def _can_be_written(folder: Path) -> bool:
+    """Return True if the folder is there, or can be made, and files in it can."""
+    place = next(path for path in (folder, *folder.parents) if os.path.exists(path))
+    return os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK)
+
+
+def is_named(folder: Path | None) -> bool:
+    """Return True if somebody has named the jars' folder, so that nothing is fetched into it."""
+    return folder is not None or bool(os.environ.get("LIVEMART_JARS"))
+
+
+def require_jars(
+    folder: Path | None = None,
+    *,
+    jars: tuple[Jar, ...] = DELTA_JARS,
+    say: Callable[[str], None] | None = None,
+) -> tuple[Path, ...]:
+    """Return the paths of the jars; those that livemart's own folder lacks are fetched first.
+
+    Args:
+        folder: the folder that the settings name; None is livemart's own.
+        jars: what is needed.
+        say: is told that something is fetched; None writes a line to standard error.
+
+    Raises:
+        ConfigError: JARS_MISSING, JAR_CHANGED, JARS_UNREACHABLE, JARS_NOT_STORED.
+    """
+    if not is_named(folder) and missing_jars(jars=jars):
+        (say or _say)(f"fetching jars into {jar_cache()} (once)")
+        resolve_jars(jars=jars)
+    return delta_jars(folder, jars=jars)
+
+
+def missing_jars(
+    folder: Path | None = None, *, jars: tuple[Jar, ...] = DELTA_JARS
+) -> tuple[Jar, ...]:
+    """Return the jars that are not in the folder, whatever their content."""
+    place = (folder or jar_cache()).resolve()
+    return tuple(jar for jar in jars if not os.path.isfile(_path_of(jar, place)))
 
 
 def delta_jars(
-    cache: Path | None = None, *, jars: tuple[Jar, ...] = DELTA_JARS
+    folder: Path | None = None, *, jars: tuple[Jar, ...] = DELTA_JARS
 ) -> tuple[Path, ...]:
     """Return the paths of the jars, in the order of the class path, each checked by its hash.
 
     Raises:
         ConfigError: JARS_MISSING, JAR_CHANGED.
     """
-    folder = (cache or jar_cache()).resolve()
-    paths = tuple(folder / jar.file_name for jar in jars)
-    if missing := [path.name for path in paths if not path.is_file()]:
-        raise ConfigError("JARS_MISSING", f"{folder}: found no {', '.join(missing)}", hint=_SETUP)
+    place = (folder or jar_cache()).resolve()
+    if missing := missing_jars(place, jars=jars):
+        names = ", ".join(jar.file_name for jar in missing)
+        sources = " and ".join(jar.coordinate for jar in missing)
+        hint = f"put the files of {sources} there, as a Maven repository has them"
+        if is_named(folder):
+            hint += ", or take LIVEMART_JARS and `jars` out: livemart then fetches them itself"
+        raise ConfigError("JARS_MISSING", f"{place}: found no {names}", hint=hint)
+    paths = tuple(_path_of(jar, place) for jar in jars)
     for jar, path in zip(jars, paths, strict=True):
         _check(jar, path)
     return paths
 
 
-def resolve_jars(cache: Path | None = None, *, jars: tuple[Jar, ...] = DELTA_JARS) -> None:
-    """Fetch the jars into the cache with Spark's own Ivy resolver; those already there stay.
+def resolve_jars(folder: Path | None = None, *, jars: tuple[Jar, ...] = DELTA_JARS) -> None:
+    """Fetch the jars into the folder with Spark's own Ivy resolver; those already there stay.
 
-    A settings file for a company's mirror is named by LIVEMART_IVY_SETTINGS.
+    A settings file for a company's mirror is named by LIVEMART_IVY_SETTINGS; without one, a proxy
+    of HTTPS_PROXY is used.
 
     Raises:
         ConfigError: JARS_UNREACHABLE if the resolver finds no such jar, JAR_CHANGED if it finds
-            another file than the pinned one.
+            another file than the pinned one, JARS_NOT_STORED if the folder cannot be written; and
+            what `require_java` raises.
     """
-    folder = (cache or jar_cache()).resolve()
-    folder.mkdir(parents=True, exist_ok=True)
-    missing = [jar for jar in jars if not _is_good(jar, folder / jar.file_name)]
+    place = (folder or jar_cache()).resolve()
+    missing = [jar for jar in jars if not _is_good(jar, _path_of(jar, place))]
     if not missing:
         return
-    with tempfile.TemporaryDirectory(prefix="resolve-", dir=folder) as scratch:
-        for jar, file in _resolve(missing, Path(scratch)):
-            _check(jar, file)
-            # Same file system: another process sees the whole jar or none.
-            arrived = shutil.copy(file, Path(scratch) / f"{jar.file_name}.part")
-            os.replace(arrived, folder / jar.file_name)
+    require_java()
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="resolve-", dir=place) as scratch:
+            for jar, file in _resolve(missing, Path(scratch)):
+                _check(jar, file)
+                # Same file system: another process sees the whole jar or none.
+                arrived = shutil.copy(file, Path(scratch) / f"{jar.file_name}.part")
+                os.replace(arrived, place / jar.file_name)
+    except OSError as error:
+        raise ConfigError(
+            "JARS_NOT_STORED",
+            f"{place}: {error.strerror or error}",
+            hint="name a folder that you may write to in XDG_CACHE_HOME, or one that holds the "
+            "jars in LIVEMART_JARS",
+        ) from error
 
 
 def _resolve(jars: list[Jar], scratch: Path) -> list[tuple[Jar, Path]]:
     """Return each jar with the file that Spark's resolver put below `scratch`."""
     from py4j.protocol import Py4JJavaError
-    from pyspark.java_gateway import launch_gateway
 
-    log = scratch / "resolver.log"
     files_by_jar: list[tuple[Jar, Path]] = []
-    with log.open("wb") as output:
-        # The resolver reports to its own streams; its report matters only where it fails.
-        gateway = launch_gateway(  # type: ignore[no-untyped-call]
-            popen_kwargs={"stdout": output, "stderr": output}
-        )
+    with plain_jvm(scratch / "resolver.log") as gateway:
+        jvm = gateway.jvm
         try:
-            jvm = gateway.jvm
-            assert jvm is not None
             properties = jvm.java.lang.System
             properties.setProperty("spark.jars.ivy", str(scratch / "ivy"))
+            for name, value in _proxy_properties().items():
+                if not properties.getProperty(name):
+                    properties.setProperty(name, value)
             if settings := os.environ.get("LIVEMART_IVY_SETTINGS"):
                 properties.setProperty("spark.jars.ivySettings", settings)
             resolver = jvm.org.apache.spark.util.DependencyUtils
@@ -126,18 +230,57 @@ def _resolve(jars: list[Jar], scratch: Path) -> list[tuple[Jar, Path]]:
                 files = resolver.resolveMavenDependencies(uri).iterator()
                 files_by_jar.append((jar, Path(str(files.next()))))
         except Py4JJavaError as error:
-            reason = str(error.java_exception).splitlines()[0]
+            reason = first_lines(error.java_exception)
             raise ConfigError(
                 "JARS_UNREACHABLE",
                 f"{jars[len(files_by_jar)].coordinate}: {reason}",
-                hint="check the network and the proxy (JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=...) "
-                "or name a mirror's settings in LIVEMART_IVY_SETTINGS; then run `make env` again",
+                hint="check the network and the proxy (HTTPS_PROXY), or name a mirror's settings "
+                "in LIVEMART_IVY_SETTINGS, or a folder that holds the jars in LIVEMART_JARS; then "
+                "run the command again",
             ) from error
+    return files_by_jar
+
+
+@contextmanager
+def plain_jvm(log: Path) -> Iterator[Any]:
+    """Yield Py4J's gateway to a JVM that has Spark's jars and runs none; it prints to `log`."""
+    from pyspark.java_gateway import launch_gateway
+
+    with log.open("wb") as output:
+        # What is wrong arrives as an exception.
+        gateway: Any = launch_gateway(  # type: ignore[no-untyped-call]
+            popen_kwargs={"stdout": output, "stderr": output}
+        )
+        try:
+            yield gateway
         finally:
             gateway.shutdown()
             gateway.proc.stdin.close()
             gateway.proc.wait()
-    return files_by_jar
+
+
+def _proxy_properties() -> dict[str, str]:
+    """Return HTTPS_PROXY as Java knows it: the JVM reads no variable of that kind."""
+    text = os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy") or ""
+    address = urlsplit(text if "://" in text else f"http://{text}")
+    if not address.hostname:
+        return {}
+    return {
+        "https.proxyHost": address.hostname,
+        "https.proxyPort": str(address.port or (443 if address.scheme == "https" else 80)),
+    }
+
+
+def _path_of(jar: Jar, folder: Path) -> Path:
+    """Return where the jar is; under Maven's own name if somebody has put it there by hand."""
+    plain = folder / jar.plain_name
+    # Unlike Path.is_file, a folder that may not be searched counts as empty.
+    return plain if os.path.isfile(plain) else folder / jar.file_name
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
 
 
 def _check(jar: Jar, path: Path) -> None:
@@ -145,12 +288,13 @@ def _check(jar: Jar, path: Path) -> None:
         raise ConfigError(
             "JAR_CHANGED",
             f"{path}: its sha256 is not the one of {jar.coordinate}",
-            hint=f"delete the file, then {_SETUP}",
+            hint=f"delete the file and run the command again, or put that of {jar.coordinate} in "
+            "its place, as a Maven repository has it",
         )
 
 
 def _is_good(jar: Jar, path: Path) -> bool:
-    if not path.is_file():
+    if not os.path.isfile(path):
         return False
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest() == jar.sha256

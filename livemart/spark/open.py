@@ -1,7 +1,7 @@
 """Opens Spark for a command: checks Java and the jars, then starts the session.
 
-Used by whatever starts a process of its own on a warehouse. What is missing is an error with a next
-step before a JVM starts.
+Used by whatever starts a process of its own on a warehouse. What is missing, and cannot be fetched,
+is an error with a next step before Spark starts.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from livemart.spark.jars import delta_jars
+from livemart.spark.jars import require_jars
 from livemart.spark.java import require_java
 from livemart.spark.session import create_session
 
@@ -52,7 +52,7 @@ def open_session(
     require_java()
     return create_session(
         settings.warehouse,
-        delta_jars(settings.jars),
+        require_jars(settings.jars),
         master=settings.master,
         memory=settings.memory,
         extra=extra,

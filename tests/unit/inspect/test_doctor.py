@@ -34,6 +34,7 @@ def test_everything_is_looked_at_even_when_something_is_wrong(tmp_path: Path) ->
         "java",
         "versions",
         "jars",
+        "warehouse",
         "disk",
         "landing",
         "lock",
@@ -51,6 +52,20 @@ def test_everything_is_looked_at_even_when_something_is_wrong(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
+def test_jars_that_were_never_fetched_stop_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LIVEMART_JARS", raising=False)
+    monkeypatch.setattr("livemart.spark.jars.__file__", str(tmp_path / "a/b/c/jars.py"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    actual = doctor.check_jars(None)
+
+    assert actual.level == "warning"
+    assert actual.message.startswith(f"{tmp_path / 'livemart' / 'jars'}: found no io.delta_")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_version_beside_its_pin_is_named() -> None:
     installed = {"pyspark": "4.3.0", "deltalake": "1.6.6"}
     required = {"pyspark": "==4.2.0", "deltalake": ">=1.6,<1.7", "sqlglot": "==30.30.0"}
@@ -59,6 +74,23 @@ def test_a_version_beside_its_pin_is_named() -> None:
 
     assert actual.level == "problem"
     assert actual.message == "pyspark is 4.3.0, not ==4.2.0, sqlglot is missing"
+
+
+def test_a_warehouse_that_cannot_be_written_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+
+    to_make = doctor.check_warehouse(tmp_path / "not" / "yet")
+    blocked = doctor.check_warehouse(tmp_path / "file" / "warehouse")
+    monkeypatch.setattr("os.access", lambda path, mode: not mode & os.W_OK)
+    read_only = doctor.check_warehouse(tmp_path)
+
+    assert (to_make.level, blocked.level, read_only.level) == ("ok", "problem", "problem")
+    assert blocked.message == f"{tmp_path}/file/warehouse: {tmp_path}/file is no folder"
+    assert read_only.message == f"{tmp_path}: {tmp_path} cannot be written"
+    assert "--warehouse DIR" in str(read_only.hint)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 @pytest.mark.parametrize(

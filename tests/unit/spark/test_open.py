@@ -18,7 +18,7 @@ SETTINGS = Prepared(Path("/w"), Path("/jars"), "local[1]", "1g")
 def test_java_and_jars_come_before_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Any] = []
     monkeypatch.setattr(opening, "require_java", lambda: calls.append("java"))
-    monkeypatch.setattr(opening, "delta_jars", lambda folder: (folder / "delta.jar",))
+    monkeypatch.setattr(opening, "require_jars", lambda folder: (folder / "delta.jar",))
     monkeypatch.setattr(
         opening, "create_session", lambda *given, **named: calls.append((given, named))
     )

@@ -1,0 +1,50 @@
+"""Tells which extras of the package are installed, by what each of them brings.
+
+Used before something that needs an extra begins. Nothing is imported to find it out.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from livemart.errors import ConfigError
+
+# What each extra of pyproject.toml brings, as modules.
+EXTRAS = {
+    "serve": (
+        "sqlalchemy",
+        "psycopg",
+        "fastapi",
+        "uvicorn",
+        "sse_starlette",
+        "jinja2",
+        "python_multipart",
+        "itsdangerous",
+        "babel",
+        "prometheus_client",
+    ),
+}
+
+
+def missing_modules(extra: str) -> list[str]:
+    """Return the modules of an extra that cannot be imported."""
+    return [module for module in EXTRAS[extra] if find_spec(module) is None]
+
+
+def install_hint(extra: str) -> str:
+    """Return the command that installs an extra."""
+    return f"pip install 'livemart[{extra}]'"
+
+
+def require_extra(extra: str) -> None:
+    """Check that a command has the packages of an extra.
+
+    Raises:
+        ConfigError: EXTRA_MISSING.
+    """
+    if missing := missing_modules(extra):
+        raise ConfigError(
+            "EXTRA_MISSING",
+            f"extra {extra}: found no {', '.join(missing)}",
+            hint=install_hint(extra),
+        )
