@@ -345,3 +345,19 @@ def test_an_end_inside_an_end_closes_once(shop: Shop) -> None:
         publications.offer(shop.append_snapshot())
 
     assert shop.served()[0] == 1
+
+
+def test_without_the_extra_that_serves_nothing_is_served_and_a_line_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("livemart.extras.find_spec", lambda _: None)
+    shop = Shop(tmp_path)
+    shop.change(("a", 1, "1.00", 0, 1))
+
+    with capture_logs() as logs, shop.publications() as publications:
+        publications.offer(shop.append_snapshot())
+
+    assert not shop.store_file.exists()
+    assert [(line["event"], line["next"]) for line in logs] == [
+        ("nothing_served", "pip install 'livemart[serve]'")
+    ]
