@@ -77,8 +77,10 @@ def _install() -> None:
     pip = [VENV_PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     _say(f"installing {LOCK.relative_to(ROOT)} into .venv (once, some minutes)")
     _run([*pip, "--require-hashes", "--no-deps", "-r", LOCK])
-    # The build backend came with the lock: nothing is downloaded to build.
-    _run([*pip, "--no-deps", "--no-build-isolation", "--editable", ROOT])
+    # The build backend came with the lock: nothing is downloaded to build. The clone is put on the
+    # module path itself: dbt looks there for its plugins, and sees none behind an import hook.
+    on_path = ["--config-settings", "editable_mode=compat"]
+    _run([*pip, "--no-deps", "--no-build-isolation", *on_path, "--editable", ROOT])
     STAMP.write_text(stamp)
 
 

@@ -1,6 +1,7 @@
 """Gives the dbt-spark of this process our connections, our macros and every compile error.
 
-Used by `Dbt` for one invocation at a time, and for good by plain dbt in another terminal.
+Used by `Dbt` for one invocation at a time, and for good by plain dbt: in a prepared terminal all of
+it, in any other the clock's macros alone.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ from livemart.project.questions import (
     relation_question,
 )
 
-MACROS = Path(__file__).with_name("spark_macros")
-_PACKAGE = "livemart_spark"
+SPARK_MACROS = Path(__file__).with_name("spark_macros")
+CLOCK_MACROS = Path(__file__).with_name("clock_macros")
+CLOCK_PACKAGE = "livemart_clock"
+_SPARK_PACKAGE = "livemart_spark"
+_CLOCK_NAMES = ("as_of", "pane_start", "window_start")
 _WAREHOUSE = "LIVEMART_WAREHOUSE"  # read by the macros
 
 
@@ -45,7 +49,7 @@ def attached(
     from dbt.graph.selector import NodeSelector
     from dbt.task.compile import CompileTask
 
-    _know_macros()
+    _know_all()
     before = os.environ.get(_WAREHOUSE)
     if warehouse is not None:
         os.environ[_WAREHOUSE] = str(warehouse)
@@ -75,7 +79,7 @@ def attach(session: SessionFactory, warehouse: Path) -> None:
     from dbt.adapters.spark import session as spark_session
     from dbt_common.context import get_invocation_context
 
-    _know_macros()
+    _know_all()
     # dbt has copied the environment before it calls a plugin.
     environment: Any = get_invocation_context().env
     environment[_WAREHOUSE] = str(warehouse)
@@ -90,17 +94,39 @@ def is_attached() -> bool:
     return isinstance(spark_session.Connection, Connection)
 
 
-def _know_macros() -> None:
-    """Add livemart's macros to those that come with dbt, once."""
+def know_clock() -> None:
+    """Let the dbt of this process know the clock's macros and its source, in projects on Spark.
+
+    A project's own macros of these names, and its own declaration of the source, come first.
+    """
+    from dbt.parser.partial import special_override_macros
+
+    _know(CLOCK_PACKAGE, CLOCK_MACROS)
+    # dbt keeps a parsed model when a macro is added that hides one of an internal package, except
+    # for these names: then it reads the whole project anew.
+    special_override_macros.extend(
+        name for name in _CLOCK_NAMES if name not in special_override_macros
+    )
+
+
+def _know_all() -> None:
+    know_clock()
+    _know(_SPARK_PACKAGE, SPARK_MACROS)
+
+
+def _know(package: str, folder: Path) -> None:
+    """Add a package to those that come with dbt-spark, once."""
     from dbt.adapters.factory import FACTORY
 
     factory: Any = FACTORY
-    if _PACKAGE in factory.packages:
+    if package in factory.packages:
         return
-    factory.packages[_PACKAGE] = MACROS
+    factory.packages[package] = folder
     names = factory.get_adapter_package_names
     # The first of dbt's internal packages wins; the project's own macros beat them all.
-    factory.get_adapter_package_names = lambda name: [_PACKAGE, *names(name)]
+    factory.get_adapter_package_names = lambda name: (
+        [package, *names(name)] if name == "spark" else names(name)
+    )
 
 
 def current_node() -> str | None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from livemart.errors import ConfigError
+from livemart.project.dbt_attachment import CLOCK_PACKAGE
 from livemart.project.dbt_hooks import NO_HOOKS, Hooks
 from livemart.project.graph import (
     Column,
@@ -86,6 +87,9 @@ def read_manifest(
     root = Path(directory)
     sources: dict[str, SourceTable] = {}
     for key, source in sorted(manifest.sources.items()):
+        if source.package_name == CLOCK_PACKAGE and not _is_read(manifest, key):
+            # Else a project that never asks for the time would be refreshed at each tick.
+            continue
         sources[key], mistakes = _source(source, root)
         errors.extend(mistakes)
     models: dict[str, Model] = {}
@@ -218,6 +222,11 @@ def _model(
         config=facts,
     )
     return model, errors
+
+
+def _is_read(manifest: Any, unique_id: str) -> bool:
+    readers = (*manifest.nodes.values(), *manifest.exposures.values())
+    return any(unique_id in getattr(node.depends_on, "nodes", ()) for node in readers)
 
 
 def _extra(node: Any) -> Mapping[str, Any]:

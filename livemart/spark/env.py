@@ -1,4 +1,4 @@
-"""Prints what a terminal needs for plain dbt on the project: `eval "$(python runner.py env)"`.
+"""Prints what a terminal needs for plain dbt on the project: `eval "$(livemart env)"`.
 
 Used by the command `env`.
 """

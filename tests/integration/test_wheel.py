@@ -83,6 +83,7 @@ def test_the_wheel_holds_the_package_as_it_is_and_nothing_else(wheel: Path) -> N
     assert {
         "livemart/py.typed",
         "livemart/spark/log4j2.properties",
+        "livemart/project/clock_macros/dbt_project.yml",
         "livemart/project/spark_macros/macros/storage.sql",
         "livemart/serve/page/templates/page.html",
         "livemart/serve/page/static/page.js",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from livemart.project.cursors import Connection, NoCursor
-from livemart.project.dbt_attachment import MACROS, attached, is_attached
+from livemart.project.dbt_attachment import SPARK_MACROS, attached, is_attached
 from livemart.project.questions import QuestionLog
 from livemart.project.run_values import CANONICAL
 
@@ -26,7 +26,7 @@ def test_dbt_spark_opens_our_connection_only_as_long_as_it_is_attached(
         assert session.Connection is ours
         assert is_attached()
         assert os.environ["LIVEMART_WAREHOUSE"] == str(tmp_path)
-        assert FACTORY.packages["livemart_spark"] == MACROS
+        assert FACTORY.packages["livemart_spark"] == SPARK_MACROS
 
     assert session.Connection is theirs
     assert os.environ["LIVEMART_WAREHOUSE"] == "another"
