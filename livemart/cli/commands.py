@@ -29,6 +29,7 @@ from livemart.cli.flags import (
     json_or_text,
     with_flags,
 )
+from livemart.cli.starting import completion, init
 from livemart.settings import Settings
 
 if TYPE_CHECKING:
@@ -316,6 +317,10 @@ def _serving(settings: Settings, interrupts: Interrupts) -> Iterator[None]:
 
 def _say(text: str) -> None:
     click.echo(text, err=True)
+
+
+cli.add_command(init)
+cli.add_command(completion)
 
 
 def main() -> None:

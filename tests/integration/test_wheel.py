@@ -87,6 +87,8 @@ def test_the_wheel_holds_the_package_as_it_is_and_nothing_else(wheel: Path) -> N
         "livemart/project/spark_macros/macros/storage.sql",
         "livemart/serve/page/templates/page.html",
         "livemart/serve/page/static/page.js",
+        "livemart/starter/shop/dbt_project.yml",
+        "livemart/starter/shop/gitignore",
     } <= names
 
 

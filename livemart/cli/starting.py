@@ -1,0 +1,59 @@
+"""Defines the commands that an own project begins with: `init`, and `completion` for the shell.
+
+Used by `livemart`; neither needs a project, a warehouse or Spark.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import get_completion_class
+
+from livemart.cli.exits import reported_errors
+from livemart.cli.flags import OUTPUT, with_flags
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--name", metavar="NAME", help="Name of the dbt project. [default: the folder's]")
+@with_flags(OUTPUT)
+def init(folder: Path, name: str | None, **flags: Any) -> None:
+    """Write a small project over sample data into FOLDER.
+
+    The project builds, streams and serves as it is. Nothing is ever overwritten.
+    """
+    place = Path.cwd() / folder.expanduser()
+    with reported_errors({"debug": flags.get("debug")}):
+        from livemart.starter.new_project import write_project
+
+        written = write_project(place, name)
+        shown = shlex.quote(str(folder))
+        program = _program()
+        click.echo(f"wrote project {written} and its sample orders into {place}", err=True)
+        click.echo(
+            f"next:\n  cd {shown}\n"
+            f"  {program} up           # builds, serves http://127.0.0.1:8000/, until Ctrl-C\n"
+            f"  python3 deliver.py    # in another terminal: ten more orders, seen within seconds"
+        )
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print what completes `livemart` in a shell: eval "$(livemart completion bash)"."""
+    kind = get_completion_class(shell)
+    assert kind is not None
+    group = click.get_current_context().find_root().command
+    click.echo(kind(group, {}, "livemart", "_LIVEMART_COMPLETE").source())
+
+
+def _program() -> str:
+    """Return how this program was called, to be called so again from another folder."""
+    called = Path(sys.argv[0])
+    if called.name == "runner.py":
+        return shlex.join([sys.executable, str(called.absolute())])
+    return "livemart"

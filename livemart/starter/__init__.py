@@ -1,0 +1,1 @@
+"""The starter makes a first project over sample data."""

@@ -1,0 +1,95 @@
+"""Writes a small project over sample data, which builds, streams and serves as it is.
+
+Used by the command `init`. It writes into an empty folder only, so nothing is ever overwritten.
+"""
+
+from __future__ import annotations
+
+import re
+import runpy
+import unicodedata
+from datetime import UTC, datetime
+from pathlib import Path
+
+from livemart.errors import ConfigError
+
+_TEMPLATE = Path(__file__).with_name("shop")
+_PLACEHOLDER = "PROJECT_NAME"
+# As dbt reads a project's name.
+_NAME = re.compile(r"[^\d\W]\w*")
+# Packages that dbt and livemart bring along: dbt refuses a project that goes by such a name.
+_TAKEN = ("dbt", "dbt_spark", "livemart_clock", "livemart_spark")
+_HARMLESS = (".git", ".DS_Store")
+
+
+def write_project(folder: Path, name: str | None = None, *, now: datetime | None = None) -> str:
+    """Write the project and its sample records, and return the project's name.
+
+    Args:
+        folder: where to write; made if it is not there, else it must be empty.
+        name: the project's name for dbt; None takes it from the folder.
+        now: where the sample orders end; None is the time of the machine.
+
+    Raises:
+        ConfigError: PROJECT_NAME_INVALID, FOLDER_NOT_EMPTY, PROJECT_NOT_WRITTEN.
+    """
+    name = project_name(folder) if name is None else _checked(name)
+    try:
+        _require_empty(folder)
+        for template in sorted(path for path in _TEMPLATE.rglob("*") if path.is_file()):
+            if "__pycache__" in template.parts:
+                continue
+            place = folder / template.relative_to(_TEMPLATE)
+            if place.name == "gitignore":
+                place = place.with_name(".gitignore")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            text = template.read_text(encoding="utf-8")
+            place.write_text(text.replace(_PLACEHOLDER, name), encoding="utf-8")
+        deliver = runpy.run_path(str(_TEMPLATE / "deliver.py"))
+        deliver["deliver_history"](folder / "landing", now or datetime.now(UTC))
+    except OSError as error:
+        raise ConfigError(
+            "PROJECT_NOT_WRITTEN",
+            f"{error.filename or folder}: {error.strerror or error}",
+            hint="name a folder that you may write to",
+        ) from error
+    return name
+
+
+def project_name(folder: Path) -> str:
+    """Return a name for dbt that is like the folder's: blanks and signs become underscores.
+
+    >>> project_name(Path("2024 My-Shop"))
+    'project_2024_my_shop'
+    """
+    word = unicodedata.normalize("NFC", folder.absolute().name).lower()
+    word = re.sub(r"\W+", "_", word).strip("_")
+    if not _NAME.fullmatch(word):
+        word = f"project_{word}" if word else "my_project"
+    return f"{word}_project" if word in _TAKEN else word
+
+
+def _checked(name: str) -> str:
+    if _NAME.fullmatch(name) and name not in _TAKEN:
+        return name
+    why = "a package that comes with dbt or livemart" if name in _TAKEN else "no name for dbt"
+    raise ConfigError(
+        "PROJECT_NAME_INVALID",
+        f"--name: found {name!r}, {why}",
+        hint="write letters, digits and underscores, not a digit first, such as "
+        + project_name(Path("/", name.replace("/", "_"))),
+    )
+
+
+def _require_empty(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(
+            "FOLDER_NOT_EMPTY", f"{folder}: found a file", hint="name a folder that is not there"
+        )
+    entries = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    entries = [name for name in entries if name not in _HARMLESS]
+    if not entries:
+        return
+    shown = ", ".join(entries[:3]) + (f" and {len(entries) - 3} more" if len(entries) > 3 else "")
+    hint = "name a folder that is empty or not there"
+    raise ConfigError("FOLDER_NOT_EMPTY", f"{folder}: found {shown}", hint=hint)

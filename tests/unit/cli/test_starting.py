@@ -1,0 +1,66 @@
+"""The first commands of a newcomer: a project, what to type next, and completion."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from livemart.cli.commands import cli
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["/usr/bin/livemart"])
+
+
+def test_init_writes_a_project_and_says_what_to_type_next(tmp_path: Path) -> None:
+    answer = CliRunner().invoke(cli, ["init", "my shop"])
+
+    assert answer.exit_code == 0, answer.output
+    assert (tmp_path / "my shop" / "dbt_project.yml").is_file()
+    assert answer.stdout.startswith("next:\n  cd 'my shop'\n  livemart up ")
+    assert "python3 deliver.py" in answer.stdout
+    assert f"wrote project my_shop and its sample orders into {tmp_path}/my shop" in answer.stderr
+
+
+def test_from_a_clone_the_next_command_is_the_clones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["runner.py"])
+    monkeypatch.setattr("sys.executable", "/shop/.venv/bin/python")
+
+    answer = CliRunner().invoke(cli, ["init", "shop"])
+
+    assert f"/shop/.venv/bin/python {Path.cwd()}/runner.py up" in answer.stdout
+
+
+def test_a_folder_that_is_not_empty_is_exit_code_two(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("")
+
+    answer = CliRunner().invoke(cli, ["init", "."])
+
+    assert answer.exit_code == 2
+    assert answer.stderr.startswith("FOLDER_NOT_EMPTY: ")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script_for_the_shell(shell: str) -> None:
+    answer = CliRunner().invoke(cli, ["completion", shell])
+
+    assert answer.exit_code == 0
+    assert f"_LIVEMART_COMPLETE={shell}_complete" in answer.stdout
+
+
+def test_words_are_completed() -> None:
+    answer = CliRunner().invoke(
+        cli,
+        prog_name="livemart",
+        env={
+            "_LIVEMART_COMPLETE": "bash_complete",
+            "COMP_WORDS": "livemart ref",
+            "COMP_CWORD": "1",
+        },
+    )
+
+    assert answer.stdout == "plain,refresh\n"
