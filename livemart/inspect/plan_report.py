@@ -21,6 +21,8 @@ _QUESTIONS = {
     "columns": "the columns of {}",
     "relation": "whether {} exists",
 }
+# A refresh has no strategy for them.
+_OF_DBT_ALONE = ("seed", "snapshot")
 _NOTHING: Mapping[str, Sequence[str]] = {"defined_by": (), "only_in_a_build": ()}
 
 
@@ -39,12 +41,11 @@ def describe_plans(
         selected: unique ids to list; all if None.
     """
     return {
-        "session": _session(project.session, project.acting_hooks),
+        "session": _session(project.session, (*project.acting_hooks, *_of_dbt_alone(project))),
         "models": [
             _describe(project, project.models[unique_id], plan)
             for unique_id, plan in plans.items()
-            # Seeds and dbt snapshots are built by dbt alone; a refresh has no strategy for them.
-            if project.models[unique_id].materialized not in ("seed", "snapshot", "ephemeral")
+            if project.models[unique_id].materialized not in (*_OF_DBT_ALONE, "ephemeral")
             and (selected is None or unique_id in selected)
         ],
     }
@@ -132,6 +133,13 @@ def _describe(project: Project, model: Model, plan: Plan) -> dict[str, Any]:
             for reason in plan.reasons
         ],
     }
+
+
+def _of_dbt_alone(project: Project) -> Iterator[str]:
+    """Yield what the hooks of nodes do that are not listed."""
+    for model in project.models.values():
+        if model.materialized in _OF_DBT_ALONE:
+            yield from (f"{model.file}: {hook}" for hook in model.acting_hooks)
 
 
 def _session(session: SessionSpec, acting: Sequence[str]) -> dict[str, list[str]]:

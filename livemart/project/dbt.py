@@ -46,7 +46,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ONE_INVOCATION = threading.RLock()
-_COMPILE = ("compile", "--full-refresh", "--no-populate-cache", "--no-fail-fast")
+# Said in words, as else the default selector of a project would choose.
+_EVERYTHING = ("fqn:*",)
+_COMPILE = (
+    *("compile", "--full-refresh", "--no-populate-cache", "--no-fail-fast"),
+    # What only dbt runs, by hand, is no part of the mart.
+    *("--select", *_EVERYTHING, "--exclude", "resource_type:analysis"),
+)
 
 
 class Dbt:
@@ -237,8 +243,18 @@ class Dbt:
         full_refresh: bool = True,
         unit_tests: bool = False,
         data_tests: bool = True,
+        only: Collection[str] | None = None,
     ) -> dict[str, NodeResult]:
         """Build seeds, models and dbt snapshots, and run tests, in dependency order.
+
+        Args:
+            select: what dbt's words select; everything if neither this nor `exclude` says anything,
+                whatever the default selector of the project is.
+            exclude: what they leave out.
+            full_refresh: make tables anew; dbt adds to those of incremental models otherwise.
+            unit_tests: run them, too.
+            data_tests: run them, too.
+            only: unique ids of the nodes to build, if not those that are selected.
 
         Returns:
             One result per node, by unique id, in the order in which they ended. A failing node is
@@ -247,6 +263,7 @@ class Dbt:
         Raises:
             ConfigError: DBT_FAILED, if dbt could not begin.
         """
+        select = select or _EVERYTHING
         arguments = ["build", *_listed("--select", select), *_listed("--exclude", exclude)]
         for kind, is_included in (("unit_test", unit_tests), ("test", data_tests)):
             if not is_included:
@@ -254,7 +271,7 @@ class Dbt:
         if full_refresh:
             arguments.append("--full-refresh")
         questions = QuestionLog(self.run, builds="in full" if full_refresh else "more")
-        with self._invocation(self._building_cursor(), questions):
+        with self._invocation(self._building_cursor(), questions, only=only):
             self._parsed()
             result = self._invoke(arguments)
         ended = getattr(result.result, "results", None)

@@ -25,6 +25,13 @@ CLOCK_PACKAGE = "livemart_clock"
 _SPARK_PACKAGE = "livemart_spark"
 _CLOCK_NAMES = ("as_of", "pane_start", "window_start")
 _WAREHOUSE = "LIVEMART_WAREHOUSE"  # read by the macros
+# What dbt reads from the environment as if it were flags, and what would leave out rows or nodes of
+# a mart, or take them from another one.
+_NARROWING = (
+    *("DBT_DEFER", "DBT_DEFER_STATE", "DBT_FAVOR_STATE", "DBT_STATE"),
+    *("DBT_EMPTY", "DBT_SAMPLE", "DBT_EVENT_TIME_START", "DBT_EVENT_TIME_END"),
+    *("DBT_RESOURCE_TYPES", "DBT_EXCLUDE_RESOURCE_TYPES", "DBT_INDIRECT_SELECTION"),
+)
 
 
 @contextmanager
@@ -37,6 +44,9 @@ def attached(
 ) -> Iterator[None]:
     """Let dbt-spark open `connection`, know livemart's macros, and report every compile error.
 
+    A model of strategy microbatch is one select like any other: dbt would cut it into batches by
+    the time of day. What the environment says to dbt of fewer rows or nodes does not count.
+
     Args:
         connection: is opened for every node.
         warehouse: root of all tables.
@@ -46,16 +56,23 @@ def attached(
             selector cannot name every node.
     """
     from dbt.adapters.spark import session as spark_session
+    from dbt.contracts.graph.manifest import Manifest
     from dbt.graph.selector import NodeSelector
     from dbt.task.compile import CompileTask
 
     _know_all()
-    before = os.environ.get(_WAREHOUSE)
+    names = (_WAREHOUSE, *_NARROWING)
+    before = {name: os.environ.pop(name) for name in names if name in os.environ}
     if warehouse is not None:
         os.environ[_WAREHOUSE] = str(warehouse)
+    elif _WAREHOUSE in before:
+        os.environ[_WAREHOUSE] = before[_WAREHOUSE]
     try:
         with ExitStack() as stack:
             stack.enter_context(_replaced(spark_session, "Connection", connection))
+            stack.enter_context(
+                _replaced(Manifest, "use_microbatch_batches", lambda *_, **__: False)
+            )
             stack.enter_context(_replaced(CompileTask, "raise_on_first_error", lambda task: False))
             stack.enter_context(_compiling_on_after_errors(CompileTask))
             if only is not None:
@@ -68,10 +85,8 @@ def attached(
                 stack.enter_context(_called_before(CompileTask, before_compile))
             yield
     finally:
-        if before is not None:
-            os.environ[_WAREHOUSE] = before
-        else:
-            os.environ.pop(_WAREHOUSE, None)
+        os.environ.pop(_WAREHOUSE, None)
+        os.environ.update(before)
 
 
 def attach(session: SessionFactory, warehouse: Path) -> None:

@@ -29,12 +29,13 @@ class HookFailed(Exception):
 class Hooks:
     """The statements of a project's hooks, in the order in which a build sends them.
 
-    `before` and `after` are those of the nodes that have any, by unique id. A hook of a node that
-    only a build can render, as it asks for what the build makes, stands there as it is written,
-    behind `NOT_RENDERED`.
+    `before` and `after` are those of the nodes that have any, by unique id. A hook that only a
+    build can render, as it asks for what the build makes, stands there as it is written, behind
+    `NOT_RENDERED`; so do all of on-run-end.
     """
 
     on_run_start: tuple[str, ...] = ()
+    on_run_end: tuple[str, ...] = ()
     before: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     after: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -113,7 +114,7 @@ def render_hooks(task: Any, log: HookLog) -> None:
     """
     with _as_in_a_build():
         started: list[str] = []
-        for node in _started_with(task):
+        for node in _operations(task, "on-run-start"):
             try:
                 started += _rendered(task, node, node.raw_code, log)
             except Exception as error:
@@ -137,16 +138,18 @@ def render_hooks(task: Any, log: HookLog) -> None:
                             sent.append(f"{NOT_RENDERED} {' '.join(hook.sql.split())}")
                 if sent:
                     statements[unique_id] = tuple(sent)
-        log.hooks = Hooks(tuple(started), before, after)
+        ended = (" ".join(node.raw_code.split()) for node in _operations(task, "on-run-end"))
+        on_run_end = tuple(f"{NOT_RENDERED} {text}" for text in ended)
+        log.hooks = Hooks(tuple(started), on_run_end, before, after)
 
 
-def _started_with(task: Any) -> list[Any]:
-    """Return the nodes of on-run-start in dbt's order: those of packages first."""
+def _operations(task: Any, kind: str) -> list[Any]:
+    """Return the nodes of on-run-start or on-run-end in dbt's order: those of packages first."""
     nodes = [
         node
         for node in task.manifest.nodes.values()
         if str(getattr(node.resource_type, "value", node.resource_type)) == "operation"
-        and "on-run-start" in node.tags
+        and kind in node.tags
     ]
     root = task.config.project_name
     return sorted(nodes, key=lambda it: (it.package_name == root, it.package_name, it.index or 0))

@@ -77,7 +77,7 @@ def with_sessions(project: Project, parameters: Mapping[str, str], hooks: Hooks)
         models=models,
         tests=tests,
         session=base,
-        acting_hooks=_acting(hooks.on_run_start),
+        acting_hooks=_acting((*hooks.on_run_start, *hooks.on_run_end)),
     )
 
 

@@ -52,6 +52,18 @@ def find_profiles(project_dir: Path, profiles_dir: Path | None) -> Path | None:
     return None
 
 
+def profiles_folder(project_dir: Path, profiles_dir: Path | None) -> Path:
+    """Return the folder whose `profiles.yml` counts, wherever it is looked for.
+
+    Raises:
+        ConfigError: as `find_profiles`.
+    """
+    folder = find_profiles(project_dir, profiles_dir)
+    if folder is not None:
+        return folder
+    return next(place for place in _folders_of_dbt() if (place / "profiles.yml").is_file())
+
+
 def _folders_of_dbt() -> list[Path]:
     """Return where dbt itself looks for `profiles.yml`, given no folder."""
     if named := os.environ.get("DBT_PROFILES_DIR"):

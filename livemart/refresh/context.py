@@ -69,7 +69,7 @@ class BatchContext:
     `done`: models that are at this batch already (seeds that dbt loaded again).
     `lost`: by unique id, why dbt could not load a seed, or compile a model.
     `before_model`: called with a model's unique id and the inputs once all that it reads is
-    refreshed; may raise SqlChanged.
+    refreshed; may raise SqlChanged. It lets dbt make a snapshot of its own, or ModelFailedError.
     `snapshot_id`: of the row that the batch makes; `frontier_at`: when that before it was finished.
     `behind`: models that are set aside in that row; `resting`: those of them that are not tried.
     `attempts`: how often a model may fail in a row before it is set aside; `runs_again`: the batch

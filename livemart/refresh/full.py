@@ -21,6 +21,7 @@ from livemart.refresh.inputs import PinnedInputs
 from livemart.refresh.lane import stamped
 from livemart.refresh.limits import ROWS_IN_MEMORY
 from livemart.refresh.pinned_table import PinnedTable
+from livemart.spark.contracts import require_contract
 from livemart.spark.differences import counted_difference, typed_columns
 from livemart.spark.own_faults import is_own_fault
 from livemart.spark.quick_session import session_for
@@ -44,7 +45,11 @@ def refresh_full(
 
     The table is replaced if it does not exist, has columns of other names or types than the SQL
     yields now, or is too large for the difference to be taken in memory.
+
+    Raises:
+        ModelFailedError: the model does not keep its contract.
     """
+    require_contract(context.session(model), model, full_query(model, plan, inputs))
     failure: Exception | None = None
     if stored is not None and context.warehouse.exists(model.relation):
         try:

@@ -29,9 +29,6 @@ from livemart.spark.own_faults import is_own_fault
 from livemart.state.failures import ModelFailures
 from livemart.state.snapshots import ModelState, SetAside
 
-# Neither is computed by a refresh: their rows come from files of the project or from dbt's history.
-_LOADED = ("seed", "snapshot")
-
 
 @dataclass(frozen=True, slots=True)
 class RefreshedModels:
@@ -160,7 +157,10 @@ class _Refresher:
         if (done := context.done.get(unique_id)) is not None:
             return done
         before = self._inputs.states.get(unique_id)
-        kept = before if model.materialized in _LOADED else None
+        if model.materialized == "snapshot":
+            return self._history(model, before, parents)
+        # The rows of a seed are a file of the project.
+        kept = before if model.materialized == "seed" else None
         if (waits_for := self._waits_for(unique_id, parents if kept is None else ())) is not None:
             context.report(unique_id, "waiting")
             return waits_for
@@ -172,17 +172,47 @@ class _Refresher:
             context.report(unique_id, "started")
             failpoint(f"refresh.before_model.{model.name}")
             state = carried(kept) if kept else self._state(model, self._plans[unique_id], before)
+        except ModelFailedError as failure:
+            return self._failed(failure)
         except (RefreshError, PlanError, SqlChanged):
             raise
         except Exception as error:
             if not is_own_fault(error):
                 raise
-            failure = model_failed(context.session, model, error)
-            failure.__cause__ = error
-            return self._failed(failure)
+            told = model_failed(context.session, model, error)
+            told.__cause__ = error
+            return self._failed(told)
         failpoint(f"refresh.after_model.{model.name}")
         context.report(unique_id, state.strategy if state.rows_changed else "unchanged")
         return state
+
+    def _history(
+        self, model: Model, before: ModelState | None, parents: Set[str]
+    ) -> ModelState | SetAside | ModelFailedError:
+        """Return the state of a dbt snapshot: its table as it lies, for dbt alone writes it."""
+        context, unique_id = self._context, model.unique_id
+        rebuild = context.rebuilds.get(unique_id)
+        is_there = context.warehouse.exists(model.relation)
+        if rebuild is None or (rebuild.code != "CHANGED_OUTSIDE" or not is_there):
+            if (waits_for := self._waits_for(unique_id, parents if rebuild else ())) is not None:
+                context.report(unique_id, "waiting")
+                return waits_for
+            if rebuild is None and before is not None:
+                return carried(before)
+            try:
+                context.before_model(unique_id, self._inputs)
+            except ModelFailedError as failure:
+                return self._failed(failure)
+        return ModelState(
+            version=context.warehouse.version(model.relation),
+            fingerprint=self._plans[unique_id].fingerprint,
+            strategy=Full.name,
+            reason=rebuild.code if rebuild else None,
+            rows_changed=0,
+            took_ms=0,
+            generation=rebuild.generation if rebuild else 0,
+            table_id=context.warehouse.table_id(model.relation),
+        )
 
     def _failed(self, failure: ModelFailedError) -> ModelFailedError:
         """Return the failure of a model, unless it is to stop everything."""

@@ -27,7 +27,7 @@ from livemart.refresh.frontier import (
 from livemart.refresh.inputs import PinnedInputs, pin_inputs
 from livemart.refresh.models import carried, refresh_models
 from livemart.run.batch_questions import BatchQuestions
-from livemart.run.dbt_builds import build_models, build_seeds
+from livemart.run.dbt_builds import build_models, build_seeds, build_snapshot
 from livemart.run.draft import SnapshotDraft, draft_snapshot, table_versions
 from livemart.run.runtime import Runtime
 from livemart.spark.catalog import register
@@ -148,7 +148,10 @@ class BatchRunner:
         seeds, lost = build_seeds(runtime, rebuilds)
 
         def ask(unique_id: str, inputs: PinnedInputs) -> None:
-            questions.ask(unique_id, inputs, asks_all=unique_id in rebuilds)
+            if runtime.project.models[unique_id].materialized == "snapshot":
+                build_snapshot(runtime, unique_id)
+            else:
+                questions.ask(unique_id, inputs, asks_all=unique_id in rebuilds)
 
         context = replace(context, done=seeds, lost=lost | questions.lost, before_model=ask)
         runtime.plans.renew()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from pathlib import PurePosixPath
 from time import perf_counter
 
 from livemart.failpoints import failpoint
@@ -18,7 +17,7 @@ from livemart.project.node_results import failures_of, refuse_failures
 from livemart.refresh.context import Rebuild
 from livemart.run.runtime import Runtime
 from livemart.spark.catalog import register
-from livemart.spark.model_errors import error_as_written
+from livemart.spark.model_errors import ModelFailedError, error_as_written
 from livemart.state.snapshots import ModelState, Snapshot
 
 
@@ -65,7 +64,7 @@ def build_seeds(
     if not seeds:
         return {}, {}
     started = perf_counter()
-    results = runtime.dbt.build(select=list(map(seed_selector, seeds.values())), data_tests=False)
+    results = runtime.dbt.build(only=seeds, data_tests=False)
     failures = failures_of(runtime.project, results)
     took_ms = ms_since(started)
     states = {
@@ -78,10 +77,18 @@ def build_seeds(
     return states, failures
 
 
-def seed_selector(seed: Model) -> str:
-    """Return what selects a seed and nothing else: a bare name is also that of a folder."""
-    package = seed.unique_id.split(".")[1]
-    return f"resource_type:seed,package:{package},file:{PurePosixPath(seed.file).name}"
+def build_snapshot(runtime: Runtime, unique_id: str) -> None:
+    """Let dbt bring one of its snapshots up to date with the tables as they lie.
+
+    Raises:
+        ModelFailedError: with dbt's own message.
+    """
+    # dbt finds tables in the catalog only, and some of these were made a moment ago.
+    register(runtime.spark, runtime.settings.warehouse, runtime.project)
+    results = runtime.dbt.build(only=[unique_id], data_tests=False)
+    failures = failures_of(runtime.project, results)
+    if (message := failures.get(unique_id)) is not None:
+        raise ModelFailedError(runtime.project.models[unique_id], message)
 
 
 def _state_of(

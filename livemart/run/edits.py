@@ -24,23 +24,20 @@ class ProjectFiles:
 
     Args:
         project_dir: folder of `dbt_project.yml`.
-        profiles_dir: folder of `profiles.yml`, None if dbt searches for it.
+        profiles_dir: folder of `profiles.yml`.
         left_out: folders inside the project that are not part of it: warehouse, landing.
     """
 
     def __init__(
-        self, project_dir: Path, profiles_dir: Path | None, left_out: Collection[Path] = ()
+        self, project_dir: Path, profiles_dir: Path, left_out: Collection[Path] = ()
     ) -> None:
         self._project_dir = project_dir.resolve()
-        self._profiles = profiles_dir.resolve() / "profiles.yml" if profiles_dir else None
+        self._profiles = profiles_dir.resolve() / "profiles.yml"
         self._left_out = {str(folder.resolve()) for folder in left_out}
 
     def look(self) -> Look:
         """Return change time, size and inode of each file, by its path."""
-        look = dict(self._below(str(self._project_dir)))
-        if self._profiles is not None:
-            look |= _stat(str(self._profiles))
-        return look
+        return dict(self._below(str(self._project_dir))) | _stat(str(self._profiles))
 
     def changed(self, before: Look, now: Look) -> list[str]:
         """Return the files that differ between two looks, relative to the project, sorted."""

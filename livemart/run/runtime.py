@@ -22,6 +22,7 @@ from livemart.project.cursors import SessionFactory
 from livemart.project.dbt import Dbt
 from livemart.project.graph import Model, Project
 from livemart.project.node_results import NodeProgress
+from livemart.project.profiles import profiles_folder
 from livemart.project.sessions import session_of
 from livemart.run.edits import Look, ProjectFiles
 from livemart.run.leftovers import clear_leftovers
@@ -104,7 +105,8 @@ def load_runtime(settings: Settings, spark: SparkSession, narrator: Narrator) ->
         lambda node: narrator.node_changed(node.unique_id, node.status),
     )
     narrator.step("reading the project")
-    files = ProjectFiles(dbt.project_dir, dbt.profiles_dir, (settings.warehouse, settings.landing))
+    profiles = profiles_folder(dbt.project_dir, settings.profiles_dir)
+    files = ProjectFiles(dbt.project_dir, profiles, (settings.warehouse, settings.landing))
     read_at = files.look()
     project = dbt.load()
     clear_leftovers(settings.warehouse, project)

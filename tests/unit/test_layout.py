@@ -50,7 +50,6 @@ COVERED = {
     "spark/connect.py": "integration/spark/test_dbt_terminal.py",
     "spark/large_lane.py": "integration/delta/test_committers.py",
     "spark/tables_before.py": "integration/land/test_landing_bulk.py",
-    "spark/terminal.py": "integration/spark/test_dbt_terminal.py",
     # Asked through the server, or through the reader of a real store.
     "serve/app.py": "serve/test_server.py",
     "serve/auth/attempts.py": "serve/auth/test_auth.py",

@@ -10,6 +10,7 @@ from livemart.plan.reasons import Reason
 from livemart.plan.strategies.region import Region
 from livemart.plan.strategies.signed import Signed
 from livemart.project.graph import Model, Policy, Project
+from livemart.project.questions import Question
 from livemart.project.session_spec import profile_spec
 from tests.models import make_model
 
@@ -61,7 +62,8 @@ def test_what_defines_the_session_and_what_only_a_build_does_are_told_once() -> 
         session=base.then(["set a.b=1"]),
         acting_hooks=("optimize\n  m.a",),
     )
-    shop = replace(project(one, replace(model("b"), session=base)), session=base)
+    seed = make_model("seed.m.shops", materialized="seed", acting_hooks=("analyze table x",))
+    shop = replace(project(one, replace(model("b"), session=base), seed), session=base)
     plans = {key: Plan(Signed((), (), ())) for key in shop.models}
 
     text = render_plans(describe_plans(replace(shop, acting_hooks=("grant x",)), plans))
@@ -69,10 +71,27 @@ def test_what_defines_the_session_and_what_only_a_build_does_are_told_once() -> 
     assert text.splitlines() == [
         "session: spark.sql.session.timeZone = Asia/Tokyo",
         "only in a build: grant x",
+        "only in a build: seeds/shops.sql: analyze table x",
         "a  signed",
         "   session: set a.b=1",
         "   only in a build: optimize m.a",
         "b  signed",
+    ]
+
+
+def test_what_a_model_asks_and_what_stamps_its_rows_is_told() -> None:
+    asking = replace(
+        project(model("a")),
+        questions={"model.m.a": (Question("rows", "select\n method from m.t", "1"),)},
+    )
+    plan = Plan(Signed((), (), ()), stamps={"run": "'x'", "at": "'y'"})
+
+    text = render_plans(describe_plans(asking, {"model.m.a": plan}))
+
+    assert text.splitlines() == [
+        "a  signed",
+        "   stamped by the run that writes a row: at, run",
+        "   asks the warehouse: select method from m.t",
     ]
 
 

@@ -17,6 +17,7 @@ from livemart.observe.progress import (
     open_watcher,
 )
 from livemart.run.batch import BatchOutcome
+from livemart.run.follower import PlanChange
 from tests.unit.observe.outcomes import make_held_outcome, make_snapshot
 
 PACKAGE = Path(__file__).resolve().parents[3] / "livemart"
@@ -44,6 +45,35 @@ def test_a_snapshot_is_described_in_one_line() -> None:
     actual = describe_snapshot(make_snapshot())
 
     assert actual == expected
+
+
+def test_an_edit_is_shown_with_what_becomes_of_each_model() -> None:
+    console = Console(file=io.StringIO(), record=True, width=200)
+    changes = [
+        PlanChange("model.m.totals", "changed", "signed"),
+        PlanChange("test.m.unique_totals.1", "gone"),
+    ]
+
+    TerminalWatcher(console).project_edited(["models/totals.sql"], changes)
+
+    assert console.export_text().splitlines() == [
+        "project edited: models/totals.sql",
+        "  totals changed, signed",
+        "  unique_totals gone",
+    ]
+
+
+def test_an_edit_that_is_refused_is_told_in_red() -> None:
+    console = Console(file=Terminal(), record=True, width=200, color_system="standard")
+
+    TerminalWatcher(console).project_refused(["models/totals.sql"], ValueError("no\ncolumn x"))
+
+    text = console.export_text(styles=True)
+    assert text.splitlines() == [
+        "\x1b[31medit refused, the project as it was runs on: models/totals.sql\x1b[0m",
+        "\x1b[31m  no\x1b[0m",
+        "\x1b[31m  column x\x1b[0m",
+    ]
 
 
 def test_a_build_counts_the_models_it_made() -> None:

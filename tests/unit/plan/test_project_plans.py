@@ -78,6 +78,16 @@ def test_what_a_materialization_of_the_project_stores_is_not_known() -> None:
     assert (plan.strategy.name, plan.reasons[0].code) == ("full", "INPUT_NOT_IN_DELTA")
 
 
+def test_a_model_in_python_is_full_and_says_why() -> None:
+    model = make_model("model.m.scored", language="python", compiled_code="def model(dbt, session)")
+
+    plan = ProjectPlans(Project("m", ".", "m", {}, {model.unique_id: model}, {}, {})).models[
+        model.unique_id
+    ]
+
+    assert [reason.code for reason in plan.reasons] == ["PARSE_UNSUPPORTED"]
+
+
 def test_a_project_is_planned_again_only_when_a_table_has_other_columns() -> None:
     columns: dict[str, tuple[str, ...]] = {"m.shops": ("shop_id", "city")}
     plans = ProjectPlans(project(SEED, READER), columns.get)

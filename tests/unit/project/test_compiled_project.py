@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+import pytest
 
 from livemart.project.dbt import Dbt
 from livemart.project.run_values import CANONICAL, OTHER, RunValues
@@ -23,7 +25,11 @@ def test_a_model_that_says_something_of_the_run_is_known(tmp_path: Path) -> None
     )
     (marts / "stamped.sql").write_text("select {{ stamp() }} as run, '{{ flags.WHICH }}' as which")
     (marts / "daily.sql").write_text("select '{{ modules.datetime.date.today() }}' as day")
-    dbt = Dbt(folder)
+    config = folder / "dbt_project.yml"
+    config.write_text(
+        f"{config.read_text()}on-run-start: [\"insert into t '{{{{ invocation_id }}}}'\"]\n"
+    )
+    dbt = Dbt(folder, session=lambda: pytest.fail("nothing asks"))
     dbt.run = RunValues("id", MOMENT)
 
     project = dbt.load()
@@ -36,3 +42,11 @@ def test_a_model_that_says_something_of_the_run_is_known(tmp_path: Path) -> None
     )
     assert project.models["model.jaffle.daily"].compiled_code == "select '2026-03-01' as day"
     assert project.models["model.jaffle.orders"].in_other_runs == ()
+
+    dbt.run = RunValues("next", MOMENT + timedelta(days=1))
+    again = dbt.compile_for_run()
+
+    assert again.models["model.jaffle.daily"].compiled_code == "select '2026-03-02' as day"
+    assert "select 'next' as run" in str(again.models["model.jaffle.stamped"].compiled_code)
+    # Hooks are those of when the project was read.
+    assert again.acting_hooks == project.acting_hooks != ()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 import textwrap
 from collections.abc import Callable
@@ -12,7 +13,6 @@ from livemart.errors import ConfigError, ConfigErrors
 from livemart.project.dbt import Dbt
 from livemart.project.graph import Column, DataTest, Project
 from livemart.project.profiles import find_profiles
-from livemart.run.dbt_builds import seed_selector
 
 _JAFFLE = Path(__file__).parents[2] / "projects" / "jaffle"
 
@@ -138,17 +138,6 @@ def test_exposures_are_read(project: Project) -> None:
     assert (exposure.name, exposure.depends_on) == ("owners_page", ("model.jaffle.customers",))
 
 
-def test_a_seed_is_selected_by_itself_beside_a_folder_of_its_name(jaffle: Path) -> None:
-    folder = jaffle / "models" / "raw_customers"
-    folder.mkdir()
-    (folder / "of_customers.sql").write_text("select 1 as one")
-    dbt = Dbt(jaffle)
-    seed = dbt.load().models["seed.jaffle.raw_customers"]
-
-    assert dbt.selection([seed.name]) > {seed.unique_id}
-    assert dbt.selection([seed_selector(seed)]) == {seed.unique_id}
-
-
 def test_a_selection_names_models_seeds_and_snapshots(dbt: Dbt) -> None:
     actual = dbt.selection(["+stg_orders"], ["tag:none"])
 
@@ -167,6 +156,81 @@ def test_other_rows_of_a_seed_are_another_checksum(jaffle: Path, project: Projec
         if model.config.get("checksum") != changed[unique_id].config.get("checksum")
     }
     assert differing == {"seed.jaffle.raw_orders"}
+
+
+def test_the_environment_and_the_target_change_the_compiled_code(
+    jaffle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = jaffle / "models" / "marts" / "said.sql"
+    path.write_text("select '{{ env_var('SAID', 'nothing') }}' as a, '{{ target.name }}' as b")
+    profiles = jaffle / "profiles.yml"
+    profiles.write_text(
+        f"{profiles.read_text()}    prod: {{type: spark, method: session, host: x, schema: p}}\n"
+    )
+    monkeypatch.setenv("SAID", "one")
+    first = Dbt(jaffle).load()
+    monkeypatch.setenv("SAID", "two")
+    second = Dbt(jaffle, target="prod").load()
+
+    assert (_code(first, "said"), _code(second, "said")) == (
+        "select 'one' as a, 'dev' as b",
+        "select 'two' as a, 'prod' as b",
+    )
+
+
+def test_what_the_project_or_the_environment_would_leave_out_is_there(
+    jaffle: Path, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (jaffle / "selectors.yml").write_text(
+        "selectors: [{name: few, default: true, definition: 'stg_orders'}]\n"
+    )
+    for name in ("DBT_EMPTY", "DBT_DEFER"):
+        monkeypatch.setenv(name, "true")
+    monkeypatch.setenv("DBT_RESOURCE_TYPES", "seed")
+    # Nobody reads what it says.
+    (jaffle / "analyses").mkdir()
+    (jaffle / "analyses" / "broken.sql").write_text(
+        "{% if execute %}{{ exceptions.raise_compiler_error('no') }}{% endif %}"
+    )
+
+    loaded = Dbt(jaffle).load()
+
+    assert loaded.models.keys() == project.models.keys()
+    assert {key: model.compiled_code for key, model in loaded.models.items()} == {
+        key: model.compiled_code for key, model in project.models.items()
+    }
+    assert os.environ["DBT_RESOURCE_TYPES"] == "seed"
+
+
+def test_livemarts_macros_come_before_dbt_sparks_and_after_the_projects(jaffle: Path) -> None:
+    (jaffle / "models" / "marts" / "said.sql").write_text(
+        "{{ config(file_format='parquet', location_root='/elsewhere') }}"
+        "select '{{ file_format_clause() | trim }}' as a, \"{{ location_clause() | trim }}\" as b"
+    )
+    first = Dbt(jaffle, warehouse=jaffle / "w").load()
+    (jaffle / "macros" / "clauses.sql").write_text(
+        "{% macro spark__file_format_clause() %}using ours{% endmacro %}"
+    )
+    second = Dbt(jaffle, warehouse=jaffle / "w").load()
+
+    place = f"location '{jaffle}/w/jaffle_analytics/said'"
+    assert _code(first, "said") == f"select 'using delta' as a, \"{place}\" as b"
+    assert _code(second, "said") == f"select 'using ours' as a, \"{place}\" as b"
+
+
+def test_a_test_of_some_rows_proves_no_key(jaffle: Path) -> None:
+    path = jaffle / "models" / "marts" / "schema.yml"
+    some = "[{unique: {config: {where: 'order_id > 1'}}}, not_null]"
+    path.write_text(path.read_text().replace("[unique, not_null]", some))
+
+    assert Dbt(jaffle).load().models["model.jaffle.orders"].primary_key == ()
+
+
+def test_a_package_that_is_not_installed_is_told(jaffle: Path) -> None:
+    shutil.rmtree(jaffle / "vendored")
+
+    with pytest.raises(ConfigError, match=r"DBT_FAILED: (?s:.)*dbt deps"):
+        Dbt(jaffle).load()
 
 
 def test_vars_change_the_compiled_code(jaffle: Path) -> None:

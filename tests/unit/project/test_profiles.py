@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from livemart.errors import ConfigError
-from livemart.project.profiles import find_profiles
+from livemart.project.profiles import find_profiles, profiles_folder
 
 
 @pytest.fixture
@@ -29,10 +29,12 @@ def test_profiles_are_looked_for_in_order(
     monkeypatch.setenv("DBT_PROFILES_DIR", str(given))
 
     assert find_profiles(project_dir, None) is None
+    assert profiles_folder(project_dir, None) == given
     assert find_profiles(_with_profiles(project_dir), None) == project_dir
     inner = _with_profiles(project_dir / "profiles")
     assert find_profiles(project_dir, None) == inner
     assert find_profiles(project_dir, given) == given
+    assert profiles_folder(project_dir, None) == inner
 
 
 def test_a_folder_without_profiles_or_project_is_refused(project_dir: Path, tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Literal
 
 import pytest
 
@@ -63,9 +64,28 @@ def test_a_statement_is_one_question_with_its_rows() -> None:
 
 
 @pytest.mark.parametrize(
+    ("builds", "full_refresh", "is_hidden"),
+    [
+        ("no", None, True),
+        ("no", False, True),
+        ("in full", None, True),
+        ("in full", False, False),
+        ("more", None, False),
+    ],
+)
+def test_a_model_is_told_that_its_own_table_is_absent(
+    builds: Literal["no", "in full", "more"], full_refresh: bool | None, is_hidden: bool
+) -> None:
+    log = QuestionLog(CANONICAL, builds=builds)
+
+    assert log.hides_own_table(SimpleNamespace(full_refresh=full_refresh)) is is_hidden
+
+
+@pytest.mark.parametrize(
     ("sql", "is_sorted"),
     [
         ("select distinct method from t", True),
+        ("select method from t join s using (order_id)", True),
         ("select method from (select * from t order by at) as t group by method", True),
         ("select method from t group by method order by count(*) desc", False),
         ("select method from methods", False),

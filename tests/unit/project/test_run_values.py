@@ -27,6 +27,7 @@ def test_a_run_has_one_clock() -> None:
     assert (clock["timedelta"], context["modules"]["re"]) == (1, 2)
     assert (context["run_started_at"], context["invocation_id"]) == (MOMENT, "id")
     assert context["flags"].WHICH == "build"
+    assert context["thread_id"] == "Thread-1 (worker)"
 
 
 def test_a_batch_has_one_run_and_two_have_two() -> None:

@@ -8,6 +8,7 @@ from livemart.project.session_spec import (
     is_asking,
     is_defining,
     is_setting,
+    is_without_meaning,
     profile_spec,
 )
 
@@ -25,6 +26,9 @@ ZONE = "spark.sql.session.timeZone"
         ("declare or replace variable x int default 3", True),
         ('-- why\n/* {"app": "dbt"} */\ncreate temp view v as select 1', True),
         ("create or replace temporary function f(x int) returns int return x", True),
+        ("add jar /opt/x.jar", True),
+        ("add file /opt/x.csv", True),
+        ("add archive /opt/x.zip", True),
         ("create or replace view shop.v as select 1", False),
         ("create table t as select 1", False),
         ("insert into t select 1", False),
@@ -36,6 +40,25 @@ ZONE = "spark.sql.session.timeZone"
 )
 def test_the_list_of_what_defines_is_closed(statement: str, is_one: bool) -> None:
     assert is_defining(statement) is is_one
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        ("spark.executor.memory", True),
+        ("spark.hadoop.fs.s3a.endpoint", True),
+        ("spark.databricks.delta.optimizeWrite.enabled", True),
+        ("spark.sql.adaptive.enabled", True),
+        ("spark.sql.sources.partitionOverwriteMode", True),
+        ("spark.sql.parquet.compression.codec", True),
+        ("spark.sql.files.maxPartitionBytes", True),
+        ("spark.sql.catalog.other", True),
+        ("spark.sql.mapKeyDedupPolicy", False),
+        ("spark.sql.legacy.sizeOfNull", False),
+    ],
+)
+def test_what_cannot_change_a_row(name: str, is_one: bool) -> None:
+    assert is_without_meaning(name) is is_one
 
 
 @pytest.mark.parametrize(

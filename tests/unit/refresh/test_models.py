@@ -18,6 +18,7 @@ from livemart.project.graph import Model, Project
 from livemart.refresh import models
 from livemart.refresh.context import BatchContext, KeptBetweenBatches, Rebuild
 from livemart.refresh.inputs import PinnedInputs
+from livemart.spark.model_errors import ModelFailedError
 from livemart.state.snapshots import ModelState, SetAside
 from tests.models import make_model
 
@@ -210,3 +211,72 @@ def test_a_seed_that_dbt_cannot_load_is_set_aside_with_what_reads_it(
     rests = batches.run(states, behind=done.set_aside, resting=done.set_aside)
     assert rests.set_aside == done.set_aside
     assert batches.tried == []
+
+
+HISTORY = make_model("snapshot.m.history", materialized="snapshot", depends_on=(TABLE.unique_id,))
+
+
+@pytest.mark.parametrize(
+    ("code", "is_there", "is_made"),
+    [
+        ("NEW_MODEL", False, True),
+        ("FINGERPRINT_CHANGED", True, True),
+        ("SELECTED", True, True),
+        ("CHANGED_OUTSIDE", True, False),
+        ("CHANGED_OUTSIDE", False, True),
+    ],
+)
+def test_a_dbt_snapshot_is_taken_over_as_dbt_leaves_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, is_there: bool, is_made: bool
+) -> None:
+    batches = Batches(tmp_path, monkeypatch)
+    batches.plans = ProjectPlans(Project("m", ".", "m", {}, {HISTORY.unique_id: HISTORY}, {}, {}))
+    monkeypatch.setattr(batches.warehouse, "exists", lambda relation: is_there)
+    monkeypatch.setattr(batches.warehouse, "version", lambda relation: 9)
+    made: list[str] = []
+
+    done = batches.run(
+        {} if code == "NEW_MODEL" else {HISTORY.unique_id: BEFORE},
+        rebuilds={HISTORY.unique_id: Rebuild(code, "", 3)},
+        before_model=lambda unique_id, inputs: made.append(unique_id),
+    )
+
+    state = done.states[HISTORY.unique_id]
+    assert (state.version, state.reason, state.generation, state.table_id) == (9, code, 3, "t")
+    assert state.fingerprint == batches.plans.models[HISTORY.unique_id].fingerprint
+    assert made == [HISTORY.unique_id] * is_made
+    assert batches.tried == []
+
+
+def test_a_dbt_snapshot_that_nobody_touched_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches = Batches(tmp_path, monkeypatch)
+    batches.plans = ProjectPlans(Project("m", ".", "m", {}, {HISTORY.unique_id: HISTORY}, {}, {}))
+
+    done = batches.run(
+        {HISTORY.unique_id: BEFORE}, before_model=lambda *_: pytest.fail("dbt was asked")
+    )
+
+    assert done.states[HISTORY.unique_id].strategy == "unchanged"
+    assert done.states[HISTORY.unique_id].version == BEFORE.version
+
+
+def test_a_dbt_snapshot_that_dbt_cannot_make_costs_itself_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches = Batches(tmp_path, monkeypatch)
+    nodes = {model.unique_id: model for model in (HISTORY, OTHER)}
+    batches.plans = ProjectPlans(Project("m", ".", "m", {}, nodes, {}, {}))
+    monkeypatch.setattr(batches.warehouse, "exists", lambda relation: False)
+
+    def fail(unique_id: str, inputs: PinnedInputs) -> None:
+        if unique_id == HISTORY.unique_id:
+            raise ModelFailedError(HISTORY, "snapshots/history.sql: no")
+
+    done = batches.run(
+        rebuilds={key: Rebuild("NEW_MODEL", "", 0) for key in nodes}, before_model=fail, attempts=1
+    )
+
+    assert done.set_aside[HISTORY.unique_id].message == "snapshots/history.sql: no"
+    assert set(done.states) == {OTHER.unique_id}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Collection
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,7 @@ from livemart.project.graph import Project
 from livemart.project.node_results import NodeResult, NodeStatus
 from livemart.refresh.context import Rebuild
 from livemart.run import dbt_builds
-from livemart.run.dbt_builds import build_models, build_seeds, seed_selector
+from livemart.run.dbt_builds import build_models, build_seeds
 from tests.models import make_model
 
 MODELS = {
@@ -32,9 +33,11 @@ class _Dbt:
         self.project = PROJECT
         self.selections: list[list[str]] = []
 
-    def build(self, select: list[str] | None = None, *, data_tests: bool) -> dict[str, NodeResult]:
+    def build(
+        self, *, data_tests: bool, only: Collection[str] | None = None
+    ) -> dict[str, NodeResult]:
         assert not data_tests
-        self.selections.append(select or [])
+        self.selections.append(sorted(only or ()))
         return {
             unique_id: NodeResult(unique_id, model.name, "model", self.status, "no", 30, None)
             for unique_id, model in MODELS.items()
@@ -91,7 +94,7 @@ def test_a_refresh_lets_dbt_load_only_the_seeds_among_its_rebuilds() -> None:
 
     assert failures == {}
 
-    assert runtime.dbt.selections == [[seed_selector(runtime.project.models["seed.m.currencies"])]]
+    assert runtime.dbt.selections == [["seed.m.currencies"]]
     assert [(state.reason, state.generation) for state in states.values()] == [
         ("FINGERPRINT_CHANGED", 4)
     ]

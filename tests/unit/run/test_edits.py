@@ -32,7 +32,9 @@ def project(tmp_path: Path) -> Path:
 
 
 def files_of(project: Path, profiles: Path | None = None) -> ProjectFiles:
-    return ProjectFiles(project, profiles, (project / "landing", project / "warehouse"))
+    return ProjectFiles(
+        project, profiles or project / "profiles", (project / "landing", project / "warehouse")
+    )
 
 
 def test_what_the_analyst_writes_is_looked_at_and_nothing_else(project: Path) -> None:

@@ -28,6 +28,16 @@ SCHEMA = {"t": {name: "unknown" for name in ("id", "shop", "amount", "at")}}
             "shop day",
             {"day": "cast('2026-01-02' as date)"},
         ),
+        (
+            "select q.shop, q.run from (select shop, '{run}' as run from t) as q",
+            "shop run",
+            {"run": "'a'"},
+        ),
+        (
+            "select shop, '{run}' as run from t union all select shop, '{run}' from t",
+            "shop run",
+            None,
+        ),
         ("select distinct shop, '{run}' as run from t", "shop run", None),
         ("select shop from t where at >= timestamp'{day}'", "shop", None),
         ("select shop, '{run}' as run from t where at >= timestamp'{day}'", "shop run", None),

@@ -1,0 +1,256 @@
+"""What of dbt a refresh leaves to dbt, and what it keeps itself: hooks, snapshots, contracts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from deltalake import DeltaTable
+
+from livemart.inspect.verify import load_as_of
+from livemart.state.snapshots import Snapshot
+from tests.integration.run.shop import FIRST, ORDERS, THEN, order, shop_project
+from tests.project_run import ProjectRun, reasons, strategies
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.extended
+
+TOTALS = f"select shop_id, count(*) as n, sum(amount) as sales from {ORDERS} group by shop_id"
+HISTORY = """
+{% snapshot history %}
+{{ config(target_schema='mini', unique_key='shop_id', strategy='check', check_cols=COLUMNS,
+   file_format='delta') }}
+select * from {{ ref('totals') }}
+{% endsnapshot %}
+"""
+VERSIONS = "select shop_id, count(*) as versions from {{ ref('history') }} group by shop_id"
+HISTORY_ID = "snapshot.mini.history"
+
+
+def _versions(run: ProjectRun) -> dict[str, int]:
+    return {row["shop_id"]: row["versions"] for row in run.rows("mini.versions")}
+
+
+def _deliver_more(run: ProjectRun) -> None:
+    run.deliver("orders", *(order(*row) for row in THEN))
+
+
+def test_a_dbt_snapshot_is_made_when_it_is_new_and_then_left_to_dbt(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    run = shop_project(spark, tmp_path, {"totals": TOTALS})
+    run.refresh()
+
+    # New, with a model that reads it.
+    (run.project / "snapshots").mkdir()
+    run.edit("snapshots/history.sql", HISTORY.replace("COLUMNS", "'all'"))
+    run.edit("models/versions.sql", VERSIONS)
+    run.refresh()
+    assert run.newest.set_aside == {}
+    assert _versions(run) == {"a": 1, "b": 1}
+
+    # What it reads has changed: it has not, until dbt says so.
+    _deliver_more(run)
+    run.refresh()
+    assert strategies(run.newest)["history"] == "unchanged"
+    assert _versions(run) == {"a": 1, "b": 1}
+
+    # A `dbt snapshot` beside it is taken over, and what reads it is moved by its change.
+    run.runtime.dbt.build(only=[HISTORY_ID], data_tests=False)
+    run.refresh()
+    assert reasons(run.newest)["history"] == "CHANGED_OUTSIDE"
+    assert strategies(run.newest)["versions"] in ("signed", "region")
+    assert _versions(run) == {"a": 2, "b": 2}
+    assert run.differing() == []
+    snapshot_id = run.newest.snapshot_id
+    run.refresh()
+    assert run.newest.snapshot_id == snapshot_id
+
+    # Edited: dbt makes it once.
+    run.edit("snapshots/history.sql", HISTORY.replace("COLUMNS", "['n']"))
+    run.refresh()
+    run.refresh()
+    assert run.newest.snapshot_id == snapshot_id + 1
+    assert reasons(run.newest)["history"] == "FINGERPRINT_CHANGED"
+
+    # Named by `build --select`.
+    run.deliver("orders", order(*FIRST[2], later=1, op="d"))
+    run.refresh(selected=frozenset({HISTORY_ID}))
+    assert reasons(run.newest)["history"] == "SELECTED"
+    assert _versions(run) == {"a": 2, "b": 3}
+
+    run.build()
+    assert _versions(run) == {"a": 2, "b": 3}
+    assert run.differing() == []
+
+
+def test_a_dbt_snapshot_that_dbt_cannot_make_waits_alone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    run = shop_project(spark, tmp_path, {"totals": TOTALS}, attempts=1)
+    run.refresh()
+    (run.project / "snapshots").mkdir()
+    broken = HISTORY.replace("COLUMNS", "'all'").replace("select *", "select nope")
+    run.edit("snapshots/history.sql", broken)
+    run.edit("models/versions.sql", VERSIONS)
+    _deliver_more(run)
+
+    assert run.refresh().exit_code == 1
+
+    assert set(run.newest.set_aside) == {HISTORY_ID, "model.mini.versions"}
+    assert "nope" in run.newest.set_aside[HISTORY_ID].message
+    assert [row["n"] for row in run.rows("mini.totals")] == [3, 2]
+
+    run.edit("snapshots/history.sql", HISTORY.replace("COLUMNS", "'all'"))
+    assert run.refresh().exit_code == 0
+    assert _versions(run) == {"a": 1, "b": 1}
+
+
+def test_hooks_that_act_run_where_dbt_runs_the_node(spark: SparkSession, tmp_path: Path) -> None:
+    log = "insert into shop.log values ('{}')"
+    hooked = f'{{{{ config(pre_hook="{log.format("model")}") }}}} {TOTALS}'
+    run = shop_project(spark, tmp_path, {"totals": hooked})
+    run.edit("seeds/names.csv", "shop_id,name\na,Anna\n")
+    project = run.project / "dbt_project.yml"
+    started = "create table if not exists shop.log (what string) using delta"
+    text = project.read_text().replace(
+        "seeds:\n  mini:\n", "seeds:\n  mini:\n    +post-hook: SEED\n"
+    )
+    text = text.replace("SEED", f'"{log.format("seed")}"')
+    run.edit("dbt_project.yml", f'{text}on-run-start: ["{started}"]\n')
+
+    def logged() -> list[str]:
+        return sorted(row["what"] for row in run.warehouse.read("shop.log").to_pylist())
+
+    run.build()
+    assert logged() == ["model", "seed"]
+
+    _deliver_more(run)
+    run.refresh()
+    run.refresh(selected=frozenset({"model.mini.totals"}))
+    assert [row["n"] for row in run.rows("mini.totals")] == [3, 2]
+    assert logged() == ["model", "seed"]
+
+    run.edit("seeds/names.csv", "shop_id,name\na,Ann\n")
+    run.refresh()
+    assert logged() == ["model", "seed", "seed"]
+
+
+def test_what_a_build_sets_stays_and_what_it_makes_by_itself_is_read(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    described = (
+        "{{ config(persist_docs={'relation': true}, tblproperties={'team': 'sales'}) }} " + TOTALS
+    )
+    run = shop_project(
+        spark,
+        tmp_path,
+        {
+            "totals": described,
+            "custom": "{{ config(materialized='noted') }} select 7 as n",
+            "of_custom": "select sum(n) as n from {{ ref('custom') }}",
+        },
+    )
+    run.edit("models/_totals.yml", "models: [{name: totals, description: Sales of a shop}]\n")
+    (run.project / "macros").mkdir()
+    run.edit(
+        "macros/noted.sql",
+        "{% materialization noted, adapter='spark' %}{% call statement('main') %}"
+        "{{ create_table_as(false, this, sql) }}{% endcall %}"
+        "{{ return({'relations': [this]}) }}{% endmaterialization %}",
+    )
+    run.build()
+    _deliver_more(run)
+    run.refresh()
+
+    metadata = DeltaTable(run.root / "warehouse" / "mini" / "totals").metadata()
+    assert (metadata.description, metadata.configuration["team"]) == ("Sales of a shop", "sales")
+    assert strategies(run.newest)["totals"] == "signed"
+    assert run.rows("mini.of_custom") == [{"n": 7}]
+    assert "custom" not in strategies(run.newest)
+    assert strategies(run.newest)["of_custom"] == "full"
+
+
+def test_a_model_that_breaks_its_contract_is_refused_as_dbt_refuses_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    run = shop_project(spark, tmp_path, {"totals": TOTALS, "other": TOTALS}, attempts=1)
+    run.edit(
+        "models/_totals.yml",
+        "version: 2\nmodels:\n  - name: totals\n    config: {contract: {enforced: true}}\n"
+        "    columns:\n      - {name: shop_id, data_type: string}\n"
+        "      - {name: n, data_type: bigint}\n"
+        '      - {name: sales, data_type: "decimal(20,2)"}\n',
+    )
+    run.build()
+    run.edit("models/totals.sql", TOTALS.replace("sum(amount)", "cast(sum(amount) as double)"))
+    _deliver_more(run)
+
+    assert run.refresh().exit_code == 1
+
+    message = run.newest.set_aside["model.mini.totals"].message
+    assert "models/totals.sql: its contract is enforced" in message
+    assert "sales is double, not decimal(20,2)" in message
+    assert [row["n"] for row in run.rows("mini.totals")] == [2, 1]
+    assert [row["n"] for row in run.rows("mini.other")] == [3, 2]
+
+    run.edit("models/totals.sql", TOTALS.replace("count(*)", "cast(count(*) as bigint)"))
+    assert run.refresh().exit_code == 0
+    assert [row["n"] for row in run.rows("mini.totals")] == [3, 2]
+
+
+def test_a_model_of_microbatches_is_its_select_over_all_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    batched = (
+        "{{ config(materialized='incremental', incremental_strategy='microbatch', batch_size='day',"
+        " event_time='ordered_at', begin='2026-03-06', partition_by='day') }}"
+        f" select order_id, ordered_at, date(ordered_at) as day from {ORDERS}"
+    )
+    run = shop_project(spark, tmp_path, {"batched": batched})
+    run.build()
+    assert [row["order_id"] for row in run.rows("mini.batched")] == [1, 2, 3]
+
+    _deliver_more(run)
+    run.refresh()
+
+    assert {row["order_id"] for row in run.rows("mini.batched")} == {1, 2, 3, 4, 5}
+    assert run.differing() == []
+
+
+def test_verify_compiles_on_the_tables_and_in_the_run_of_the_snapshot(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    pivoted = (
+        "{% set methods = run_query('select distinct method from ' ~ source('shop', 'orders'))"
+        ".columns[0].values() if execute else [] %}select shop_id"
+        "{% for it in methods %}, count_if(method = '{{ it }}') as {{ it }}{% endfor %}"
+        f" from {ORDERS} group by shop_id"
+    )
+    late = f"select order_id from {ORDERS} where ordered_at < timestamp'{{{{ run_started_at }}}}'"
+    run = shop_project(spark, tmp_path, {"pivoted": pivoted, "late": late})
+    run.edit("tests/few_orders.sql", f"select 1 from {ORDERS} having count(*) > 3")
+    run.refresh()
+    first = run.newest
+    _deliver_more(run)
+    assert run.refresh().exit_code == 1
+    assert run.newest.status == "held"
+
+    def compiled_as_of(snapshot: Snapshot) -> dict[str, Any]:
+        # As in a process of its own; the files stay.
+        for schema in ("mini", "shop"):
+            for table in spark.catalog.listTables(schema):
+                kind = "view" if table.tableType == "VIEW" else "table"
+                spark.sql(f"drop {kind} {schema}.{table.name}")
+        project, _ = load_as_of(spark, run.runtime.settings, snapshot)
+        return {model.name: model.compiled_code for model in project.models.values()}
+
+    before, after = compiled_as_of(first), compiled_as_of(run.newest)
+
+    assert "voucher" not in before["pivoted"]
+    assert "voucher" in after["pivoted"]
+    assert str(first.started_at) in before["late"]
+    assert str(run.newest.started_at) in after["late"]
