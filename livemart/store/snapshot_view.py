@@ -55,6 +55,38 @@ class SnapshotView:
         """Return the served models, by name."""
         return {name: stored.layout.model for name, stored in self._models.items()}
 
+    def row_count(self, model: str) -> int:
+        """Return how many rows a model has, those of all tenants together.
+
+        Raises:
+            KeyError: the model is not served.
+        """
+        return self._models[model].row_count
+
+    def changed_at(self, model: str, tenants: frozenset[str] | None) -> datetime | None:
+        """Return when the newest snapshot was published in which rows of a model changed.
+
+        Args:
+            model: name of a served model.
+            tenants: whose rows; None for all.
+
+        Returns:
+            None if that is longer ago than changes are kept.
+
+        Raises:
+            KeyError: the model is not served.
+        """
+        stored = self._models[model]
+        query = sa.select(sa.func.max(CHANGES.c.snapshot_id)).where(
+            *change_predicates(stored.layout.model, is_for_all=tenants is None)
+        )
+        newest = self._connection.execute(query, change_values(tenants)).scalar()
+        # With all rows copied at once nobody is told of each.
+        snapshot_id = max(newest or 0, stored.copied_at)
+        query = sa.select(PUBLISHED.c.published_at).where(PUBLISHED.c.snapshot_id == snapshot_id)
+        published_at: datetime | None = self._connection.execute(query).scalar()
+        return published_at
+
     def mark(self, model: str) -> str:
         """Return the mark of a position at this snapshot in the changes of a model.
 

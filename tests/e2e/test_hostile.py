@@ -62,7 +62,7 @@ def test_names_stay_text(open_site: OpenSite, visit: OpenVisit, has_script: bool
 
 
 def test_the_policy_is_strict_and_the_markup_needs_no_more(site: Site) -> None:
-    for path in ("/", f"/r/{AZUL}", "/models", "/login"):
+    for path in ("/", f"/r/{AZUL}", "/models", "/models/restaurant_top_dishes", "/login"):
         with urlopen(f"{site.url}{path}") as answer:
             html = answer.read().decode()
             policy = answer.headers["Content-Security-Policy"]

@@ -335,3 +335,33 @@ def _set_hidden(opened: Visit, is_hidden: bool) -> None:
         "configurable: true }); document.dispatchEvent(new Event('visibilitychange')); }",
         is_hidden,
     )
+
+
+def test_the_page_of_a_model_follows_and_stands_still_when_it_is_paused(
+    open_site: OpenSite, visit: OpenVisit
+) -> None:
+    site = open_site()
+    opened = visit(site)
+    opened.go("/models/restaurant_order_metrics")
+    opened.wait_text("#connection-word", "Live")
+    opened.page.evaluate("window.wasNotReloaded = true")
+    rows = opened.page.locator("#rows tbody")
+    first = rows.inner_text()
+
+    order_once(site)
+    opened.page.wait_for_function(
+        "text => document.querySelector('#rows tbody').innerText !== text", arg=first
+    )
+    assert opened.page.evaluate("window.wasNotReloaded") is True
+    assert opened.page.locator("#status").inner_text() == "Rows of snapshot 2."
+
+    opened.page.get_by_role("button", name="Pause").click()
+    opened.wait_text("#connection-word", "Paused")
+    second = rows.inner_text()
+    order_once(site)
+    assert rows.inner_text() == second
+    opened.page.get_by_role("button", name="Resume").click()
+    opened.page.wait_for_function(
+        "text => document.querySelector('#rows tbody').innerText !== text", arg=second
+    )
+    opened.wait_text("#connection-word", "Live")

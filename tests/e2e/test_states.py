@@ -233,7 +233,11 @@ def test_models(site: Site, visit: OpenVisit) -> None:
     opened = visit(site, before=accessibility.bring_axe)
     opened.go("/models")
 
+    opened.page.get_by_role("link", name="restaurant_top_dishes", exact=True).click()
+    opened.wait_text("#connection-word", "Live")
     assert opened.page.get_by_role("heading", name="restaurant_top_dishes").is_visible()
+    _examine(opened, "model")
+    opened.page.get_by_role("link", name="Served models").click()
     _examine(opened, "models")
 
 

@@ -171,3 +171,14 @@ def test_a_table_that_was_replaced_is_dropped_with_the_next_publication(store_ur
     fill(store_url, orders(4, 5), 5, fingerprints={"orders": "4"})
 
     assert len(served_tables(store_url)) == 1
+
+
+def test_the_last_change_of_a_model_is_known(store_url: str, reader: StoreReader) -> None:
+    fill(store_url, orders(1, 2), 1)
+    fill(store_url, orders(1, 3), 2)
+    fill(store_url, orders(1, 3), 3)
+
+    with reader.snapshot() as view:
+        changed_at = view.changed_at("orders", None)
+        assert changed_at is not None and changed_at < view.published.published_at
+        assert view.row_count("orders") == 2

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -27,19 +28,25 @@ from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError, problem_of
 from livemart.serve.live.hub import Hub
 from livemart.serve.live.snapshot_json import times_of
+from livemart.serve.models.pull import may_read, unknown_model
 from livemart.serve.owner.bodies import read_trend, read_window, restaurants_of
-from livemart.serve.owner.facts import WINDOWS, first_window, read_facts
+from livemart.serve.owner.facts import WINDOWS, first_window, has_owner_models, read_facts
 from livemart.serve.owner.pull import known_window
-from livemart.serve.page.text import DASH
+from livemart.serve.page.models_view import ModelView, build_model, build_rows
+from livemart.serve.page.text import DASH, age
 from livemart.serve.page.view import build_view
 from livemart.settings import Settings
 from livemart.store.reader import StoreReader
+from livemart.store.served import ServedModel
+from livemart.store.snapshot_view import SnapshotView
 
 _HERE = Path(__file__).parent
 _FIRST_WINDOW = "24h"
 _BUTTONS = (("1h", "1 h", ""), ("24h", "24 h", ""), ("168h", "168 h", "(7 days)"))
 # Neither another host (`//`, `/\\`) nor a blank that a browser would drop in between.
 _OWN_PATH = re.compile(r"/(?![/\\])[!-\[\]-~]*")
+# Rows of a model on its page: the API has them all.
+_MOST_SHOWN = 100
 # A longer list is no help: an id in the address is.
 _MOST_IN_PICKER = 500
 
@@ -76,6 +83,7 @@ def page_router() -> APIRouter:
     router.add_api_route("/", _first_page, methods=["GET"])
     router.add_api_route("/r/{restaurant_id}", _restaurant_page, methods=["GET"])
     router.add_api_route("/models", _models_page, methods=["GET"])
+    router.add_api_route("/models/{name}", _model_page, methods=["GET"])
     router.add_api_route("/login", _sign_in_page, methods=["GET"])
     router.add_api_route("/login", _sign_in, methods=["POST"])
     router.add_api_route("/logout", _sign_out, methods=["POST"])
@@ -83,12 +91,17 @@ def page_router() -> APIRouter:
 
 
 def _first_page(request: Request, restaurant: str = "", window: str | None = None) -> Response:
-    """Lead to the restaurant that was picked, or else to the caller's first."""
+    """Lead to the restaurant that was picked, or else to the caller's first.
+
+    A project without the owner's models leads to what it serves.
+    """
     try:
         caller = callers.current_caller(request)
         if window is not None:
             known_window(window)
         with part_of(request, StoreReader).snapshot() as view:
+            if not has_owner_models(view):
+                return RedirectResponse("/models", status_code=303)
             window = window or first_window(view, caller.tenants) or _FIRST_WINDOW
             offered = [{"id": restaurant}] if restaurant else restaurants_of(view, caller.tenants)
         if not offered:
@@ -145,12 +158,73 @@ def _models_page(request: Request) -> Response:
     try:
         caller = callers.current_caller(request)
         with part_of(request, StoreReader).snapshot() as view:
-            served = view.models().values()
-        seen = [model for model in served if caller.is_admin or model.tenant_column]
-        models = sorted(seen, key=lambda model: model.name)
+            served = sorted(view.models().values(), key=lambda model: model.name)
+            seen = [model for model in served if may_read(caller, model)]
+            values = _of_snapshot(request, caller, view)
+            models = [_model_view(model, caller, view, values["now"]) for model in seen]
+            has_figures = has_owner_models(view)
     except (ProblemError, PublishError) as error:
         return _problem_page(request, error)
-    return _page("models.html", models=models)
+    return _rows_page("models.html", models=models, has_figures=has_figures, **values)
+
+
+def _model_page(request: Request, name: str) -> Response:
+    """Answer with a model's first rows; its script asks for the same again."""
+    try:
+        caller = callers.current_caller(request)
+        with part_of(request, StoreReader).snapshot() as view:
+            model = view.models().get(name)
+            if model is None or not may_read(caller, model):
+                raise unknown_model()
+            values = _of_snapshot(request, caller, view)
+            rows = view.rows(name, tenants=caller.tenants, limit=_MOST_SHOWN + 1)
+            shown = _model_view(model, caller, view, values["now"])
+    except (ProblemError, PublishError) as error:
+        return _problem_page(request, error)
+    return _rows_page(
+        "model.html",
+        model=shown,
+        rows=build_rows(model, rows[:_MOST_SHOWN]),
+        is_truncated=len(rows) > _MOST_SHOWN,
+        interval_seconds=part_of(request, Settings).every.total_seconds(),
+        dash=DASH,
+        **values,
+    )
+
+
+def _of_snapshot(request: Request, caller: callers.Caller, view: SnapshotView) -> dict[str, Any]:
+    """Return what both pages of the served models say of the snapshot, and of who asks."""
+    published = view.published
+    now, every = part_of(request, callers.Guard).now(), part_of(request, Settings).every
+    passed = now - part_of(request, Hub).checked(published)
+    return {
+        "snapshot_id": published.snapshot_id,
+        "epoch": published.epoch,
+        "published_at": published.published_at,
+        "now": now,
+        "age": age(passed),
+        "is_stale": passed > 2 * every,
+        "is_local": caller.is_local,
+    }
+
+
+def _model_view(
+    model: ServedModel, caller: callers.Caller, view: SnapshotView, now: datetime
+) -> ModelView:
+    return build_model(
+        model,
+        # Of all tenants together: no one else's to know.
+        view.row_count(model.name) if caller.is_admin else None,
+        view.changed_at(model.name, caller.tenants),
+        view.published.refreshed_at(model.name),
+        now,
+    )
+
+
+def _rows_page(name: str, **values: Any) -> Response:
+    page = _page(name, **values)
+    page.headers.update(_UNSTORED)
+    return page
 
 
 def _sign_in_page(request: Request) -> Response:

@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from decimal import Decimal
 from http.cookies import SimpleCookie
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 from httpx2 import Response
 
 from livemart.serve.page import page as page_module
+from livemart.serve.page.text import DASH
 from tests.serve.apps import ADDRESS, Site, site
 from tests.store.stores import KEYS, NOON, RESTAURANTS, Order, fill_store, reference_tables
 
@@ -181,6 +183,68 @@ def test_a_model_of_no_restaurant_is_shown_to_admins_only(one: Site) -> None:
     assert "market_totals" in ask(one, "/models", one.bearer()).text
     assert "market_totals" not in ask(one, "/models", one.bearer("r1")).text
     assert "restaurant_top_dishes" in ask(one, "/models", one.bearer("r1")).text
+    own, foreign = (
+        ask(one, "/models/market_totals", it) for it in (one.bearer(), one.bearer("r1"))
+    )
+    assert (own.status_code, "2026-03-01" in own.text) == (200, True)
+    unknown = ask(one, "/models/nothing", one.bearer("r1"))
+    assert foreign.status_code == 404
+    assert told(foreign) == told(unknown)
+
+
+def test_the_page_of_a_model_holds_the_rows_of_who_asks(one: Site) -> None:
+    everyone = ask(one, "/models/restaurant_top_dishes", one.bearer())
+    own = ask(one, "/models/restaurant_top_dishes", one.bearer("r1"))
+
+    assert FOREIGN.search(everyone.text)
+    assert not FOREIGN.search(own.text)
+    assert "Taverna" in own.text or "<td>r1</td>" in own.text
+    assert own.headers["cache-control"] == "no-store"
+    # How many rows others have is theirs to know.
+    assert 'href="/models/restaurant_top_dishes"' in ask(one, "/models", one.bearer("r1")).text
+    assert "<td>1</td>" not in ask(one, "/models", one.bearer("r1")).text
+
+
+def test_a_project_without_the_owners_models_begins_with_what_it_serves(tmp_path: Path) -> None:
+    with site(tmp_path, page=True) as here:
+        table = pa.table(
+            {
+                "name": ["<b>Joe's</b>", None],
+                "amount": pa.array([Decimal("8243.50"), None], pa.decimal128(10, 2)),
+                "at": pa.array([NOON, None], pa.timestamp("us", "UTC")),
+                "is_open": [True, None],
+                "share": [0.5, None],
+                "id": [2**60, 1],
+            }
+        )
+        fill_store(here.url, {"shops": table}, {"shops": ("id",)})
+        here.until(lambda: here.shows(1))
+        here.make_token()
+
+        first = ask(here, "/", here.bearer())
+        listed = ask(here, "/models", here.bearer())
+        page = ask(here, "/models/shops", here.bearer())
+
+    assert (first.status_code, first.headers["location"]) == (303, "/models")
+    assert re.findall(r"<td>([^<]*)</td>", listed.text)[:2] == ["2", "id"]
+    assert re.findall(r"<td>([^<]*)</td>", page.text) == [
+        *(DASH, DASH, DASH, DASH, DASH, "1"),
+        *("&lt;b&gt;Joe&#39;s&lt;/b&gt;", "8243.50", f"{NOON:%Y-%m-%dT%H:%M:%S}Z", "true", "0.5"),
+        str(2**60),
+    ]
+    assert "2 rows." in page.text
+
+
+def test_a_large_model_shows_its_first_rows_and_says_so(tmp_path: Path) -> None:
+    with site(tmp_path, page=True) as here:
+        fill_store(here.url, {"days": pa.table({"day": range(250)})}, {"days": ("day",)})
+        here.until(lambda: here.shows(1))
+        here.make_token()
+
+        page = ask(here, "/models/days", here.bearer())
+
+    assert "The first 100 rows of 250, in the order of the key." in page.text
+    assert re.findall(r"<td>(\d+)</td>", page.text) == [str(day) for day in range(100)]
 
 
 @pytest.mark.parametrize("window", ["2h", "", "<b>", "1h&window=2h"])

@@ -1,0 +1,83 @@
+"""Builds what the pages of the served models say: rows, columns, key, age, and a table of rows.
+
+Used by the page of any project; it knows no model by name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+from livemart.serve.page.text import DASH, age, count
+from livemart.store.served import ServedModel
+from livemart.store.values import json_value
+
+
+@dataclass(frozen=True, slots=True)
+class ModelView:
+    """A served model as its pages show it.
+
+    `row_count` is a dash for who may not know; `aside` says so if its rows are those of an earlier
+    snapshot, else it is empty; `page`, `api` and `stream` are addresses.
+    """
+
+    name: str
+    page: str
+    api: str
+    stream: str
+    row_count: str
+    key: Sequence[str]
+    columns: Sequence[tuple[str, str]]
+    changed: str
+    aside: str
+
+
+def build_model(
+    model: ServedModel,
+    row_count: int | None,
+    changed_at: datetime | None,
+    set_aside: tuple[int, datetime | None] | None,
+    now: datetime,
+) -> ModelView:
+    """Return a model as its pages show it.
+
+    Args:
+        model: as it is served.
+        row_count: how many rows there are; None if the caller may not know.
+        changed_at: when its rows changed last; None if that is not known any more.
+        set_aside: since which snapshot it is set aside, and how old its rows are; None if not.
+        now: the wall clock, UTC.
+    """
+    aside = ""
+    if set_aside is not None:
+        since, refreshed_at = set_aside
+        rows = "never filled" if refreshed_at is None else f"rows of {age(now - refreshed_at)}"
+        aside = f"set aside since snapshot {since}, {rows}"
+    segment = quote(model.name, safe="")
+    return ModelView(
+        name=model.name,
+        page=f"/models/{segment}",
+        api=f"/v1/models/{segment}",
+        stream=f"/v1/models/{segment}/stream",
+        row_count=count(row_count),
+        key=model.row_key,
+        columns=model.columns,
+        changed=DASH if changed_at is None else age(now - changed_at),
+        aside=aside,
+    )
+
+
+def build_rows(model: ServedModel, rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """Return the cells of rows as text, as the API writes them; a dash for NULL."""
+    return [[_cell(row[name], kind) for name, kind in model.columns] for row in rows]
+
+
+def _cell(value: Any, kind: str) -> str:
+    plain = json_value(value, kind)
+    if plain is None:
+        return DASH
+    return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
