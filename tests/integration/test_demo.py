@@ -13,6 +13,7 @@ from tests.waits import PATIENCE_S
 
 
 @pytest.mark.processes
+@pytest.mark.extended
 def test_the_demo_shows_the_answers_and_ends_by_proving_them(tmp_path: Path) -> None:
     copy_project(ROOT, tmp_path / "project")
     command = [sys.executable, "-m", "demo", "--once", "--now", "2026-03-29T21:00:00"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -9,13 +10,19 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import urllib.error
+import urllib.request
 import zipfile
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from livemart.extras import EXTRAS
+from livemart.spark.jars import jar_cache
+from tests.commands import Running
+from tests.integration.starter_orders import orders_by_shop
 
 ROOT = Path(__file__).resolve().parents[2]
 _FILES = ("pyproject.toml", "README.md", "LICENSE", "dbt_livemart.py", "runner.py")
@@ -140,6 +147,53 @@ def test_the_command_works_without_a_clone(installed: Path, tmp_path: Path) -> N
     place = _run([python, "-c", "import livemart; print(livemart.__file__)"], tmp_path)
 
     assert place.startswith(str(installed))
+
+
+# 40 s.
+@pytest.mark.processes
+def test_a_first_project_is_planned_and_served_and_its_page_follows(
+    installed: Path, tmp_path: Path
+) -> None:
+    livemart, project = installed / "bin" / "livemart", tmp_path / "my shop"
+    # No home that could be written: what is kept for a user is then done without.
+    environment = {"HOME": "/dev/null/home", "LIVEMART_JARS": str(jar_cache())}
+    environment["LIVEMART_JVM_OPTIONS"] = os.environ["LIVEMART_JVM_OPTIONS"]
+
+    _run([livemart, "init", project.name], tmp_path, **environment)
+    planned = _run([livemart, "plan"], project, **environment)
+
+    assert re.search(r"^shop_top_products +region ", planned, re.MULTILINE)
+    assert not (project / "warehouse").exists()
+    command = [str(livemart), "up", "--every", "1s", "--port", "0"]
+    environment["PATH"] = os.environ["PATH"]
+    up = Running(command, project, environment, tmp_path / "up.log")
+    try:
+        up.wait_until(lambda: "serving http://127.0.0.1:" in up.output())
+        address = re.findall(r"serving (http://\S+)/", up.output())[0]
+        counts = orders_by_shop(project)
+        up.wait_until(lambda: _served_orders(address) == counts)
+        with urllib.request.urlopen(f"{address}/", timeout=60) as page:
+            assert b"/models/shop_top_products" in page.read()
+
+        _run([sys.executable, "deliver.py"], project)
+
+        assert orders_by_shop(project) != counts
+        up.wait_until(lambda: _served_orders(address) == orders_by_shop(project))
+        assert up.stop() == 143
+    finally:
+        up.kill()
+
+
+def _served_orders(address: str) -> Mapping[str, int]:
+    """Return the orders of each shop that the API knows of; none as long as it knows no model."""
+    counts: Counter[str] = Counter()
+    try:
+        with urllib.request.urlopen(f"{address}/v1/models/shop_hours", timeout=60) as answer:
+            for row in json.load(answer)["rows"]:
+                counts[row["shop_id"]] += row["order_count"]
+    except urllib.error.HTTPError:
+        return {}
+    return counts
 
 
 @pytest.mark.parametrize("version", ["3.12", "3.13"])
