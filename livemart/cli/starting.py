@@ -14,19 +14,34 @@ import click
 from click.shell_completion import get_completion_class
 
 from livemart.cli.exits import reported_errors
-from livemart.cli.flags import OUTPUT, with_flags
+from livemart.cli.flags import OUTPUT, PROJECT, with_flags
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="[FOLDER]", required=False, type=click.Path(path_type=Path))
 @click.option("--name", metavar="NAME", help="Name of the dbt project. [default: the folder's]")
-@with_flags(OUTPUT)
-def init(folder: Path, name: str | None, **flags: Any) -> None:
-    """Write a small project over sample data into FOLDER.
+@click.option(
+    "--from-dbt",
+    is_flag=True,
+    help="Look at the dbt project in FOLDER [default: .] and say what it needs.",
+)
+@with_flags(PROJECT[1:], OUTPUT)
+def init(folder: Path | None, name: str | None, from_dbt: bool, **flags: Any) -> None:
+    """Write a small project over sample data into FOLDER, or adapt the dbt project that is there.
 
     The project builds, streams and serves as it is. Nothing is ever overwritten.
     """
-    place = Path.cwd() / folder.expanduser()
+    if from_dbt and name is not None:
+        raise click.UsageError("--name is for a new project: leave it or --from-dbt out")
+    if folder is None and not from_dbt:
+        raise click.UsageError("name a folder for the new project: livemart init my_project")
+    place = Path.cwd() if folder is None else Path.cwd() / folder.expanduser()
+    if from_dbt:
+        with reported_errors({**flags, "project_dir": str(place)}) as settings:
+            from livemart.starter.from_dbt import adapt_project
+
+            adapt_project(settings, click.echo)
+        return
     with reported_errors({"debug": flags.get("debug")}):
         from livemart.starter.new_project import write_project
 

@@ -29,6 +29,7 @@ from livemart.project.cursors import (
 from livemart.project.dbt_attachment import attached, current_node
 from livemart.project.dbt_hooks import HookLog, render_hooks
 from livemart.project.graph import Project
+from livemart.project.manifest import read_manifest
 from livemart.project.node_results import (
     NodeProgress,
     NodeResult,
@@ -141,6 +142,20 @@ class Dbt:
             read.renew()
         self._loaded = read
         return read.project
+
+    def parse(self) -> Project:
+        """Return the project without compiled SQL; what is wrong with its `meta` is passed over.
+
+        Raises:
+            ConfigError: DBT_FAILED, with dbt's own message; PROFILE_NOT_SESSION.
+        """
+        with self._invocation(lambda parameters: NoCursor(), QuestionLog(self.run)):
+            manifest = self._parsed()
+            schema = str(self._credentials().schema)
+        project, _ = read_manifest(
+            manifest, {}, directory=str(self.project_dir), target_schema=schema
+        )
+        return project
 
     def compile_again(self, unique_ids: Collection[str]) -> Project:
         """Return the project with some nodes compiled on the warehouse as it is now.

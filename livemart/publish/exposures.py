@@ -1,13 +1,21 @@
 """Finds the models to serve: those that an exposure names, if their rows are stored.
 
-Used when publication begins. A view has no table to read changes from, so it is not served.
+Used when publication begins, and wherever it must be said how a model comes to be served. A view
+has no table to read changes from, so it is not served.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from livemart.project.graph import Project
+
+# Enough to see how it is written.
+_MOST_NAMED = 3
+# As dbt writes unique ids: kind, package, name, and the version if there are several.
+_MODEL = re.compile(r"model\.[^.]+\.(.+?)(?:\.v([0-9]+))?")
 
 
 def served_models(project: Project) -> tuple[tuple[ServedSpec, ...], tuple[str, ...]]:
@@ -32,6 +40,27 @@ def served_models(project: Project) -> tuple[tuple[ServedSpec, ...], tuple[str, 
         for model in stored
     )
     return specs, tuple(model.unique_id for model in models if not model.is_stored)
+
+
+def exposure_to_paste(unique_ids: Iterable[str]) -> str:
+    """Return the YAML of an exposure that names the last models among these nodes.
+
+    Seeds and dbt snapshots are left out: they are no marts. Without a model there is a placeholder.
+    """
+    refs = []
+    for unique_id in unique_ids:
+        if form := _MODEL.fullmatch(unique_id):
+            version = f", v={form[2]}" if form[2] else ""
+            refs.append(f"ref('{form[1]}'{version})")
+    lines = [
+        "exposures:",
+        "  - name: dashboard",
+        "    type: dashboard",
+        "    owner: {name: your name, email: you@example.com}",
+        "    depends_on:",
+    ]
+    named = refs[-_MOST_NAMED:] or ["ref('name_of_a_model')"]
+    return "\n".join([*lines, *(f"      - {ref}" for ref in named)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,4 +92,6 @@ def _require_empty(folder: Path) -> None:
         return
     shown = ", ".join(entries[:3]) + (f" and {len(entries) - 3} more" if len(entries) > 3 else "")
     hint = "name a folder that is empty or not there"
+    if "dbt_project.yml" in entries:
+        hint = f"for the dbt project that is there: livemart init --from-dbt {folder}"
     raise ConfigError("FOLDER_NOT_EMPTY", f"{folder}: found {shown}", hint=hint)

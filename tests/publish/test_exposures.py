@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import yaml
+
 from livemart.project.graph import Exposure, Materialized, Model, Project
-from livemart.publish.exposures import ServedSpec, served_models
+from livemart.publish.exposures import ServedSpec, exposure_to_paste, served_models
 from tests.models import make_model
 
 
@@ -71,3 +73,20 @@ def test_seeds_and_incremental_models_are_stored() -> None:
     project = make_project(models, ("model.shop.a", "model.shop.b"))
 
     assert [spec.name for spec in served_models(project)[0]] == ["a", "b"]
+
+
+def test_an_exposure_to_paste_names_the_last_models() -> None:
+    nodes = [
+        "seed.m.shops",
+        "model.m.a",
+        "model.m.b.v2",
+        "snapshot.m.history",
+        "model.m.c",
+        "model.m.d",
+    ]
+
+    pasted = yaml.safe_load(exposure_to_paste(nodes))
+    empty = yaml.safe_load(exposure_to_paste(["seed.m.shops"]))
+
+    assert pasted["exposures"][0]["depends_on"] == ["ref('b', v=2)", "ref('c')", "ref('d')"]
+    assert empty["exposures"][0]["depends_on"] == ["ref('name_of_a_model')"]

@@ -35,6 +35,14 @@ def test_from_a_clone_the_next_command_is_the_clones(monkeypatch: pytest.MonkeyP
     assert f"/shop/.venv/bin/python {Path.cwd()}/runner.py up" in answer.stdout
 
 
+@pytest.mark.parametrize("words", [["init"], ["init", "--from-dbt", "--name", "shop"]])
+def test_a_wrong_use_is_told(words: list[str]) -> None:
+    answer = CliRunner().invoke(cli, words)
+
+    assert answer.exit_code == 2
+    assert "Error: " in answer.stderr
+
+
 def test_a_folder_that_is_not_empty_is_exit_code_two(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("")
 

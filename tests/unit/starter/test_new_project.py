@@ -126,6 +126,7 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
         write_project(tmp_path / "notes.txt")
 
     assert {error.value.code for error in (plain, project, file)} == {"FOLDER_NOT_EMPTY"}
+    assert "--from-dbt" in project.value.hint
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dbt_project.yml", "notes.txt"]
 
 

@@ -1,0 +1,319 @@
+"""Says what a dbt-spark project that is there already needs for livemart.
+
+Used by the command `init --from-dbt`. It changes no file that is there, and makes one at most,
+`profiles/profiles.yml`, where no profile of the project's own is in its way; all else is said.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import indent
+from typing import Any
+
+import yaml
+
+from livemart.errors import ConfigError
+from livemart.inspect.plan_report import describe_plans, render_plans
+from livemart.plan.project_plans import ProjectPlans
+from livemart.project.dbt import Dbt
+from livemart.project.graph import Project, SourceTable
+from livemart.project.profiles import find_profiles
+from livemart.publish.exposures import exposure_to_paste
+from livemart.settings import Settings
+
+_TARGET = "livemart"
+_TYPES_OF_TIME = ("timestamp", "timestamp_ntz", "date")
+_NOTES = {
+    "incremental": "kept fresh from the full SQL: what stands in is_incremental() is not used",
+    "snapshot": "made by dbt in `livemart build`, and when they are new or edited",
+    "other": "of a materialization of its own: built by `livemart build`, left alone by a refresh",
+    "python": "cannot run: method session knows SQL alone",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileAdvice:
+    """What to do about the profile.
+
+    `target`: the target to name to every command, None if it is the profile's own. `written`: the
+    file was made. `paste`: the lines to put into `file`, None if nothing lacks. `unwritable`: why
+    the file is still to be made, None if it is there.
+    """
+
+    file: Path
+    target: str | None = None
+    written: bool = False
+    paste: str | None = None
+    unwritable: str | None = None
+
+
+def adapt_project(settings: Settings, say: Callable[[str], None]) -> None:
+    """Say, part by part, what was found and what to do.
+
+    Raises:
+        ConfigError: DBT_PROJECT_NOT_FOUND; YAML_INVALID; whatever keeps dbt from reading the
+            project, after the profile was seen to.
+    """
+    project_dir, target = settings.project_dir.resolve(), settings.target
+    name, profile = _names(project_dir)
+    advice = ensure_profile(project_dir, settings.profiles_dir, profile, target)
+    say(f"project {name} in {project_dir}")
+    say(_describe_profile(advice, profile, project_dir))
+    failure: ConfigError | None = None
+    with _profile_to_read(advice, profile) as folder:
+        dbt = Dbt(project_dir, folder, target=advice.target, vars=settings.vars)
+        try:
+            project = dbt.load()
+        except ConfigError as error:
+            failure, project = error, dbt.parse()
+    say(describe_sources(project))
+    say(describe_models(project))
+    if failure is None:
+        report = render_plans(describe_plans(project, ProjectPlans(project).models))
+        say(f"strategies (`livemart plan` says more)\n{report}")
+    elif {error.code for error in getattr(failure, "errors", (failure,))} == {"DBT_NEEDS_SPARK"}:
+        say("strategies: models ask Spark while dbt compiles them; `livemart plan` starts one")
+    else:
+        raise failure
+    flag = f" --target {advice.target}" if advice.target and advice.target != target else ""
+    say(f"next: livemart build --project-dir {shlex.quote(str(project_dir))}{flag}")
+
+
+def ensure_profile(
+    project_dir: Path, profiles_dir: Path | None, profile: str, target: str | None = None
+) -> ProfileAdvice:
+    """Find a target with method session, or write or word one.
+
+    No profile that is there is ever changed. If it lies outside the project (`~/.dbt`), the file
+    `profiles/profiles.yml` is made, which livemart reads before it and plain dbt does not.
+    """
+    to_write = project_dir / "profiles" / "profiles.yml"
+    try:
+        folder = find_profiles(project_dir, profiles_dir)
+    except ConfigError as error:
+        if error.code != "PROFILES_NOT_FOUND" or profiles_dir is not None:
+            raise
+        return _write_profile(to_write, profile, "analytics")
+    places = [folder] if folder else [Path.cwd(), Path.home() / ".dbt"]
+    if folder is None and (named := os.environ.get("DBT_PROFILES_DIR")):
+        places = [Path(named)]
+    file = next(path for place in places if (path := place / "profiles.yml").is_file())
+    entry = _read(file).get(profile)
+    outputs = entry.get("outputs") if isinstance(entry, Mapping) else None
+    outputs = outputs if isinstance(outputs, Mapping) else {}
+    chosen = target or (str(entry.get("target", "default")) if isinstance(entry, Mapping) else "")
+    if _is_session(outputs.get(chosen)):
+        return ProfileAdvice(file, target)
+    other = next((str(name) for name, output in outputs.items() if _is_session(output)), None)
+    if other is not None:
+        return ProfileAdvice(file, other)
+    schema = _schema_of(outputs.get(chosen))
+    if folder is None:
+        return _write_profile(to_write, profile, schema)
+    if outputs:
+        return ProfileAdvice(file, _TARGET, paste=_output_lines(schema))
+    return ProfileAdvice(file, paste=_profile_text(profile, schema))
+
+
+def describe_sources(project: Project) -> str:
+    """Return the sources, and for each that livemart does not land the lines to fill in."""
+    lines = []
+    sources = [source for source in project.sources.values() if not source.is_clock]
+    landed = [source for source in sources if source.stream is not None]
+    others = [source for source in sources if source.stream is None]
+    lines.append(f"sources: {len(sources)}, of which livemart lands {len(landed)}")
+    for source in landed:
+        lines.append(f"  {source.source_name}.{source.name}: {source.arrival.path}")
+    for source in others:
+        lines += [
+            f"  {source.source_name}.{source.name} ({source.file}) is read where it lies, "
+            f"WAREHOUSE/{source.relation.replace('.', '/')}. To let livemart land it, fill in:",
+            *(f"      {line}" for line in suggested_meta(source, project)),
+        ]
+    return "\n".join(lines)
+
+
+def suggested_meta(source: SourceTable, project: Project) -> list[str]:
+    """Return lines for the source's YAML; what has to be made sure of is marked by a comment."""
+    names = [column.name for column in source.columns]
+    times = [c.name for c in source.columns if (c.data_type or "").lower() in _TYPES_OF_TIME]
+    keys = _tested_keys(source, project)
+    event_time = source.event_time or next(iter(times), None)
+    lines = ["config:"]
+    if event_time is not None:
+        check = "" if source.event_time else "   # when it happened: check"
+        lines.append(f"  event_time: {event_time}{check}")
+    lines += [
+        "  meta:",
+        "    livemart:",
+        "      format: json   # or csv",
+        f"      path: {source.name}/*.jsonl   # below the landing folder",
+    ]
+    if keys:
+        newer = times[-1] if times else "updated_at"
+        lines += [
+            f"      keys: [{', '.join(keys)}]",
+            f"      sequence_by: [{newer}]   # which of two versions is newer: check",
+        ]
+    else:
+        lines.append(
+            "      # keys and sequence_by, if records are corrected; else each line is a row"
+        )
+    untyped = [column.name for column in source.columns if column.data_type is None]
+    if not names:
+        lines.append("columns: []   # - {name: ..., data_type: ...} for each column")
+    elif untyped:
+        lines.append(f"# columns that need a data_type, too: {', '.join(untyped)}")
+    return lines
+
+
+def describe_models(project: Project) -> str:
+    """Return how many nodes of each kind there are, and what livemart makes of the odd ones."""
+    kinds = Counter(
+        "python" if model.language != "sql" else str(model.materialized)
+        for model in project.models.values()
+    )
+    counted = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    lines = [
+        f"models: {counted or 'none'}; {len(project.tests)} tests, "
+        f"{len(project.exposures)} exposures"
+    ]
+    for kind, note in _NOTES.items():
+        names = [
+            model.name
+            for model in project.models.values()
+            if (model.language != "sql" if kind == "python" else model.materialized == kind)
+        ]
+        if names:
+            lines.append(f"  {kind}: {', '.join(names)}: {note}")
+    if not project.exposures:
+        lines += [
+            "  no exposure: nothing is served until one names the models to serve; paste this into "
+            "a YAML file, with the models that are to be read:",
+            indent(exposure_to_paste(_last_tables(project)), "    "),
+        ]
+    return "\n".join(lines)
+
+
+def _last_tables(project: Project) -> list[str]:
+    """Return the stored models that no other model reads, in the order of the project."""
+    is_read = {node for model in project.models.values() for node in model.depends_on}
+    return [
+        unique_id
+        for unique_id, model in project.models.items()
+        if model.is_stored and model.language == "sql" and unique_id not in is_read
+    ]
+
+
+def _describe_profile(advice: ProfileAdvice, profile: str, project_dir: Path) -> str:
+    if advice.written:
+        return f"profile {profile}: wrote {advice.file}, method session"
+    if advice.unwritable is not None:
+        return (
+            f"profile {profile}: no target of type spark with method session is there, and "
+            f"{advice.file} cannot be made ({advice.unwritable}): put this into a profiles.yml, "
+            f"there or in a folder that you name with --profiles-dir\n{advice.paste}"
+        )
+    if advice.paste is None:
+        chosen = f", target {advice.target}" if advice.target else ""
+        return f"profile {profile}: {advice.file}{chosen}: method session, as livemart needs it"
+    where = "below its outputs" if advice.target else "into it"
+    then = (
+        f"; then say `target: {advice.target}` in {project_dir / 'livemart.yml'}, or "
+        f"--target {advice.target}"
+        if advice.target
+        else ""
+    )
+    return (
+        f"profile {profile}: {advice.file} has no target of type spark with method session, and "
+        f"is yours: paste {where}{then}\n{advice.paste}"
+    )
+
+
+@contextmanager
+def _profile_to_read(advice: ProfileAdvice, profile: str) -> Iterator[Path]:
+    """Yield a folder whose profile dbt can read: for now, that of what is still to be pasted."""
+    if advice.paste is None:
+        yield advice.file.parent
+        return
+    with tempfile.TemporaryDirectory(prefix="livemart-") as folder:
+        text = _profile_text(profile, "analytics", advice.target or "local")
+        (Path(folder) / "profiles.yml").write_text(text, encoding="utf-8")
+        yield Path(folder)
+
+
+def _write_profile(file: Path, profile: str, schema: str) -> ProfileAdvice:
+    text = _profile_text(profile, schema)
+    try:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        return ProfileAdvice(file, paste=text, unwritable=error.strerror or str(error))
+    return ProfileAdvice(file, written=True)
+
+
+def _profile_text(profile: str, schema: str, target: str = "local") -> str:
+    output = {"type": "spark", "method": "session", "schema": schema, "host": "NA", "threads": 1}
+    text: str = yaml.safe_dump(
+        {profile: {"target": target, "outputs": {target: output}}}, sort_keys=False
+    )
+    return text
+
+
+def _output_lines(schema: str) -> str:
+    return (
+        f"    {_TARGET}: {{type: spark, method: session, schema: {schema}, host: NA, threads: 1}}"
+    )
+
+
+def _is_session(output: object) -> bool:
+    return (
+        isinstance(output, Mapping)
+        and output.get("type") == "spark"
+        and output.get("method") == "session"
+    )
+
+
+def _schema_of(output: object) -> str:
+    """Return the schema of a target; one that dbt has to render first is not known."""
+    schema = output.get("schema") if isinstance(output, Mapping) else None
+    return schema if isinstance(schema, str) and "{" not in schema else "analytics"
+
+
+def _names(project_dir: Path) -> tuple[str, str]:
+    """Return the project's name and that of its profile."""
+    file = project_dir / "dbt_project.yml"
+    if not file.is_file():
+        raise ConfigError(
+            "DBT_PROJECT_NOT_FOUND",
+            f"{project_dir}: no dbt_project.yml",
+            hint="name the folder of a dbt project, or write a new one: livemart init FOLDER",
+        )
+    text = _read(file)
+    name = str(text.get("name", project_dir.name))
+    return name, str(text.get("profile", name))
+
+
+def _read(file: Path) -> Mapping[str, Any]:
+    try:
+        loaded = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        message = " ".join(str(error).split())
+        raise ConfigError("YAML_INVALID", f"{file}: {message}", hint="write valid YAML") from error
+    return loaded if isinstance(loaded, Mapping) else {}
+
+
+def _tested_keys(source: SourceTable, project: Project) -> list[str]:
+    """Return the column of a source that is tested to be unique, if there is one."""
+    return [
+        test.column_name
+        for test in project.tests.values()
+        if test.kind == "unique" and test.attached_to == source.unique_id and test.column_name
+    ][:1]

@@ -1,0 +1,227 @@
+"""`init --from-dbt` says what a project has and needs, and changes no file that is there."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from itertools import takewhile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from livemart.errors import ConfigError
+from livemart.settings import load_settings
+from livemart.starter.from_dbt import adapt_project, ensure_profile
+
+_JAFFLE = Path(__file__).parents[2] / "projects" / "jaffle"
+_THRIFT = "{type: spark, method: thrift, schema: sales, host: cluster}"
+_SESSION = "{type: spark, method: session, schema: sales, host: NA}"
+
+# One worker imports dbt, not each of them.
+pytestmark = pytest.mark.xdist_group("dbt")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder without profiles, which is where we are."""
+    monkeypatch.delenv("DBT_PROFILES_DIR", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / ".dbt").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "home")
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    folder = tmp_path / "a shop"
+    _write(
+        folder,
+        {
+            "dbt_project.yml": "name: shop\nversion: '1.0'\nprofile: warehouse\n",
+            "models/_sources.yml": """
+sources:
+  - name: till
+    schema: raw
+    tables:
+      - name: orders
+        loaded_at_field: loaded_at
+        columns:
+          - {name: order_id, data_type: string, data_tests: [unique]}
+          - {name: ordered_at, data_type: timestamp}
+          - {name: changed_at, data_type: timestamp}
+          - {name: note}
+      - name: visits
+""",
+            "models/totals.sql": "select count(*) as n from {{ source('till', 'orders') }}",
+            "models/newest.sql": (
+                "{{ config(materialized='incremental') }} "
+                "select * from {{ source('till', 'orders') }}"
+                "{% if is_incremental() %} where ordered_at > (select 1){% endif %}"
+            ),
+            "models/scored.py": "def model(dbt, session):\n    return dbt.ref('totals')\n",
+        },
+    )
+    return folder
+
+
+def _write(folder: Path, texts: Mapping[str, str]) -> None:
+    for name, text in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def _profile(output: str, name: str = "dev") -> str:
+    return f"warehouse: {{target: dev, outputs: {{{name}: {output}}}}}\n"
+
+
+def _adapt(folder: Path) -> str:
+    said: list[str] = []
+    adapt_project(load_settings({"project_dir": str(folder)}, environ={}), said.append)
+    return "\n".join(said)
+
+
+def test_a_project_without_a_profile_gets_one_and_a_report(shop: Path, home: Path) -> None:
+    report = _adapt(shop)
+
+    file = shop / "profiles" / "profiles.yml"
+    assert yaml.safe_load(file.read_text())["warehouse"]["outputs"]["local"]["method"] == "session"
+    assert f"profile warehouse: wrote {file}, method session" in report
+    assert "sources: 2, of which livemart lands 0" in report
+    assert "till.orders (models/_sources.yml) is read where it lies, WAREHOUSE/raw/orders" in report
+    assert "event_time: ordered_at   # when it happened: check" in report
+    assert "keys: [order_id]" in report
+    assert "sequence_by: [changed_at]   # which of two versions is newer: check" in report
+    assert "# columns that need a data_type, too: note" in report
+    assert "path: visits/*.jsonl" in report
+    assert "models: 1 incremental, 1 python, 1 view; 1 tests, 0 exposures" in report
+    assert "incremental: newest: kept fresh from the full SQL" in report
+    assert "python: scored: cannot run" in report
+    assert "no exposure: nothing is served" in report
+    pasted = report.partition("that are to be read:\n")[2]
+    block = "\n".join(takewhile(lambda line: line.startswith("    "), pasted.splitlines()))
+    assert yaml.safe_load(block)["exposures"][0]["depends_on"] == ["ref('newest')"]
+    assert f"next: livemart build --project-dir '{shop}'" in report
+
+
+def test_what_is_filled_in_is_accepted(shop: Path, home: Path) -> None:
+    report = _adapt(shop)
+    block = report.partition("fill in:\n")[2].partition("\n  till.visits")[0]
+    source = yaml.safe_load((shop / "models" / "_sources.yml").read_text())
+    orders = source["sources"][0]["tables"][0]
+    orders |= yaml.safe_load(block)
+    orders["columns"][-1]["data_type"] = "string"
+    (shop / "models" / "_sources.yml").write_text(yaml.safe_dump(source))
+
+    again = _adapt(shop)
+
+    assert "of which livemart lands 1\n  till.orders: orders/*.jsonl" in again
+
+
+def test_jaffle_is_read_with_its_seeds_snapshots_and_strategies(tmp_path: Path) -> None:
+    folder = tmp_path / "jaffle"
+    shutil.copytree(_JAFFLE, folder, ignore=shutil.ignore_patterns("target", "logs"))
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    report = _adapt(folder)
+
+    assert "profiles.yml: method session, as livemart needs it" in report
+    assert "snapshot: customer_history: made by dbt in `livemart build`" in report
+    assert "\ndaily_orders " in report
+    assert {path: path.read_bytes() for path in before} == before
+
+
+@pytest.mark.parametrize("file", ["profiles.yml", "profiles/profiles.yml"])
+def test_a_profile_of_the_projects_own_is_never_changed(file: str, shop: Path, home: Path) -> None:
+    _write(shop, {file: _profile(_THRIFT)})
+
+    report = _adapt(shop)
+
+    assert (shop / file).read_text() == _profile(_THRIFT)
+    assert [path.relative_to(shop).as_posix() for path in shop.rglob("profiles.yml")] == [file]
+    assert (
+        "    livemart: {type: spark, method: session, schema: sales, host: NA, threads: 1}"
+        in report
+    )
+    assert "--target livemart" in report
+    assert f"`target: livemart` in {shop / 'livemart.yml'}" in report
+
+
+def test_a_profile_elsewhere_is_not_changed_and_one_is_made_beside_the_project(
+    shop: Path, home: Path
+) -> None:
+    _write(home, {".dbt/profiles.yml": _profile(_THRIFT)})
+
+    advice = ensure_profile(shop, None, "warehouse")
+
+    assert advice.written
+    written = yaml.safe_load((shop / "profiles" / "profiles.yml").read_text())
+    assert written["warehouse"]["outputs"]["local"]["schema"] == "sales"
+    assert (home / ".dbt" / "profiles.yml").read_text() == _profile(_THRIFT)
+
+
+def test_another_target_of_method_session_is_named(shop: Path, home: Path) -> None:
+    both = f"warehouse: {{target: dev, outputs: {{dev: {_THRIFT}, here: {_SESSION}}}}}\n"
+    _write(shop, {"profiles/profiles.yml": both})
+
+    report = _adapt(shop)
+
+    assert "target here: method session" in report
+    assert report.endswith("--target here")
+
+
+def test_a_profile_of_another_name_is_one_to_paste(shop: Path, home: Path) -> None:
+    _write(shop, {"profiles.yml": "other: {}\n"})
+
+    advice = ensure_profile(shop, None, "warehouse")
+
+    assert advice.target is None
+    assert yaml.safe_load(str(advice.paste))["warehouse"]["target"] == "local"
+
+
+def test_a_profile_that_cannot_be_made_is_one_to_paste(shop: Path, home: Path) -> None:
+    # Not even root writes below a file.
+    (shop / "profiles").write_text("a file")
+
+    report = _adapt(shop)
+
+    assert f"{shop}/profiles/profiles.yml cannot be made (File exists)" in report
+    pasted = report.partition("--profiles-dir\n")[2].partition("\nsources: 2")[0]
+    assert yaml.safe_load(pasted)["warehouse"]["outputs"]["local"]["method"] == "session"
+    assert "strategies" in report
+    assert [path.name for path in home.iterdir()] == [".dbt"]
+
+
+def test_a_project_that_asks_spark_is_described_all_the_same(shop: Path, home: Path) -> None:
+    _write(shop, {"models/asks.sql": "{% set found = run_query('select 1') %} select 1 as one"})
+
+    report = _adapt(shop)
+
+    assert "sources: 2, of which livemart lands 0" in report
+    assert "models ask Spark while dbt compiles them; `livemart plan` starts one" in report
+
+
+def test_what_does_not_compile_is_an_error_after_the_report(shop: Path, home: Path) -> None:
+    _write(shop, {"models/broken.sql": "{{ exceptions.raise_compiler_error('no') if execute }}"})
+    said: list[str] = []
+
+    with pytest.raises(ConfigError) as caught:
+        adapt_project(load_settings({"project_dir": str(shop)}, environ={}), said.append)
+
+    assert caught.value.code == "DBT_FAILED"
+    assert any(text.startswith("sources: 2") for text in said)
+
+
+def test_a_folder_without_a_project_and_yaml_that_is_none_are_errors(
+    shop: Path, home: Path
+) -> None:
+    with pytest.raises(ConfigError) as missing:
+        _adapt(home)
+    _write(shop, {"dbt_project.yml": "name: [shop"})
+    with pytest.raises(ConfigError) as broken:
+        _adapt(shop)
+
+    assert missing.value.code == "DBT_PROJECT_NOT_FOUND"
+    assert "livemart init FOLDER" in missing.value.hint
+    assert broken.value.code == "YAML_INVALID"
