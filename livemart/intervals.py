@@ -1,4 +1,4 @@
-"""Reads, writes and measures intervals: `5m`, `90 seconds`, `1h 30m`, `2 days`.
+"""Reads, writes and measures intervals: `5m`, `5 min`, `90 seconds`, `1h 30m`, `2 days`, `PT5M`.
 
 Used by settings, sources and reports. The largest unit is the day, because months differ in length.
 """
@@ -9,21 +9,18 @@ import re
 import time
 from datetime import timedelta
 
-_UNITS = {
-    "s": "seconds",
-    "second": "seconds",
-    "seconds": "seconds",
-    "m": "minutes",
-    "minute": "minutes",
-    "minutes": "minutes",
-    "h": "hours",
-    "hour": "hours",
-    "hours": "hours",
-    "d": "days",
-    "day": "days",
-    "days": "days",
+_SPELLINGS = {
+    "seconds": ("s", "sec", "secs", "second", "seconds"),
+    "minutes": ("m", "min", "mins", "minute", "minutes"),
+    "hours": ("h", "hr", "hrs", "hour", "hours"),
+    "days": ("d", "day", "days"),
+    "weeks": ("w", "week", "weeks"),
 }
+_UNITS = {word: unit for unit, words in _SPELLINGS.items() for word in words}
 _PART = re.compile(r"(\d+)\s*([a-z]+)")
+# ISO 8601: a T stands before the hours, minutes and seconds.
+_ISO = re.compile(r"p(?=.)(?:\d+w)?(?:\d+d)?(?:t(?=.)(?:\d+h)?(?:\d+m)?(?:\d+s)?)?")
+_ACCEPTED = "such as 5m, 5 min, 90 seconds, 1h 30m, 2 days or PT5M"
 
 
 def parse_interval(text: str) -> timedelta:
@@ -36,10 +33,14 @@ def parse_interval(text: str) -> timedelta:
     datetime.timedelta(seconds=5400)
     """
     cleaned = text.strip().lower()
+    if _ISO.fullmatch(cleaned):
+        cleaned = cleaned.replace("p", "").replace("t", "")
+    if cleaned.isdecimal():
+        raise ValueError(f"{text!r} is not an interval: it has no unit, write {cleaned}s or 5m")
     parts = _PART.findall(cleaned)
     is_whole = bool(parts) and not _PART.sub("", cleaned).strip()
     if not is_whole or any(unit not in _UNITS for _, unit in parts):
-        raise ValueError(f"{text!r} is not an interval such as 5m, 90 seconds or 1h 30m")
+        raise ValueError(f"{text!r} is not an interval {_ACCEPTED}")
     try:
         total = sum((timedelta(**{_UNITS[unit]: int(n)}) for n, unit in parts), timedelta())
     except OverflowError:

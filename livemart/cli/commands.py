@@ -285,9 +285,12 @@ def _run(
         from livemart.observe.logs import configure_logs
         from livemart.observe.progress import open_watcher
         from livemart.run.pipeline import Pipeline
-        from livemart.run.runtime import open_runtime
+        from livemart.run.runtime import check_project, open_runtime
 
         configure_logs(settings.log_format, debug=settings.debug)
+        if serves:
+            # The server makes its store in the warehouse: not for a project that is not there.
+            check_project(settings)
 
         def say_goodbye() -> None:
             click.echo("finishing the micro-batch; once more to give it up", err=True)

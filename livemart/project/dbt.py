@@ -7,6 +7,7 @@ process, so there is one invocation at a time.
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from livemart.errors import ConfigError, ConfigErrors
+from livemart.errors import ConfigError, ConfigErrors, nearest
 from livemart.project.compiled_project import CompiledProject
 from livemart.project.cursors import (
     Connection,
@@ -37,7 +38,7 @@ from livemart.project.node_results import (
     node_result,
 )
 from livemart.project.node_sessions import sessions_in_a_build
-from livemart.project.profiles import find_profiles
+from livemart.project.profiles import find_profiles, profiles_folder
 from livemart.project.questions import Question, QuestionLog
 from livemart.project.run_values import CANONICAL, OTHER, RunValues
 from livemart.project.sessions import NodeSessions, new_session, run_statements
@@ -111,6 +112,7 @@ class Dbt:
             ConfigError: DBT_FAILED, with dbt's own message, or DBT_NEEDS_SPARK, if a model asks the
                 database while it is compiled and there is no session; all mistakes at once.
         """
+        self.check_profile()
         hooks, questions = HookLog(), QuestionLog(self.run)
         cursor = self._compiling_cursor(hooks)
         self._manifest = None
@@ -143,12 +145,58 @@ class Dbt:
         self._loaded = read
         return read.project
 
+    def check_profile(self) -> None:
+        """Check the profile alone, before anything is started for the project.
+
+        dbt itself would first ask for the packages of another connection.
+
+        Raises:
+            ConfigError: PROFILE_NOT_SESSION; PROFILE_INCOMPLETE; DBT_FAILED with dbt's own words
+                for what else is wrong with it.
+        """
+        from dbt.config.profile import Profile, read_profile
+        from dbt.config.project import load_raw_project
+        from dbt.config.renderer import ProfileRenderer
+        from dbt_common.context import set_invocation_context
+        from dbt_common.exceptions import DbtBaseException
+
+        file = profiles_folder(self.project_dir, self.profiles_dir) / "profiles.yml"
+        chosen = self._target or os.environ.get("DBT_TARGET")
+        with _ONE_INVOCATION:
+            try:
+                set_invocation_context(os.environ)
+                renderer = ProfileRenderer(self._vars)
+                written = load_raw_project(str(self.project_dir)).get("profile")
+                name = os.environ.get("DBT_PROFILE") or renderer.render_value(written)
+                profiles = read_profile(str(file.parent))
+                if not isinstance(profile := profiles.get(name), dict):
+                    raise _no_profile(file, name, [key for key in profiles if key != "config"])
+                target, output = Profile.render_profile(profile, name, chosen, renderer)
+            except DbtBaseException as error:
+                raise self._failed(error) from error
+        where = f"{file}: profile {name}, target {target}"
+        kind, method = output.get("type"), output.get("method")
+        if kind != "spark" or method != "session":
+            raise ConfigError(
+                "PROFILE_NOT_SESSION",
+                f"{where}: found type {kind}, method {method}",
+                hint="use type spark with method session, as livemart gives dbt its Spark session; "
+                "`livemart init --from-dbt` words a target to paste",
+            )
+        if not output.get("schema"):
+            raise ConfigError(
+                "PROFILE_INCOMPLETE",
+                f"{where}: no schema",
+                hint="name the schema that models go to: `schema: analytics`",
+            )
+
     def parse(self) -> Project:
         """Return the project without compiled SQL; what is wrong with its `meta` is passed over.
 
         Raises:
             ConfigError: DBT_FAILED, with dbt's own message; PROFILE_NOT_SESSION.
         """
+        self.check_profile()
         with self._invocation(lambda parameters: NoCursor(), QuestionLog(self.run)):
             manifest = self._parsed()
             schema = str(self._credentials().schema)
@@ -385,23 +433,10 @@ class Dbt:
             self._progress(progress)
 
     def _credentials(self) -> Any:
-        """Return what the profile says of the target.
-
-        Raises:
-            ConfigError: PROFILE_NOT_SESSION.
-        """
+        """Return what the profile says of the target."""
         from dbt.config.runtime import load_profile
 
-        profile = load_profile(str(self.project_dir), self._vars, None, self._target)
-        method = getattr(profile.credentials, "method", None)
-        if profile.credentials.type != "spark" or str(method) != "session":
-            raise ConfigError(
-                "PROFILE_NOT_SESSION",
-                f"profile {profile.profile_name}, target {profile.target_name}: found type "
-                f"{profile.credentials.type}, method {method}",
-                hint="use type spark with method session; livemart gives dbt its Spark session",
-            )
-        return profile.credentials
+        return load_profile(str(self.project_dir), self._vars, None, self._target).credentials
 
     @contextmanager
     def _invocation(
@@ -464,6 +499,21 @@ def _close_logs() -> None:
             handler.close()
             logger._python_logger.removeHandler(handler)
     cleanup_event_logger()
+
+
+def _no_profile(file: Path, name: object, known: Sequence[str]) -> ConfigError:
+    if name is None:
+        return ConfigError(
+            "PROFILE_INCOMPLETE",
+            "dbt_project.yml: no profile",
+            hint=f"write `profile:` and a name of {file}: {', '.join(known) or 'none is there'}",
+        )
+    return ConfigError(
+        "PROFILE_INCOMPLETE",
+        f"{file}: no profile {name}{nearest(str(name), known)}",
+        hint=f"write the name after `profile:` in dbt_project.yml; {file.name} has "
+        f"{', '.join(known) or 'none'}",
+    )
 
 
 def _listed(flag: str, words: Sequence[str]) -> list[str]:

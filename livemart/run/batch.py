@@ -240,12 +240,15 @@ class BatchRunner:
     ) -> None:
         """Replay the batch if another writer committed to a model while it was refreshed.
 
-        Once the row names a later version, no refresh would look at that commit again.
+        Once the row names a later version, no refresh would look at that commit again. Of a dbt
+        snapshot the row names the version that was read, and it is dbt that writes it.
 
         Raises:
             TableChangedError: TABLE_CHANGED.
         """
         for unique_id, rebuild in self._find_rebuilds(newest, batch_id, resting).items():
+            if self.runtime.project.models[unique_id].materialized == "snapshot":
+                continue
             known = rebuilds.get(unique_id)
             if known is None or known.generation < rebuild.generation:
                 raise TableChangedError(

@@ -190,6 +190,7 @@ def open_runtime(
     from livemart.spark.open import open_session
     from livemart.state.lock import hold_warehouse
 
+    check_project(settings)
     with hold_warehouse(settings.warehouse) as lock:
         narrator.step("starting Spark")
         guests = connect_settings(settings.warehouse) if has_guests else None
@@ -202,6 +203,17 @@ def open_runtime(
             yield runtime
         finally:
             spark.stop()
+
+
+def check_project(settings: Settings) -> None:
+    """Check what can be checked before anything is started or made: project and profile.
+
+    Raises:
+        ConfigError: DBT_PROJECT_NOT_FOUND, PROFILES_NOT_FOUND, PROFILE_NOT_SESSION and the like.
+    """
+    Dbt(
+        settings.project_dir, settings.profiles_dir, target=settings.target, vars=settings.vars
+    ).check_profile()
 
 
 def open_dbt(

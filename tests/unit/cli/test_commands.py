@@ -168,3 +168,12 @@ def test_verify_of_an_empty_warehouse_says_what_to_do() -> None:
 
     assert answer.exit_code == 2
     assert answer.stderr.startswith("NOTHING_PUBLISHED: ")
+
+
+@pytest.mark.parametrize("command", ["build", "refresh", "stream", "up", "plan"])
+def test_a_folder_without_a_project_is_left_as_it_is(command: str, tmp_path: Path) -> None:
+    answer = CliRunner().invoke(cli, [command])
+
+    assert answer.exit_code == 2
+    assert answer.stderr.startswith(f"DBT_PROJECT_NOT_FOUND: {tmp_path}: no dbt_project.yml")
+    assert list(tmp_path.iterdir()) == []
