@@ -1,4 +1,4 @@
-"""Runs the command line where no script is on the path: `python -m livemart build`."""
+"""Runs the command line where its script is not on the path: `python -m livemart build`."""
 
 from livemart.cli.commands import main
 

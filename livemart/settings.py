@@ -178,7 +178,12 @@ def load_settings(
         if name.startswith(_PREFIX)
     }
     errors = _unknown_variables(variables)
-    variables = {name: text for name, text in variables.items() if name in Settings.model_fields}
+    # A path that is empty is none, as compose files and unit files write it.
+    variables = {
+        name: text
+        for name, text in variables.items()
+        if name in Settings.model_fields and (text or name not in _PATHS)
+    }
     project_dir = directory / str(given.get("project_dir") or variables.get("project_dir") or ".")
     in_file, lines = _read_file(project_dir / _FILE, errors)
 

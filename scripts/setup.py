@@ -100,11 +100,13 @@ def _make_venv() -> None:
 
 def _require_jars() -> None:
     from livemart.errors import ConfigError
-    from livemart.spark.jars import delta_jars
+    from livemart.spark.jars import delta_jars, is_named
 
     try:
         delta_jars()
     except ConfigError:
+        if is_named(None):
+            raise
         _say("fetching the two Delta jars (once)")
         # Spark's resolver needs pyspark, so it runs in the environment just made.
         code = subprocess.call([VENV_PYTHON, Path(__file__), "--jars-only"])

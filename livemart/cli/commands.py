@@ -251,7 +251,7 @@ def status(output: str, limit: int, **flags: Any) -> None:
 @cli.command()
 @with_flags(PROJECT, PLACES, OUTPUT)
 def env(**flags: Any) -> None:
-    """Print what a terminal needs for plain dbt: eval "$(python runner.py env)"."""
+    """Print what a terminal needs for plain dbt: eval "$(livemart env)"."""
     with reported_errors(flags) as settings:
         from livemart.spark.env import environment_lines
 

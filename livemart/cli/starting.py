@@ -6,6 +6,7 @@ Used by `livemart`; neither needs a project, a warehouse or Spark.
 from __future__ import annotations
 
 import shlex
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,8 @@ def completion(shell: str) -> None:
 def _program() -> str:
     """Return how this program was called, to be called so again from another folder."""
     called = Path(sys.argv[0])
+    if called.name == "__main__.py":
+        return shlex.join([sys.executable, "-m", "livemart"])
     if called.name == "runner.py":
         return shlex.join([sys.executable, str(called.absolute())])
-    return "livemart"
+    return "livemart" if shutil.which("livemart") else shlex.quote(str(called.absolute()))

@@ -132,9 +132,11 @@ def check_jars(folder: Path | None) -> Finding:
 def check_warehouse(warehouse: Path) -> Finding:
     """Look whether the warehouse can be written, or made, and make nothing."""
     state = StateFolder(warehouse).path
-    folder = next(path for path in (state, *state.parents) if path.exists())
+    # Unlike Path.exists, what lies in a folder that may not be searched is not there.
+    folder = next(path for path in (state, *state.parents) if os.path.exists(path))
     if folder.is_dir() and os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        message = f"{warehouse}" if warehouse.exists() else f"{warehouse}, made by the first build"
+        is_there = os.path.exists(warehouse)
+        message = f"{warehouse}" if is_there else f"{warehouse}, made by the first build"
         return Finding("warehouse", "ok", message)
     reason = "cannot be written" if folder.is_dir() else "is no folder"
     hint = "name one that you may write to: --warehouse DIR, or LIVEMART_WAREHOUSE"
@@ -145,7 +147,7 @@ def check_disk(
     warehouse: Path, *, usage: Callable[[Path], tuple[int, int, int]] = shutil.disk_usage
 ) -> Finding:
     """Look at the free space below the warehouse: a full disk stops a commit."""
-    folder = next(path for path in (warehouse, *warehouse.parents) if path.exists())
+    folder = next(path for path in (warehouse, *warehouse.parents) if os.path.exists(path))
     _, _, free = usage(folder)
     message = f"{free / _GIB:.1f} GiB free below {folder}"
     if free < _DISK_PROBLEM:

@@ -483,6 +483,13 @@ class Dbt:
         return lambda parameters: hooks.cursor(SparkCursor(begun, parameters), current_node())
 
 
+def reserved_names() -> frozenset[str]:
+    """Return the words that dbt takes for no project's name."""
+    from dbt.contracts.project import BANNED_PROJECT_NAMES
+
+    return frozenset(BANNED_PROJECT_NAMES)
+
+
 def _ended(result: dbtRunnerResult) -> Sequence[Any]:
     """Return dbt's results of nodes; none if it could not begin."""
     ended: Sequence[Any] = getattr(result.result, "results", ())

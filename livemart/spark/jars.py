@@ -196,7 +196,13 @@ def resolve_jars(folder: Path | None = None, *, jars: tuple[Jar, ...] = DELTA_JA
         place.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="resolve-", dir=place) as scratch:
             for jar, file in _resolve(missing, Path(scratch)):
-                _check(jar, file)
+                if not _is_good(jar, file):
+                    raise ConfigError(
+                        "JAR_CHANGED",
+                        f"{jar.coordinate}: the file that was fetched has another sha256",
+                        hint="do not use the mirror it comes from; put the jar, as a Maven "
+                        f"repository has it, into {place}",
+                    )
                 # Same file system: another process sees the whole jar or none.
                 arrived = shutil.copy(file, Path(scratch) / f"{jar.file_name}.part")
                 os.replace(arrived, place / jar.file_name)
@@ -219,11 +225,12 @@ def _resolve(jars: list[Jar], scratch: Path) -> list[tuple[Jar, Path]]:
         try:
             properties = jvm.java.lang.System
             properties.setProperty("spark.jars.ivy", str(scratch / "ivy"))
-            for name, value in _proxy_properties().items():
-                if not properties.getProperty(name):
-                    properties.setProperty(name, value)
             if settings := os.environ.get("LIVEMART_IVY_SETTINGS"):
                 properties.setProperty("spark.jars.ivySettings", settings)
+            else:
+                for name, value in _proxy_properties().items():
+                    if not properties.getProperty(name):
+                        properties.setProperty(name, value)
             resolver = jvm.org.apache.spark.util.DependencyUtils
             for jar in jars:
                 uri = jvm.java.net.URI.create(f"ivy://{jar.coordinate}?transitive=false")
@@ -262,13 +269,18 @@ def plain_jvm(log: Path) -> Iterator[Any]:
 def _proxy_properties() -> dict[str, str]:
     """Return HTTPS_PROXY as Java knows it: the JVM reads no variable of that kind."""
     text = os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy") or ""
-    address = urlsplit(text if "://" in text else f"http://{text}")
+    try:
+        address = urlsplit(text if "://" in text else f"http://{text}")
+        port = address.port or (443 if address.scheme == "https" else 80)
+    except ValueError as error:
+        raise ConfigError(
+            "JARS_UNREACHABLE",
+            f"HTTPS_PROXY: {error}",
+            hint="write http://host:port, or name a folder that holds the jars in LIVEMART_JARS",
+        ) from error
     if not address.hostname:
         return {}
-    return {
-        "https.proxyHost": address.hostname,
-        "https.proxyPort": str(address.port or (443 if address.scheme == "https" else 80)),
-    }
+    return {"https.proxyHost": address.hostname, "https.proxyPort": str(port)}
 
 
 def _path_of(jar: Jar, folder: Path) -> Path:

@@ -6,12 +6,12 @@ Used by the command `init --from-dbt`. It changes no file that is there, and mak
 
 from __future__ import annotations
 
-import os
+import json
 import shlex
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import indent
@@ -24,7 +24,7 @@ from livemart.inspect.plan_report import describe_plans, render_plans
 from livemart.plan.project_plans import ProjectPlans
 from livemart.project.dbt import Dbt
 from livemart.project.graph import Project, SourceTable
-from livemart.project.profiles import find_profiles
+from livemart.project.profiles import find_profiles, profiles_folder
 from livemart.publish.exposures import exposure_to_paste
 from livemart.settings import Settings
 
@@ -63,7 +63,7 @@ def adapt_project(settings: Settings, say: Callable[[str], None]) -> None:
     """
     project_dir, target = settings.project_dir.resolve(), settings.target
     name, profile = _names(project_dir)
-    advice = ensure_profile(project_dir, settings.profiles_dir, profile, target)
+    advice = ensure_profile(project_dir, settings.profiles_dir, profile, target, settings.vars)
     say(f"project {name} in {project_dir}")
     say(_describe_profile(advice, profile, project_dir))
     failure: ConfigError | None = None
@@ -82,12 +82,22 @@ def adapt_project(settings: Settings, say: Callable[[str], None]) -> None:
         say("strategies: models ask Spark while dbt compiles them; `livemart plan` starts one")
     else:
         raise failure
-    flag = f" --target {advice.target}" if advice.target and advice.target != target else ""
-    say(f"next: livemart build --project-dir {shlex.quote(str(project_dir))}{flag}")
+    words = ["livemart", "build", "--project-dir", str(project_dir)]
+    if settings.profiles_dir is not None:
+        words += ["--profiles-dir", str(settings.profiles_dir)]
+    if advice.target:
+        words += ["--target", advice.target]
+    if settings.vars:
+        words += ["--vars", json.dumps(settings.vars)]
+    say(f"next: {shlex.join(words)}")
 
 
 def ensure_profile(
-    project_dir: Path, profiles_dir: Path | None, profile: str, target: str | None = None
+    project_dir: Path,
+    profiles_dir: Path | None,
+    profile: str,
+    target: str | None = None,
+    variables: Mapping[str, object] | None = None,
 ) -> ProfileAdvice:
     """Find a target with method session, or write or word one.
 
@@ -97,25 +107,25 @@ def ensure_profile(
     to_write = project_dir / "profiles" / "profiles.yml"
     try:
         folder = find_profiles(project_dir, profiles_dir)
+        file = profiles_folder(project_dir, profiles_dir) / "profiles.yml"
     except ConfigError as error:
         if error.code != "PROFILES_NOT_FOUND" or profiles_dir is not None:
             raise
         return _write_profile(to_write, profile, "analytics")
-    places = [folder] if folder else [Path.cwd(), Path.home() / ".dbt"]
-    if folder is None and (named := os.environ.get("DBT_PROFILES_DIR")):
-        places = [Path(named)]
-    file = next(path for place in places if (path := place / "profiles.yml").is_file())
+    # What dbt takes it for, environment and all.
+    with suppress(ConfigError):
+        Dbt(project_dir, profiles_dir, target=target, vars=variables).check_profile()
+        return ProfileAdvice(file, target)
     entry = _read(file).get(profile)
     outputs = entry.get("outputs") if isinstance(entry, Mapping) else None
     outputs = outputs if isinstance(outputs, Mapping) else {}
     chosen = target or (str(entry.get("target", "default")) if isinstance(entry, Mapping) else "")
-    if _is_session(outputs.get(chosen)):
-        return ProfileAdvice(file, target)
     other = next((str(name) for name, output in outputs.items() if _is_session(output)), None)
     if other is not None:
         return ProfileAdvice(file, other)
     schema = _schema_of(outputs.get(chosen))
-    if folder is None:
+    # A name that dbt has to render first is none to write down.
+    if folder is None and "{" not in profile:
         return _write_profile(to_write, profile, schema)
     if outputs:
         return ProfileAdvice(file, _TARGET, paste=_output_lines(schema))

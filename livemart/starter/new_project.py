@@ -7,18 +7,24 @@ from __future__ import annotations
 
 import re
 import runpy
+import shlex
 import unicodedata
 from datetime import UTC, datetime
 from pathlib import Path
 
 from livemart.errors import ConfigError
+from livemart.project.dbt import reserved_names
 
 _TEMPLATE = Path(__file__).with_name("shop")
 _PLACEHOLDER = "PROJECT_NAME"
 # As dbt reads a project's name.
 _NAME = re.compile(r"[^\d\W]\w*")
-# Packages that dbt and livemart bring along: dbt refuses a project that goes by such a name.
-_TAKEN = ("dbt", "dbt_spark", "livemart_clock", "livemart_spark")
+# Packages that dbt and livemart bring along, dbt's old name for settings, and what YAML reads as
+# something else.
+_TAKEN = {
+    *("dbt", "dbt_spark", "livemart_clock", "livemart_spark", "config"),
+    *("null", "true", "false", "yes", "no", "on", "off", "y", "n"),
+}
 _HARMLESS = (".git", ".DS_Store")
 
 
@@ -66,13 +72,18 @@ def project_name(folder: Path) -> str:
     word = re.sub(r"\W+", "_", word).strip("_")
     if not _NAME.fullmatch(word):
         word = f"project_{word}" if word else "my_project"
-    return f"{word}_project" if word in _TAKEN else word
+    return f"{word}_project" if _is_taken(word) else word
+
+
+def _is_taken(name: str) -> bool:
+    return name.lower() in _TAKEN | reserved_names()
 
 
 def _checked(name: str) -> str:
-    if _NAME.fullmatch(name) and name not in _TAKEN:
+    is_taken = _is_taken(name)
+    if _NAME.fullmatch(name) and not is_taken:
         return name
-    why = "a package that comes with dbt or livemart" if name in _TAKEN else "no name for dbt"
+    why = "a word of dbt, livemart or YAML" if is_taken else "no name for dbt"
     raise ConfigError(
         "PROJECT_NAME_INVALID",
         f"--name: found {name!r}, {why}",
@@ -93,5 +104,6 @@ def _require_empty(folder: Path) -> None:
     shown = ", ".join(entries[:3]) + (f" and {len(entries) - 3} more" if len(entries) > 3 else "")
     hint = "name a folder that is empty or not there"
     if "dbt_project.yml" in entries:
-        hint = f"for the dbt project that is there: livemart init --from-dbt {folder}"
+        place = shlex.quote(str(folder))
+        hint = f"for the dbt project that is there: livemart init --from-dbt {place}"
     raise ConfigError("FOLDER_NOT_EMPTY", f"{folder}: found {shown}", hint=hint)

@@ -71,7 +71,7 @@ class SnapshotView:
             tenants: whose rows; None for all.
 
         Returns:
-            None if that is longer ago than changes are kept.
+            None if that is longer ago than changes are kept, or not known of these tenants.
 
         Raises:
             KeyError: the model is not served.
@@ -81,8 +81,8 @@ class SnapshotView:
             *change_predicates(stored.layout.model, is_for_all=tenants is None)
         )
         newest = self._connection.execute(query, change_values(tenants)).scalar()
-        # With all rows copied at once nobody is told of each.
-        snapshot_id = max(newest or 0, stored.copied_at)
+        # With all rows copied at once nobody is told of each; whose changed, then, is not known.
+        snapshot_id = max(newest or 0, stored.copied_at if tenants is None else 0)
         query = sa.select(PUBLISHED.c.published_at).where(PUBLISHED.c.snapshot_id == snapshot_id)
         published_at: datetime | None = self._connection.execute(query).scalar()
         return published_at

@@ -47,7 +47,7 @@ def test_a_walk_through_the_page(site: Site, visit: OpenVisit) -> None:
             "Customers",
             "Show data",
             "Definitions",
-            "Model documentation",
+            "Served models",
         ]
         assert [stop["name"] for stop in stops if stop["outline"] < 2] == []
         assert [stop["name"] for stop in stops if not stop["isSeen"]] == []

@@ -136,3 +136,9 @@ def test_settings_of_serving_are_checked_like_all_others(tmp_path: Path) -> None
         load_settings(flags, environ={}, directory=tmp_path)
 
     assert [error.code for error in raised.value.errors] == ["WRONG_SETTING"] * len(flags)
+
+
+def test_an_empty_variable_of_a_path_is_none(tmp_path: Path) -> None:
+    settings = load_settings({}, environ={"LIVEMART_JARS": ""}, directory=tmp_path)
+
+    assert settings.jars is None

@@ -16,6 +16,8 @@ from livemart.serve.page.text import DASH, age, count
 from livemart.store.served import ServedModel
 from livemart.store.values import json_value
 
+_LONGEST_CELL = 300
+
 
 @dataclass(frozen=True, slots=True)
 class ModelView:
@@ -72,12 +74,18 @@ def build_model(
 
 
 def build_rows(model: ServedModel, rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """Return the cells of rows as text, as the API writes them; a dash for NULL."""
+    """Return the cells of rows as text, as the API writes them; a dash for NULL.
+
+    Long ones are cut: the API has them whole.
+    """
     return [[_cell(row[name], kind) for name, kind in model.columns] for row in rows]
 
 
 def _cell(value: Any, kind: str) -> str:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return f"{count(len(value))} bytes"
     plain = json_value(value, kind)
     if plain is None:
         return DASH
-    return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
+    text = plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
+    return text if len(text) <= _LONGEST_CELL else f"{text[:_LONGEST_CELL]}\N{HORIZONTAL ELLIPSIS}"

@@ -263,14 +263,18 @@ def _problem_page(request: Request, error: Exception) -> Response:
         page = _form(request, status=401, next=_own_path(_target_of(request)))
     else:
         is_passing = problem.status in (429, 500, 503)
+        # What the first page has to say of itself does not lead there again.
+        is_first = request.url.path == "/" or problem.code == "MODEL_UNKNOWN"
         page = _page(
             "message.html",
             status=problem.status,
             title=problem.title,
             detail=f"{problem.detail[:1].upper()}{problem.detail[1:]}.",
             code=problem.code,
-            href=_own_path(_target_of(request)) if is_passing else "/",
-            action="Try again" if is_passing else "To the figures",
+            href=_own_path(_target_of(request)) if is_passing else "/models" if is_first else "/",
+            action=(
+                "Try again" if is_passing else "Served models" if is_first else "To the first page"
+            ),
         )
     page.headers.update(problem.headers)
     return page

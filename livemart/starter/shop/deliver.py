@@ -1,7 +1,8 @@
 """Delivers sample records: ten more orders of the last minutes, and one corrected order.
 
-Used by hand, `python3 deliver.py`, and by `livemart init` for the history of the first two days. A
-delivery is a file that is written under a hidden name and then renamed.
+Used by hand, `python3 deliver.py`, with any Python from 3.9 on, and by `livemart init` for the
+history of the first two days. A delivery is a file that is written under a hidden name and then
+renamed.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import random
 import sys
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 LANDING = Path(__file__).resolve().parent / "landing"
@@ -82,4 +83,4 @@ def _write(path: Path, lines: Iterable[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"delivered {deliver_more(LANDING, datetime.now(UTC))}\n")
+    sys.stdout.write(f"delivered {deliver_more(LANDING, datetime.now(timezone.utc))}\n")

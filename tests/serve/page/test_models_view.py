@@ -40,3 +40,11 @@ def test_cells_are_as_the_api_writes_them() -> None:
     ]
 
     assert build_rows(SHOPS, rows) == [["1", '["a", {"b": null}]'], [DASH, DASH]]
+
+
+def test_long_cells_are_cut_and_bytes_are_counted() -> None:
+    wide = ServedModel("wide", (("text", "string"), ("blob", "binary")), (), None)
+
+    ((text, blob),) = build_rows(wide, [{"text": "x" * 5000, "blob": b"y" * 5000}])
+
+    assert (len(text), text[-1], blob) == (301, "\N{HORIZONTAL ELLIPSIS}", "5,000 bytes")

@@ -235,6 +235,15 @@ def test_a_project_without_the_owners_models_begins_with_what_it_serves(tmp_path
     assert "2 rows." in page.text
 
 
+def test_no_page_leads_back_to_the_error_that_it_shows(one: Site, tmp_path: Path) -> None:
+    unknown = ask(one, "/models/nothing", one.bearer())
+    nobody = ask(one, "/", one.bearer("r9"))
+
+    for answer in (unknown, nobody):
+        assert answer.status_code == 404
+        assert 'class="button" href="/models"' in answer.text
+
+
 def test_a_large_model_shows_its_first_rows_and_says_so(tmp_path: Path) -> None:
     with site(tmp_path, page=True) as here:
         fill_store(here.url, {"days": pa.table({"day": range(250)})}, {"days": ("day",)})

@@ -14,6 +14,7 @@ from livemart.cli.commands import cli
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["/usr/bin/livemart"])
+    monkeypatch.setattr("livemart.cli.starting.shutil.which", lambda name: f"/usr/bin/{name}")
 
 
 def test_init_writes_a_project_and_says_what_to_type_next(tmp_path: Path) -> None:
@@ -33,6 +34,20 @@ def test_from_a_clone_the_next_command_is_the_clones(monkeypatch: pytest.MonkeyP
     answer = CliRunner().invoke(cli, ["init", "shop"])
 
     assert f"/shop/.venv/bin/python {Path.cwd()}/runner.py up" in answer.stdout
+
+
+def test_a_program_that_is_not_on_the_path_is_named_as_it_was_called(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("livemart.cli.starting.shutil.which", lambda _: None)
+    monkeypatch.setattr("sys.executable", "/shop/bin/python")
+    monkeypatch.setattr("sys.argv", ["/shop/livemart/__main__.py"])
+    module = CliRunner().invoke(cli, ["init", "one"])
+    monkeypatch.setattr("sys.argv", ["/my shop/bin/livemart"])
+    script = CliRunner().invoke(cli, ["init", "two"])
+
+    assert "  /shop/bin/python -m livemart up " in module.stdout
+    assert "  '/my shop/bin/livemart' up " in script.stdout
 
 
 @pytest.mark.parametrize("words", [["init"], ["init", "--from-dbt", "--name", "shop"]])

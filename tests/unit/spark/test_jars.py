@@ -218,6 +218,9 @@ def test_javas_resolver_is_told_of_the_proxy(monkeypatch: pytest.MonkeyPatch) ->
 
     assert none == {}
     assert given == {"https.proxyHost": "proxy.example", "https.proxyPort": "3128"}
+    monkeypatch.setenv("https_proxy", "proxy:abc")
+    with pytest.raises(ConfigError, match="JARS_UNREACHABLE: HTTPS_PROXY"):
+        jars_module._proxy_properties()
 
 
 def test_nothing_is_resolved_that_is_there_already(tmp_path: Path) -> None:

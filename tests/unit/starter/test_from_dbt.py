@@ -171,6 +171,25 @@ def test_another_target_of_method_session_is_named(shop: Path, home: Path) -> No
     assert report.endswith("--target here")
 
 
+def test_a_profile_is_what_dbt_takes_it_for(
+    shop: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = "{prod: " + _SESSION + ", dev: {type: spark, method: \"{{ env_var('M', 'session') }}\","
+    both += " schema: sales, host: NA}}"
+    target = "\"{{ env_var('WHERE', 'dev') }}\""
+    _write(shop, {"dbt_project.yml": "name: shop\nprofile: \"{{ env_var('P', 'warehouse') }}\"\n"})
+    _write(home, {".dbt/profiles.yml": f"warehouse: {{target: {target}, outputs: {both}}}\n"})
+
+    rendered = _adapt(shop)
+    monkeypatch.setenv("P", "other")
+    unknown = ensure_profile(shop, None, "{{ env_var('P', 'warehouse') }}")
+
+    assert "method session, as livemart needs it" in rendered
+    assert rendered.endswith(f"next: livemart build --project-dir '{shop}'")
+    assert not (shop / "profiles").exists()
+    assert (unknown.written, unknown.paste is None) == (False, False)
+
+
 def test_a_profile_of_another_name_is_one_to_paste(shop: Path, home: Path) -> None:
     _write(shop, {"profiles.yml": "other: {}\n"})
 

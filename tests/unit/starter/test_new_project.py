@@ -14,7 +14,7 @@ import yaml
 
 from livemart.errors import ConfigError
 from livemart.plan.project_plans import ProjectPlans
-from livemart.project.dbt import Dbt
+from livemart.project.dbt import Dbt, reserved_names
 from livemart.publish.exposures import served_models
 from livemart.settings import load_settings
 from livemart.starter.new_project import project_name, write_project
@@ -99,13 +99,15 @@ def test_a_further_delivery_has_new_orders_and_a_correction(tmp_path: Path) -> N
         ("...", "my_project"),
         ("dbt", "dbt_project"),
         ("dbt-spark", "dbt_spark_project"),
+        ("source", "source_project"),
+        ("On", "on_project"),
     ],
 )
 def test_a_folders_name_is_made_fit_for_dbt(folder: str, expected: str) -> None:
     assert project_name(Path("/home/ann", folder)) == expected
 
 
-@pytest.mark.parametrize("name", ["my shop", "2shop", "", "dbt", "livemart_spark", "a-b"])
+@pytest.mark.parametrize("name", ["my shop", "2shop", "", "dbt", "livemart_spark", "a-b", "Target"])
 def test_a_given_name_that_dbt_refuses_is_an_error_with_another(name: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         write_project(tmp_path / "shop", name)
@@ -145,3 +147,8 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
         write_project(tmp_path / "file" / "shop")
 
     assert caught.value.code == "PROJECT_NOT_WRITTEN"
+
+
+def test_no_word_that_dbt_bans_is_a_project() -> None:
+    for word in reserved_names():
+        assert project_name(Path("/home/ann", word)) not in reserved_names()

@@ -1,7 +1,11 @@
 // Keeps the page of a served model fresh: with each snapshot it takes over what the server writes.
 
 const LONGEST_WAIT_MS = 60_000;
+const PATIENCE_MS = 15_000;
+const SPREAD_MS = 500;
 const WORDS = { connecting: "Connecting", live: "Live", offline: "Offline, retrying", paused: "Paused" };
+// What changes; the rest of the page keeps its place, its focus and what is selected in it.
+const PARTS = ["about", "rows"];
 
 const byId = (id) => document.getElementById(id);
 let source = null;
@@ -22,6 +26,10 @@ function stop() {
   request.abort();
 }
 
+function isOpen() {
+  return source?.readyState === EventSource.OPEN;
+}
+
 function listen() {
   stop();
   if (isPaused || document.hidden) return;
@@ -34,7 +42,8 @@ function listen() {
   source.addEventListener("snapshot", (event) => {
     const { snapshot_id: snapshot, epoch } = JSON.parse(event.data);
     const { snapshot: shown, epoch: ours } = byId("model").dataset;
-    if (String(snapshot) !== shown || epoch !== ours) takeOver();
+    // Not all pages at the same moment.
+    if (String(snapshot) !== shown || epoch !== ours) later(takeOver, Math.random() * SPREAD_MS);
   });
   source.addEventListener("error", () => {
     show("offline");
@@ -43,40 +52,53 @@ function listen() {
   });
 }
 
-function retryLater() {
+function later(action, wait) {
   clearTimeout(timer);
-  if (isPaused) return;
-  const wait = Math.min(1000 * 2 ** attempts, LONGEST_WAIT_MS);
-  attempts += 1;
-  timer = setTimeout(async () => (await takeOver()) && listen(), wait * (0.5 + Math.random() / 2));
+  timer = setTimeout(action, wait);
 }
 
-// Answers false if it could not. Text of records is only ever text: the server has escaped it.
+function retryLater() {
+  if (isPaused || document.hidden) return;
+  const wait = Math.min(1000 * 2 ** attempts, LONGEST_WAIT_MS);
+  attempts += 1;
+  later(takeOver, wait * (0.5 + Math.random() / 2));
+}
+
+// Pulls the page once; whoever is not listening by then does so again.
 async function takeOver() {
+  clearTimeout(timer);
   request.abort();
   request = new AbortController();
-  const { signal } = request;
+  const ours = request;
+  const patience = setTimeout(() => ours.abort("no answer"), PATIENCE_MS);
   try {
-    const answer = await fetch(location.pathname, { headers: { Accept: "text/html" }, signal });
+    const answer = await fetch(location.pathname, { headers: { Accept: "text/html" }, signal: ours.signal });
     // Signed out, or not served any more: the server says which.
     if ([401, 403, 404].includes(answer.status)) return location.reload();
     if (!answer.ok) throw new Error(answer.statusText);
-    const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("model");
-    const isNewer = next.dataset.snapshot !== byId("model").dataset.snapshot;
-    const { scrollLeft, scrollTop } = byId("rows");
-    const hasFocus = document.activeElement === byId("rows");
-    byId("model").replaceWith(next);
-    byId("rows").scrollTo(scrollLeft, scrollTop);
-    if (hasFocus) byId("rows").focus({ preventScroll: true });
-    if (isNewer) byId("status").textContent = `Rows of snapshot ${next.dataset.snapshot}.`;
-    return true;
+    paint(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    if (!isOpen()) return listen();
+    attempts = 0;
+    show("live");
   } catch {
-    if (!signal.aborted) {
-      show("offline");
-      retryLater();
-    }
-    return false;
+    // Another pull or a pause has taken its place, unless it was given up for want of an answer.
+    if (ours.signal.aborted && ours.signal.reason !== "no answer") return;
+    show("offline");
+    retryLater();
+  } finally {
+    clearTimeout(patience);
   }
+}
+
+// Text of records is only ever text: the server has escaped it.
+function paint(next) {
+  const { scrollLeft, scrollTop } = byId("rows");
+  for (const part of PARTS) byId(part).replaceChildren(...next.getElementById(part).childNodes);
+  byId("rows").scrollTo(scrollLeft, scrollTop);
+  const { snapshot, epoch } = next.getElementById("model").dataset;
+  const shown = byId("model").dataset;
+  if (snapshot !== shown.snapshot) byId("status").textContent = `Rows of snapshot ${snapshot}.`;
+  Object.assign(shown, { snapshot, epoch });
 }
 
 byId("pause").addEventListener("click", () => {
@@ -85,11 +107,11 @@ byId("pause").addEventListener("click", () => {
   if (isPaused) {
     stop();
     show("paused");
-  } else takeOver().then((done) => done && listen());
+  } else takeOver();
 });
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) stop();
-  else if (!isPaused) takeOver().then((done) => done && listen());
+  else if (!isPaused) takeOver();
 });
 addEventListener("pageshow", (event) => {
   // The rows are of then, and whoever goes back may have signed out since: the server decides.
@@ -98,5 +120,5 @@ addEventListener("pageshow", (event) => {
 
 byId("pause").hidden = false;
 // How old the rows are is the server's to say, also where no snapshot comes any more.
-setInterval(() => source && takeOver(), Math.max(Number(byId("model").dataset.interval), 30) * 1000);
+setInterval(() => isOpen() && takeOver(), Math.max(Number(byId("model").dataset.interval), 30) * 1000);
 listen();
