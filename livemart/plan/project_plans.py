@@ -6,6 +6,7 @@ has other columns.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -258,6 +259,13 @@ def as_in_run(node: Model | DataTest, run: int) -> str | None:
     return node.in_other_runs[run] if node.in_other_runs else node.compiled_code
 
 
+# What a dbt snapshot keeps of its SQL is said by its config.
+_OF_A_SNAPSHOT = (
+    *("strategy", "unique_key", "check_cols", "updated_at", "dbt_valid_to_current"),
+    *("hard_deletes", "invalidate_hard_deletes", "snapshot_meta_column_names"),
+)
+
+
 def fingerprint(model: Model, views: Mapping[str, str], plan: Plan) -> str:
     """Return the hash of the canonical SQL and of the settings that shape the table.
 
@@ -282,6 +290,9 @@ def fingerprint(model: Model, views: Mapping[str, str], plan: Plan) -> str:
         settings += "\nvaries"
     elif plan.stamps:
         settings += f"\nstamps {','.join(plan.stamps)}"
+    if model.materialized == "snapshot":
+        kept = {name: model.config.get(name) for name in _OF_A_SNAPSHOT}
+        settings += f"\n{json.dumps(kept, sort_keys=True, default=str)}"
     code = sha256(f"{text}\n{settings}\n{_seed_hash(model)}".encode()).hexdigest()
     if model.session.is_plain or model.materialized == "snapshot":
         # What a dbt snapshot has kept is not made again.

@@ -48,13 +48,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ONE_INVOCATION = threading.RLock()
-# Said in words, as else the default selector of a project would choose.
-_EVERYTHING = ("fqn:*",)
-_COMPILE = (
-    *("compile", "--full-refresh", "--no-populate-cache", "--no-fail-fast"),
-    # What only dbt runs, by hand, is no part of the mart.
-    *("--select", *_EVERYTHING, "--exclude", "resource_type:analysis"),
-)
+_COMPILE = ("compile", "--full-refresh", "--no-populate-cache", "--no-fail-fast")
 
 
 class Dbt:
@@ -130,7 +124,8 @@ class Dbt:
             read.take(_ended(result), questions)
             errors: list[ConfigError] = []
             for unique_id, message in read.refused.items():
-                if unique_id in hooks.unrendered:
+                # An analysis is none of a mart's nodes: dbt compiles it by hand.
+                if unique_id in hooks.unrendered or unique_id.startswith("analysis."):
                     continue
                 if self._session is None or not read.questions_of(unique_id):
                     errors.append(self._failed(message))
@@ -161,13 +156,13 @@ class Dbt:
         from dbt_common.exceptions import DbtBaseException
 
         file = profiles_folder(self.project_dir, self.profiles_dir) / "profiles.yml"
-        chosen = self._target or os.environ.get("DBT_TARGET")
+        chosen = self._target or _said("TARGET")
         with _ONE_INVOCATION:
             try:
                 set_invocation_context(os.environ)
                 renderer = ProfileRenderer(self._vars)
                 written = load_raw_project(str(self.project_dir)).get("profile")
-                name = os.environ.get("DBT_PROFILE") or renderer.render_value(written)
+                name = _said("PROFILE") or renderer.render_value(written)
                 profiles = read_profile(str(file.parent))
                 if not isinstance(profile := profiles.get(name), dict):
                     raise _no_profile(file, name, [key for key in profiles if key != "config"])
@@ -311,8 +306,7 @@ class Dbt:
         """Build seeds, models and dbt snapshots, and run tests, in dependency order.
 
         Args:
-            select: what dbt's words select; everything if neither this nor `exclude` says anything,
-                whatever the default selector of the project is.
+            select: what dbt's words select; everything if neither this nor `exclude` says anything.
             exclude: what they leave out.
             full_refresh: make tables anew; dbt adds to those of incremental models otherwise.
             unit_tests: run them, too.
@@ -326,7 +320,6 @@ class Dbt:
         Raises:
             ConfigError: DBT_FAILED, if dbt could not begin.
         """
-        select = select or _EVERYTHING
         arguments = ["build", *_listed("--select", select), *_listed("--exclude", exclude)]
         for kind, is_included in (("unit_test", unit_tests), ("test", data_tests)):
             if not is_included:
@@ -521,6 +514,11 @@ def _no_profile(file: Path, name: object, known: Sequence[str]) -> ConfigError:
         hint=f"write the name after `profile:` in dbt_project.yml; {file.name} has "
         f"{', '.join(known) or 'none'}",
     )
+
+
+def _said(name: str) -> str | None:
+    """Return what the environment says of a flag of dbt's."""
+    return os.environ.get(f"DBT_ENGINE_{name}") or os.environ.get(f"DBT_{name}")
 
 
 def _listed(flag: str, words: Sequence[str]) -> list[str]:

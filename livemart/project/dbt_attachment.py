@@ -28,9 +28,9 @@ _WAREHOUSE = "LIVEMART_WAREHOUSE"  # read by the macros
 # What dbt reads from the environment as if it were flags, and what would leave out rows or nodes of
 # a mart, or take them from another one.
 _NARROWING = (
-    *("DBT_DEFER", "DBT_DEFER_STATE", "DBT_FAVOR_STATE", "DBT_STATE"),
-    *("DBT_EMPTY", "DBT_SAMPLE", "DBT_EVENT_TIME_START", "DBT_EVENT_TIME_END"),
-    *("DBT_RESOURCE_TYPES", "DBT_EXCLUDE_RESOURCE_TYPES", "DBT_INDIRECT_SELECTION"),
+    *("DEFER", "DEFER_STATE", "DEFER_TO_STATE", "FAVOR_STATE", "FAVOR_STATE_MODE"),
+    *("STATE", "ARTIFACT_STATE_PATH", "EMPTY", "SAMPLE", "EVENT_TIME_START", "EVENT_TIME_END"),
+    *("RESOURCE_TYPES", "EXCLUDE_RESOURCE_TYPES", "INDIRECT_SELECTION"),
 )
 
 
@@ -45,7 +45,8 @@ def attached(
     """Let dbt-spark open `connection`, know livemart's macros, and report every compile error.
 
     A model of strategy microbatch is one select like any other: dbt would cut it into batches by
-    the time of day. What the environment says to dbt of fewer rows or nodes does not count.
+    the time of day. What a default selector or the environment says to dbt of fewer rows or nodes
+    does not count.
 
     Args:
         connection: is opened for every node.
@@ -56,12 +57,14 @@ def attached(
             selector cannot name every node.
     """
     from dbt.adapters.spark import session as spark_session
+    from dbt.config.project import Project
     from dbt.contracts.graph.manifest import Manifest
     from dbt.graph.selector import NodeSelector
     from dbt.task.compile import CompileTask
 
     _know_all()
-    names = (_WAREHOUSE, *_NARROWING)
+    narrowing = (f"{prefix}{name}" for prefix in ("DBT_", "DBT_ENGINE_") for name in _NARROWING)
+    names = (_WAREHOUSE, *narrowing)
     before = {name: os.environ.pop(name) for name in names if name in os.environ}
     if warehouse is not None:
         os.environ[_WAREHOUSE] = str(warehouse)
@@ -73,6 +76,7 @@ def attached(
             stack.enter_context(
                 _replaced(Manifest, "use_microbatch_batches", lambda *_, **__: False)
             )
+            stack.enter_context(_replaced(Project, "get_default_selector_name", lambda _: None))
             stack.enter_context(_replaced(CompileTask, "raise_on_first_error", lambda task: False))
             stack.enter_context(_compiling_on_after_errors(CompileTask))
             if only is not None:

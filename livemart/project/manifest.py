@@ -225,7 +225,8 @@ def _model(
 
 
 def _is_read(manifest: Any, unique_id: str) -> bool:
-    readers = (*manifest.nodes.values(), *manifest.exposures.values())
+    nodes = (node for node in manifest.nodes.values() if _kind(node) != "analysis")
+    readers = (*nodes, *manifest.exposures.values())
     return any(unique_id in getattr(node.depends_on, "nodes", ()) for node in readers)
 
 

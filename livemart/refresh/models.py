@@ -19,7 +19,7 @@ from livemart.intervals import ms_since
 from livemart.plan.planner import Full, Plan
 from livemart.plan.project_plans import ProjectPlans
 from livemart.project.graph import Model, Project
-from livemart.refresh.context import BatchContext, SqlChanged
+from livemart.refresh.context import BatchContext, Rebuild, SqlChanged
 from livemart.refresh.dependency_order import in_dependency_order
 from livemart.refresh.full import refresh_full
 from livemart.refresh.inputs import PinnedInputs
@@ -157,21 +157,23 @@ class _Refresher:
         if (done := context.done.get(unique_id)) is not None:
             return done
         before = self._inputs.states.get(unique_id)
-        if model.materialized == "snapshot":
-            return self._history(model, before, parents)
-        # The rows of a seed are a file of the project.
-        kept = before if model.materialized == "seed" else None
-        if (waits_for := self._waits_for(unique_id, parents if kept is None else ())) is not None:
+        is_made = self._is_made(model, before)
+        if (waits_for := self._waits_for(unique_id, parents if is_made else ())) is not None:
             context.report(unique_id, "waiting")
             return waits_for
         if (message := context.lost.get(unique_id)) is not None:
             return self._failed(ModelFailedError(model, message))
         try:
-            if kept is None:
+            if is_made:
                 context.before_model(unique_id, self._inputs)
             context.report(unique_id, "started")
             failpoint(f"refresh.before_model.{model.name}")
-            state = carried(kept) if kept else self._state(model, self._plans[unique_id], before)
+            if model.materialized == "snapshot" and unique_id in context.rebuilds:
+                state = self._taken_over(model, context.rebuilds[unique_id])
+            elif not is_made and before is not None:
+                state = carried(before)
+            else:
+                state = self._state(model, self._plans[unique_id], before)
         except ModelFailedError as failure:
             return self._failed(failure)
         except (RefreshError, PlanError, SqlChanged):
@@ -186,32 +188,30 @@ class _Refresher:
         context.report(unique_id, state.strategy if state.rows_changed else "unchanged")
         return state
 
-    def _history(
-        self, model: Model, before: ModelState | None, parents: Set[str]
-    ) -> ModelState | SetAside | ModelFailedError:
-        """Return the state of a dbt snapshot: its table as it lies, for dbt alone writes it."""
-        context, unique_id = self._context, model.unique_id
-        rebuild = context.rebuilds.get(unique_id)
-        is_there = context.warehouse.exists(model.relation)
-        if rebuild is None or (rebuild.code != "CHANGED_OUTSIDE" or not is_there):
-            if (waits_for := self._waits_for(unique_id, parents if rebuild else ())) is not None:
-                context.report(unique_id, "waiting")
-                return waits_for
-            if rebuild is None and before is not None:
-                return carried(before)
-            try:
-                context.before_model(unique_id, self._inputs)
-            except ModelFailedError as failure:
-                return self._failed(failure)
+    def _is_made(self, model: Model, before: ModelState | None) -> bool:
+        """Return True if the batch makes rows of a model, be it by dbt."""
+        if model.materialized == "seed":
+            # They are a file of the project.
+            return before is None
+        if model.materialized != "snapshot":
+            return True
+        # Dbt alone writes it: one that it has written meanwhile is there.
+        rebuild = self._context.rebuilds.get(model.unique_id)
+        is_there = self._context.warehouse.exists(model.relation)
+        return rebuild is not None and not (rebuild.code == "CHANGED_OUTSIDE" and is_there)
+
+    def _taken_over(self, model: Model, rebuild: Rebuild) -> ModelState:
+        """Return the state of a dbt snapshot: its table as it lies."""
+        warehouse = self._context.warehouse
         return ModelState(
-            version=context.warehouse.version(model.relation),
-            fingerprint=self._plans[unique_id].fingerprint,
+            version=warehouse.version(model.relation),
+            fingerprint=self._plans[model.unique_id].fingerprint,
             strategy=Full.name,
-            reason=rebuild.code if rebuild else None,
+            reason=rebuild.code,
             rows_changed=0,
             took_ms=0,
-            generation=rebuild.generation if rebuild else 0,
-            table_id=context.warehouse.table_id(model.relation),
+            generation=rebuild.generation,
+            table_id=warehouse.table_id(model.relation),
         )
 
     def _failed(self, failure: ModelFailedError) -> ModelFailedError:

@@ -148,10 +148,10 @@ class BatchRunner:
         seeds, lost = build_seeds(runtime, rebuilds)
 
         def ask(unique_id: str, inputs: PinnedInputs) -> None:
+            questions.ask(unique_id, inputs, asks_all=unique_id in rebuilds)
             if runtime.project.models[unique_id].materialized == "snapshot":
-                build_snapshot(runtime, unique_id)
-            else:
-                questions.ask(unique_id, inputs, asks_all=unique_id in rebuilds)
+                with questions.one_dbt:
+                    build_snapshot(runtime, unique_id)
 
         context = replace(context, done=seeds, lost=lost | questions.lost, before_model=ask)
         runtime.plans.renew()

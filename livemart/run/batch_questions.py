@@ -40,7 +40,8 @@ class BatchQuestions:
     """The questions of one batch, asked once each; several threads at once.
 
     `lost`: by unique id of a stored model, why it cannot be computed: dbt cannot compile it or a
-    view that it reads, or its policy forbids the SQL that it has now.
+    view that it reads, or its policy forbids the SQL that it has now. `one_dbt` is held by whoever
+    lets dbt work in the middle of a batch.
 
     Args:
         runtime: the warm process.
@@ -51,7 +52,7 @@ class BatchQuestions:
         self.lost: dict[str, str] = {}
         self._runtime = runtime
         self._asks_all = asks_all
-        self._lock = RLock()
+        self.one_dbt = RLock()
         self._has_begun = False
         # True for a node whose questions were asked whatever has changed.
         self._asked: dict[str, bool] = {}
@@ -87,7 +88,7 @@ class BatchQuestions:
         self, asking: Iterable[str], reader: str, inputs: PinnedInputs, *, asks_all: bool
     ) -> None:
         for node in asking:
-            with self._lock:
+            with self.one_dbt:
                 asks_all |= self._asks_all
                 was_asked_all = self._asked.get(node)
                 if was_asked_all or (was_asked_all is not None and not asks_all):

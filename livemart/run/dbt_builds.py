@@ -10,14 +10,16 @@ from collections.abc import Mapping
 from functools import partial
 from time import perf_counter
 
+from livemart.errors import ConfigError
 from livemart.failpoints import failpoint
 from livemart.intervals import ms_since
 from livemart.project.graph import Model
 from livemart.project.node_results import failures_of, refuse_failures
 from livemart.refresh.context import Rebuild
 from livemart.run.runtime import Runtime
-from livemart.spark.catalog import register
+from livemart.spark.catalog import name_of, register
 from livemart.spark.model_errors import ModelFailedError, error_as_written
+from livemart.spark.own_faults import is_own_fault
 from livemart.state.snapshots import ModelState, Snapshot
 
 
@@ -66,6 +68,9 @@ def build_seeds(
     started = perf_counter()
     results = runtime.dbt.build(only=seeds, data_tests=False)
     failures = failures_of(runtime.project, results)
+    for unique_id, seed in seeds.items():
+        if unique_id not in failures and results[unique_id].status == "skipped":
+            failures[unique_id] = f"{seed.file}: dbt has skipped it"
     took_ms = ms_since(started)
     states = {
         unique_id: _state_of(
@@ -83,12 +88,27 @@ def build_snapshot(runtime: Runtime, unique_id: str) -> None:
     Raises:
         ModelFailedError: with dbt's own message.
     """
+    project = runtime.dbt.project
+    model = project.models[unique_id]
     # dbt finds tables in the catalog only, and some of these were made a moment ago.
-    register(runtime.spark, runtime.settings.warehouse, runtime.project)
-    results = runtime.dbt.build(only=[unique_id], data_tests=False)
-    failures = failures_of(runtime.project, results)
-    if (message := failures.get(unique_id)) is not None:
-        raise ModelFailedError(runtime.project.models[unique_id], message)
+    register(runtime.spark, runtime.settings.warehouse, project, remakes_views=True)
+    if not runtime.warehouse.exists(model.relation):
+        # Its folder is gone, and dbt would add to what the catalog still names.
+        runtime.spark.sql(f"drop table if exists {name_of(model.relation)}")
+    try:
+        results = runtime.dbt.build(only=[unique_id], data_tests=False)
+    except ConfigError as error:
+        # Whoever edits the project costs the batch this snapshot, and not the stream.
+        raise ModelFailedError(model, error.message) from error
+    made = results.get(unique_id)
+    if made is not None and made.status in ("success", "warn"):
+        return
+    failures = failures_of(project, results)
+    message = failures.get(unique_id) or next(iter(failures.values()), "dbt has skipped it")
+    fault = RuntimeError(message)
+    if not is_own_fault(fault):
+        raise fault
+    raise ModelFailedError(model, message)
 
 
 def _state_of(

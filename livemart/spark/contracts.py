@@ -1,7 +1,7 @@
 """Compares the columns that a model yields with its contract, as dbt does before it builds one.
 
-Used before a refresh makes a model's table anew. Types are equal if Spark knows them by one name:
-`varchar(10)` is a string.
+Used before a refresh makes a model's table anew. Names are compared as they are written; types are
+equal if Spark knows them by one name: `varchar(10)` is a string.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from livemart.project.graph import Model
 from livemart.spark.model_errors import ModelFailedError
-from livemart.spark_sql import quoted
+from livemart.spark_sql import quoted, unquoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +27,8 @@ def require_contract(spark: SparkSession, model: Model, query: str) -> None:
     if not model.is_contracted:
         return
     promised = ", ".join(
-        f"cast(null as {column.data_type}) as {quoted(column.name)}" for column in model.columns
+        f"cast(null as {column.data_type or 'void'}) as {quoted(unquoted(column.name))}"
+        for column in model.columns
     )
     contract = _types(spark.sql(f"select {promised}").schema) if promised else {}
     if breaches := contract_breaches(contract, _types(spark.sql(query).schema)):
@@ -39,7 +40,7 @@ def require_contract(spark: SparkSession, model: Model, query: str) -> None:
 
 
 def contract_breaches(contract: Mapping[str, str], actual: Mapping[str, str]) -> list[str]:
-    """Return what differs between two sets of columns, each a type by name in lower case."""
+    """Return what differs between two sets of columns, each a type by name."""
     breaches = []
     for name, promised in contract.items():
         if name not in actual:
@@ -53,4 +54,4 @@ def contract_breaches(contract: Mapping[str, str], actual: Mapping[str, str]) ->
 
 
 def _types(schema: StructType) -> dict[str, str]:
-    return {field.name.lower(): field.dataType.simpleString() for field in schema.fields}
+    return {field.name: field.dataType.simpleString() for field in schema.fields}

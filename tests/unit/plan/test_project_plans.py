@@ -78,6 +78,16 @@ def test_what_a_materialization_of_the_project_stores_is_not_known() -> None:
     assert (plan.strategy.name, plan.reasons[0].code) == ("full", "INPUT_NOT_IN_DELTA")
 
 
+def test_what_a_dbt_snapshot_keeps_is_part_of_what_it_is() -> None:
+    def fingerprint_of(**config: object) -> str:
+        node = make_model("snapshot.m.history", materialized="snapshot", config=config)
+        project = Project("m", ".", "m", {}, {node.unique_id: node}, {}, {})
+        return ProjectPlans(project).models[node.unique_id].fingerprint
+
+    assert fingerprint_of(check_cols="all") == fingerprint_of(check_cols="all", tags=["x"])
+    assert fingerprint_of(check_cols="all") != fingerprint_of(check_cols=["n"])
+
+
 def test_a_model_in_python_is_full_and_says_why() -> None:
     model = make_model("model.m.scored", language="python", compiled_code="def model(dbt, session)")
 

@@ -184,7 +184,7 @@ def test_what_the_project_or_the_environment_would_leave_out_is_there(
     (jaffle / "selectors.yml").write_text(
         "selectors: [{name: few, default: true, definition: 'stg_orders'}]\n"
     )
-    for name in ("DBT_EMPTY", "DBT_DEFER"):
+    for name in ("DBT_EMPTY", "DBT_DEFER", "DBT_ENGINE_EMPTY", "DBT_WARN_ERROR"):
         monkeypatch.setenv(name, "true")
     monkeypatch.setenv("DBT_RESOURCE_TYPES", "seed")
     # Nobody reads what it says.

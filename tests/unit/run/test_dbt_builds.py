@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from livemart.errors import RefreshError
+from livemart.delta.conflicts import may_pass
+from livemart.errors import ConfigError, RefreshError
 from livemart.project.graph import Project
 from livemart.project.node_results import NodeResult, NodeStatus
 from livemart.refresh.context import Rebuild
 from livemart.run import dbt_builds
-from livemart.run.dbt_builds import build_models, build_seeds
+from livemart.run.dbt_builds import build_models, build_seeds, build_snapshot
+from livemart.spark.model_errors import ModelFailedError
 from tests.models import make_model
 
 MODELS = {
@@ -61,7 +63,7 @@ def _runtime(status: NodeStatus = "success") -> Any:
 
 @pytest.fixture(autouse=True)
 def _without_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dbt_builds, "register", lambda *_: None)
+    monkeypatch.setattr(dbt_builds, "register", lambda *_, **__: None)
 
 
 def test_a_build_gives_every_stored_model_its_next_generation() -> None:
@@ -114,3 +116,50 @@ def test_a_seed_that_cannot_be_loaded_is_told_and_stops_nothing() -> None:
 
     assert states == {}
     assert failures["seed.m.currencies"] == "seeds/currencies.sql: no"
+
+
+def _making(monkeypatch: pytest.MonkeyPatch, status: NodeStatus, message: str) -> Any:
+    """Return a runtime whose dbt makes the one snapshot with this result."""
+    history = make_model("snapshot.m.history", materialized="snapshot")
+    runtime = _runtime(status)
+    project = Project("m", ".", "m", {}, {history.unique_id: history}, {}, {})
+    runtime.project = runtime.dbt.project = project
+    runtime.warehouse.exists = lambda relation: True
+    result = NodeResult(history.unique_id, "history", "snapshot", status, message, 1, None)
+    monkeypatch.setattr(runtime.dbt, "build", lambda **_: {history.unique_id: result})
+    return runtime
+
+
+def test_a_snapshot_that_dbt_makes_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    build_snapshot(_making(monkeypatch, "success", ""), "snapshot.m.history")
+
+
+@pytest.mark.parametrize(("status", "message"), [("error", "no column"), ("skipped", "")])
+def test_a_snapshot_that_dbt_does_not_make_has_failed(
+    monkeypatch: pytest.MonkeyPatch, status: NodeStatus, message: str
+) -> None:
+    with pytest.raises(ModelFailedError, match=message or "skipped"):
+        build_snapshot(_making(monkeypatch, status, message), "snapshot.m.history")
+
+
+def test_what_may_pass_is_not_the_snapshots_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = _making(monkeypatch, "error", "[DELTA_CONCURRENT_APPEND] somebody else")
+
+    with pytest.raises(RuntimeError, match="DELTA_CONCURRENT_APPEND") as caught:
+        build_snapshot(runtime, "snapshot.m.history")
+
+    assert may_pass(caught.value)
+
+
+def test_a_project_that_is_half_edited_costs_the_snapshot_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runtime = _making(monkeypatch, "success", "")
+
+    def fail(**_: object) -> None:
+        raise ConfigError("DBT_FAILED", "dbt_project.yml: no YAML", hint="mend it")
+
+    monkeypatch.setattr(runtime.dbt, "build", fail)
+
+    with pytest.raises(ModelFailedError, match="no YAML"):
+        build_snapshot(runtime, "snapshot.m.history")

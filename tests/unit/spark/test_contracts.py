@@ -35,10 +35,10 @@ def test_each_column_that_differs_is_named(actual: dict[str, str], expected: lis
     assert contract_breaches(PROMISED, actual) == expected
 
 
-def test_what_spark_says_of_both_is_compared_whatever_the_letter_case() -> None:
-    columns = (Column("Shop_Id", "varchar(10)"), Column("amount", "decimal(10,2)"))
+def test_what_spark_says_of_both_is_compared() -> None:
+    columns = (Column("`shop_id`", "varchar(10)"), Column("amount", "decimal(10,2)"))
     model = make_model("model.m.totals", is_contracted=True, columns=columns)
-    promised = StructType().add("Shop_Id", StringType()).add("amount", DecimalType(10, 2))
+    promised = StructType().add("shop_id", StringType()).add("amount", DecimalType(10, 2))
     asked: list[str] = []
 
     def spark(query: StructType) -> Any:
@@ -57,6 +57,6 @@ def test_what_spark_says_of_both_is_compared_whatever_the_letter_case() -> None:
     assert "contract" in caught.value.hint
     assert (
         asked[0]
-        == "select cast(null as varchar(10)) as `Shop_Id`, cast(null as decimal(10,2)) as `amount`"
+        == "select cast(null as varchar(10)) as `shop_id`, cast(null as decimal(10,2)) as `amount`"
     )
     assert len(asked) == 4
