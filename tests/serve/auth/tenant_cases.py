@@ -49,7 +49,9 @@ OF_MODEL = [
 OF_NO_TENANT = [
     *(Case("/v1/models/{name}", "/v1/models/market_totals", form) for form in (JSON, CSV, ARROW)),
     Case("/v1/models/{name}/stream", "/v1/models/market_totals/stream?after=0", EVENTS),
+    Case("/models/{name}", "/models/market_totals", HTML),
 ]
+MODEL_PAGES = [Case("/models/{name}", "/models/restaurant_top_dishes", HTML)]
 LISTS = [Case("/v1/restaurants", "/v1/restaurants"), Case("/v1/models", "/v1/models")]
 PAGES = [
     Case("/r/{restaurant_id}", f"/r/{{r}}{query}", form)
@@ -58,7 +60,10 @@ PAGES = [
 ]
 WAYS = [Case("/", "/?restaurant={r}", HTML), Case("/", "/?restaurant={r}&window=1h", HTML)]
 PAGES_OF_ALL = [Case("/", "/", HTML), Case("/models", "/models", HTML)]
-GUARDED = [*OF_RESTAURANT, *OF_MODEL, *OF_NO_TENANT, *LISTS, *PAGES, *WAYS, *PAGES_OF_ALL]
+GUARDED = [
+    *(*OF_RESTAURANT, *OF_MODEL, *OF_NO_TENANT, *LISTS),
+    *(*PAGES, *WAYS, *PAGES_OF_ALL, *MODEL_PAGES),
+]
 # The same for everybody, or with a test of their own.
 OPEN = [
     Case("/healthz", "/healthz"),

@@ -22,6 +22,7 @@ from tests.serve.auth.tenant_cases import (
     GUARDED,
     JSON,
     LISTS,
+    MODEL_PAGES,
     OF_MODEL,
     OF_NO_TENANT,
     OF_RESTAURANT,
@@ -214,6 +215,19 @@ def test_of_a_model_only_the_own_rows_are_seen(
     assert own.status == everything.status == several.status == 200
     assert "r1" in own.text and FOREIGN.search(own.text) is None
     assert own.body == several.body
+    assert FOREIGN.search(everything.text) is not None
+
+
+@pytest.mark.parametrize("caller", ["own", "several", "cookie"])
+def test_the_page_of_a_model_has_the_own_rows_alone(
+    one: Site, address: tuple[str, int], caller: str
+) -> None:
+    (case,) = MODEL_PAGES
+
+    own = ask(one, address, case, "", headers_of(one, caller))
+    everything = ask(one, address, case, "", headers_of(one, "admin"))
+
+    assert "r1" in own.text and FOREIGN.search(own.text) is None
     assert FOREIGN.search(everything.text) is not None
 
 

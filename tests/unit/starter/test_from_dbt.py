@@ -105,6 +105,7 @@ def test_a_project_without_a_profile_gets_one_and_a_report(shop: Path, home: Pat
     assert f"next: livemart build --project-dir '{shop}'" in report
 
 
+@pytest.mark.extended
 def test_what_is_filled_in_is_accepted(shop: Path, home: Path) -> None:
     report = _adapt(shop)
     block = report.partition("fill in:\n")[2].partition("\n  till.visits")[0]
@@ -119,6 +120,7 @@ def test_what_is_filled_in_is_accepted(shop: Path, home: Path) -> None:
     assert "of which livemart lands 1\n  till.orders: orders/*.jsonl" in again
 
 
+@pytest.mark.extended
 def test_jaffle_is_read_with_its_seeds_snapshots_and_strategies(tmp_path: Path) -> None:
     folder = tmp_path / "jaffle"
     shutil.copytree(_JAFFLE, folder, ignore=shutil.ignore_patterns("target", "logs"))
@@ -132,6 +134,7 @@ def test_jaffle_is_read_with_its_seeds_snapshots_and_strategies(tmp_path: Path) 
     assert {path: path.read_bytes() for path in before} == before
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("file", ["profiles.yml", "profiles/profiles.yml"])
 def test_a_profile_of_the_projects_own_is_never_changed(file: str, shop: Path, home: Path) -> None:
     _write(shop, {file: _profile(_THRIFT)})
@@ -148,6 +151,7 @@ def test_a_profile_of_the_projects_own_is_never_changed(file: str, shop: Path, h
     assert f"`target: livemart` in {shop / 'livemart.yml'}" in report
 
 
+@pytest.mark.extended
 def test_a_profile_elsewhere_is_not_changed_and_one_is_made_beside_the_project(
     shop: Path, home: Path
 ) -> None:
@@ -161,6 +165,7 @@ def test_a_profile_elsewhere_is_not_changed_and_one_is_made_beside_the_project(
     assert (home / ".dbt" / "profiles.yml").read_text() == _profile(_THRIFT)
 
 
+@pytest.mark.extended
 def test_another_target_of_method_session_is_named(shop: Path, home: Path) -> None:
     both = f"warehouse: {{target: dev, outputs: {{dev: {_THRIFT}, here: {_SESSION}}}}}\n"
     _write(shop, {"profiles/profiles.yml": both})
@@ -190,6 +195,7 @@ def test_a_profile_is_what_dbt_takes_it_for(
     assert (unknown.written, unknown.paste is None) == (False, False)
 
 
+@pytest.mark.extended
 def test_a_profile_of_another_name_is_one_to_paste(shop: Path, home: Path) -> None:
     _write(shop, {"profiles.yml": "other: {}\n"})
 
@@ -199,6 +205,7 @@ def test_a_profile_of_another_name_is_one_to_paste(shop: Path, home: Path) -> No
     assert yaml.safe_load(str(advice.paste))["warehouse"]["target"] == "local"
 
 
+@pytest.mark.extended
 def test_a_profile_that_cannot_be_made_is_one_to_paste(shop: Path, home: Path) -> None:
     # Not even root writes below a file.
     (shop / "profiles").write_text("a file")
@@ -212,6 +219,7 @@ def test_a_profile_that_cannot_be_made_is_one_to_paste(shop: Path, home: Path) -
     assert [path.name for path in home.iterdir()] == [".dbt"]
 
 
+@pytest.mark.extended
 def test_a_project_that_asks_spark_is_described_all_the_same(shop: Path, home: Path) -> None:
     _write(shop, {"models/asks.sql": "{% set found = run_query('select 1') %} select 1 as one"})
 
@@ -221,6 +229,7 @@ def test_a_project_that_asks_spark_is_described_all_the_same(shop: Path, home: P
     assert "models ask Spark while dbt compiles them; `livemart plan` starts one" in report
 
 
+@pytest.mark.extended
 def test_what_does_not_compile_is_an_error_after_the_report(shop: Path, home: Path) -> None:
     _write(shop, {"models/broken.sql": "{{ exceptions.raise_compiler_error('no') if execute }}"})
     said: list[str] = []
