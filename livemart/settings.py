@@ -114,7 +114,7 @@ class Settings(BaseSettings):
     # May hold a password: never shown by repr.
     store: Annotated[str | None, BeforeValidator(_read_store)] = Field(default=None, repr=False)
     change_retention: Interval = timedelta(hours=24)
-    tenant_column: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] = "restaurant_id"
+    tenant_column: Annotated[str | None, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] = None
     host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 8000
     public_url: Annotated[str | None, Field(pattern=r"^https?://[^/\s]+$")] = None

@@ -34,7 +34,10 @@ PROJECTS = ROOT / "tests" / "projects"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 # The reference mart is a project among many other things.
-_MART = ("models", "macros", "seeds", "profiles", "tests/dbt", "dbt_project.yml", "selectors.yml")
+_MART = (
+    *("models", "macros", "seeds", "profiles", "tests/dbt"),
+    *("dbt_project.yml", "selectors.yml", "livemart.yml"),
+)
 _RESULTS = shutil.ignore_patterns("target", "logs")
 # What dbt knows of the project once it has parsed it: half of the time a test needs to begin.
 _PARTIAL_PARSE = Path("target", "livemart", "partial_parse.msgpack")

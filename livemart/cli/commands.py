@@ -124,7 +124,7 @@ def token() -> None:
 @token.command("create")
 @with_flags(PROJECT, PLACES, SERVING_STORE, OUTPUT)
 @click.option("--name", required=True, metavar="TEXT", help="Whom it is for.")
-@click.option("--restaurant", multiple=True, metavar="ID", help="What it may read; repeatable.")
+@click.option("--tenant", multiple=True, metavar="ID", help="Whose rows it may read; repeatable.")
 @click.option("--admin", is_flag=True, help="It may read everything.")
 @click.option(
     "--expires",
@@ -134,17 +134,17 @@ def token() -> None:
     help="How long it is valid, or never.",
 )
 def create_token(
-    name: str, restaurant: tuple[str, ...], admin: bool, expires: str, **flags: Any
+    name: str, tenant: tuple[str, ...], admin: bool, expires: str, **flags: Any
 ) -> None:
     """Make a token and print it, this once; only its hash is kept."""
-    if admin == bool(restaurant):
-        raise click.UsageError("give --restaurant ID (once or more), or --admin")
+    if admin == bool(tenant):
+        raise click.UsageError("give --tenant ID (once or more), or --admin")
     with reported_errors(flags, extra="serve") as settings:
         from livemart.serve.auth.report import lifetime_of, open_tokens, render_created
 
         lasts = lifetime_of(expires)
         with open_tokens(settings, say=_say) as tokens:
-            text, made = tokens.create(name, tenants=restaurant, is_admin=admin, lasts=lasts)
+            text, made = tokens.create(name, tenants=tenant, is_admin=admin, lasts=lasts)
         click.echo(text)
         click.echo(render_created(made), err=True)
 

@@ -37,11 +37,12 @@ KEPT_SNAPSHOTS = 200
 class Publishing:
     """How to publish.
 
-    `step` is told the name of each place that the publication reaches: `publish.before`,
-    `publish.in_transaction`, `publish.after`, and `publish.progress` in between.
+    `tenant_column`: the column that says whose a row is, in each model that has it; None if no row
+    is anybody's. `step` is told the name of each place that the publication reaches:
+    `publish.before`, `publish.in_transaction`, `publish.after`, and `publish.progress` in between.
     """
 
-    tenant_column: str = "restaurant_id"
+    tenant_column: str | None = None
     change_retention: timedelta = timedelta(hours=24)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     step: Callable[[str], None] = lambda _: None

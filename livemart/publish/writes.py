@@ -74,7 +74,7 @@ def plan_writes(
     snapshot: Snapshot,
     served: Sequence[ServedSpec],
     read_change: ReadChange,
-    tenant_column: str,
+    tenant_column: str | None,
 ) -> list[ModelWrite]:
     """Return the models whose rows or form differ from the snapshot's, with what is to be written.
 
@@ -98,13 +98,13 @@ def plan_writes(
     return writes
 
 
-def form_of(spec: ServedSpec, rows: pa.Table, tenant_column: str) -> ServedModel:
+def form_of(spec: ServedSpec, rows: pa.Table, tenant_column: str | None) -> ServedModel:
     """Return the form in which a model is served: its columns, its key if they have it, its time.
 
     Args:
         spec: as the project declares the model.
         rows: the model's columns plus `WEIGHT`.
-        tenant_column: name of the column that holds a tenant's id.
+        tenant_column: name of the column that holds a tenant's id; None if there are none.
     """
     columns = _columns(rows.schema)
     kinds = dict(columns)
@@ -126,7 +126,9 @@ def form_of(spec: ServedSpec, rows: pa.Table, tenant_column: str) -> ServedModel
     )
 
 
-def _fits(stored: StoredModel, spec: ServedSpec, state: ModelState, tenant_column: str) -> bool:
+def _fits(
+    stored: StoredModel, spec: ServedSpec, state: ModelState, tenant_column: str | None
+) -> bool:
     model = stored.layout.model
     return (stored.relation, stored.table_id, stored.fingerprint) == (
         spec.relation,
@@ -154,7 +156,9 @@ def _columns(schema: pa.Schema) -> tuple[tuple[str, str], ...]:
     return tuple((field.name, kind_of(field.type)) for field in schema if field.name != WEIGHT)
 
 
-def _tenant(columns: Sequence[tuple[str, str]], name: str) -> str | None:
+def _tenant(columns: Sequence[tuple[str, str]], name: str | None) -> str | None:
+    if name is None:
+        return None
     columns_of_name = [
         column
         for column, kind in columns

@@ -41,9 +41,9 @@ from livemart.settings import Settings
 from livemart.store.reader import StoreReader
 
 # Their ids may hold a slash.
-_PATHS_OF_RESTAURANTS = (b"/r/", b"/v1/restaurants/")
+_PATHS_WITH_IDS = (b"/r/", b"/v1/restaurants/")
 _SUMMARY = """\
-Fresh figures of restaurants. **Pull**: one answer from the newest snapshot. **Push**: server-sent
+The served models of a project. **Pull**: one answer from the newest snapshot. **Push**: server-sent
 events. Every body says which snapshot it is from; money is a decimal string, times are UTC, `null`
 is unknown. Send `Authorization: Bearer <token>`."""
 
@@ -103,7 +103,7 @@ def create_app(
     parts = (settings, reader, guard, hub, readings, answers, measurements)
     app.state.parts = {type(part): part for part in parts}
     install_problems(app)
-    app.add_middleware(EncodedSlashes, prefixes=_PATHS_OF_RESTAURANTS)
+    app.add_middleware(EncodedSlashes, prefixes=_PATHS_WITH_IDS)
     app.add_middleware(Envelope, measurements=measurements)
     # Outermost: all the others see a GET.
     app.add_middleware(Head)

@@ -40,7 +40,8 @@ class Shop:
     """A warehouse with one served model."""
 
     def __init__(self, root: Path, *, store: str | None = None) -> None:
-        flags = {"warehouse": str(root / "warehouse"), "store": store, "stop_timeout": "10m"}
+        flags: dict[str, object] = {"warehouse": str(root / "warehouse"), "store": store}
+        flags |= {"stop_timeout": "10m", "tenant_column": "restaurant_id"}
         self.settings = load_settings(flags, environ={}, directory=root)
         self.project = make_project()
         self.warehouse = Warehouse(self.settings.warehouse)

@@ -10,7 +10,7 @@ import random
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from itertools import accumulate
@@ -227,7 +227,9 @@ def fill_store(
             raise RefreshError("CDF_UNAVAILABLE", message, hint="rebuild") from error
         return net_change(old, new)
 
-    how = Publishing(step=step) if now is None else Publishing(step=step, now=lambda: now)
+    how = Publishing(tenant_column="restaurant_id", step=step)
+    if now is not None:
+        how = replace(how, now=lambda: now)
     store = Store.open(url)
     try:
         return publish(store, snapshot, specs, read_change, how, is_start=is_start)

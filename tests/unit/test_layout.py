@@ -66,6 +66,7 @@ COVERED = {
     "serve/live/streams.py": "serve/live/test_push_ends.py",
     "serve/models/changes.py": "serve/models/test_stream.py",
     "serve/models/pull.py": "serve/owner/test_pull.py",
+    "serve/owner/owner_problems.py": "serve/http/test_problems.py",
     "serve/owner/facts.py": "serve/owner/test_answers.py",
     "serve/owner/restaurant.py": "serve/owner/test_bodies.py",
     "store/connections.py": "store/test_faults.py",

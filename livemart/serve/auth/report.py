@@ -78,7 +78,7 @@ def describe_tokens(tokens: Sequence[Token], now: datetime | None = None) -> lis
             "token_id": token.token_id,
             "name": token.name,
             "scope": token.scope,
-            "restaurants": sorted(token.tenants),
+            "tenants": sorted(token.tenants),
             "created_at": token.created_at.isoformat(),
             "expires_at": token.expires_at.isoformat() if token.expires_at else None,
             "revoked_at": token.revoked_at.isoformat() if token.revoked_at else None,
@@ -98,7 +98,7 @@ def render_tokens(report: Sequence[Mapping[str, Any]]) -> str:
             (
                 token["token_id"],
                 token["name"],
-                ", ".join(token["restaurants"]) or "everything",
+                ", ".join(token["tenants"]) or "everything",
                 token["created_at"][:16],
                 (token["expires_at"] or "never")[:16],
                 token["state"],

@@ -25,7 +25,9 @@ from livemart.errors import PublishError, StateError
 from livemart.intervals import format_interval
 from livemart.store.connections import close_engine, is_locked, open_engine, reached, shown_url
 
-Scope = Literal["admin", "restaurants"]
+Scope = Literal["admin", "tenants"]
+# How the first version wrote it down, and the column of all ids: stores of any version are read.
+_STORED_TENANTS = "restaurants"
 _SESSION_KEY = "session_key"
 _VERSION = "tokens_version"
 # The lock is tried for so long before the user is told that it has to be waited for.
@@ -39,7 +41,7 @@ _TOKENS = sa.Table(
     sa.Column("token_hash", sa.String(64), nullable=False),
     sa.Column("name", sa.String(200), nullable=False),
     sa.Column("scope", sa.String(20), nullable=False),
-    sa.Column("restaurants", sa.Text, nullable=False),
+    sa.Column(_STORED_TENANTS, sa.Text, nullable=False),
     # Seconds since 1970, UTC: the same in every dialect.
     sa.Column("created_at", sa.BigInteger, nullable=False),
     sa.Column("expires_at", sa.BigInteger),
@@ -134,7 +136,7 @@ class TokenStore:
             token_id=token_id,
             token_hash=hash_secret(secret),
             name=name,
-            scope="admin" if is_admin else "restaurants",
+            scope="admin" if is_admin else "tenants",
             tenants=frozenset() if is_admin else frozenset(tenants),
             created_at=now,
             expires_at=now + lasts if lasts is not None else None,
@@ -262,8 +264,8 @@ def _to_row(token: Token) -> dict[str, object]:
         "token_id": token.token_id,
         "token_hash": token.token_hash,
         "name": token.name,
-        "scope": token.scope,
-        "restaurants": json.dumps(sorted(token.tenants)),
+        "scope": _STORED_TENANTS if token.scope == "tenants" else token.scope,
+        _STORED_TENANTS: json.dumps(sorted(token.tenants)),
         "created_at": _seconds(token.created_at),
         "expires_at": _seconds(token.expires_at),
         "revoked_at": _seconds(token.revoked_at),
@@ -272,12 +274,13 @@ def _to_row(token: Token) -> dict[str, object]:
 
 def _from_row(row: sa.Row[tuple[object, ...]]) -> Token:
     values = row._mapping
+    scope = values["scope"]
     return Token(
         token_id=values["token_id"],
         token_hash=values["token_hash"],
         name=values["name"],
-        scope=cast(Scope, values["scope"]),
-        tenants=frozenset(json.loads(values["restaurants"])),
+        scope=cast(Scope, "tenants" if scope == _STORED_TENANTS else scope),
+        tenants=frozenset(json.loads(values[_STORED_TENANTS])),
         created_at=datetime.fromtimestamp(values["created_at"], UTC),
         expires_at=_instant(values["expires_at"]),
         revoked_at=_instant(values["revoked_at"]),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, ClassVar
 
 import structlog
 from fastapi import FastAPI
@@ -27,19 +27,18 @@ MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 5
 
 # By code: status and title. The title names the kind of problem and never changes with the request.
-_KINDS: Mapping[str, tuple[int, str]] = {
+Kinds = Mapping[str, tuple[int, str]]
+_KINDS: Kinds = {
     "TOKEN_MISSING": (401, "A token is needed"),
     "TOKEN_REFUSED": (401, "This token is not valid"),
     "HOST_REFUSED": (403, "Only this machine may ask"),
     "ORIGIN_REFUSED": (403, "The form was sent from elsewhere"),
     "NOT_FOUND": (404, "Nothing here"),
-    "RESTAURANT_UNKNOWN": (404, "Unknown restaurant"),
     "MODEL_UNKNOWN": (404, "Unknown model"),
     "METHOD_REFUSED": (405, "This method is not offered here"),
     "FORM_NOT_OFFERED": (406, "No form that was asked for is offered"),
     "REQUEST_TOO_LARGE": (413, "The request is too large"),
     "REQUEST_REFUSED": (400, "The request cannot be read"),
-    "WINDOW_UNKNOWN": (422, "Unknown window"),
     "PARAMETER_WRONG": (422, "A parameter is wrong"),
     "MODEL_TOO_LARGE": (422, "The model is too large to be sent whole"),
     "TOO_MANY_ATTEMPTS": (429, "Too many wrong tokens"),
@@ -55,17 +54,21 @@ _KINDS: Mapping[str, tuple[int, str]] = {
 class ProblemError(Exception):
     """A request that is answered with a problem.
 
+    A room that answers questions of its own has a subclass with `kinds` of its own.
+
     Args:
         code: stable name of the problem, with a section in `docs/errors.md`.
         detail: what was found, for the caller's eyes; never says whether a foreign thing exists.
         headers: sent along, beside those that belong to the status.
     """
 
+    kinds: ClassVar[Kinds] = _KINDS
+
     def __init__(self, code: str, detail: str, *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(f"{code}: {detail}")
         self.code = code
         self.detail = detail
-        self.status, self.title = _KINDS[code]
+        self.status, self.title = self.kinds[code]
         self.headers = dict(headers or {})
         if self.status == 401:
             told = ', error="invalid_token"' if code == "TOKEN_REFUSED" else ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from livemart.serve.http.problems import ProblemError
+from livemart.serve.owner.owner_problems import OwnerProblemError
 from livemart.serve.owner.panes import PANE_START, TREND, Panes, read_panes
 from livemart.store.served import Published
 from livemart.store.snapshot_view import SnapshotView
@@ -54,12 +54,12 @@ class Facts:
         """Return the metrics of a window.
 
         Raises:
-            ProblemError: WINDOW_UNKNOWN, if the project has no such window.
+            OwnerProblemError: WINDOW_UNKNOWN, if the project has no such window.
         """
         row = self.metrics.get(hours)
         if row is None:
             known = ", ".join(self.windows) or "none"
-            raise ProblemError("WINDOW_UNKNOWN", f"windows here are {known}; found {hours}h")
+            raise OwnerProblemError("WINDOW_UNKNOWN", f"windows here are {known}; found {hours}h")
         return row
 
 

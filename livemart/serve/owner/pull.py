@@ -25,6 +25,7 @@ from livemart.serve.owner import schemas
 from livemart.serve.owner.answers import Answers
 from livemart.serve.owner.bodies import restaurants_of
 from livemart.serve.owner.facts import WINDOWS
+from livemart.serve.owner.owner_problems import OwnerProblemError
 from livemart.serve.owner.restaurant import BodyKind, RestaurantBodies
 from livemart.store.snapshot_view import SnapshotView
 
@@ -33,11 +34,13 @@ def known_window(window: str) -> str:
     """Return the name of a window if there is one of it.
 
     Raises:
-        ProblemError: WINDOW_UNKNOWN.
+        OwnerProblemError: WINDOW_UNKNOWN.
     """
     if window not in WINDOWS:
         told = f"; found {window[:80]}"
-        raise ProblemError("WINDOW_UNKNOWN", f"window must be one of {', '.join(WINDOWS)}{told}")
+        raise OwnerProblemError(
+            "WINDOW_UNKNOWN", f"window must be one of {', '.join(WINDOWS)}{told}"
+        )
     return window
 
 
@@ -97,7 +100,7 @@ def require_own(caller: Caller, restaurant_id: str) -> None:
     """Refuse a foreign restaurant before anything is read: exactly as an unknown one.
 
     Raises:
-        ProblemError: RESTAURANT_UNKNOWN.
+        OwnerProblemError: RESTAURANT_UNKNOWN.
     """
     if not caller.may_see(restaurant_id):
         raise unknown_restaurant()
@@ -105,7 +108,7 @@ def require_own(caller: Caller, restaurant_id: str) -> None:
 
 def unknown_restaurant() -> ProblemError:
     """Return the one answer for a foreign and for an unknown id."""
-    return ProblemError("RESTAURANT_UNKNOWN", "no restaurant of this id is yours to see")
+    return OwnerProblemError("RESTAURANT_UNKNOWN", "no restaurant of this id is yours to see")
 
 
 async def find_restaurant(

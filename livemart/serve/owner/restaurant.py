@@ -49,7 +49,7 @@ class RestaurantBodies:
 
         Raises:
             ValueError: what the body is made of was not read.
-            ProblemError: WINDOW_UNKNOWN.
+            OwnerProblemError: WINDOW_UNKNOWN.
         """
         body = self._encoded.get((kind, hours))
         if body is None:
@@ -64,7 +64,7 @@ class RestaurantBodies:
         """Refuse a window that the project has no figures of.
 
         Raises:
-            ProblemError: WINDOW_UNKNOWN.
+            OwnerProblemError: WINDOW_UNKNOWN.
         """
         self.facts.of_window(hours)
 

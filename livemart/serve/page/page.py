@@ -31,6 +31,7 @@ from livemart.serve.live.snapshot_json import times_of
 from livemart.serve.models.pull import may_read, unknown_model
 from livemart.serve.owner.bodies import read_trend, read_window, restaurants_of
 from livemart.serve.owner.facts import WINDOWS, first_window, has_owner_models, read_facts
+from livemart.serve.owner.owner_problems import OwnerProblemError
 from livemart.serve.owner.pull import known_window
 from livemart.serve.page.models_view import ModelView, build_model, build_rows
 from livemart.serve.page.text import DASH, age
@@ -105,7 +106,7 @@ def _first_page(request: Request, restaurant: str = "", window: str | None = Non
             window = window or first_window(view, caller.tenants) or _FIRST_WINDOW
             offered = [{"id": restaurant}] if restaurant else restaurants_of(view, caller.tenants)
         if not offered:
-            raise ProblemError("RESTAURANT_UNKNOWN", "there is no restaurant to show yet")
+            raise OwnerProblemError("RESTAURANT_UNKNOWN", "there is no restaurant to show yet")
     except (ProblemError, PublishError) as error:
         return _problem_page(request, error)
     return RedirectResponse(_path_of(offered[0]["id"], window), status_code=303)
@@ -299,7 +300,7 @@ def _wants_json(request: Request) -> bool:
 
 
 def _unknown() -> ProblemError:
-    return ProblemError("RESTAURANT_UNKNOWN", "no such restaurant, or it is not yours to see")
+    return OwnerProblemError("RESTAURANT_UNKNOWN", "no such restaurant, or it is not yours to see")
 
 
 def _picker(restaurants: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:

@@ -16,14 +16,14 @@ from livemart.cli.commands import cli
 def test_tokens_are_made_listed_and_revoked_by_command(tmp_path: Path) -> None:
     runner, places = CliRunner(), ["--warehouse", str(tmp_path / "warehouse")]
 
-    made = runner.invoke(cli, ["token", "create", "--name", "till", "--restaurant", "r1", *places])
+    made = runner.invoke(cli, ["token", "create", "--name", "till", "--tenant", "r1", *places])
     listed = runner.invoke(cli, ["token", "list", "--output", "json", *places])
 
     text = made.stdout.strip()
     (token,) = json.loads(listed.stdout)
     assert re.fullmatch(r"lm_[0-9a-f]{12}_\S{43}", text)
     assert f"token {token['token_id']} (till) reads r1, until " in made.stderr
-    assert (token["name"], token["restaurants"], token["state"]) == ("till", ["r1"], "valid")
+    assert (token["name"], token["tenants"], token["state"]) == ("till", ["r1"], "valid")
     lasts = datetime.fromisoformat(token["expires_at"]) - datetime.fromisoformat(
         token["created_at"]
     )
@@ -38,8 +38,8 @@ def test_tokens_are_made_listed_and_revoked_by_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["create", "--name", "x"], "give --restaurant ID (once or more), or --admin"),
-        (["create", "--name", "x", "--admin", "--restaurant", "r1"], "give --restaurant ID"),
+        (["create", "--name", "x"], "give --tenant ID (once or more), or --admin"),
+        (["create", "--name", "x", "--admin", "--tenant", "r1"], "give --tenant ID"),
         (["create", "--name", "x", "--admin", "--expires", "soon"], "WRONG_SETTING: --expires"),
         (["create", "--name", "x", "--admin", "--store", "none"], "STORE_NOT_SET"),
         (["revoke", "nobody"], "TOKEN_UNKNOWN"),
