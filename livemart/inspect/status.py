@@ -6,9 +6,10 @@ Used by the command `status`. Reading starts no Spark and takes no lock.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ class SourceStatus:
 class SnapshotStatus:
     """One row of the log, in brief.
 
+    `lag_s`: from the delivery of the first record that it shows to its publication.
     `skipped_panes`: since the row before, without a snapshot. `landed`: its counts by source.
     """
 
@@ -144,9 +146,7 @@ def read_status(
         held_by=tuple(sorted(name for name, word in tests.items() if word in ("fail", "error"))),
         warned_by=tuple(sorted(name for name, word in tests.items() if word == "warn")),
         sources=_sources(warehouse, rows, now),
-        snapshots=tuple(
-            _brief(row, before, pane) for row, before in zip(rows, [*known[1:], None], strict=False)
-        ),
+        snapshots=tuple(_brief(row, known[number + 1 :], pane) for number, row in enumerate(rows)),
         store=None if store_url is None else look_at_store(store_url, published, now),
         set_aside=() if newest is None else _set_aside(newest, now),
         strategy_failures=Counter(
@@ -310,7 +310,22 @@ def _set_aside(newest: Snapshot, now: datetime) -> tuple[AsideStatus, ...]:
     )
 
 
-def _brief(row: Snapshot, before: Snapshot | None, pane: timedelta) -> SnapshotStatus:
+def _lag_s(row: Snapshot, earlier: Sequence[Snapshot]) -> float | None:
+    """Return how long the first of its records waited for readers to see it, from its delivery.
+
+    A held snapshot shows nothing yet: its records wait for the next one that is published. A build
+    says nothing of how fresh a stream is.
+    """
+    if row.status == "held" or row.kind != "refresh":
+        return None
+    held = takewhile(lambda before: before.status == "held", earlier)
+    times = [each.delivered_at for each in (row, *held) if each.delivered_at is not None]
+    return (row.finished_at - min(times)).total_seconds() if times else None
+
+
+def _brief(row: Snapshot, earlier: Sequence[Snapshot], pane: timedelta) -> SnapshotStatus:
+    """Return a row in brief; `earlier` are those before it, newest first."""
+    before = earlier[0] if earlier else None
     known = before.as_of if before is not None and row.kind == "refresh" else None
     return SnapshotStatus(
         snapshot_id=row.snapshot_id,
@@ -319,7 +334,7 @@ def _brief(row: Snapshot, before: Snapshot | None, pane: timedelta) -> SnapshotS
         as_of=row.as_of,
         finished_at=row.finished_at,
         took_s=(row.finished_at - row.started_at).total_seconds(),
-        lag_s=(row.finished_at - row.started_at).total_seconds() if row.kind == "refresh" else None,
+        lag_s=_lag_s(row, earlier),
         rows_changed=sum(state.rows_changed for state in row.models.values()),
         rebuilt=tuple(
             f"{unique_id.rpartition('.')[2]}: {state.reason}"

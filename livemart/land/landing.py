@@ -48,7 +48,8 @@ class LandedBatch:
     """A micro-batch after landing.
 
     `versions`: of every landed table, by relation. `counts`: by relation. `newest_event_time`: over
-    the records that were taken, UTC. `has_records`: whether it held any record.
+    the records that were taken, UTC. `has_records`: whether it held any record. `delivered_at`:
+    when the oldest of its files was delivered, UTC; None without files.
     """
 
     batch_id: int
@@ -57,6 +58,7 @@ class LandedBatch:
     counts: Mapping[str, Counts]
     newest_event_time: datetime | None
     has_records: bool
+    delivered_at: datetime | None = None
 
 
 class LandingEnded(Exception):
@@ -209,6 +211,7 @@ class Landing:
             },
             newest_event_time=max(times, default=None),
             has_records=any(note.counts.produced for note in landed.values()),
+            delivered_at=manifest.delivered_at,
         )
 
     def _manifests(self) -> ManifestStore:

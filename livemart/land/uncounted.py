@@ -39,12 +39,12 @@ class UncountedBatches:
         if not batch.has_records:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
-        newest = batch.newest_event_time
         content = {
             "landed_at": batch.landed_at.isoformat(),
             "versions": dict(batch.versions),
             "counts": {relation: asdict(counts) for relation, counts in batch.counts.items()},
-            "newest_event_time": None if newest is None else newest.isoformat(),
+            "newest_event_time": _to_text(batch.newest_event_time),
+            "delivered_at": _to_text(batch.delivered_at),
         }
         replace_file(self._path(batch.batch_id), json.dumps(content))
 
@@ -88,15 +88,23 @@ class UncountedBatches:
 
 
 def _batch_of(batch_id: int, content: Mapping[str, Any]) -> LandedBatch:
-    newest = content["newest_event_time"]
     return LandedBatch(
         batch_id=batch_id,
         landed_at=datetime.fromisoformat(content["landed_at"]),
         versions=content["versions"],
         counts={relation: Counts(**counts) for relation, counts in content["counts"].items()},
-        newest_event_time=None if newest is None else datetime.fromisoformat(newest),
+        newest_event_time=_from_text(content["newest_event_time"]),
         has_records=True,
+        delivered_at=_from_text(content.get("delivered_at")),
     )
+
+
+def _to_text(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
+
+
+def _from_text(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
 
 
 def _merged(batches: Sequence[LandedBatch]) -> LandedBatch:
@@ -106,9 +114,11 @@ def _merged(batches: Sequence[LandedBatch]) -> LandedBatch:
         for relation, of_batch in batch.counts.items():
             counts[relation] = counts.get(relation, Counts()) + of_batch
     times = [batch.newest_event_time for batch in batches if batch.newest_event_time is not None]
+    delivered = [batch.delivered_at for batch in batches if batch.delivered_at is not None]
     return replace(
         batches[-1],
         counts=counts,
         newest_event_time=max(times, default=None),
         has_records=any(batch.has_records for batch in batches),
+        delivered_at=min(delivered, default=None),
     )

@@ -114,13 +114,13 @@ def build_snapshot(runtime: Runtime, unique_id: str) -> None:
 def _state_of(
     runtime: Runtime, model: Model, reason: str, generation: int, took_ms: int
 ) -> ModelState:
-    """Return the state of a model that dbt just made."""
+    """Return the state of a model that dbt just made: all its rows are new."""
     return ModelState(
         version=runtime.warehouse.version(model.relation),
         fingerprint=runtime.plans.models[model.unique_id].fingerprint,
         strategy="full",
         reason=reason,
-        rows_changed=0,
+        rows_changed=runtime.warehouse.row_count(model.relation),
         took_ms=took_ms,
         generation=generation,
         table_id=runtime.warehouse.table_id(model.relation),

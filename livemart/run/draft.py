@@ -61,6 +61,7 @@ class SnapshotDraft:
             started_at=self.started_at,
             finished_at=self.started_at,
             landed=_count_landed(self.runtime, self.batch.counts),
+            delivered_at=self.batch.delivered_at,
         )
 
 

@@ -86,7 +86,8 @@ class Snapshot:
     `sources`: version by relation; `models`: state by unique id; `tests`: outcome by unique id;
     `test_fingerprints`: of the SQL and settings that had this outcome, empty in logs from before
     there were any; `set_aside`: models whose state is that of an earlier snapshot, or which have
-    none, by unique id. Times are UTC.
+    none, by unique id; `delivered_at`: when the oldest file that it has landed was delivered, None
+    if it has landed none. Times are UTC.
     """
 
     snapshot_id: int
@@ -103,6 +104,7 @@ class Snapshot:
     landed: Mapping[str, TableCounts] = field(default_factory=dict)
     test_fingerprints: Mapping[str, str] = field(default_factory=dict)
     set_aside: Mapping[str, SetAside] = field(default_factory=dict)
+    delivered_at: datetime | None = None
 
 
 _MODEL = pa.struct(
@@ -147,6 +149,7 @@ SCHEMA = pa.schema(
         ("landed", pa.map_(pa.string(), _LANDED)),
         ("test_fingerprints", pa.map_(pa.string(), pa.string())),
         ("set_aside", pa.map_(pa.string(), _SET_ASIDE)),
+        ("delivered_at", _TIME),
     ]
 )
 
@@ -277,6 +280,7 @@ def _to_row(snapshot: Snapshot) -> dict[str, Any]:
         "landed": [(name, columns_of(counts)) for name, counts in snapshot.landed.items()],
         "test_fingerprints": list(snapshot.test_fingerprints.items()),
         "set_aside": [(name, columns_of(aside)) for name, aside in snapshot.set_aside.items()],
+        "delivered_at": snapshot.delivered_at,
     }
 
 
@@ -299,6 +303,7 @@ def _from_row(row: Mapping[str, Any]) -> Snapshot:
             name: SetAside(**{**aside, "refreshed_at": _utc(aside["refreshed_at"])})
             for name, aside in row.get("set_aside") or ()
         },
+        delivered_at=_utc(row.get("delivered_at")),
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from livemart.errors import StateError
@@ -44,6 +44,15 @@ class Manifest:
     relations: Mapping[str, tuple[str, ...]]
     files: Mapping[str, FileIdentity]
     changed: Mapping[str, Changed] = field(default_factory=dict)
+
+    @property
+    def delivered_at(self) -> datetime | None:
+        """Modification time of the oldest file, UTC, not after its arrival; None without files."""
+        times = [file.mtime_ns for file in self.files.values()]
+        if not times:
+            return None
+        # A clock elsewhere may go fast.
+        return min(datetime.fromtimestamp(min(times) / 1e9, UTC), self.landed_at)
 
 
 class ManifestStore:

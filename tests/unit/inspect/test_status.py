@@ -112,6 +112,7 @@ def test_lag_is_that_of_a_refresh_and_a_held_snapshot_leaves_readers_behind(tmp_
         models={"model.m.totals": rebuilt},
         started_at=NOON + PANE,
         finished_at=NOON + PANE + timedelta(seconds=2.5),
+        delivered_at=NOON,
     )
     log.append(refused)
 
@@ -120,7 +121,7 @@ def test_lag_is_that_of_a_refresh_and_a_held_snapshot_leaves_readers_behind(tmp_
     assert (status.held_by, status.warned_by) == (("test.m.sums",), ("test.m.late",))
     # Age of what readers see, not of what is held back.
     assert (status.staleness_s, status.is_stale) == (900.0, True)
-    assert [row.lag_s for row in status.snapshots] == [2.5, None]
+    assert [row.lag_s for row in status.snapshots] == [None, None]
     assert [row.status for row in status.snapshots] == ["held", "published"]
     text = render_status(status)
     assert text.startswith(
@@ -128,6 +129,15 @@ def test_lag_is_that_of_a_refresh_and_a_held_snapshot_leaves_readers_behind(tmp_
     )
     assert "2.5 s" in text
     assert "7 (rebuilt totals: NEW_MODEL)" in text
+
+    # Its records waited for the next one that readers see.
+    shown = replace(
+        _snapshot(3, "refresh", NOON + 2 * PANE), delivered_at=NOON + timedelta(minutes=9)
+    )
+    log.append(shown)
+
+    lags = [row.lag_s for row in read_status(tmp_path, every=PANE, pane=PANE, now=NOON).snapshots]
+    assert lags == [(shown.finished_at - NOON).total_seconds(), None, None]
 
 
 def test_a_pass_without_news_keeps_what_is_published_from_being_stale(tmp_path: Path) -> None:

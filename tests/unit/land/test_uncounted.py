@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -53,6 +53,9 @@ def test_a_batch_that_no_snapshot_followed_is_counted_with_the_next(shop: Shop) 
     assert merged.has_records
     assert merged.batch_id == 2
     assert merged.versions == shop.land(2).versions
+    # The oldest file of all of them.
+    delivered = (shop.folder / "orders" / "1.jsonl").stat().st_mtime
+    assert merged.delivered_at == min(datetime.fromtimestamp(delivered, UTC), NOON)
 
 
 def test_a_batch_that_is_run_again_is_counted_once(shop: Shop) -> None:

@@ -51,7 +51,11 @@ def _runtime(status: NodeStatus = "success") -> Any:
         spark=None,
         session=lambda model: None,
         settings=SimpleNamespace(warehouse=None),
-        warehouse=SimpleNamespace(version=lambda relation: 5, table_id=lambda relation: "id"),
+        warehouse=SimpleNamespace(
+            version=lambda relation: 5,
+            table_id=lambda relation: "id",
+            row_count=lambda relation: 40,
+        ),
         dbt=_Dbt(status),
         project=PROJECT,
         plans=SimpleNamespace(
@@ -77,6 +81,7 @@ def test_a_build_gives_every_stored_model_its_next_generation() -> None:
     }
     totals = states["model.m.totals"]
     assert (totals.reason, totals.took_ms, totals.fingerprint) == ("BUILD", 30, "f model.m.totals")
+    assert totals.rows_changed == 40
 
 
 def test_a_model_that_dbt_cannot_build_stops_the_build() -> None:

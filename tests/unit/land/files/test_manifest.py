@@ -53,3 +53,16 @@ def test_a_torn_manifest_is_an_error_with_its_path(tmp_path: Path) -> None:
         ManifestStore(tmp_path, "epoch").read(3)
 
     assert caught.value.code == "MANIFEST_TORN"
+
+
+def test_a_batch_was_delivered_when_its_oldest_file_was() -> None:
+    def manifest(*seconds: int) -> Manifest:
+        files = {
+            str(second): FileIdentity(str(second), 1, second * 10**9, "d") for second in seconds
+        }
+        return Manifest(0, datetime.fromtimestamp(1_000, UTC), {}, {}, files)
+
+    assert manifest().delivered_at is None
+    assert manifest(900, 700).delivered_at == datetime.fromtimestamp(700, UTC)
+    # The clock of whoever delivers goes fast.
+    assert manifest(2_000).delivered_at == datetime.fromtimestamp(1_000, UTC)
