@@ -124,9 +124,8 @@ def publish_number(store: Store, restaurants: int, number: int) -> float:
     specs = [
         ServedSpec(name, f"model.bench.{name}", f"gold.{name}", key) for name, key in KEYS.items()
     ]
-    publish(
-        store, _snapshot(number), specs, read_change, Publishing(step=step), is_start=number == 1
-    )
+    how = Publishing(tenant_column="restaurant_id", step=step)
+    publish(store, _snapshot(number), specs, read_change, how, is_start=number == 1)
     return committed
 
 
