@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 SUITES := test-unit test-serve test-e2e test-spark
 
 .PHONY: help env env-unit demo demo-once test test-all test-nightly test-repeat $(SUITES) \
-	flights-data golden bench-refresh bench-histories bench-serve lint format lock clean
+	flights-data golden bench-refresh bench-histories bench-serve bench-command lint format lock clean
 
 help: ## Show what there is
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ bench-histories: env ## Histories whose orders may tie at 200 k to 2 M changes, 
 
 bench-serve: env-unit ## Reads and push under load on one core (ARGS="--pipeline": from a file to the page, needs Java)
 	@$(BIN)/python -m bench.serve $(ARGS)
+
+bench-command: env ## One refresh as a command, from its call to its end, with and without news (ARGS="--help")
+	@$(BIN)/python -m bench.command $(ARGS)
 
 lint: env-unit ## Every check that needs no test
 	$(BIN)/ruff check .

@@ -19,10 +19,11 @@ import pyarrow.dataset as pds
 
 from bench.history import END, History
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
-from livemart.check.checks import run_checks
+from livemart.check.checks import TestResult, run_checks
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit, Warehouse
 from livemart.inspect.comparison import compare
+from livemart.land.landing import LandedBatch
 from livemart.land.records.schema import RESCUED_TYPE, RecordSchema
 from livemart.land.tables import create_tables
 from livemart.plan.project_plans import views_of
@@ -32,6 +33,7 @@ from livemart.run.follower import PlanChange
 from livemart.run.pipeline import Pipeline
 from livemart.run.runtime import Runtime, open_runtime
 from livemart.settings import load_settings
+from livemart.state.snapshots import ModelState
 
 PROJECT = Path(__file__).resolve().parents[1]
 ANSWERS = ("restaurant_order_metrics", "restaurant_top_dishes", "restaurant_sales_trend")
@@ -210,13 +212,20 @@ class Mart:
             for name, (columns, kept) in wanted.items()
         }
 
+    # Of no interest here: it all has its figure in the end.
+    def step(self, text: str) -> None: ...
+    def landing_began(self, batch_id: int, files: int) -> None: ...
+    def landed(self, batch: LandedBatch) -> None: ...
+    def model_changed(
+        self, unique_id: str, word: str, state: ModelState | None = None, /
+    ) -> None: ...
+    def check_ended(self, unique_id: str, result: TestResult, /) -> None: ...
+    def publishing(self, snapshot_id: int | None, /) -> None: ...
+
     def batch_began(self, batch_id: int) -> None:
         """Note that landing is over."""
         self._began = time.perf_counter()
         self._checks_s = 0
-
-    def model_changed(self, unique_id: str, word: str) -> None:
-        """Say what dbt or the refresh does; only the build takes long enough."""
 
     def batch_ended(self, outcome: BatchOutcome) -> None:
         """Note the figures of a batch, and deliver the next one."""
@@ -294,9 +303,9 @@ class Narration:
         """Say what is begun."""
         self.say(text)
 
-    def node_changed(self, unique_id: str, status: str | None) -> None:
+    def node_changed(self, unique_id: str, status: str | None, line: str | None = None, /) -> None:
         """Say which model dbt has built."""
-        if status is not None and unique_id.startswith("model."):
+        if status is not None and line is None and unique_id.startswith("model."):
             self.say(f"{unique_id} {status}")
 
 

@@ -20,10 +20,13 @@ from livemart.delta.warehouse import Warehouse
 from livemart.settings import Settings
 
 if TYPE_CHECKING:
+    from livemart.check.checks import TestResult
+    from livemart.land.landing import LandedBatch
     from livemart.observe.logs import LogWatcher
     from livemart.observe.progress import TerminalWatcher
     from livemart.run.batch import BatchOutcome
     from livemart.run.follower import PlanChange
+    from livemart.state.snapshots import ModelState
 
 _PANE = timedelta(minutes=5)
 _BREATH = timedelta(seconds=5)
@@ -68,18 +71,34 @@ class Tour:
         """Pass on."""
         self._inner.step(text)
 
-    def node_changed(self, unique_id: str, status: str | None) -> None:
+    def node_changed(self, unique_id: str, status: str | None, line: str | None = None, /) -> None:
         """Pass on what the build does; compiling the project is no news."""
         if self.is_building:
-            self._inner.node_changed(unique_id, status)
+            self._inner.node_changed(unique_id, status, line)
+
+    def landing_began(self, batch_id: int, files: int) -> None:
+        """Pass on."""
+        self._inner.landing_began(batch_id, files)
+
+    def landed(self, batch: LandedBatch) -> None:
+        """Pass on."""
+        self._inner.landed(batch)
 
     def batch_began(self, batch_id: int) -> None:
         """Pass on."""
         self._inner.batch_began(batch_id)
 
-    def model_changed(self, unique_id: str, word: str) -> None:
+    def model_changed(self, unique_id: str, word: str, state: ModelState | None = None, /) -> None:
         """Pass on."""
-        self._inner.model_changed(unique_id, word)
+        self._inner.model_changed(unique_id, word, state)
+
+    def check_ended(self, unique_id: str, result: TestResult, /) -> None:
+        """Pass on."""
+        self._inner.check_ended(unique_id, result)
+
+    def publishing(self, snapshot_id: int | None, /) -> None:
+        """Pass on."""
+        self._inner.publishing(snapshot_id)
 
     def project_edited(self, files: Sequence[str], changes: Sequence[PlanChange]) -> None:
         """Pass on."""

@@ -29,7 +29,10 @@ from livemart.intervals import parse_interval
 
 _PREFIX = "LIVEMART_"
 _FILE = "livemart.yml"
-_PATHS = ("project_dir", "profiles_dir", "warehouse", "landing", "jars")
+_PATHS = ("project_dir", "profiles_dir", "target_path", "warehouse", "landing", "jars")
+
+
+_NO_MAPPING = "write a YAML mapping, such as 'name: value' or '{name: value, list: [1, 24]}'"
 
 
 def _read_interval(value: object) -> object:
@@ -52,8 +55,10 @@ def _read_mapping(value: object) -> object:
     try:
         loaded = yaml.safe_load(value)
     except yaml.YAMLError as error:
-        raise ValueError(f"{value!r} is not a YAML mapping") from error
-    return {} if loaded is None else loaded
+        raise ValueError(_NO_MAPPING) from error
+    if loaded is not None and not isinstance(loaded, dict):
+        raise ValueError(_NO_MAPPING)
+    return loaded or {}
 
 
 def _read_words(value: object) -> object:
@@ -91,6 +96,7 @@ class Settings(BaseSettings):
 
     project_dir: Path = Path(".")
     profiles_dir: Path | None = None
+    target_path: Path | None = None
     warehouse: Path = Path("warehouse")
     landing: Path = Path("landing")
     jars: Path | None = None
@@ -191,6 +197,8 @@ def load_settings(
     origins: dict[str, str] = {}
     for name, value in in_file.items():
         values[name], origins[name] = value, f"{_FILE}:{lines.get(name, 1)}: {name}"
+    if target_path := environ.get("DBT_TARGET_PATH"):
+        values["target_path"], origins["target_path"] = target_path, "DBT_TARGET_PATH"
     _make_absolute(values, project_dir)
     for name, text in variables.items():
         values[name], origins[name] = text, f"{_PREFIX}{name.upper()}"

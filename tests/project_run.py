@@ -14,8 +14,10 @@ from tempfile import TemporaryDirectory
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Self
 
+from livemart.check.checks import TestResult
 from livemart.delta.warehouse import Warehouse
 from livemart.inspect.verify import Comparison, verify_models
+from livemart.land.landing import LandedBatch
 from livemart.project.dbt import Dbt
 from livemart.run.batch import BatchOutcome
 from livemart.run.follower import PlanChange
@@ -23,7 +25,7 @@ from livemart.run.pipeline import Pipeline, RunOutcome
 from livemart.run.runtime import Runtime, load_runtime
 from livemart.settings import load_settings
 from livemart.spark.catalog import register
-from livemart.state.snapshots import Snapshot, SnapshotLog
+from livemart.state.snapshots import ModelState, Snapshot, SnapshotLog
 from tests.waits import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -52,10 +54,18 @@ class Silent:
         self.refusals: list[str] = []
 
     def step(self, text: str) -> None: ...
-    def node_changed(self, unique_id: str, status: str | None) -> None: ...
+    def node_changed(
+        self, unique_id: str, status: str | None, line: str | None = None, /
+    ) -> None: ...
+    def landing_began(self, batch_id: int, files: int) -> None: ...
+    def landed(self, batch: LandedBatch) -> None: ...
     def batch_began(self, batch_id: int) -> None: ...
-    def model_changed(self, unique_id: str, word: str) -> None: ...
+    def model_changed(
+        self, unique_id: str, word: str, state: ModelState | None = None, /
+    ) -> None: ...
+    def check_ended(self, unique_id: str, result: TestResult, /) -> None: ...
     def batch_ended(self, outcome: BatchOutcome) -> None: ...
+    def publishing(self, snapshot_id: int | None, /) -> None: ...
     def retrying(self, error: BaseException, failures: int, attempts: int) -> None:
         self.retries.append(str(error))
 
@@ -175,7 +185,10 @@ class ProjectRun:
     def pipeline(self, stop: Event | None = None, **flags: object) -> Pipeline:
         if flags:
             self._runtime = self._started(**flags)
-        return Pipeline(self.runtime, self.watcher, now=lambda: self.now, stop=stop)
+        leaves_out = bool({"select", "exclude"} & flags.keys())
+        return Pipeline(
+            self.runtime, self.watcher, now=lambda: self.now, stop=stop, leaves_out=leaves_out
+        )
 
     def _started(self, **flags: object) -> Runtime:
         places = {

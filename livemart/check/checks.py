@@ -8,9 +8,10 @@ goes the full way, so that all ways give the same answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from livemart.check.proofs import MovedTest, Prover, RowTest
 from livemart.check.versions import CheckedVersions
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import first_lines
+from livemart.intervals import ms_since
 from livemart.plan.sql.flatten import Flat, Occurrence
 from livemart.project.graph import DataTest
 from livemart.project.session_spec import SessionSpec
@@ -39,7 +41,10 @@ _ARROW_ROWS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class TestResult:
-    """What became of a test. `how`: it was not run, proven on the change set, or run in full."""
+    """What became of a test. `how`: it was not run, proven on the change set, or run in full.
+
+    `took_ms` is its share of the statement that it was run in with others.
+    """
 
     __test__ = False
 
@@ -47,11 +52,15 @@ class TestResult:
     failures: int | None
     how: Literal["unchanged", "changes", "full"]
     message: str = ""
+    took_ms: int = 0
 
     @property
     def holds(self) -> bool:
         """True if the snapshot must be held back."""
         return self.status in ("fail", "error")
+
+
+CheckReport = Callable[[str, TestResult], None]
 
 
 def run_checks(
@@ -62,6 +71,7 @@ def run_checks(
     previous: Mapping[str, str],
     *,
     waiting: Collection[str] = (),
+    report: CheckReport = lambda unique_id, result: None,
 ) -> dict[str, TestResult]:
     """Return the result of every data test of the project, by unique id.
 
@@ -73,8 +83,14 @@ def run_checks(
         previous: status of each test at the frontier.
         waiting: models that are set aside, by unique id. What reads one and something newer is not
             run: it says nothing about either.
+        report: is told of each test as it ends.
     """
     results: dict[str, TestResult] = {}
+
+    def end(unique_id: str, result: TestResult) -> None:
+        results[unique_id] = result
+        report(unique_id, result)
+
     over_new_rows: list[tuple[DataTest, RowTest]] = []
     moved: list[MovedTest] = []
     in_full: list[DataTest] = []
@@ -86,12 +102,13 @@ def run_checks(
             # Neither says anything of the rows.
             before = None
         if flat and before and all(map(versions.is_unchanged, flat.relations)):
-            results[test.unique_id] = TestResult(_status(before), None, "unchanged")
+            end(test.unique_id, TestResult(_status(before), None, "unchanged"))
         elif _reads(test, flat, aside, waiting):
-            results[test.unique_id] = TestResult("waits", None, "unchanged", _WAITS)
+            end(test.unique_id, TestResult("waits", None, "unchanged", _WAITS))
         elif test.uncompiled:
-            results[test.unique_id] = TestResult("error", None, "full", test.uncompiled)
+            end(test.unique_id, TestResult("error", None, "full", test.uncompiled))
         else:
+            started = perf_counter()
             way = _shortest_way(test, before, prover, warehouse, versions)
             if isinstance(way, MovedTest):
                 moved.append(way)
@@ -100,7 +117,7 @@ def run_checks(
             elif way is None:
                 in_full.append(test)
             else:
-                results[test.unique_id] = way
+                end(test.unique_id, replace(way, took_ms=ms_since(started)))
     with _Readers(spark, warehouse, versions.now) as readers:
         questions = [
             (test, _statement(test, readers, rows.flat, rows.rows)) for test, rows in over_new_rows
@@ -109,25 +126,33 @@ def run_checks(
             for side, rows, _ in change.sides():
                 questions.append((side, _statement(side, readers, rows.flat, rows.rows)))
         questions += [(test, _statement(test, readers, prover.flat(test))) for test in in_full]
-        answers = _ask_all(readers, questions)
-        results |= {test.unique_id: answers[test.unique_id] for test in in_full}
         again: list[DataTest] = []
-        for test, _ in over_new_rows:
-            # How many rows fail in all is known only in full.
-            if answers[test.unique_id].status == "pass":
-                results[test.unique_id] = TestResult("pass", 0, "changes")
+        answers: dict[str, TestResult] = {}
+        by_new_rows = {test.unique_id for test, _ in over_new_rows}
+        for unique_id, answer in _ask_all(readers, questions):
+            answers[unique_id] = answer
+            if unique_id not in tests:
+                # One side of a test that moved: both are needed.
+                continue
+            if unique_id not in by_new_rows:
+                end(unique_id, answer)
+            elif answer.status == "pass":
+                end(unique_id, replace(answer, failures=0, how="changes"))
             else:
-                again.append(test)
+                # How many rows fail in all is known only in full.
+                again.append(tests[unique_id])
         counts = {name: answer.failures for name, answer in answers.items()}
         for change in moved:
             failures = change.failures(counts)
             if failures is None:
                 again.append(change.test)
             else:
-                status = _judge(change.test, failures, failures != 0, failures != 0).status
-                results[change.test.unique_id] = TestResult(status, failures, "changes")
+                result = _judge(change.test, failures, failures != 0, failures != 0)
+                took_ms = sum(answers[side.unique_id].took_ms for side, _, _ in change.sides())
+                end(change.test.unique_id, replace(result, how="changes", took_ms=took_ms))
         full = [(test, _statement(test, readers, prover.flat(test))) for test in again]
-        results |= _ask_all(readers, full)
+        for unique_id, answer in _ask_all(readers, full):
+            end(unique_id, answer)
     for unique_id, result in results.items():
         if result.how != "unchanged":
             prover.remember(tests[unique_id], result.failures, versions)
@@ -170,8 +195,8 @@ def _status(text: str) -> CheckStatus:
 
 def _ask_all(
     readers: _Readers, statements: Sequence[tuple[DataTest, str]]
-) -> dict[str, TestResult]:
-    results: dict[str, TestResult] = {}
+) -> Iterator[tuple[str, TestResult]]:
+    """Yield unique id and result of each test, as it ends."""
     by_session: dict[SessionSpec, list[tuple[DataTest, str]]] = {}
     for test, sql in statements:
         by_session.setdefault(test.session, []).append((test, sql))
@@ -183,15 +208,15 @@ def _ask_all(
                 raise
             # A statement of a hook fails.
             failed = TestResult("error", None, "full", first_lines(error))
-            results |= {test.unique_id: failed for test, _ in questions}
+            yield from ((test.unique_id, failed) for test, _ in questions)
             continue
         for start in range(0, len(questions), _TESTS_A_STATEMENT):
-            results.update(_ask(spark, questions[start : start + _TESTS_A_STATEMENT]))
-    return results
+            yield from _ask(spark, questions[start : start + _TESTS_A_STATEMENT]).items()
 
 
 def _ask(spark: SparkSession, statements: Sequence[tuple[DataTest, str]]) -> dict[str, TestResult]:
     """Run several tests in one statement; if it fails, halve it to find out whose fault it is."""
+    started = perf_counter()
     try:
         rows = spark.sql("\nunion all\n".join(sql for _, sql in statements)).collect()
     except Exception as error:
@@ -201,10 +226,15 @@ def _ask(spark: SparkSession, statements: Sequence[tuple[DataTest, str]]) -> dic
         if len(statements) > 1:
             middle = len(statements) // 2
             return _ask(spark, statements[:middle]) | _ask(spark, statements[middle:])
-        return {statements[0][0].unique_id: TestResult("error", None, "full", first_lines(error))}
+        failed = TestResult("error", None, "full", first_lines(error), ms_since(started))
+        return {statements[0][0].unique_id: failed}
+    took_ms = ms_since(started) // len(statements)
     by_id = {test.unique_id: test for test, _ in statements}
     return {
-        row["test_id"]: _judge(by_id[row["test_id"]], row["failures"], row["warns"], row["fails"])
+        row["test_id"]: replace(
+            _judge(by_id[row["test_id"]], row["failures"], row["warns"], row["fails"]),
+            took_ms=took_ms,
+        )
         for row in rows
     }
 

@@ -10,13 +10,12 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from livemart import __version__
-from livemart.cli.exits import finish, interruptible, reported_errors
+from livemart.cli.exits import finish, finish_idle, interruptible, reported_errors
 from livemart.cli.flags import (
     ADDRESS,
     AS_OF,
@@ -35,7 +34,7 @@ from livemart.settings import Settings
 if TYPE_CHECKING:
     from livemart.cli.interrupts import Interrupts
     from livemart.run.pipeline import Pipeline
-    from livemart.run.runtime import Runtime
+    from livemart.run.runtime import Narrator, Runtime
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -69,28 +68,39 @@ def build(new_epoch: bool, **flags: Any) -> None:
 
 
 @cli.command()
-@with_flags(PROJECT, PLACES, SERVING_STORE, SPARK, AS_OF, OUTPUT)
+@with_flags(PROJECT, PLACES, SERVING_STORE, SPARK, AS_OF, SELECTION, OUTPUT)
 def refresh(**flags: Any) -> None:
-    """Land what waits, refresh every model, publish, and exit (for cron and schedulers)."""
-    with _run(flags) as (_, pipeline, _interrupts):
+    """Land what waits, refresh every model, publish, and exit (for cron and schedulers).
+
+    With --select or --exclude the models that are left out, and those that read them, are set
+    aside: they stay as they were, until a pass without them.
+    """
+    with reported_errors(flags) as settings:
+        from livemart.cli.interrupts import Interrupts
+        from livemart.run.idle import has_nothing_to_do
+
+        with Interrupts(settings.stop_timeout) as interrupts, interruptible(interrupts):
+            if has_nothing_to_do(settings):
+                finish_idle()
+    with _run(flags, is_short=True, leaves_out=True) as (_, pipeline, _interrupts):
         finish(pipeline.refresh())
 
 
 @cli.command()
-@with_flags(PROJECT, PLACES, SERVING_STORE, SPARK, AS_OF, OUTPUT)
+@with_flags(PROJECT, PLACES, SERVING_STORE, SPARK, AS_OF, SELECTION, OUTPUT)
 @click.option("--every", metavar="INTERVAL", help="Time between two refreshes. [default: 5m]")
 def stream(**flags: Any) -> None:
-    """Refresh continuously, until Ctrl-C."""
-    with _run(flags, has_guests=True) as (runtime, pipeline, _):
+    """Refresh continuously, until Ctrl-C; --select and --exclude as of `refresh`."""
+    with _run(flags, has_guests=True, leaves_out=True) as (runtime, pipeline, _):
         finish(pipeline.stream(runtime.settings.every))
 
 
 @cli.command()
-@with_flags(PROJECT, PLACES, SERVING_STORE, SPARK, AS_OF, ADDRESS, OUTPUT)
+@with_flags(PROJECT, PLACES, SERVING_STORE, SPARK, AS_OF, ADDRESS, SELECTION, OUTPUT)
 @click.option("--every", metavar="INTERVAL", help="Time between two refreshes. [default: 5m]")
 def up(**flags: Any) -> None:
     """Refresh continuously and serve the API and the page, in one process, until Ctrl-C."""
-    with _run(flags, has_guests=True, serves=True) as (runtime, pipeline, _):
+    with _run(flags, has_guests=True, serves=True, leaves_out=True) as (runtime, pipeline, _):
         finish(pipeline.stream(runtime.settings.every))
 
 
@@ -186,7 +196,8 @@ def plan(output: str, strict: bool, **flags: Any) -> None:
         from livemart.plan.project_plans import require_policies
         from livemart.run.runtime import load_plans
 
-        project, plans, chosen = load_plans(settings, partial(click.echo, err=True))
+        with _narrator(settings) as narrator:
+            project, plans, chosen = load_plans(settings, narrator)
         report = describe_plans(project, plans, chosen)
         click.echo(json.dumps(report, indent=2) if output == "json" else render_plans(report))
         require_policies(project, plans)
@@ -209,9 +220,13 @@ def verify(output: str, strict: bool, **flags: Any) -> None:
         from livemart.cli.interrupts import Interrupts
         from livemart.inspect.verify import render_comparison, verify_snapshot
 
-        with Interrupts(settings.stop_timeout) as interrupts, interruptible(interrupts):
+        with (
+            Interrupts(settings.stop_timeout) as interrupts,
+            interruptible(interrupts),
+            _narrator(settings) as narrator,
+        ):
             comparisons = []
-            for comparison in verify_snapshot(settings):
+            for comparison in verify_snapshot(settings, narrator):
                 comparisons.append(comparison)
                 if output == "text":
                     click.echo(render_comparison(comparison, lists_ties=strict))
@@ -249,6 +264,51 @@ def status(output: str, limit: int, **flags: Any) -> None:
 
 
 @cli.command()
+@with_flags(PLACES, OUTPUT)
+@json_or_text
+@click.option("--project-dir", metavar="DIR", help="Folder of livemart.yml. [default: .]")
+@click.option("--profiles-dir", metavar="DIR", help="Accepted for uniformity; not read.")
+def tables(output: str, **flags: Any) -> None:
+    """Name folder and version of each published table, for readers other than livemart."""
+    with reported_errors(flags) as settings:
+        from livemart.inspect.published_tables import (
+            describe_published,
+            published_snapshot,
+            published_tables,
+            render_published,
+        )
+
+        snapshot = published_snapshot(settings.warehouse)
+        published = published_tables(settings.warehouse, snapshot)
+        if output == "json":
+            click.echo(json.dumps(describe_published(snapshot, published), indent=2))
+        else:
+            click.echo(render_published(snapshot, published))
+
+
+@cli.group("dead-letters")
+def dead_letters() -> None:
+    """Show the records that could not land."""
+
+
+@dead_letters.command("show")
+@with_flags(PROJECT, PLACES, OUTPUT)
+@json_or_text
+@click.option("--source", metavar="TABLE", help="Letters of this source: bronze.orders.")
+@click.option("--reason", metavar="CODE", help="Letters for this reason: TYPE_MISMATCH.")
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N")
+def show_letters(
+    output: str, source: str | None, reason: str | None, limit: int, **flags: Any
+) -> None:
+    """Count dead letters by source and reason, and show the newest: what is wrong, and where."""
+    with reported_errors(flags) as settings:
+        from livemart.inspect.letter_report import describe_letters, render_letters
+
+        report = describe_letters(settings.warehouse, source=source, reason=reason, limit=limit)
+        click.echo(json.dumps(report, indent=2) if output == "json" else render_letters(report))
+
+
+@cli.command()
 @with_flags(PROJECT, PLACES, OUTPUT)
 def env(**flags: Any) -> None:
     """Print what a terminal needs for plain dbt: eval "$(livemart env)"."""
@@ -276,11 +336,28 @@ def doctor(output: str, **flags: Any) -> None:
 
 
 @contextmanager
+def _narrator(settings: Settings) -> Iterator[Narrator]:
+    """Yield what tells on standard error what a command is at, and that it still is."""
+    from livemart.observe.logs import configure_logs
+    from livemart.observe.progress import open_watcher
+
+    configure_logs(settings.log_format, debug=settings.debug)
+    with open_watcher(settings.log_format) as watcher:
+        yield watcher
+
+
+@contextmanager
 def _run(
-    flags: dict[str, Any], *, has_guests: bool = False, serves: bool = False
+    flags: dict[str, Any],
+    *,
+    has_guests: bool = False,
+    serves: bool = False,
+    is_short: bool = False,
+    leaves_out: bool = False,
 ) -> Iterator[tuple[Runtime, Pipeline, Interrupts]]:
     """Open everything that writing needs, with the signals held."""
     with reported_errors(flags, extra="serve" if serves else None) as settings:
+        from livemart.cli.goodbye import Goodbye
         from livemart.cli.interrupts import Interrupts
         from livemart.observe.logs import configure_logs
         from livemart.observe.progress import open_watcher
@@ -292,20 +369,31 @@ def _run(
             # The server makes its store in the warehouse: not for a project that is not there.
             check_project(settings)
 
-        def say_goodbye() -> None:
-            click.echo("finishing the micro-batch; once more to give it up", err=True)
-
-        interrupts = Interrupts(settings.stop_timeout, say_goodbye)
+        goodbye = Goodbye(settings.stop_timeout, _say)
+        interrupts = Interrupts(settings.stop_timeout, goodbye.begin)
         with (
             interrupts,
             interruptible(interrupts),
             _serving(settings, interrupts) if serves else nullcontext(),
             open_watcher(settings.log_format) as watcher,
-            open_runtime(settings, watcher, has_guests=has_guests) as runtime,
+            open_runtime(
+                settings, goodbye.hears(watcher), has_guests=has_guests, is_short=is_short
+            ) as runtime,
         ):
             interrupts.install(patient=True)
-            pipeline = Pipeline(runtime, watcher, stop=interrupts.stop, abandon=interrupts.abandon)
-            yield runtime, pipeline, interrupts
+            goodbye.waits = True
+            heard = goodbye.hears(watcher)
+            pipeline = Pipeline(
+                runtime,
+                heard,
+                stop=interrupts.stop,
+                abandon=interrupts.abandon,
+                leaves_out=leaves_out,
+            )
+            try:
+                yield runtime, pipeline, interrupts
+            finally:
+                goodbye.end()
 
 
 @contextmanager

@@ -84,17 +84,27 @@ def finish(done: RunOutcome) -> NoReturn:
     """Exit with 1 if the newest snapshot is held or lacks models, naming the tests and these."""
     snapshots = [outcome for outcome in done.outcomes if outcome.snapshot is not None]
     if not snapshots:
-        click.echo("nothing to do: no record waits and as_of has not moved", err=True)
-        is_held = bool(done.outcomes) and _name_holding(done.outcomes[-1].checks)
-        sys.exit(1 if is_held else 0)
+        finish_idle(done.outcomes[-1].checks if done.outcomes else {})
+    from livemart.observe.progress import describe_left_out
+
     newest = snapshots[-1].snapshot
     assert newest is not None
     if snapshots[-1].is_held:
         _name_holding(snapshots[-1].checks)
+    if told := describe_left_out(newest):
+        click.echo(told, err=True)
     for unique_id, aside in newest.set_aside.items():
+        if aside.is_left_out:
+            continue
         why = aside.message if aside.cause == unique_id else f"waits for {aside.cause}"
         click.echo(f"set aside {unique_id}: {why}", err=True)
     sys.exit(done.exit_code)
+
+
+def finish_idle(checks: Mapping[str, TestResult] | None = None) -> NoReturn:
+    """Exit after a pass without news: with 1 if the tests of an earlier snapshot still hold it."""
+    click.echo("nothing to do: no record waits and as_of has not moved", err=True)
+    sys.exit(1 if _name_holding(checks or {}) else 0)
 
 
 def _name_holding(checks: Mapping[str, TestResult]) -> bool:

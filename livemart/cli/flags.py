@@ -16,6 +16,9 @@ PROJECT = (
     click.option("--project-dir", metavar="DIR", help="Folder of dbt_project.yml. [default: .]"),
     click.option("--profiles-dir", metavar="DIR", help="Folder of profiles.yml."),
     click.option("--target", "-t", metavar="NAME", help="Target of the dbt profile."),
+    click.option(
+        "--target-path", metavar="DIR", help="Where artifacts go. [default: the project's target]"
+    ),
     click.option("--vars", metavar="YAML", help="Variables for dbt, as a YAML mapping."),
 )
 PLACES = (

@@ -13,17 +13,16 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-import pyarrow.compute as pc
-import pyarrow.dataset as pds
-
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError
+from livemart.inspect.orphans import Orphan, find_orphans
 from livemart.inspect.store_standing import StoreStanding, look_at_store
+from livemart.inspect.terminal_text import aligned
 from livemart.intervals import format_interval
-from livemart.project.landing_columns import LANDED_AT
+from livemart.land.newest_landing import newest_landing
 from livemart.refresh.clock import skipped_panes
-from livemart.state.checkpoint import last_pass_at
 from livemart.state.counts import Counts
+from livemart.state.last_pass import last_pass_at
 from livemart.state.refusals import ProjectRefusal, read_refusal
 from livemart.state.snapshots import RELEASE, Snapshot, SnapshotLog
 
@@ -86,7 +85,8 @@ class WarehouseStatus:
     `staleness_s` is the age of the newest published snapshot, `checked_s` that of the last pass
     that found it to be the newest. `held_by` names the failing tests of the newest snapshot;
     `strategy_failures` counts the snapshots of those listed in which a strategy failed, by model;
-    `store` is None if nothing is served; `refused_edit` is why the project runs as it was.
+    `store` is None if nothing is served; `refused_edit` is why the project runs as it was;
+    `orphans` are tables of renamed and deleted models.
     """
 
     at: datetime
@@ -101,6 +101,7 @@ class WarehouseStatus:
     set_aside: tuple[AsideStatus, ...] = ()
     strategy_failures: Mapping[str, int] = field(default_factory=dict)
     refused_edit: ProjectRefusal | None = None
+    orphans: tuple[Orphan, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the status as JSON values; times in ISO 8601, UTC."""
@@ -156,6 +157,7 @@ def read_status(
             if state.reason == "STRATEGY_FAILED"
         ),
         refused_edit=read_refusal(warehouse_root),
+        orphans=find_orphans(warehouse, log),
     )
 
 
@@ -180,6 +182,9 @@ def render_status(status: WarehouseStatus) -> str:
         lines.append(f"STRATEGY_FAILED {name}: recomputed in full, {count} of these snapshots")
     if status.strategy_failures:
         lines.append("  next: please report it, with the traceback of strategy_failed in the log")
+    lines += [f"orphan {orphan.relation}: {orphan.model} is no more" for orphan in status.orphans]
+    if status.orphans:
+        lines.append("  next: no model fills these tables any more; drop them if nobody reads them")
     header = ("source", "freshness", "rows", *(word.replace("_", " ") for word in _COUNTS))
     table = [
         (
@@ -196,7 +201,7 @@ def render_status(status: WarehouseStatus) -> str:
         count = len(status.snapshots)
         named = "the last snapshot" if count == 1 else f"the last {count} snapshots"
         lines += ["", f"landed tables, with the records of {named}"]
-        lines += _aligned([header, *table])
+        lines += aligned([header, *table])
     header = (
         "snapshot",
         "kind",
@@ -223,7 +228,7 @@ def render_status(status: WarehouseStatus) -> str:
         )
         for row in status.snapshots
     ]
-    return "\n".join([*lines, "", *_aligned([header, *rows])])
+    return "\n".join([*lines, "", *aligned([header, *rows])])
 
 
 def _checked(
@@ -275,7 +280,7 @@ def _source(
     version = newest.sources.get(relation)
     try:
         count = warehouse.row_count(relation, version)
-        landed_at = _landed_at(warehouse, relation, version)
+        landed_at = newest_landing(warehouse, relation, version)
     except (LivemartError, KeyError, ValueError):
         # The doctor and the next refresh speak of a table that is gone.
         pass
@@ -285,15 +290,6 @@ def _source(
     }
     freshness = (now - landed_at).total_seconds() if landed_at else None
     return SourceStatus(relation, landed_at, freshness, count, **sums)
-
-
-def _landed_at(warehouse: Warehouse, relation: str, version: int | None) -> datetime | None:
-    """Return when the newest row landed, from the few files that can hold it."""
-    bound = warehouse.highest(relation, LANDED_AT, version)
-    near = pds.field(LANDED_AT) >= bound - _COARSE if isinstance(bound, datetime) else None
-    times = warehouse.read(relation, version, columns=[LANDED_AT], filter=near)
-    newest: datetime | None = pc.max(times[LANDED_AT]).as_py()
-    return newest
 
 
 def _set_aside(newest: Snapshot, now: datetime) -> tuple[AsideStatus, ...]:
@@ -319,7 +315,7 @@ def _lag_s(row: Snapshot, earlier: Sequence[Snapshot]) -> float | None:
     if row.status == "held" or row.kind != "refresh":
         return None
     held = takewhile(lambda before: before.status == "held", earlier)
-    times = [each.delivered_at for each in (row, *held) if each.delivered_at is not None]
+    times = [it.delivered_at for it in (row, *held) if it.delivered_at is not None]
     return (row.finished_at - min(times)).total_seconds() if times else None
 
 
@@ -347,14 +343,6 @@ def _brief(row: Snapshot, earlier: Sequence[Snapshot], pane: timedelta) -> Snaps
             for relation, counts in sorted(row.landed.items())
         },
     )
-
-
-def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
 
 
 def _plain(value: Any) -> Any:

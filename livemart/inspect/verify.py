@@ -31,7 +31,7 @@ from livemart.project.graph import Model, Project
 from livemart.project.run_values import run_of
 from livemart.project.session_spec import PLAIN, SessionSpec
 from livemart.project.sessions import session_of
-from livemart.run.runtime import compiling_session, open_dbt
+from livemart.run.runtime import Narrator, compiling_session, open_dbt
 from livemart.settings import Settings
 from livemart.spark.arrow_views import to_frame
 from livemart.spark.catalog import stored_tables
@@ -70,8 +70,12 @@ class Comparison:
         return asdict(self)
 
 
-def verify_snapshot(settings: Settings) -> Iterator[Comparison]:
+def verify_snapshot(settings: Settings, narrator: Narrator) -> Iterator[Comparison]:
     """Yield a comparison per stored model of the selection, in dependency order.
+
+    Args:
+        settings: of the command.
+        narrator: is told what goes on.
 
     Raises:
         StateError: NOTHING_PUBLISHED.
@@ -85,9 +89,12 @@ def verify_snapshot(settings: Settings) -> Iterator[Comparison]:
             f"{settings.warehouse}: no published snapshot",
             hint="run `build` first",
         )
+    narrator.step("starting Spark")
     spark = open_session(settings)
     try:
+        narrator.step("reading the project")
         project, chosen = load_as_of(spark, settings, snapshot)
+        narrator.step("recomputing the models")
         yield from verify_models(spark, Warehouse(settings.warehouse), project, snapshot, chosen)
     finally:
         spark.stop()
@@ -117,7 +124,7 @@ def load_as_of(
                 pinned[relation] = state.version
         return pinned
 
-    dbt = open_dbt(settings, compiling_session(spark, settings.warehouse, versions))
+    dbt = open_dbt(settings, compiling_session(lambda: spark, settings.warehouse, versions))
     dbt.run = run_of(snapshot.epoch, snapshot.batch_id, snapshot.started_at)
     project = dbt.load()
     chosen = None

@@ -7,15 +7,20 @@ skipped if the table carries the batch already.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import pyarrow as pa
+import pyarrow.dataset as pds
+
 from livemart.delta.warehouse import Warehouse
 from livemart.failpoints import failpoint
 from livemart.land.already_landed import note_landed_files
+from livemart.land.commit_note import Landed
 from livemart.land.files.folder import FileIdentity, LandingFolder
 from livemart.land.files.manifest import Changed, Manifest, ManifestStore
 from livemart.land.files.problems import changed, gone, unreadable
@@ -28,7 +33,9 @@ from livemart.land.files.stream import (
     start_stream,
 )
 from livemart.land.files.watched import WatchedFiles
+from livemart.land.letters.dead_letters import relation_of
 from livemart.land.micro_batch import Limit, MicroBatch
+from livemart.land.records.schema import TIMESTAMP
 from livemart.land.tables import create_tables
 from livemart.land.upsert.deletes import deletes_relation
 from livemart.project.graph import SourceTable
@@ -49,7 +56,8 @@ class LandedBatch:
 
     `versions`: of every landed table, by relation. `counts`: by relation. `newest_event_time`: over
     the records that were taken, UTC. `has_records`: whether it held any record. `delivered_at`:
-    when the oldest of its files was delivered, UTC; None without files.
+    when the oldest of its files was delivered, UTC; None without files. `refusals`: how many dead
+    letters this landing made, by their code.
     """
 
     batch_id: int
@@ -59,6 +67,7 @@ class LandedBatch:
     newest_event_time: datetime | None
     has_records: bool
     delivered_at: datetime | None = None
+    refusals: Mapping[str, int] = field(default_factory=dict, compare=False)
 
 
 class LandingEnded(Exception):
@@ -115,6 +124,7 @@ class Landing:
         body: Callable[[LandedBatch], None],
         *,
         trigger: Literal["available_now"] | timedelta,
+        began: Callable[[int, int], None] = lambda batch_id, files: None,
     ) -> StreamingQuery:
         """Start the query that lands each micro-batch and then calls `body` with it.
 
@@ -125,6 +135,7 @@ class Landing:
             checkpoint: folder of the query's state, made with a new epoch if it is missing.
             body: called once for each micro-batch, and again if the micro-batch is replayed.
             trigger: land what waits and end, or look for files at each interval.
+            began: is told of each micro-batch, and how many files it reads, before they are read.
         """
         epoch = read_epoch(checkpoint) or open_checkpoint(checkpoint, None, new_epoch=False)
         self._epoch, self._watched = epoch.id, None
@@ -145,7 +156,9 @@ class Landing:
             try:
                 if self._is_ending:
                     raise LandingEnded("told to end")
-                body(self.land_files(batch_id, files_of_batch(checkpoint, batch_id, slots)))
+                files = files_of_batch(checkpoint, batch_id, slots)
+                began(batch_id, len({path for paths in files.values() for path in paths}))
+                body(self.land_files(batch_id, files))
             except BaseException as error:
                 self.failure = error
                 raise
@@ -212,7 +225,21 @@ class Landing:
             newest_event_time=max(times, default=None),
             has_records=any(note.counts.produced for note in landed.values()),
             delivered_at=manifest.delivered_at,
+            refusals=self._refusals(manifest, landed),
         )
+
+    def _refusals(self, manifest: Manifest, landed: Mapping[str, Landed]) -> dict[str, int]:
+        """Count the dead letters of a batch by their code, those of an earlier attempt as well."""
+        refusing = {
+            self._sources[name].schema for name, it in landed.items() if it.counts.dead_letters
+        }
+        of_batch = pds.field("batch_id") == manifest.batch_id
+        of_batch &= pds.field("landed_at") == pa.scalar(manifest.landed_at, TIMESTAMP)
+        counts: Counter[str] = Counter()
+        for relation in sorted({relation_of(schema) for schema in refusing}):
+            letters = self._warehouse.read(relation, columns=["code"], filter=of_batch)
+            counts.update(letters.column("code").to_pylist())
+        return dict(counts)
 
     def _manifests(self) -> ManifestStore:
         return ManifestStore(StateFolder(self._warehouse.root).files, self._epoch)

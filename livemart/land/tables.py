@@ -18,6 +18,7 @@ from livemart.land.letters import dead_letters
 from livemart.land.records.schema import LANDING_NAMES, RecordSchema
 from livemart.land.upsert.deletes import deletes_relation, deletes_schema
 from livemart.project.graph import SourceTable
+from livemart.spark.types import arrow_type_text
 from livemart.spark_sql import stored_name
 
 
@@ -69,7 +70,8 @@ def _widen(warehouse: Warehouse, source: SourceTable, declared: pa.Schema, epoch
             raise StateError(
                 "LANDED_COLUMN_CHANGED",
                 f"{source.file}: {source.relation}: column {field.name} is declared as "
-                f"{field.type}, the landed table holds {stored.field(field.name).type}",
+                f"{arrow_type_text(field.type)}, the landed table holds "
+                f"{arrow_type_text(stored.field(field.name).type)}",
                 hint="declare the type it has, or a new column beside it; to land what still lies "
                 "below the landing folder again, remove the table and run `build --new-epoch`",
             )

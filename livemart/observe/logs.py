@@ -7,14 +7,23 @@ measurements at `/metrics`, so that a number is found in both.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
 import structlog
 
 if TYPE_CHECKING:
+    from livemart.check.checks import TestResult
+    from livemart.land.landing import LandedBatch
     from livemart.run.batch import BatchOutcome
     from livemart.run.follower import PlanChange
+    from livemart.state.snapshots import ModelState
+
+# Longer than ten seconds without a line, and people take it for dead; looked at each second.
+_SILENCE_S = 9.0
+_IDLE_S = 3600.0
+_MOST_NODES = 5
 
 LogFormat = Literal["text", "json"]
 
@@ -69,70 +78,161 @@ def _render_text(logger: object, method: str, event: structlog.typing.EventDict)
 
 
 class LogWatcher:
-    """Tells the course of a run as log events."""
+    """Tells the course of a run as log events, each as it happens.
 
-    def __init__(self) -> None:
+    While something goes on and nothing else is told, it says every ten seconds what that is.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = monotonic) -> None:
         self._log = structlog.get_logger()
         self._batch_id: int | None = None
+        self._clock = clock
+        # What goes on, since when; nothing while a stream waits.
+        self._doing: str | None = None
+        self._copy: tuple[int, float] | None = None
+        self._began_at = self._told_at = self._news_at = clock()
+        self._under_way: dict[str, None] = {}
+        self._is_told = True
+        # Until a micro-batch begins to refresh what it landed.
+        self._is_building = True
+
+    def beat(self) -> None:
+        """Say what goes on, if nothing was said for long; called every second or so."""
+        now, doing, began_at = self._clock(), self._doing, self._began_at
+        if doing is None and (copy := self._copy) is not None:
+            # In a thread of its own: of interest once nothing else goes on.
+            doing, began_at = f"copying snapshot {copy[0]} into the serving store", copy[1]
+        if doing is None or now - max(self._told_at, began_at) < _SILENCE_S:
+            return
+        self._told_at = now
+        nodes = list(self._under_way)
+        self._log.info(
+            "still_working",
+            step=doing,
+            nodes=" ".join(nodes[:_MOST_NODES]) or None,
+            seconds=round(now - began_at),
+        )
 
     def step(self, text: str) -> None:
         """A part of the start-up began."""
+        self._do(text)
         self._log.info("step_began", step=text)
 
-    def node_changed(self, unique_id: str, status: str | None) -> None:
-        """Dbt began a node (`status` is None) or ended it; of interest if it failed."""
-        if status in ("success", "pass", "skipped"):
-            self._log.debug("node_ended", node=unique_id, status=status)
-        elif status is not None:
-            self._log.warning("node_ended", node=unique_id, status=status)
+    def landing_began(self, batch_id: int, files: int) -> None:
+        """Files are about to be read, if any came."""
+        self._batch_id = batch_id
+        self._do("landing")
+        tell = self._log.info if files else self._log.debug
+        tell("landing_began", batch_id=batch_id, files=files)
+
+    def landed(self, batch: LandedBatch) -> None:
+        """Records are rows now, or dead letters."""
+        self._batch_id = batch.batch_id
+        self._do("building")
+        self._is_building = True
+        for source, counts in batch.counts.items():
+            if counts.produced:
+                self._log.info(
+                    "records_landed",
+                    batch_id=batch.batch_id,
+                    source=source,
+                    produced=counts.produced,
+                    landed=counts.landed,
+                    superseded=counts.superseded,
+                    dead_letters=counts.dead_letters,
+                )
+        if batch.refusals:
+            self._log.warning(
+                "records_refused",
+                batch_id=batch.batch_id,
+                dead_letters=sum(batch.refusals.values()),
+                reasons=", ".join(f"{code} {n}" for code, n in sorted(batch.refusals.items())),
+                hint="`livemart dead-letters show` shows the records and what is wrong with each",
+            )
+
+    def node_changed(self, unique_id: str, status: str | None, line: str | None = None, /) -> None:
+        """Dbt began a node (`status` is None) or ended it, or prints `line`."""
+        if line is not None:
+            self._told_at = self._clock()
+            log = self._log.error if status == "error" else self._log.info
+            log("dbt", line=line)
+        elif status is None:
+            self._under_way[unique_id] = None
+        else:
+            self._under_way.pop(unique_id, None)
+            log = self._log.warning if status in ("warn", "error") else self._log.debug
+            log("node_ended", node=unique_id, status=status)
 
     def batch_began(self, batch_id: int) -> None:
         """A micro-batch is landed and its models come next."""
         self._batch_id = batch_id
-        self._log.info("batch_began", batch_id=batch_id)
+        self._do("refreshing")
+        self._is_told = self._is_building = False
 
-    def model_changed(self, unique_id: str, word: str) -> None:
-        """The refresh of a model began or ended; of interest only when one looks closely."""
-        self._log.debug("model_changed", batch_id=self._batch_id, model=unique_id, word=word)
+    def model_changed(self, unique_id: str, word: str, state: ModelState | None = None, /) -> None:
+        """The refresh of a model began, or ended in `state`; of interest if rows changed."""
+        if not self._is_told:
+            # Not before there is something to do: a stream looks for records all day.
+            self._is_told = True
+            self._log.info("batch_began", batch_id=self._batch_id)
+        if word == "started":
+            self._under_way[unique_id] = None
+        else:
+            self._under_way.pop(unique_id, None)
+        if state is None or not (state.rows_changed or state.reason):
+            self._log.debug("model_changed", batch_id=self._batch_id, model=unique_id, word=word)
+            return
+        self._told_at = self._clock()
+        self._log.info(
+            "refresh_completed",
+            batch_id=self._batch_id,
+            model=unique_id,
+            strategy=state.strategy,
+            reason=state.reason,
+            rows_changed=state.rows_changed,
+            took_ms=state.took_ms,
+        )
+
+    def check_ended(self, unique_id: str, result: TestResult, /) -> None:
+        """A data test ended; of those that pass, only the ones of a build are of interest."""
+        self._told_at = self._clock()
+        line = describe_check(unique_id, result)
+        keys = {"batch_id": self._batch_id, "test": unique_id, "line": line}
+        if result.status == "waits":
+            self._log.debug("test_waits", **keys, message=result.message or None)
+        elif result.status != "pass":
+            self._log.warning(
+                "test_failed",
+                **keys,
+                status=result.status,
+                failures=result.failures,
+                took_ms=result.took_ms,
+                message=result.message or None,
+            )
+        else:
+            tell = self._log.info if self._is_building else self._log.debug
+            tell("test_passed", **keys, took_ms=result.took_ms)
 
     def batch_ended(self, outcome: BatchOutcome) -> None:
         """Every model of a micro-batch is done, and its snapshot row is written."""
+        self._doing, self._under_way = None, {}
         snapshot = outcome.snapshot
         if snapshot is None:
-            self._log.info("batch_ended", batch_id=outcome.batch_id, status="unchanged")
+            self._log.debug("batch_ended", batch_id=outcome.batch_id, status="unchanged")
+            self._say_idle(outcome.batch_id)
             return
-        for source, counts in snapshot.landed.items():
+        self._news_at = self._clock()
+        left_out = [key for key, aside in snapshot.set_aside.items() if aside.is_left_out]
+        if left_out:
             self._log.info(
-                "records_landed",
+                "models_left_out",
                 batch_id=outcome.batch_id,
-                source=source,
-                produced=counts.produced,
-                landed=counts.landed,
-                superseded=counts.superseded,
-                dead_letters=counts.dead_letters,
+                count=len(left_out),
+                models=" ".join(left_out[:_MOST_NODES]),
             )
-        for model, state in snapshot.models.items():
-            if state.rows_changed or state.reason:
-                self._log.info(
-                    "refresh_completed",
-                    batch_id=outcome.batch_id,
-                    model=model,
-                    strategy=state.strategy,
-                    reason=state.reason,
-                    rows_changed=state.rows_changed,
-                    took_ms=state.took_ms,
-                )
-        for test, result in outcome.checks.items():
-            if result.status != "pass":
-                self._log.warning(
-                    "test_failed",
-                    batch_id=outcome.batch_id,
-                    test=test,
-                    status=result.status,
-                    failures=result.failures,
-                    message=result.message or None,
-                )
         for model, aside in snapshot.set_aside.items():
+            if aside.is_left_out:
+                continue
             self._log.warning(
                 "model_waits",
                 batch_id=outcome.batch_id,
@@ -150,6 +250,21 @@ class LogWatcher:
             rows_changed=sum(state.rows_changed for state in snapshot.models.values()),
             took_ms=round(took.total_seconds() * 1000),
         )
+
+    def _say_idle(self, batch_id: int) -> None:
+        """Say once an hour that a stream lives, though nothing comes."""
+        waited = self._clock() - self._news_at
+        if waited >= _IDLE_S:
+            self._news_at = self._clock()
+            self._log.info("nothing_new", batch_id=batch_id, seconds=round(waited))
+
+    def _do(self, text: str) -> None:
+        self._doing, self._under_way = text, {}
+        self._began_at = self._told_at = self._clock()
+
+    def publishing(self, snapshot_id: int | None, /) -> None:
+        """A snapshot is copied into the serving store; None: that has ended."""
+        self._copy = None if snapshot_id is None else (snapshot_id, self._clock())
 
     def project_edited(self, files: Sequence[str], changes: Sequence[PlanChange]) -> None:
         """The stream goes on with the project as it is written now."""
@@ -177,3 +292,20 @@ class LogWatcher:
             attempts=attempts,
             error=str(error),
         )
+
+
+def describe_check(unique_id: str, result: TestResult) -> str:
+    """Return one line like dbt's: `FAIL 3 unique_totals_id [in 0.25s]`."""
+    count = f" {result.failures}" if result.status != "pass" and result.failures else ""
+    seconds = result.took_ms / 1000
+    return f"{result.status.upper()}{count} {short_name(unique_id)} [in {seconds:.2f}s]"
+
+
+def short_name(unique_id: str) -> str:
+    """Return what people call a node; the hash behind a test's name is left out.
+
+    >>> short_name("model.livemart.panes"), short_name("test.livemart.unique_panes.1a2b3c")
+    ('panes', 'unique_panes')
+    """
+    kind, _, name = unique_id.split(".", 2) if unique_id.count(".") > 1 else ("", "", unique_id)
+    return name.rpartition(".")[0] or name if kind == "test" else name

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, TextIO
 
@@ -21,13 +23,17 @@ from rich.table import Table
 from rich.text import Text
 
 from livemart.errors import first_lines
-from livemart.observe.logs import LogFormat, LogWatcher
+from livemart.observe.logs import LogFormat, LogWatcher, short_name
+from livemart.state.snapshots import LEFT_OUT
 
 if TYPE_CHECKING:
+    from livemart.check.checks import TestResult
+    from livemart.land.landing import LandedBatch
     from livemart.run.batch import BatchOutcome
     from livemart.run.follower import PlanChange
-    from livemart.state.snapshots import Snapshot
+    from livemart.state.snapshots import ModelState, Snapshot
 
+_NAMED = 5
 # What a model's line says while it is worked on; any other word is how it ended.
 _UNDER_WAY = frozenset({"running", "refreshing", "rebuilding", "started"})
 _STYLES = {
@@ -53,10 +59,29 @@ def open_watcher(
     """
     console = make_console(stream or sys.stderr)
     if log_format == "json" or not console.is_terminal:
-        yield LogWatcher()
+        with _beating(LogWatcher()) as log_watcher:
+            yield log_watcher
         return
     with TerminalWatcher(console) as watcher:
         yield watcher
+
+
+@contextmanager
+def _beating(watcher: LogWatcher) -> Iterator[LogWatcher]:
+    """Let the watcher say now and then what goes on, until the block ends."""
+    ended = Event()
+
+    def beat() -> None:
+        while not ended.wait(1):
+            watcher.beat()
+
+    thread = Thread(target=beat, name="heartbeat", daemon=True)
+    thread.start()
+    try:
+        yield watcher
+    finally:
+        ended.set()
+        thread.join()
 
 
 def make_console(stream: TextIO) -> Console:
@@ -87,8 +112,15 @@ class TerminalWatcher:
         self._clock = clock
         self._lines: dict[str, _Line] = {}
         self._title = ""
+        self._copied: int | None = None
+        self._tests_ended = 0
         self._live = Live(
-            console=console, get_renderable=self._render, transient=True, refresh_per_second=4
+            console=console,
+            get_renderable=self._render,
+            transient=True,
+            refresh_per_second=4,
+            # What goes into a pipe must not come out at the terminal.
+            redirect_stdout=sys.stdout.isatty(),
         )
 
     def __enter__(self) -> TerminalWatcher:
@@ -102,55 +134,85 @@ class TerminalWatcher:
         """Name what is going on before any model is."""
         self._title = text
 
-    def node_changed(self, unique_id: str, status: str | None) -> None:
+    def node_changed(self, unique_id: str, status: str | None, line: str | None = None, /) -> None:
         """Show that dbt began a node (`status` is None) or ended it; tests only while they run."""
+        if line is not None:
+            return
         self.model_changed(unique_id, "running" if status is None else status)
         if status is not None and "test" in unique_id.partition(".")[0]:
-            self._lines.pop(_name_of(unique_id), None)
+            self._lines.pop(short_name(unique_id), None)
+
+    def landing_began(self, batch_id: int, files: int) -> None:
+        """Show that files are read."""
+        self._lines = {}
+        self._title = f"landing {files:,} file{'s'[: files != 1]} of micro-batch {batch_id}"
+
+    def landed(self, batch: LandedBatch) -> None:
+        """Say how many records became dead letters, and why."""
+        self._title = "building"
+        if batch.refusals:
+            self._console.print(Text(f"  {describe_refusals(batch)}", style="yellow"))
 
     def batch_began(self, batch_id: int) -> None:
         """Begin a new table."""
         self._lines = {}
         self._title = f"micro-batch {batch_id}"
 
-    def model_changed(self, unique_id: str, word: str) -> None:
+    def model_changed(self, unique_id: str, word: str, state: ModelState | None = None, /) -> None:
         """Show the word beside the model, with the time since its refresh began."""
-        name, now = _name_of(unique_id), self._clock()
+        name, now = short_name(unique_id), self._clock()
         line = self._lines.get(name)
         if line is None or word in _UNDER_WAY:
             line = self._lines[name] = _Line(word, now)
         line.word = word
         line.ended_at = None if word in _UNDER_WAY else now
 
+    def check_ended(self, unique_id: str, result: TestResult, /) -> None:
+        """Count the data tests that have ended."""
+        self._tests_ended += 1
+        self._title = f"running the data tests: {self._tests_ended} ended"
+
     def batch_ended(self, outcome: BatchOutcome) -> None:
         """Replace the table by one line about the snapshot, and one for each test that failed."""
-        self._lines = {}
+        self._lines, self._tests_ended = {}, 0
         self._title = "waiting for records"
         if outcome.snapshot is None:
             return
         style = "red" if outcome.snapshot.status == "held" else ""
         self._console.print(Text(describe_snapshot(outcome.snapshot), style=style))
         for unique_id, rebuild in outcome.rebuilds.items():
-            name = _name_of(unique_id)
+            name = short_name(unique_id)
             self._console.print(
                 Text(f"  {name} rebuilt: {rebuild.code}, {rebuild.message}", style="yellow")
             )
         for unique_id, aside in outcome.snapshot.set_aside.items():
-            name, cause = _name_of(unique_id), _name_of(aside.cause)
+            if aside.is_left_out:
+                continue
+            name, cause = short_name(unique_id), short_name(aside.cause)
             why = "cannot be computed" if name == cause else f"waits for {cause}"
             self._console.print(Text(f"  {name} set aside: {why}", style="red"))
+        if told := describe_left_out(outcome.snapshot):
+            self._console.print(Text(f"  {told}", style="yellow"))
+        if outcome.snapshot.kind == "build" and outcome.checks:
+            words = Counter(result.status for result in outcome.checks.values())
+            told = ", ".join(f"{count} {word}" for word, count in sorted(words.items()))
+            self._console.print(Text(f"  tests: {told}"))
         for unique_id, result in outcome.checks.items():
-            if result.status != "pass":
+            if result.status not in ("pass", "waits"):
                 rows = "" if result.failures is None else f", {result.failures} rows"
                 style = "red" if result.holds else "yellow"
                 self._console.print(Text(f"  {unique_id}: {result.status}{rows}", style=style))
+
+    def publishing(self, snapshot_id: int | None, /) -> None:
+        """Show that a snapshot is copied into the serving store; None: that has ended."""
+        self._copied = snapshot_id
 
     def project_edited(self, files: Sequence[str], changes: Sequence[PlanChange]) -> None:
         """Say that the stream goes on with the edited project, and what becomes of its models."""
         self._console.print(Text(f"project edited: {', '.join(files)}", style="bold"))
         for change in changes:
             strategy = f", {change.strategy}" if change.strategy else ""
-            name = _name_of(change.unique_id)
+            name = short_name(change.unique_id)
             self._console.print(Text(f"  {name} {change.word}{strategy}"))
 
     def project_refused(self, files: Sequence[str], error: Exception) -> None:
@@ -173,7 +235,28 @@ class TerminalWatcher:
             end = self._clock() if line.ended_at is None else line.ended_at
             style = _STYLES.get(line.word, "cyan" if line.ended_at is None else "green")
             table.add_row(f"  {name}", Text(line.word, style=style), f"{end - line.began_at:.1f} s")
-        return Group(Spinner("dots", text=Text(self._title, style="bold")), table)
+        title = self._title
+        if (copied := self._copied) is not None:
+            title += f", copying snapshot {copied} into the serving store"
+        return Group(Spinner("dots", text=Text(title, style="bold")), table)
+
+
+def describe_refusals(batch: LandedBatch) -> str:
+    """Return one line: how many dead letters a landing made, why, and what shows them."""
+    codes = ", ".join(f"{count:,} {code}" for code, count in sorted(batch.refusals.items()))
+    total = sum(batch.refusals.values())
+    relations = sorted(name for name, counts in batch.counts.items() if counts.dead_letters)
+    of = f" of {', '.join(relations)}" if relations else ""
+    return f"{total:,} dead letter{'s'[: total != 1]}{of}: {codes}; `livemart dead-letters show`"
+
+
+def describe_left_out(snapshot: Snapshot) -> str:
+    """Return one line: how many models the selection leaves out, and some of them; '' for none."""
+    names = [short_name(key) for key, it in snapshot.set_aside.items() if it.is_left_out]
+    if not names:
+        return ""
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return f"set aside, {LEFT_OUT}: {', '.join(names[:_NAMED])}{more}"
 
 
 def describe_snapshot(snapshot: Snapshot) -> str:
@@ -196,15 +279,9 @@ def describe_snapshot(snapshot: Snapshot) -> str:
         )
     )
     if snapshot.kind == "build":
-        parts.append(f"{len(snapshot.models)} models built")
+        parts.append(f"{len(snapshot.models)} models built, {rows:,} rows")
     else:
         parts.append(f"{rows:,} rows changed in {len(changed)} of {len(snapshot.models)} models")
     took = (snapshot.finished_at - snapshot.started_at).total_seconds()
     parts.append(f"{took:.1f} s")
     return " | ".join(parts)
-
-
-def _name_of(unique_id: str) -> str:
-    """`model.livemart.panes` is `panes`; the hash behind a test's name is left out."""
-    kind, _, name = unique_id.split(".", 2) if unique_id.count(".") > 1 else ("", "", unique_id)
-    return name.rpartition(".")[0] or name if kind == "test" else name

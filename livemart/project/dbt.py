@@ -11,11 +11,14 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
+
+import structlog
 
 from livemart.errors import ConfigError, ConfigErrors, nearest
 from livemart.project.compiled_project import CompiledProject
@@ -27,7 +30,7 @@ from livemart.project.cursors import (
     SparkCursor,
     SparkNeeded,
 )
-from livemart.project.dbt_attachment import attached, current_node
+from livemart.project.dbt_attachment import ENGINE_PACKAGES, attached, current_node
 from livemart.project.dbt_hooks import HookLog, render_hooks
 from livemart.project.graph import Project
 from livemart.project.manifest import read_manifest
@@ -48,7 +51,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ONE_INVOCATION = threading.RLock()
-_COMPILE = ("compile", "--full-refresh", "--no-populate-cache", "--no-fail-fast")
+# Without its artifacts: a compile is nothing that was done.
+_COMPILE = (
+    *("compile", "--full-refresh", "--no-populate-cache"),
+    *("--no-fail-fast", "--no-write-json"),
+)
 
 
 class Dbt:
@@ -61,8 +68,11 @@ class Dbt:
         target: target of the profile; None is the profile's own.
         vars: dbt variables, over those of the project.
         warehouse: root of all tables; needed to build.
+        target_dir: where artifacts go, and in a folder below what dbt writes for itself; None is
+            the project's `target`.
         session: gives the Spark session when a statement needs one; None compiles without Spark.
-        progress: called when a node begins or ends, from dbt's threads.
+        progress: called when a node begins or ends, and with what dbt prints of it, from dbt's
+            threads.
     """
 
     def __init__(
@@ -73,11 +83,13 @@ class Dbt:
         target: str | None = None,
         vars: Mapping[str, object] | None = None,
         warehouse: Path | None = None,
+        target_dir: Path | None = None,
         session: SessionFactory | None = None,
         progress: Callable[[NodeProgress], None] | None = None,
     ) -> None:
         self.project_dir = project_dir.resolve()
         self.profiles_dir = find_profiles(self.project_dir, profiles_dir)
+        self.target_dir = target_dir or self.project_dir / "target"
         self._target = target
         self._vars = dict(vars or {})
         self._warehouse = warehouse.resolve() if warehouse else None
@@ -89,6 +101,7 @@ class Dbt:
         self.run = RunValues(str(uuid4()), datetime.now(UTC))
         # What the last invocation said of errors, besides what it raised.
         self._errors: list[str] = []
+        self._is_compiling = False
 
     @property
     def project(self) -> Project:
@@ -100,7 +113,7 @@ class Dbt:
         """Parse and compile the project as for a full refresh, and check what it says to livemart.
 
         A node that asked the warehouse and could not be compiled is not compiled yet: what it asks
-        for may be made by the next batch.
+        for may be made by the next batch. Writes dbt's `manifest.json`.
 
         Raises:
             ConfigError: DBT_FAILED, with dbt's own message, or DBT_NEEDS_SPARK, if a model asks the
@@ -132,6 +145,8 @@ class Dbt:
             if result.exception is not None:
                 errors.append(self._failed(result.exception))
             mistakes = read.renew()
+            if not (errors or mistakes):
+                self._write_manifest(manifest)
         if errors or mistakes:
             raise ConfigErrors([*{str(error): error for error in errors}.values(), *mistakes])
         if of_the_run := read.of_the_run:
@@ -139,6 +154,19 @@ class Dbt:
             read.renew()
         self._loaded = read
         return read.project
+
+    def _write_manifest(self, manifest: Any) -> None:
+        """Write dbt's own artifact, as nobody reads half of it; a full disk stops nothing."""
+        path = self.target_dir / "manifest.json"
+        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            manifest.writable_manifest().write(str(draft))
+            draft.replace(path)
+        except OSError as error:
+            structlog.get_logger().warning("artifact_not_written", path=path, error=str(error))
+            with suppress(OSError):
+                draft.unlink()
 
     def check_profile(self) -> None:
         """Check the profile alone, before anything is started for the project.
@@ -184,6 +212,21 @@ class Dbt:
                 f"{where}: no schema",
                 hint="name the schema that models go to: `schema: analytics`",
             )
+
+    def files_read(self) -> frozenset[str]:
+        """Return the paths of the files that the project was read from, its packages' as well.
+
+        Not those of dbt itself, of its plugins and of livemart, which come with their versions.
+        """
+        project, paths = self._manifest.metadata.project_name, set[str]()
+        for file in self._manifest.files.values():
+            package, path = file.project_name, file.path
+            # A file that has not changed was read where the project was then.
+            if package == project:
+                paths.add(str(self.project_dir / path.original_file_path))
+            elif package not in ENGINE_PACKAGES and "site-packages" not in path.project_root:
+                paths.add(str(path.full_path))
+        return frozenset(paths)
 
     def parse(self) -> Project:
         """Return the project without compiled SQL; what is wrong with its `meta` is passed over.
@@ -378,8 +421,8 @@ class Dbt:
 
         common = [
             *("--project-dir", str(self.project_dir)),
-            *("--target-path", str(Path("target", "livemart"))),
-            *("--log-path", str(self.project_dir / "target" / "logs")),
+            *("--target-path", str(self.target_dir / "livemart")),
+            *("--log-path", str(self.target_dir / "logs")),
             *("--log-level", "none", "--log-level-file", "info", "--no-print"),
             *("--no-send-anonymous-usage-stats", "--no-use-colors"),
         ]
@@ -389,7 +432,7 @@ class Dbt:
             common += ["--target", self._target]
         if self._vars:
             common += ["--vars", json.dumps(self._vars, default=str)]
-        self._errors = []
+        self._errors, self._is_compiling = [], arguments[0] == "compile"
         runner = dbtRunner(manifest=self._manifest, callbacks=[self._on_event])
         try:
             result = runner.invoke([*arguments, *common])
@@ -422,8 +465,14 @@ class Dbt:
     def _on_event(self, event: Any) -> None:
         if event.info.level == "error" and (said := str(event.info.msg).strip()):
             self._errors.append(said)
-        if self._progress is not None and (progress := node_progress(event)) is not None:
+        if self._progress is None or (progress := node_progress(event)) is None:
+            return
+        if not self._is_compiling:
             self._progress(progress)
+        elif progress.line is None:
+            # Else it would look as if its rows were there.
+            word = "compiled" if progress.status == "success" else progress.status
+            self._progress(replace(progress, status=word))
 
     def _credentials(self) -> Any:
         """Return what the profile says of the target."""
@@ -499,6 +548,25 @@ def _close_logs() -> None:
             handler.close()
             logger._python_logger.removeHandler(handler)
     cleanup_event_logger()
+
+
+def render_in_project(text: str, project_dir: Path, variables: Mapping[str, object]) -> str:
+    """Return a text of `dbt_project.yml` as dbt renders it.
+
+    Raises:
+        ConfigError: DBT_FAILED, if it cannot be rendered.
+    """
+    from dbt.config.renderer import ProfileRenderer
+    from dbt_common.context import set_invocation_context
+    from dbt_common.exceptions import DbtBaseException
+
+    with _ONE_INVOCATION:
+        try:
+            set_invocation_context(os.environ)
+            return str(ProfileRenderer(dict(variables)).render_value(text))
+        except DbtBaseException as error:
+            message = str(error).strip().replace(f"{project_dir}/", "")
+            raise ConfigError("DBT_FAILED", message, hint="mend what it names") from error
 
 
 def _no_profile(file: Path, name: object, known: Sequence[str]) -> ConfigError:

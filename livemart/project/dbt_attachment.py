@@ -23,6 +23,7 @@ SPARK_MACROS = Path(__file__).with_name("spark_macros")
 CLOCK_MACROS = Path(__file__).with_name("clock_macros")
 CLOCK_PACKAGE = "livemart_clock"
 _SPARK_PACKAGE = "livemart_spark"
+ENGINE_PACKAGES = frozenset({CLOCK_PACKAGE, _SPARK_PACKAGE})
 _CLOCK_NAMES = ("as_of", "pane_start", "window_start")
 _WAREHOUSE = "LIVEMART_WAREHOUSE"  # read by the macros
 # What dbt reads from the environment as if it were flags, and what would leave out rows or nodes of

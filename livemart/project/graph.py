@@ -5,10 +5,10 @@ Used by every room that asks what a source, a model or a test is; none of them s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from livemart.project.questions import Question
 from livemart.project.session_spec import PLAIN, SessionSpec
@@ -48,7 +48,10 @@ class StreamSpec:
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """A dbt source table. `stream` is None if livemart does not land it (the clock included)."""
+    """A dbt source table. `stream` is None if livemart does not land it (the clock included).
+
+    `freshness`: dbt's criteria (`warn_after`, `error_after`, `filter`); None without any.
+    """
 
     unique_id: str
     source_name: str
@@ -61,6 +64,7 @@ class SourceTable:
     stream: StreamSpec | None
     file: str
     is_clock: bool = False
+    freshness: Mapping[str, Any] | None = field(default=None, compare=False)
 
     @property
     def arrival(self) -> StreamSpec:
@@ -203,6 +207,14 @@ class Project:
 
         add(unique_id)
         return list(parts)
+
+    def readers_of(self, unique_ids: Set[str]) -> set[str]:
+        """Return these models and all that read them, directly or through others; views as well."""
+        readers: set[str] = set()
+        for unique_id, model in self.models.items():
+            if unique_id in unique_ids or not readers.isdisjoint(model.depends_on):
+                readers.add(unique_id)
+        return readers
 
     def differs_with_run(self, unique_id: str) -> bool:
         """Return True if SQL that is part of a node's differs from run to run."""

@@ -176,8 +176,17 @@ def _source(node: Any, root: Path) -> tuple[SourceTable, list[ConfigError]]:
         stream=stream,
         file=node.original_file_path,
         is_clock=(node.source_name, node.name) == ("livemart", "clock"),
+        freshness=_freshness(node),
     )
     return source, errors
+
+
+def _freshness(node: Any) -> dict[str, Any] | None:
+    """Return the criteria of a source table; dbt has some without limits where none are written."""
+    criteria = getattr(node.config, "freshness", None) or node.freshness
+    if not criteria or not (criteria.warn_after or criteria.error_after):
+        return None
+    return dict(criteria.to_dict(omit_none=False))
 
 
 def _model(

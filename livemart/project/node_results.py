@@ -7,14 +7,15 @@ message of one is the database's own, without the query plan below it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from livemart.errors import RefreshError
 from livemart.project.graph import Model, Project
 
-NodeStatus = Literal["success", "warn", "error", "skipped"]
+NodeStatus = Literal["success", "warn", "error", "skipped", "compiled"]
 _STATUS: Mapping[str, NodeStatus] = {
     "success": "success",
     "pass": "success",
@@ -22,6 +23,17 @@ _STATUS: Mapping[str, NodeStatus] = {
     "warn": "warn",
     "skipped": "skipped",
 }
+# What dbt prints as a node begins and ends.
+_LINES = frozenset(
+    {
+        "LogStartLine",
+        "LogModelResult",
+        "LogSeedResult",
+        "LogSnapshotResult",
+        "LogTestResult",
+        "LogNodeNoOpResult",
+    }
+)
 # An operator that is not resolved, or a branch below one.
 _OF_A_PLAN = re.compile(r"\s*(?:'[A-Z]\w*(?:\s|$)|\+-|:-)")
 
@@ -37,14 +49,19 @@ class NodeResult:
     message: str
     took_ms: int
     failures: int | None
+    ended_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NodeProgress:
-    """One node began or ended. `status` is None when it began."""
+    """One node began or ended, or dbt prints a line about it.
+
+    `status` is None when it began. `line` is what dbt prints; such a progress has no other news.
+    """
 
     unique_id: str
     status: NodeStatus | None
+    line: str | None = None
 
 
 def node_result(result: Any) -> NodeResult:
@@ -57,14 +74,24 @@ def node_result(result: Any) -> NodeResult:
         message=str(result.message or ""),
         took_ms=round(result.execution_time * 1000),
         failures=result.failures,
+        ended_at=_end_of(result.timing),
     )
+
+
+def _end_of(timing: Iterable[Any]) -> datetime | None:
+    """Return when the last step of a node ended; dbt's times are UTC and do not say so."""
+    ends = [step.completed_at for step in timing if step.completed_at is not None]
+    return max(ends).replace(tzinfo=UTC) if ends else None
 
 
 def node_progress(event: Any) -> NodeProgress | None:
     """Return what an event of dbt's says of a node, None if it says nothing."""
-    if event.info.name not in ("NodeStart", "NodeFinished"):
+    if event.info.name not in ("NodeStart", "NodeFinished", *_LINES):
         return None
     node = event.data.node_info
+    if event.info.name in _LINES:
+        status = None if event.info.name == "LogStartLine" else status_of(node.node_status)
+        return NodeProgress(str(node.unique_id), status, event.info.msg)
     ended = event.info.name == "NodeFinished"
     return NodeProgress(str(node.unique_id), status_of(node.node_status) if ended else None)
 

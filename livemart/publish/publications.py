@@ -6,6 +6,7 @@ opens nothing if there is no model to serve.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from threading import Event
@@ -41,6 +42,7 @@ class Publications:
         log: the snapshots.
         settings: store, tenants, retention, and how long its end may take.
         abandon: set when the end is no longer to be waited for.
+        told: is given the snapshot that is copied, and None when that has ended, from any thread.
     """
 
     def __init__(
@@ -50,12 +52,16 @@ class Publications:
         log: SnapshotLog,
         settings: Settings,
         abandon: Event,
+        told: Callable[[int | None], None] = lambda snapshot_id: None,
     ) -> None:
         self._project = project
         self._warehouse = warehouse
         self._log = log
         self._settings = settings
         self._abandon = abandon
+        self._told = told
+        # Once it is closed: whether the store has taken all that it is to hold.
+        self.is_complete = True
         self._depth = 0
         self._store: Store | None = None
         self._thread: PublisherThread | None = None
@@ -70,7 +76,8 @@ class Publications:
         self._depth -= 1
         if self._depth or self._thread is None or self._store is None:
             return
-        self._thread.close(self._settings.stop_timeout, self._abandon)
+        is_done = self._thread.close(self._settings.stop_timeout, self._abandon)
+        self.is_complete = is_done and not self._thread.refused
         self._thread = None
         self._store.close()
 
@@ -117,7 +124,11 @@ class Publications:
             return read_net_change(self._warehouse, relation, from_version, to_version)
 
         def bring(snapshot: Snapshot, is_start: bool) -> Publication | None:
-            return publish(store, snapshot, served, read_change, how, is_start=is_start)
+            self._told(snapshot.snapshot_id)
+            try:
+                return publish(store, snapshot, served, read_change, how, is_start=is_start)
+            finally:
+                self._told(None)
 
         how = Publishing(
             tenant_column=settings.tenant_column,

@@ -118,6 +118,16 @@ def confirm(store: Store, snapshot: Snapshot, checked_at: datetime) -> bool:
     return True
 
 
+def is_whole(store: Store) -> bool:
+    """Return True if the store holds the rows of every model that it says it holds.
+
+    Raises:
+        PublishError: STORE_UNREACHABLE.
+    """
+    state = _look(store, counts_rows=True)
+    return state.table_names >= _tables(state, state.models)
+
+
 def _look(store: Store, *, counts_rows: bool) -> StoreState:
     """Return what the store holds, leaving out models that lost or gained rows."""
     with store.begin() as connection:

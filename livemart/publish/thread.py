@@ -7,7 +7,7 @@ refreshing.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from threading import Condition, Event, Thread
 
@@ -109,6 +109,11 @@ class PublisherThread:
                 next="the next build, refresh or stream publishes it",
             )
         return waiting is None
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """Why the database does not take a model, by model; as of the last publication."""
+        return self._refused
 
     def _run(self) -> None:
         while self._await_offer():

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from threading import Lock
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from livemart.arrow.sum_limits import SumLimits
 from livemart.delta.tags import Tag, Tags
@@ -59,6 +59,12 @@ class KeptBetweenBatches:
     own_faults: OwnFaults = field(default_factory=OwnFaults)
 
 
+class Report(Protocol):
+    """Is told what becomes of a model: a word, and at its end its state."""
+
+    def __call__(self, unique_id: str, word: str, state: ModelState | None = None, /) -> None: ...
+
+
 @dataclass(frozen=True)
 class BatchContext:
     """Session, tables and identity of the micro-batch `batch_id` of `epoch`.
@@ -74,7 +80,8 @@ class BatchContext:
     `behind`: models that are set aside in that row; `resting`: those of them that are not tried.
     `attempts`: how often a model may fail in a row before it is set aside; `runs_again`: the batch
     is run again by itself meanwhile.
-    `report` is called with a model's unique id and a word when its refresh starts and ends.
+    `report` is called with a model's unique id and a word when its refresh starts and ends, then
+    with its state, too.
     """
 
     spark: SparkSession
@@ -94,7 +101,7 @@ class BatchContext:
     resting: Mapping[str, SetAside] = field(default_factory=dict)
     attempts: int = 1
     runs_again: bool = False
-    report: Callable[[str, str], None] = lambda unique_id, word: None
+    report: Report = lambda unique_id, word, state=None: None
     before_model: Callable[[str, PinnedInputs], None] = lambda unique_id, inputs: None
     kept: KeptBetweenBatches = field(default_factory=KeptBetweenBatches)
     _lanes: dict[SessionSpec, LargeLane] = field(default_factory=dict)

@@ -5,7 +5,8 @@ they lie and with the models as they are written now. A landed table that someth
 an error; a model's table that something else changed, or whose SQL changed, is rebuilt.
 
 A model that was set aside is tried again as soon as its SQL, or that of the model it waits for, is
-another one; and, as data are mended too, after 1, 2, 4, 8 ... snapshots.
+another one; and, as data are mended too, after 1, 2, 4, 8 ... snapshots. One that was left out
+comes back with the first pass that does not leave it out.
 """
 
 from __future__ import annotations
@@ -177,7 +178,12 @@ def _is_due(
     unique_id: str, newest: Snapshot, fingerprints: Mapping[str, str], selected: Set[str]
 ) -> bool:
     aside = newest.set_aside.get(unique_id)
-    if aside is None or unique_id in selected or fingerprints.get(unique_id) != aside.fingerprint:
+    if (
+        aside is None
+        or aside.is_left_out
+        or unique_id in selected
+        or fingerprints.get(unique_id) != aside.fingerprint
+    ):
         return True
     distance = newest.snapshot_id + 1 - aside.since
     is_power_of_two = distance & (distance - 1) == 0

@@ -58,16 +58,7 @@ def refresh_models(
         RefreshError: a model could not be refreshed.
         PlanError: POLICY_NOT_MET, if a model of policy strict would fall back to a full refresh.
     """
-    models = plans.project.models
-    parents: dict[str, set[str]] = {}
-    stored: dict[str, str] = {}
-    for unique_id, model in models.items():
-        if model.is_stored:
-            flat = plans.models[unique_id].flat
-            # What SQL names without `ref` is read as well, if it comes before.
-            named = {stored[it] for it in flat.relations if it in stored} if flat else set[str]()
-            parents[unique_id] = _read_tables(plans.project, model) & models.keys() | named
-            stored[model.relation] = unique_id
+    models, parents = plans.project.models, _parents(plans)
     refresher = _Refresher(context, plans, inputs)
     done = RefreshedModels(set_aside=refresher.set_aside)
     failures: list[ModelFailedError] = []
@@ -92,6 +83,37 @@ def refresh_models(
     return done
 
 
+def waiting_models(plans: ProjectPlans, unique_ids: Set[str]) -> dict[str, str]:
+    """Return the stored ones of these models and all that wait for one, each with the one.
+
+    Args:
+        plans: of the project.
+        unique_ids: of models that a batch does not refresh.
+    """
+    causes: dict[str, str] = {}
+    for unique_id, parents in _parents(plans).items():
+        if unique_id in unique_ids:
+            causes[unique_id] = unique_id
+        elif waits_for := sorted(parents & causes.keys()):
+            causes[unique_id] = causes[waits_for[0]]
+    return causes
+
+
+def _parents(plans: ProjectPlans) -> dict[str, set[str]]:
+    """Return the stored models that each stored model reads, through views as well."""
+    models = plans.project.models
+    parents: dict[str, set[str]] = {}
+    stored: dict[str, str] = {}
+    for unique_id, model in models.items():
+        if model.is_stored:
+            flat = plans.models[unique_id].flat
+            # What SQL names without `ref` is read as well, if it comes before.
+            named = {stored[it] for it in flat.relations if it in stored} if flat else set[str]()
+            parents[unique_id] = _read_tables(plans.project, model) & models.keys() | named
+            stored[model.relation] = unique_id
+    return parents
+
+
 def _judge(context: BatchContext, plans: ProjectPlans, failures: list[ModelFailedError]) -> None:
     """Let the models be set aside that have failed often enough; any other one ends the batch.
 
@@ -104,7 +126,8 @@ def _judge(context: BatchContext, plans: ProjectPlans, failures: list[ModelFaile
     for failure in failures:
         fingerprint = plans.models[failure.unique_id].fingerprint
         known = context.behind.get(failure.unique_id)
-        if known is not None and known.fingerprint == fingerprint:
+        is_failing = known is not None and not known.is_left_out
+        if known is not None and is_failing and known.fingerprint == fingerprint:
             continue
         if counts.count(failure.unique_id, fingerprint) < context.attempts:
             again.append(failure)
@@ -185,7 +208,7 @@ class _Refresher:
             told.__cause__ = error
             return self._failed(told)
         failpoint(f"refresh.after_model.{model.name}")
-        context.report(unique_id, state.strategy if state.rows_changed else "unchanged")
+        context.report(unique_id, state.strategy if state.rows_changed else "unchanged", state)
         return state
 
     def _is_made(self, model: Model, before: ModelState | None) -> bool:
@@ -235,7 +258,7 @@ class _Refresher:
         context, known = self._context, self._context.behind.get(unique_id)
         was_there = unique_id in self._inputs.states
         return SetAside(
-            since=known.since if known else context.snapshot_id,
+            since=known.since if known and not known.is_left_out else context.snapshot_id,
             refreshed_at=known.refreshed_at
             if known
             else context.frontier_at

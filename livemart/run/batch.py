@@ -11,13 +11,14 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from livemart.check.checks import TestResult, run_checks
+from livemart.check.checks import CheckReport, TestResult, run_checks
 from livemart.check.versions import CheckedVersions
 from livemart.delta.conflicts import TableChangedError
 from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch
+from livemart.project.node_results import NodeResult
 from livemart.project.run_values import run_of
-from livemart.refresh.context import BatchContext, KeptBetweenBatches, Rebuild, SqlChanged
+from livemart.refresh.context import BatchContext, KeptBetweenBatches, Rebuild, Report, SqlChanged
 from livemart.refresh.frontier import (
     check_landed,
     find_rebuilds,
@@ -25,14 +26,37 @@ from livemart.refresh.frontier import (
     returning_models,
 )
 from livemart.refresh.inputs import PinnedInputs, pin_inputs
-from livemart.refresh.models import carried, refresh_models
+from livemart.refresh.models import carried, refresh_models, waiting_models
 from livemart.run.batch_questions import BatchQuestions
 from livemart.run.dbt_builds import build_models, build_seeds, build_snapshot
 from livemart.run.draft import SnapshotDraft, draft_snapshot, table_versions
-from livemart.run.runtime import Runtime
+from livemart.run.runtime import Runtime, selection_empty
 from livemart.spark.catalog import register
 from livemart.state.run_starts import run_start
-from livemart.state.snapshots import SetAside, Snapshot
+from livemart.state.snapshots import LEFT_OUT, ModelState, SetAside, Snapshot
+
+
+@dataclass(slots=True)
+class BatchRecord:
+    """What a micro-batch has done up to now, whatever becomes of it; all by unique id.
+
+    `states`: models that a refresh has ended with; `under_way`: those that it has begun, or that
+    have failed; `ended_at`: when models and tests ended; `built`: what dbt says of a build.
+    """
+
+    began_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    states: dict[str, ModelState] = field(default_factory=dict)
+    under_way: dict[str, None] = field(default_factory=dict)
+    ended_at: dict[str, datetime] = field(default_factory=dict)
+    built: dict[str, NodeResult] = field(default_factory=dict)
+
+    def model_changed(self, unique_id: str, word: str, state: ModelState | None) -> None:
+        """Note that the refresh of a model began, or ended in `state`; from several threads."""
+        if word == "started":
+            self.under_way[unique_id] = None
+        elif state is not None:
+            self.states[unique_id], self.ended_at[unique_id] = state, datetime.now(UTC)
+            self.under_way.pop(unique_id, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +70,7 @@ class BatchOutcome:
     snapshot: Snapshot | None
     checks: Mapping[str, TestResult] = field(default_factory=dict)
     rebuilds: Mapping[str, Rebuild] = field(default_factory=dict)
+    record: BatchRecord = field(default_factory=BatchRecord)
 
     @property
     def is_held(self) -> bool:
@@ -57,18 +82,24 @@ class BatchOutcome:
 class BatchRunner:
     """Runs landed micro-batches of one epoch, one after the other.
 
-    `selected` are models to rebuild in the first batch whatever their state; `runs_again`: a batch
-    in which a model failed is run again by itself; `refusal`: why the project as it is written is
-    not the one that runs, None if it is.
+    `selected` are models to rebuild in the first batch whatever their state; `left_out`: models
+    that are set aside, though nothing is wrong with them; `runs_again`: a batch in which a model
+    failed is run again by itself; `refusal`: why the project as it is written is not the one that
+    runs, None if it is; `step` is told what a build does when its models are done, and `checked` of
+    each data test as it ends. `record` is of the micro-batch under way.
     """
 
     runtime: Runtime
     epoch: str
     now: Callable[[], datetime]
-    report: Callable[[str, str], None]
+    report: Report
     selected: frozenset[str] = frozenset()
+    left_out: frozenset[str] = frozenset()
     runs_again: bool = False
     refusal: str | None = None
+    step: Callable[[str], None] = lambda text: None
+    checked: CheckReport = lambda unique_id, result: None
+    record: BatchRecord = field(init=False, default_factory=BatchRecord)
     _kept: KeptBetweenBatches = field(init=False)
     # What was asked when the project was read may be older than its views.
     _has_asked: bool = False
@@ -84,7 +115,8 @@ class BatchRunner:
             StateError: LANDED_TABLE_LOST, LANDED_TABLE_CHANGED.
             RefreshError: a model could not be refreshed.
         """
-        started_at = datetime.now(UTC)
+        self.record = BatchRecord()
+        started_at = self.record.began_at
         runtime, newest = self.runtime, self.runtime.log.newest()
         if newest is None:
             return self.build(batch)
@@ -120,10 +152,11 @@ class BatchRunner:
         runtime = self.runtime
         runtime.plans.renew()
         resting = resting_models(newest, runtime.fingerprints, self.selected)
+        resting |= self._left_out(newest)
         rebuilds = self._find_rebuilds(newest, batch.batch_id, resting)
         if self.refusal is not None:
             resting |= self._left_alone(newest, rebuilds)
-        for unique_id in self.selected & newest.models.keys() - rebuilds.keys():
+        for unique_id in (self.selected & newest.models.keys()) - rebuilds.keys() - resting.keys():
             state = newest.models[unique_id]
             rebuilds[unique_id] = Rebuild("SELECTED", "named by --select", state.generation + 1)
         rebuilds |= returning_models(newest, resting, rebuilds)
@@ -173,15 +206,58 @@ class BatchRunner:
         Raises:
             RefreshError: MODEL_FAILED, with dbt's own message; no row is appended.
         """
-        started_at = datetime.now(UTC)
+        self.record = BatchRecord()
+        started_at = self.record.began_at
         runtime, newest = self.runtime, self.runtime.log.newest()
         context = self._context(batch.batch_id, {})
         draft = draft_snapshot(runtime, context, batch, newest, started_at=started_at, now=self.now)
         runtime.dbt.run = run_of(self.epoch, batch.batch_id, started_at)
         if tests := runtime.dbt.of_the_run & runtime.project.tests.keys():
             runtime.adopt(runtime.dbt.compile_again(tests))
-        models = build_models(runtime, newest)
-        return self._finish(draft.snapshot("build", models), {}, {}, {})
+        aside = self._left_out(None)
+        left_out = runtime.project.readers_of(aside.keys())
+        models = build_models(runtime, newest, self.record.built, left_out=left_out)
+        self.step("running the data tests")
+        snapshot = replace(draft.snapshot("build", models), set_aside=aside)
+        return self._finish(snapshot, {}, {}, {})
+
+    def _left_out(self, newest: Snapshot | None) -> dict[str, SetAside]:
+        """Return the stored models that are left out, or read one that is, by unique id.
+
+        A seed or a dbt snapshot that nobody has edited stays as it is in any case. What failed
+        before is told as failed.
+
+        Raises:
+            ConfigError: SELECTION_EMPTY, if nothing is left to refresh.
+        """
+        project, fingerprints = self.runtime.project, self.runtime.fingerprints
+        states = newest.models if newest else {}
+        left_out = {
+            key
+            for key in self.left_out
+            if project.models[key].materialized not in ("seed", "snapshot")
+            or key not in states
+            or states[key].fingerprint != fingerprints[key]
+        }
+        aside: dict[str, SetAside] = {}
+        for key, cause in waiting_models(self.runtime.plans, left_out).items():
+            known = newest.set_aside.get(key) if newest else None
+            refreshed_at = newest.finished_at if newest and key in states else None
+            aside[key] = SetAside(
+                since=known.since if known else newest.snapshot_id + 1 if newest else 1,
+                refreshed_at=known.refreshed_at if known else refreshed_at,
+                fingerprint=fingerprints[key],
+                cause=cause,
+                message=LEFT_OUT,
+            )
+            if known is not None and not known.is_left_out and known.cause == key:
+                aside[key] = known
+        stored = {key for key, model in project.models.items() if model.is_stored}
+        if aside and not stored - self.left_out - aside.keys():
+            raise selection_empty(
+                self.runtime.settings, "what it names waits for models that it leaves out"
+            )
+        return aside
 
     def _release(self, draft: SnapshotDraft, previous: Mapping[str, str]) -> BatchOutcome:
         """Publish the rows of a held snapshot once no test holds them any more.
@@ -194,7 +270,9 @@ class BatchRunner:
             return nothing
         states = {key: carried(state) for key, state in newest.models.items()}
         snapshot = replace(draft.snapshot("refresh", states), set_aside=newest.set_aside)
-        checks = self._check(snapshot, table_versions(self.runtime.project, newest), previous)
+        # Not told: each batch looks again, and as a rule nothing has changed.
+        before = table_versions(self.runtime.project, newest)
+        checks = self._check(snapshot, before, previous, self._note_check)
         if any(check.holds for check in checks.values()):
             return replace(nothing, checks=checks)
         return self._append(snapshot, checks, {})
@@ -266,12 +344,16 @@ class BatchRunner:
     ) -> BatchOutcome:
         """Check, decide whether readers may see it, and append the row: this publishes it."""
         failpoint("checks.before")
-        checks = self._check(snapshot, before, previous)
+        checks = self._check(snapshot, before, previous, self._checked)
         failpoint("checks.after")
         return self._append(snapshot, checks, rebuilds)
 
     def _check(
-        self, snapshot: Snapshot, before: Mapping[str, int], previous: Mapping[str, str]
+        self,
+        snapshot: Snapshot,
+        before: Mapping[str, int],
+        previous: Mapping[str, str],
+        report: CheckReport,
     ) -> dict[str, TestResult]:
         runtime = self.runtime
         if changed := BatchQuestions(runtime, asks_all=True).ask_for_tests():
@@ -280,14 +362,25 @@ class BatchRunner:
         varies = runtime.project.differs_with_run
         previous = {key: it for key, it in previous.items() if not varies(key)}
         now = table_versions(runtime.project, snapshot)
-        return run_checks(
+        checks = run_checks(
             runtime.spark,
             runtime.warehouse,
             runtime.prover,
             CheckedVersions(before, now),
             previous,
-            waiting=snapshot.set_aside.keys(),
+            waiting=runtime.project.readers_of(snapshot.set_aside.keys()),
+            report=report,
         )
+        newest = runtime.log.newest()
+        if newest is None or newest.status != "held":
+            return checks
+        # Readers have never seen these rows: what held them back and cannot be run goes on so.
+        return {
+            key: TestResult("fail", None, "unchanged", "failed before, and waits for its model")
+            if check.status == "waits" and newest.tests.get(key) in ("fail", "error")
+            else check
+            for key, check in checks.items()
+        }
 
     def _append(
         self,
@@ -307,7 +400,19 @@ class BatchRunner:
         failpoint("snapshot.before")
         runtime.log.append(snapshot)
         failpoint("snapshot.after")
-        return BatchOutcome(snapshot.batch_id, snapshot, checks, rebuilds)
+        record, self.record = self.record, BatchRecord()
+        return BatchOutcome(snapshot.batch_id, snapshot, checks, rebuilds, record)
+
+    def _report(self, unique_id: str, word: str, state: ModelState | None = None, /) -> None:
+        self.record.model_changed(unique_id, word, state)
+        self.report(unique_id, word, state)
+
+    def _checked(self, unique_id: str, result: TestResult) -> None:
+        self._note_check(unique_id, result)
+        self.checked(unique_id, result)
+
+    def _note_check(self, unique_id: str, result: TestResult) -> None:
+        self.record.ended_at[unique_id] = datetime.now(UTC)
 
     def _context(self, batch_id: int, rebuilds: Mapping[str, Rebuild]) -> BatchContext:
         runtime = self.runtime
@@ -324,7 +429,7 @@ class BatchRunner:
                 runtime.project.models[unique_id].relation: fingerprint
                 for unique_id, fingerprint in runtime.fingerprints.items()
             },
-            report=self.report,
+            report=self._report,
             kept=self._kept,
             attempts=runtime.settings.attempts,
             runs_again=self.runs_again,

@@ -6,7 +6,7 @@ because their rows are files of the project, not SQL.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from time import perf_counter
 
@@ -14,7 +14,7 @@ from livemart.errors import ConfigError
 from livemart.failpoints import failpoint
 from livemart.intervals import ms_since
 from livemart.project.graph import Model
-from livemart.project.node_results import failures_of, refuse_failures
+from livemart.project.node_results import NodeResult, failures_of, refuse_failures
 from livemart.refresh.context import Rebuild
 from livemart.run.runtime import Runtime
 from livemart.spark.catalog import name_of, register
@@ -23,8 +23,20 @@ from livemart.spark.own_faults import is_own_fault
 from livemart.state.snapshots import ModelState, Snapshot
 
 
-def build_models(runtime: Runtime, newest: Snapshot | None) -> dict[str, ModelState]:
+def build_models(
+    runtime: Runtime,
+    newest: Snapshot | None,
+    built: dict[str, NodeResult],
+    *,
+    left_out: Collection[str] = (),
+) -> dict[str, ModelState]:
     """Build the whole project, and return the state of every stored model by unique id.
+
+    Args:
+        runtime: the warm process.
+        newest: the newest snapshot of the log.
+        built: takes dbt's result of each node, whatever becomes of the build.
+        left_out: unique ids of models that are not built; none of the others reads one.
 
     Raises:
         RefreshError: MODEL_FAILED, with dbt's own message.
@@ -32,7 +44,15 @@ def build_models(runtime: Runtime, newest: Snapshot | None) -> dict[str, ModelSt
     # dbt finds tables in the catalog only, and some of these were made a moment ago.
     register(runtime.spark, runtime.settings.warehouse, runtime.project)
     failpoint("build.before_dbt")
-    results = runtime.dbt.build(data_tests=False)
+    only = None
+    if left_out:
+        only = [
+            key
+            for key, model in runtime.project.models.items()
+            if key not in left_out and model.materialized != "ephemeral"
+        ]
+    results = runtime.dbt.build(only=only, data_tests=False)
+    built.update(results)
     failpoint("build.after_dbt")
     if runtime.dbt.project != runtime.project:
         runtime.adopt(runtime.dbt.project)

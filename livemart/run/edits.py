@@ -11,7 +11,9 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 _SUFFIXES = (".sql", ".yml", ".yaml", ".csv", ".md", ".py")
-_RESULTS = frozenset({"target", "logs", "node_modules", "__pycache__"})
+# Of the project's own folder; below `models` a folder may have any name.
+_RESULTS = frozenset({"target", "logs"})
+_CACHES = frozenset({"node_modules", "__pycache__", ".git"})
 _ENVIRONMENT = "pyvenv.cfg"
 # Read once, when the process starts.
 _SETTINGS = "livemart.yml"
@@ -51,14 +53,17 @@ class ProjectFiles:
             return
         if any(entry.name == _ENVIRONMENT for entry in entries):
             return
+        is_root = folder == str(self._project_dir)
         for entry in entries:
-            if entry.name.startswith(".") or entry.name in _RESULTS or entry.name == _SETTINGS:
+            if entry.name in _CACHES or entry.name == _SETTINGS:
+                continue
+            if is_root and (entry.name.startswith(".") or entry.name in _RESULTS):
                 continue
             if entry.is_dir():
                 # A link to a folder is followed, but not into a circle.
-                if os.path.realpath(entry.path) not in self._left_out and not (
-                    entry.is_symlink() and folder.startswith(os.path.realpath(entry.path))
-                ):
+                real = os.path.realpath(entry.path)
+                is_circle = entry.is_symlink() and Path(folder).is_relative_to(real)
+                if real not in self._left_out and not is_circle:
                     yield from self._below(entry.path)
             elif entry.name.endswith(_SUFFIXES):
                 yield from _stat(entry.path).items()

@@ -37,6 +37,7 @@ class PlanChange:
 class EditWatcher(Protocol):
     """Is told about edits."""
 
+    def step(self, text: str) -> None: ...
     def project_edited(self, files: Sequence[str], changes: Sequence[PlanChange]) -> None: ...
     def project_refused(self, files: Sequence[str], error: Exception) -> None: ...
 
@@ -99,6 +100,7 @@ class Follower:
         runtime = self._runtime
         files = runtime.files.changed(self._read_at, self._last_look)
         self._read_at = self._last_look
+        self._watcher.step("reading the edited project")
         try:
             edited = reread(runtime)
         except Exception as error:

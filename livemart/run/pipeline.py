@@ -6,12 +6,14 @@ snapshot to the publisher.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from livemart.check.checks import TestResult
 from livemart.delta.tags import Tags
 from livemart.errors import LivemartError
 from livemart.failpoints import failpoint
@@ -20,12 +22,15 @@ from livemart.land.uncounted import UncountedBatches
 from livemart.project.sessions import keep_sessions
 from livemart.publish.publications import Publications
 from livemart.refresh.frontier import check_landed
+from livemart.run.artifacts import write_artifacts, write_failure
 from livemart.run.batch import BatchOutcome, BatchRunner
 from livemart.run.follower import Follower, PlanChange, ProjectEdited
+from livemart.run.idle import note_pass, waiting_files
 from livemart.run.replays import Replays, Stopped
 from livemart.run.runtime import Runtime
+from livemart.run.source_freshness import renew_freshness
 from livemart.state.checkpoint import Epoch, Recorded, open_checkpoint
-from livemart.state.snapshots import Snapshot
+from livemart.state.snapshots import ModelState, Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -37,9 +42,16 @@ _KEPT_OUTCOMES = 100
 class Watcher(Protocol):
     """Is told about the course of a run."""
 
+    def step(self, text: str) -> None: ...
+    def landing_began(self, batch_id: int, files: int) -> None: ...
+    def landed(self, batch: LandedBatch) -> None: ...
     def batch_began(self, batch_id: int) -> None: ...
-    def model_changed(self, unique_id: str, word: str) -> None: ...
+    def model_changed(
+        self, unique_id: str, word: str, state: ModelState | None = None, /
+    ) -> None: ...
+    def check_ended(self, unique_id: str, result: TestResult, /) -> None: ...
     def batch_ended(self, outcome: BatchOutcome) -> None: ...
+    def publishing(self, snapshot_id: int | None, /) -> None: ...
     def retrying(self, error: BaseException, failures: int, attempts: int) -> None: ...
     def project_edited(self, files: Sequence[str], changes: Sequence[PlanChange]) -> None: ...
     def project_refused(self, files: Sequence[str], error: Exception) -> None: ...
@@ -53,11 +65,12 @@ class RunOutcome:
 
     @property
     def exit_code(self) -> int:
-        """1 if the newest snapshot is held, or this run's newest lacks a model, else 0."""
+        """1 if the newest snapshot is held, or this run's newest lacks a model against its will."""
         done = [outcome.snapshot for outcome in self.outcomes if outcome.snapshot]
         if any(check.holds for outcome in self.outcomes[-1:] for check in outcome.checks.values()):
             return 1
-        return 1 if done and done[-1].set_aside else 0
+        aside = done[-1].set_aside.values() if done else ()
+        return 0 if all(it.is_left_out for it in aside) else 1
 
 
 class Pipeline:
@@ -69,6 +82,7 @@ class Pipeline:
         now: the wall clock, UTC.
         stop: set from a signal handler; a micro-batch under way is finished, none is begun.
         abandon: set by a second signal; the micro-batch under way is given up as well.
+        leaves_out: what the settings do not select is set aside, and not refreshed.
     """
 
     def __init__(
@@ -79,6 +93,7 @@ class Pipeline:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         stop: Event | None = None,
         abandon: Event | None = None,
+        leaves_out: bool = False,
     ) -> None:
         self._runtime = runtime
         self._watcher = watcher
@@ -86,6 +101,7 @@ class Pipeline:
         self._stop = stop or Event()
         self._abandon = abandon or Event()
         self._publications = self._open_publications()
+        self._leaves_out = leaves_out
         self._follower: Follower | None = None
         # What the stream goes on with: an edited project, or the one before it.
         self._next: Runtime | None = None
@@ -101,17 +117,21 @@ class Pipeline:
             StateError: CHECKPOINT_*, LANDED_TABLE_LOST.
             RefreshError: MODEL_FAILED.
         """
+        files = waiting_files(self._runtime.settings)
         with self._publications:
-            return self._build(new_epoch)
+            done = self._build(new_epoch=new_epoch)
+        note_pass(self._runtime, files, is_published=self._publications.is_complete)
+        return done
 
-    def _build(self, new_epoch: bool) -> RunOutcome:
+    def _build(self, *, new_epoch: bool) -> RunOutcome:
         runner = self._runner(self._open_epoch(new_epoch), accept_changes=True, new_epoch=new_epoch)
-        batch = self._land_all(runner)
-        outcome = runner.build(batch)
+        with self._failures_told(runner, "build"):
+            batch = self._land_all(runner)
+            outcome = runner.build(batch)
         self._uncounted(runner).forget(batch.batch_id)
         self._publications.offer(outcome.snapshot)
         failpoint("batch.end")
-        self._watcher.batch_ended(outcome)
+        self._end_batch(outcome)
         return RunOutcome([outcome])
 
     def refresh(self, *, selected: frozenset[str] = frozenset()) -> RunOutcome:
@@ -123,10 +143,13 @@ class Pipeline:
         if self._runtime.log.newest() is None:
             return self.build()
         done = RunOutcome()
+        files = waiting_files(self._runtime.settings)
         with self._publications:
             runner = self._runner(self._open_epoch(False), accept_changes=False)
             runner.selected = selected
             self._run(runner, "available_now", done)
+        if not self._stop.is_set():
+            note_pass(self._runtime, files, is_published=self._publications.is_complete)
         return done
 
     def stream(self, every: timedelta) -> RunOutcome:
@@ -139,7 +162,7 @@ class Pipeline:
         done = RunOutcome()
         with self._publications:
             if self._runtime.log.newest() is None:
-                done.outcomes += self.build().outcomes
+                done.outcomes += self._build(new_epoch=False).outcomes
         self._follower = Follower(self._runtime, self._watcher)
         selected: frozenset[str] = frozenset()
         while not self._stop.is_set():
@@ -176,7 +199,12 @@ class Pipeline:
     def _open_publications(self) -> Publications:
         runtime = self._runtime
         return Publications(
-            runtime.project, runtime.warehouse, runtime.log, runtime.settings, self._abandon
+            runtime.project,
+            runtime.warehouse,
+            runtime.log,
+            runtime.settings,
+            self._abandon,
+            self._watcher.publishing,
         )
 
     def _open_epoch(self, new_epoch: bool) -> Epoch:
@@ -211,7 +239,15 @@ class Pipeline:
                 epoch.id,
                 accept_changes=accept_changes,
             )
-        return BatchRunner(runtime, epoch.id, self._now, self._watcher.model_changed)
+        return BatchRunner(
+            runtime,
+            epoch.id,
+            self._now,
+            self._watcher.model_changed,
+            left_out=runtime.left_out if self._leaves_out else frozenset(),
+            step=self._watcher.step,
+            checked=self._watcher.check_ended,
+        )
 
     def _landing(self) -> Landing:
         runtime = self._runtime
@@ -231,6 +267,7 @@ class Pipeline:
 
         def collect(batch: LandedBatch) -> None:
             self._refuse_if_stopped()
+            self._watcher.landed(batch)
             uncounted.keep(batch)
             batches.append(batch)
 
@@ -250,6 +287,7 @@ class Pipeline:
             self._refuse_if_stopped()
             if self._follower is not None and self._follower.has_edits():
                 raise ProjectEdited("the project was edited")
+            self._watcher.landed(batch)
             self._watcher.batch_began(batch.batch_id)
             outcome = runner.refresh(uncounted.merge([batch], self._runtime.log.newest()))
             if outcome.snapshot is not None:
@@ -262,9 +300,27 @@ class Pipeline:
             self._replays.succeeded()
             if self._follower is not None:
                 self._follower.succeeded()
-            self._watcher.batch_ended(outcome)
+            self._end_batch(outcome)
 
-        self._drive(run, trigger)
+        with self._failures_told(runner, "refresh"):
+            self._drive(run, trigger)
+
+    @contextmanager
+    def _failures_told(self, runner: BatchRunner, command: str) -> Iterator[None]:
+        """Write what was done into dbt's artifacts if it comes to no snapshot."""
+        try:
+            yield
+        except Exception as error:
+            if not self._stop.is_set():
+                write_failure(self._runtime, runner.record, error, command)
+            raise
+
+    def _end_batch(self, outcome: BatchOutcome) -> None:
+        if outcome.snapshot is None:
+            renew_freshness(self._runtime.dbt.target_dir, self._now())
+        else:
+            write_artifacts(self._runtime, outcome.snapshot, outcome.checks, outcome.record)
+        self._watcher.batch_ended(outcome)
 
     def _drive(
         self, body: Callable[[LandedBatch], None], trigger: Literal["available_now"] | timedelta
@@ -273,6 +329,7 @@ class Pipeline:
 
         Starting the stream again replays the micro-batch that failed, from the same frontier.
         """
+        self._watcher.step("looking for records")
         self._replays.run(lambda: self._await(body, trigger))
 
     def _await(
@@ -282,7 +339,9 @@ class Pipeline:
             self._next = edited
             return
         landing = self._landing()
-        query = landing.stream(self._runtime.checkpoint, body, trigger=trigger)
+        query = landing.stream(
+            self._runtime.checkpoint, body, trigger=trigger, began=self._watcher.landing_began
+        )
         try:
             # Seconds may be a fraction, whatever its annotation says.
             while not query.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type]

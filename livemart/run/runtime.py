@@ -6,27 +6,32 @@ between micro-batches, and is closed in reverse order.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from livemart.check.proofs import Prover
 from livemart.delta.warehouse import Warehouse
-from livemart.errors import RefreshError
+from livemart.errors import ConfigError, RefreshError
 from livemart.plan.planner import Plan
 from livemart.plan.project_plans import ProjectPlans, require_policies
 from livemart.project.cursors import SessionFactory
 from livemart.project.dbt import Dbt
 from livemart.project.graph import Model, Project
 from livemart.project.node_results import NodeProgress
-from livemart.project.profiles import profiles_folder
 from livemart.project.sessions import session_of
 from livemart.run.edits import Look, ProjectFiles
+from livemart.run.idle import project_files, waiting_files
 from livemart.run.leftovers import clear_leftovers
+from livemart.run.syntax import refuse_syntax_errors
+from livemart.run.target_folder import target_folder
 from livemart.settings import Settings
+from livemart.state.last_pass import forget_pass, last_pass_at
 from livemart.state.places import StateFolder
 from livemart.state.refusals import clear_refusal
 from livemart.state.snapshots import SnapshotLog
@@ -34,8 +39,11 @@ from livemart.state.snapshots import SnapshotLog
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# Landed in a second or two.
+_LITTLE_BYTES = 32 << 20
 
-@dataclass(slots=True)
+
+@dataclass
 class Runtime:
     """Everything that stays warm between micro-batches, until the project is edited.
 
@@ -72,6 +80,22 @@ class Runtime:
         """Spark's checkpoint of the landing stream."""
         return StateFolder(self.settings.warehouse).checkpoint
 
+    @cached_property
+    def left_out(self) -> frozenset[str]:
+        """The stored models that the settings do not select, by unique id.
+
+        Raises:
+            ConfigError: SELECTION_EMPTY; DBT_FAILED, if dbt does not understand the selection.
+        """
+        settings = self.settings
+        if not (settings.select or settings.exclude):
+            return frozenset()
+        chosen = self.dbt.selection(settings.select, settings.exclude)
+        stored = {key for key, model in self.project.models.items() if model.is_stored}
+        if not stored & chosen:
+            raise selection_empty(settings, "names no model that has a table")
+        return frozenset(stored - chosen)
+
     @property
     def landed_relations(self) -> list[str]:
         """The tables that landing fills."""
@@ -83,11 +107,28 @@ class Runtime:
         return {unique_id: plan.fingerprint for unique_id, plan in self.plans.models.items()}
 
 
+def selection_empty(settings: Settings, why: str) -> ConfigError:
+    """Return the error of a selection that leaves nothing to do."""
+    words = " ".join(
+        f"--{name} {' '.join(given)}"
+        for name, given in (("select", settings.select), ("exclude", settings.exclude))
+        if given
+    )
+    return ConfigError(
+        "SELECTION_EMPTY",
+        f"{words}: {why}",
+        hint="write +name for a model with all that it reads; `livemart plan` with the same words "
+        "shows what they name",
+    )
+
+
 class Narrator(Protocol):
-    """Is told about the start of a run."""
+    """Is told about the start of a run, and about nodes as they begin and end."""
 
     def step(self, text: str) -> None: ...
-    def node_changed(self, unique_id: str, status: str | None) -> None: ...
+    def node_changed(
+        self, unique_id: str, status: str | None, line: str | None = None, /
+    ) -> None: ...
 
 
 def load_runtime(settings: Settings, spark: SparkSession, narrator: Narrator) -> Runtime:
@@ -97,23 +138,30 @@ def load_runtime(settings: Settings, spark: SparkSession, narrator: Narrator) ->
         ConfigError: whatever is wrong with the project.
         PlanError: POLICY_NOT_MET.
     """
+    return _load_runtime(settings, lambda: spark, narrator)
+
+
+def _load_runtime(settings: Settings, start: SessionFactory, narrator: Narrator) -> Runtime:
+    """Read the project, and only then ask for the session, unless a model asks for it."""
     from livemart.spark.catalog import register
 
     dbt = open_dbt(
         settings,
-        compiling_session(spark, settings.warehouse),
-        lambda node: narrator.node_changed(node.unique_id, node.status),
+        compiling_session(start, settings.warehouse),
+        lambda node: narrator.node_changed(node.unique_id, node.status, node.line),
     )
     narrator.step("reading the project")
-    profiles = profiles_folder(dbt.project_dir, settings.profiles_dir)
-    files = ProjectFiles(dbt.project_dir, profiles, (settings.warehouse, settings.landing))
+    files = project_files(settings)
     read_at = files.look()
     project = dbt.load()
+    spark = start()
     clear_leftovers(settings.warehouse, project)
-    register(spark, settings.warehouse, project)
-    log = SnapshotLog(settings.warehouse)
-    warehouse = Warehouse(settings.warehouse)
-    runtime = Runtime(settings, spark, warehouse, dbt, project, log, files, read_at)
+    log, warehouse = SnapshotLog(settings.warehouse), Warehouse(settings.warehouse)
+    # Plans are made while Spark is told of tables and views.
+    with ThreadPoolExecutor(1, "catalog") as thread:
+        registering = thread.submit(register, spark, settings.warehouse, project)
+        runtime = Runtime(settings, spark, warehouse, dbt, project, log, files, read_at)
+    registering.result()
     require_policies(project, runtime.plans.models)
     clear_refusal(settings.warehouse)
     return runtime
@@ -127,7 +175,8 @@ def reread(runtime: Runtime) -> Runtime:
         PlanError: POLICY_NOT_MET.
         RefreshError: MODEL_UNREADABLE, naming every edited model that Spark cannot read.
     """
-    dbt = open_dbt(runtime.settings, compiling_session(runtime.spark, runtime.settings.warehouse))
+    session = compiling_session(lambda: runtime.spark, runtime.settings.warehouse)
+    dbt = open_dbt(runtime.settings, session)
     dbt.run = runtime.dbt.run
     read_at = runtime.files.look()
     edited = replace(runtime, dbt=dbt, project=dbt.load(), read_at=read_at)
@@ -173,36 +222,75 @@ def require_readable(edited: Runtime, before: Runtime) -> None:
 
 @contextmanager
 def open_runtime(
-    settings: Settings, narrator: Narrator, *, has_guests: bool = False
+    settings: Settings, narrator: Narrator, *, has_guests: bool = False, is_short: bool = False
 ) -> Iterator[Runtime]:
     """Hold the warehouse and everything needed to write it, until the block ends.
+
+    Spark starts while dbt reads the project: two processes, two cores.
 
     Args:
         settings: of this run.
         narrator: is told what goes on.
         has_guests: let a dbt in another terminal join over Spark Connect.
+        is_short: the process ends within a minute or so, if little waits for it.
 
     Raises:
         StateError: RUNNER_LIVES, if another runner holds the warehouse.
         ConfigError: whatever is wrong with Java, the jars or the project.
     """
     from livemart.spark.connect import connect_port, connect_settings
+    from livemart.spark.jars import require_jars
+    from livemart.spark.java import require_java
     from livemart.spark.open import open_session
+    from livemart.spark.session import prepare_environment
     from livemart.state.lock import hold_warehouse
 
     check_project(settings)
-    with hold_warehouse(settings.warehouse) as lock:
+    with hold_warehouse(settings.warehouse) as lock, ThreadPoolExecutor(1, "spark") as thread:
+        is_short = is_short and is_small_refresh(settings)
+        forget_pass(settings.warehouse)
         narrator.step("starting Spark")
         guests = connect_settings(settings.warehouse) if has_guests else None
-        spark = open_session(settings, guests, lock=lock)
+        # Here, where a signal breaks a download off; and dbt changes the folder meanwhile.
+        require_java()
+        require_jars(settings.jars)
+        prepare_environment(settings.master)
+        folder = Path.cwd()
+        starting = thread.submit(
+            open_session, settings, guests, lock=lock, is_short=is_short, folder=folder
+        )
         try:
-            runtime = load_runtime(settings, spark, narrator)
+            runtime = _load_runtime(settings, starting.result, narrator)
             if has_guests:
                 # Only now: a guest must find every table registered.
-                lock.announce_connect(connect_port(spark))
+                lock.announce_connect(connect_port(runtime.spark))
             yield runtime
         finally:
-            spark.stop()
+            if starting.exception() is None:
+                starting.result().stop()
+
+
+def is_small_refresh(settings: Settings) -> bool:
+    """Return True if a refresh has so little to do that starting is most of it.
+
+    A first build, an edited model, and what has been delivered since the last pass, may be of any
+    size.
+    """
+    since = last_pass_at(settings.warehouse)
+    if since is None or SnapshotLog(settings.warehouse).newest() is None:
+        return False
+    begin_ns = int(since.timestamp() - 1) * 1_000_000_000
+    if any(changed_ns > begin_ns for changed_ns, *_ in project_files(settings).look().values()):
+        return False
+    if (files := waiting_files(settings)) is None:
+        return False
+    size = 0
+    for path, bytes_, changed_ns in files:
+        # A file that was moved here keeps its older time of change.
+        with suppress(OSError):
+            if max(changed_ns, os.stat(path).st_ctime_ns) > begin_ns:
+                size += bytes_
+    return size <= _LITTLE_BYTES
 
 
 def check_project(settings: Settings) -> None:
@@ -228,20 +316,21 @@ def open_dbt(
         target=settings.target,
         vars=settings.vars,
         warehouse=settings.warehouse,
+        target_dir=target_folder(settings),
         session=session,
         progress=progress,
     )
 
 
 def compiling_session(
-    spark: SparkSession,
+    start: SessionFactory,
     warehouse: Path,
     versions: Callable[[], Mapping[str, int]] = lambda: {},
 ) -> SessionFactory:
     """Return what gives dbt a session, for models that ask for tables while they are compiled.
 
     Args:
-        spark: the engine's session.
+        start: gives the engine's session.
         warehouse: holds the tables.
         versions: of tables, by relation, where not the newest are asked.
     """
@@ -249,6 +338,7 @@ def compiling_session(
 
     @cache
     def session() -> SparkSession:
+        spark = start()
         register(spark, warehouse, versions=versions())
         return spark
 
@@ -256,15 +346,22 @@ def compiling_session(
 
 
 def load_plans(
-    settings: Settings, say: Callable[[str], None]
+    settings: Settings, narrator: Narrator
 ) -> tuple[Project, Mapping[str, Plan], frozenset[str] | None]:
     """Return the project, its plans, and the unique ids that the settings select (None: all).
 
-    Spark is started only for a project that asks it something while it is compiled; `say` is told.
+    Spark is started only for a project that asks it something while it is compiled, or holds SQL
+    that the planner cannot read.
+
+    Raises:
+        ConfigError: whatever is wrong with the project.
+        PlanError: SYNTAX_ERROR.
     """
-    with _spark_if_asked(settings, say) as session:
+    with _spark_if_asked(settings, narrator) as session:
         dbt = open_dbt(settings, session)
+        narrator.step("reading the project")
         project = dbt.load()
+        refuse_syntax_errors(project, session)
         chosen = None
         if settings.select or settings.exclude:
             chosen = dbt.selection(settings.select, settings.exclude)
@@ -273,7 +370,7 @@ def load_plans(
 
 
 @contextmanager
-def _spark_if_asked(settings: Settings, say: Callable[[str], None]) -> Iterator[SessionFactory]:
+def _spark_if_asked(settings: Settings, narrator: Narrator) -> Iterator[SessionFactory]:
     """Yield what starts Spark at its first call; it is stopped when the block ends."""
     from livemart.spark.open import open_session
 
@@ -281,9 +378,9 @@ def _spark_if_asked(settings: Settings, say: Callable[[str], None]) -> Iterator[
 
     @cache
     def session() -> SparkSession:
-        say("starting Spark: a model asks it while dbt compiles")
-        started.append(open_session(settings))
-        return compiling_session(started[0], settings.warehouse)()
+        narrator.step("starting Spark, for a model that only Spark can compile or read")
+        started.append(open_session(settings, is_short=True))
+        return compiling_session(lambda: started[0], settings.warehouse)()
 
     try:
         yield session

@@ -6,7 +6,7 @@ Used after each start of a session. dbt and ad-hoc SQL then find tables and view
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,10 @@ from livemart.state.places import StateFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# Of Spark 4.2: constructor arguments of what its catalog keeps.
+_TABLE_FIELDS = 22
+_STORAGE_FIELDS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +70,13 @@ def register(
         location = literal(str(warehouse / schema))
         spark.sql(f"create database if not exists {quoted(schema)} location {location}")
     added = [relation for relation in tables if not _is_in(known, relation)]
+    pinned = versions or {}
+    _register_tables(spark, warehouse, [relation for relation in added if relation not in pinned])
     for relation in added:
-        path = str(warehouse.joinpath(*relation.split(".", 1)))
-        if (version := (versions or {}).get(relation)) is not None:
-            rows = f"select * from delta.{quoted(path)} version as of {version}"
+        if relation in pinned:
+            path = str(warehouse.joinpath(*relation.split(".", 1)))
+            rows = f"select * from delta.{quoted(path)} version as of {pinned[relation]}"
             spark.sql(f"create view {name_of(relation)} as {rows}")
-            continue
-        spark.sql(
-            f"create table if not exists {name_of(relation)} using delta location {literal(path)}"
-        )
     added += _register_views(
         spark,
         {
@@ -104,6 +106,37 @@ def save_views(spark: SparkSession, warehouse: Path) -> None:
                 session = PLAIN if known_view is None else known_view.session
                 views[f"{schema}.{name}"] = _View(text.get(), session)
     _keep_views(warehouse, views)
+
+
+def _register_tables(spark: SparkSession, warehouse: Path, relations: Sequence[str]) -> None:
+    """Make the entries that `create table ... using delta location ...` makes, but read no log.
+
+    The statement reads it in a Spark job: in a process of seconds, most of what one waits for.
+    """
+    if not relations:
+        return
+    jvm: Any = spark._jvm
+    jvm_session: Any = spark._jsparkSession
+    catalyst, some = jvm.org.apache.spark.sql.catalyst, jvm.scala.Some
+    table, storage = catalyst.catalog.CatalogTable, catalyst.catalog.CatalogStorageFormat.empty()
+    # Scala's defaults; of the table the first four have none, and the fifth is the provider.
+    optional = [getattr(table, f"apply$default${n}")() for n in range(6, _TABLE_FIELDS + 1)]
+    stored = [getattr(storage, f"copy$default${n}")() for n in range(2, _STORAGE_FIELDS + 1)]
+    to_uri = catalyst.catalog.CatalogUtils.stringToURI
+    external = jvm_session.sessionState().catalog().externalCatalog()
+    for relation in relations:
+        schema, name = relation.split(".", 1)
+        folder = warehouse.joinpath(schema, name).absolute()
+        entry = table.apply(
+            # As Spark looks for it; the folder of somebody else may have capitals.
+            catalyst.TableIdentifier(name.lower(), some(schema.lower()), some("spark_catalog")),
+            catalyst.catalog.CatalogTableType.EXTERNAL(),
+            storage.copy(some(to_uri(f"file:{folder}")), *stored),
+            jvm.org.apache.spark.sql.types.StructType(),
+            some("delta"),
+            *optional,
+        )
+        external.createTable(entry, True)
 
 
 def _register_views(spark: SparkSession, views: Mapping[str, _View]) -> list[str]:
@@ -196,7 +229,7 @@ def _keep_views(warehouse: Path, views: Mapping[str, _View]) -> None:
 
 def _is_in(known: Mapping[str, set[str]], relation: str) -> bool:
     schema, _, identifier = relation.partition(".")
-    return identifier in known.get(schema, ())
+    return identifier.lower() in known.get(schema.lower(), ())
 
 
 def _known(spark: SparkSession) -> dict[str, set[str]]:

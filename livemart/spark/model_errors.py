@@ -92,6 +92,22 @@ def analysis_error(spark: SparkSession, model: Model) -> str | None:
     return None
 
 
+def syntax_error(spark: SparkSession, text: str) -> tuple[int | None, str] | None:
+    """Return line and message of what Spark's parser refuses in a text; None if it reads it.
+
+    Nothing is looked up: tables need not be there.
+    """
+    from pyspark.errors import ParseException
+
+    session: Any = spark
+    try:
+        session._jsparkSession.sessionState().sqlParser().parsePlan(text)
+    except ParseException as error:
+        at = re.search(r"\(line (\d+), pos(?:ition)? \d+\)", str(error))
+        return (int(at[1]) if at else None), message_of(error)
+    return None
+
+
 def message_of(error: Exception) -> str:
     """Return what Spark found wrong, without the statement and the plan that it shows below.
 

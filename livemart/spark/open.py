@@ -38,6 +38,8 @@ def open_session(
     extra: Mapping[str, str] | None = None,
     *,
     lock: WarehouseLock | None = None,
+    is_short: bool = False,
+    folder: Path | None = None,
 ) -> SparkSession:
     """Return this process's session on the warehouse.
 
@@ -45,6 +47,8 @@ def open_session(
         settings: of this run.
         extra: further settings of Spark.
         lock: held by whoever writes; the JVM has it, too.
+        is_short: the process ends within a minute or so.
+        folder: the JVM's working folder; this process's if None.
 
     Raises:
         ConfigError: whatever is wrong with Java or the jars; SPARK_NOT_STARTED.
@@ -57,4 +61,6 @@ def open_session(
         memory=settings.memory,
         extra=extra,
         lock=lock,
+        is_short=is_short,
+        folder=folder,
     )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from livemart.delta.properties import TABLE_PROPERTIES
 from livemart.errors import ConfigError
+from livemart.spark.jvm import jvm_options
 from livemart.state.places import StateFolder
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ def create_session(
     memory: str = "3g",
     extra: Mapping[str, str] | None = None,
     lock: WarehouseLock | None = None,
+    is_short: bool = False,
+    folder: Path | None = None,
 ) -> SparkSession:
     """Start (or return) this process's Spark session with the project's settings.
 
@@ -114,14 +117,10 @@ def create_session(
         memory: of the JVM.
         extra: further settings of Spark.
         lock: held by whoever writes; the JVM has it as long as it lives.
+        is_short: the process ends within a minute or so.
+        folder: the JVM's working folder; this process's if None.
     """
-    # Workers must run this very interpreter, or they fail to connect back.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    if master.startswith("local"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    # What `env` prepared in this terminal is for others: here Spark has the settings below.
-    for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_CONF_DIR"):
-        os.environ.pop(name, None)
+    prepare_environment(master)
     log4j = Path(__file__).with_name("log4j2.properties")
     settings = session_settings(warehouse, jars, master) | dict(extra or {})
     # The class path and Java options count only before the JVM starts.
@@ -130,10 +129,7 @@ def create_session(
         value = settings.pop(name)
         if name.endswith("JavaOptions"):
             value += f" -Dlog4j2.configurationFile=file:{log4j}"
-            # A process that lives for minutes is quicker with the first compiler alone
-            # ("-XX:TieredStopAtLevel=1"); a stream is not, so it is not the default. Nobody waits
-            # for a single pause here: the collector that takes the least work in all.
-            value += " " + os.environ.get("LIVEMART_JVM_OPTIONS", "-XX:+UseParallelGC")
+            value += f" {jvm_options(jars, is_short=is_short)}"
         arguments.append(f'--conf "{name}={value}"')
     os.environ["PYSPARK_SUBMIT_ARGS"] = " ".join([*arguments, "pyspark-shell"])
 
@@ -145,7 +141,7 @@ def create_session(
     # Else each failing statement is also printed, as JSON with a Java stack.
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
     log = None if os.environ.get("LIVEMART_SPARK_LOG") else StateFolder(warehouse).spark_log
-    _start_jvm(log, lock)
+    _start_jvm(log, lock, folder)
     builder = SparkSession.builder.appName("livemart")
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -154,12 +150,24 @@ def create_session(
     return session
 
 
-def _start_jvm(log: Path | None, lock: WarehouseLock | None) -> None:
+def prepare_environment(master: str) -> None:
+    """Set what PySpark reads of the environment of this process."""
+    # Workers must run this very interpreter, or they fail to connect back.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # What `env` prepared in this terminal is for others: here Spark has its own settings.
+    for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_CONF_DIR"):
+        os.environ.pop(name, None)
+
+
+def _start_jvm(log: Path | None, lock: WarehouseLock | None, folder: Path | None) -> None:
     """Start the JVM, if there is none yet.
 
     Args:
         log: takes its greetings: what goes wrong later arrives as an exception.
         lock: a JVM outlives a killed Python by seconds, and may commit until it ends.
+        folder: its working folder.
 
     Raises:
         ConfigError: SPARK_NOT_STARTED.
@@ -171,7 +179,7 @@ def _start_jvm(log: Path | None, lock: WarehouseLock | None) -> None:
         return
     kept = () if lock is None else (lock.descriptor,)
     with ExitStack() as stack:
-        how: dict[str, Any] = {"pass_fds": kept}
+        how: dict[str, Any] = {"pass_fds": kept, "cwd": folder}
         begin = 0
         if log is not None:
             log.parent.mkdir(parents=True, exist_ok=True)

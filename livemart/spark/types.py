@@ -38,6 +38,11 @@ def type_text(kind: DataType) -> str:
     return str(kind.simpleString())
 
 
+def arrow_type_text(kind: pa.DataType) -> str:
+    """Return how SQL spells an Arrow type: `bigint` for int64."""
+    return type_text(_spark_type(kind))
+
+
 def _spark_type(kind: pa.DataType) -> DataType:
     from pyspark.sql import types as spark
     from pyspark.sql.pandas.types import from_arrow_type

@@ -26,6 +26,7 @@ from livemart.project.dbt import Dbt
 from livemart.project.graph import Project, SourceTable
 from livemart.project.profiles import find_profiles, profiles_folder
 from livemart.publish.exposures import exposure_to_paste
+from livemart.run.target_folder import target_folder
 from livemart.settings import Settings
 
 _TARGET = "livemart"
@@ -68,7 +69,13 @@ def adapt_project(settings: Settings, say: Callable[[str], None]) -> None:
     say(_describe_profile(advice, profile, project_dir))
     failure: ConfigError | None = None
     with _profile_to_read(advice, profile) as folder:
-        dbt = Dbt(project_dir, folder, target=advice.target, vars=settings.vars)
+        dbt = Dbt(
+            project_dir,
+            folder,
+            target=advice.target,
+            vars=settings.vars,
+            target_dir=target_folder(settings),
+        )
         try:
             project = dbt.load()
         except ConfigError as error:

@@ -18,7 +18,6 @@ from pathlib import Path
 
 from livemart.errors import StateError
 from livemart.state.atomic_files import replace_file
-from livemart.state.places import StateFolder
 
 EPOCH_FILE = "livemart_epoch.json"
 _WAY_OUT = (
@@ -56,9 +55,9 @@ class Recorded:
         return self.batch_id >= batch_id or self.is_landed(batch_id)
 
 
-def last_pass_at(warehouse: Path) -> datetime | None:
-    """Return when a pass last ran to its end, with news or without; None if none has."""
-    commits = StateFolder(warehouse).checkpoint / "commits"
+def last_commit_at(checkpoint: Path) -> datetime | None:
+    """Return when a micro-batch last ran to its end, with news or without; None if none has."""
+    commits = checkpoint / "commits"
     # Nobody holds the lock for a look: a new epoch may take the folder away meanwhile.
     with suppress(FileNotFoundError):
         if (batch_id := _last_batch(commits)) is not None:

@@ -10,10 +10,12 @@ the default of the setting `store`, whose database `serving.db` lies here, too.
     staging/                      files of a bulk load, gone when it has landed
     lock, holder.json             who writes the warehouse
     failures.json                 how often models have failed in a row
+    last_pass.json                what the newest pass looked at, if it left nothing to do
     run.json                      when the newest micro-batch began, if SQL says so
     project_refusal.json          why an edit of the project is not taken over
     views.json                    the SQL of the project's views, for sessions to come
     conf/, connect_token          what a dbt in another terminal needs
+    target/                       dbt's artifacts of a project whose folder cannot be written
     spark.log                     what the JVM prints
 """
 
@@ -53,6 +55,10 @@ class StateFolder:
         return self.path / "run.json"
 
     @property
+    def last_pass(self) -> Path:
+        return self.path / "last_pass.json"
+
+    @property
     def staging(self) -> Path:
         return self.path / "staging"
 
@@ -83,6 +89,10 @@ class StateFolder:
     @property
     def connect_token(self) -> Path:
         return self.path / "connect_token"
+
+    @property
+    def target(self) -> Path:
+        return self.path / "target"
 
     @property
     def spark_log(self) -> Path:

@@ -42,6 +42,9 @@ RELEASE = (
     "its rows are corrected, or it is edited or removed"
 )
 
+# Told of a model that a command was not asked for, and of those that read it.
+LEFT_OUT = "left out by --select or --exclude"
+
 Kind = Literal["build", "refresh"]
 Status = Literal["published", "held"]
 
@@ -65,11 +68,11 @@ class ModelState:
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """A model that a snapshot leaves as it was, because it or one that it reads cannot be computed.
+    """A model that a snapshot leaves as it was: it or one that it reads fails, or is left out.
 
     `since`: the first snapshot without it; `refreshed_at`: when the last one with it was finished,
     None if it never was in one; `fingerprint`: of the SQL that failed or waits; `cause`: unique id
-    of the model that failed; `message`: what that one said.
+    of the model that failed or is left out; `message`: what that one said, or LEFT_OUT.
     """
 
     since: int
@@ -77,6 +80,11 @@ class SetAside:
     fingerprint: str
     cause: str
     message: str
+
+    @property
+    def is_left_out(self) -> bool:
+        """True if nothing is wrong: the next pass that is asked for the model brings it back."""
+        return self.message == LEFT_OUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +195,20 @@ class SnapshotLog:
             self._tail = (*state, tuple(_read(table, None, limit)))
         return list(self._tail[2][:limit])
 
+    def model_tables(self) -> dict[str, str]:
+        """Return the unique id of every model that a row names, by the id of its table."""
+        table = self._open()
+        if table is None:
+            return {}
+        models = _dataset(table).to_table(columns=["models"]).column("models")
+        tables: dict[str, str] = {}
+        for chunk in models.chunks:
+            # As columns: a log of thousands of rows names each model thousands of times.
+            names = pa.table([chunk.items.field("table_id"), chunk.keys], ["table_id", "model"])
+            distinct = names.group_by(["table_id", "model"]).aggregate([]).to_pydict()
+            tables.update(zip(distinct["table_id"], distinct["model"], strict=True))
+        return tables
+
     def append(self, snapshot: Snapshot) -> bool:
         """Write a row once for its epoch and batch; return False if it was there before.
 
@@ -245,13 +267,9 @@ def _read(table: DeltaTable, condition: pds.Expression | None, limit: int) -> li
     if files.num_rows == 0:
         return []
     highest = pc.max(files.column("max.snapshot_id")).as_py()
-    folder = unquote(table.table_uri.removeprefix("file://"))
-    root = pfs.SubTreeFileSystem(folder, pfs.LocalFileSystem())
     span = max(limit, _SPAN)
     while True:
-        dataset = table.to_pyarrow_dataset(
-            filesystem=root, file_pruning_predicate=f"snapshot_id > {highest - span}"
-        )
+        dataset = _dataset(table, f"snapshot_id > {highest - span}")
         recent = pds.field("snapshot_id") > highest - span
         rows = dataset.to_table(filter=recent if condition is None else recent & condition)
         if rows.num_rows >= limit or span > highest:
@@ -259,6 +277,13 @@ def _read(table: DeltaTable, condition: pds.Expression | None, limit: int) -> li
         span *= 8
     order = pc.sort_indices(rows, [("snapshot_id", "descending")])
     return [_from_row(row) for row in rows.take(order.slice(0, limit)).to_pylist()]
+
+
+def _dataset(table: DeltaTable, of_files: str | None = None) -> pds.Dataset:
+    """Return the log's rows; `of_files`: a condition on the statistics of files to read."""
+    folder = unquote(table.table_uri.removeprefix("file://"))
+    root = pfs.SubTreeFileSystem(folder, pfs.LocalFileSystem())
+    return table.to_pyarrow_dataset(filesystem=root, file_pruning_predicate=of_files)
 
 
 def _to_row(snapshot: Snapshot) -> dict[str, Any]:

@@ -49,6 +49,16 @@ def test_the_serving_benchmark_runs_from_a_file_to_the_page(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_benchmark_of_commands_runs_with_news_and_without(tmp_path: Path) -> None:
+    figures = _figures(
+        *("command", "--folder", str(tmp_path), "--rounds=1", "--orders=10", "--days=1")
+    )
+
+    assert figures["refresh_command_s"] > figures["refresh_idle_command_s"] > 0
+    assert figures["start_dbt_s"] > 0
+    assert list(tmp_path.iterdir()) == []
+
+
 def _figures(bench: str, *arguments: str) -> dict[str, float]:
     command = [sys.executable, "-m", f"bench.{bench}", *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -23,7 +23,7 @@ from livemart.cli.commands import cli
 from livemart.serve import server
 
 class Stream:
-    def __init__(self, runtime, watcher, *, stop, abandon):
+    def __init__(self, runtime, watcher, *, stop, **named):
         self.stop = stop
     def stream(self, every):
         print("streams", flush=True)
@@ -32,7 +32,7 @@ class Stream:
         return pipeline.RunOutcome()
 
 @contextmanager
-def open_runtime(settings, watcher, has_guests):
+def open_runtime(settings, watcher, **named):
     try:
         yield SimpleNamespace(settings=settings)
     finally:

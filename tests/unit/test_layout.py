@@ -17,6 +17,7 @@ KINDS = ("unit", "integration", ".")
 
 # Modules without a test of their own, and the test below tests/ that meets them.
 COVERED = {
+    "run/artifact_files.py": "unit/run/test_artifacts.py",
     "starter/shop/deliver.py": "unit/starter/test_new_project.py",
     "__main__.py": "integration/test_wheel.py",
     # Rules that golden files and the lists of the documentation meet.

@@ -52,6 +52,29 @@ def test_an_instant_without_a_zone_is_utc(tmp_path: Path) -> None:
     assert (bare.as_of, zoned.as_of) == (expected, expected)
 
 
+@pytest.mark.parametrize("text", ["x 3", "- a", "{a: "])
+def test_vars_that_are_no_mapping_are_told_what_to_write(text: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigErrors) as caught:
+        load_settings({"vars": text}, environ={}, directory=tmp_path)
+
+    (error,) = caught.value.errors
+    assert error.message.startswith(f"--vars: found {text!r}")
+    assert error.hint.startswith("write a YAML mapping, such as 'name: value'")
+
+
+@pytest.mark.parametrize("named", ["DBT_TARGET_PATH", "LIVEMART_TARGET_PATH"])
+def test_dbts_variable_names_the_folder_of_artifacts(named: str, tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "livemart.yml").write_text("target_path: written\n")
+    flags = {"project_dir": "shop"}
+
+    settings = load_settings(flags, environ={named: "built"}, directory=tmp_path)
+
+    # dbt's own starts from the project, as everything in it does.
+    folder = tmp_path / "shop" if named.startswith("DBT") else tmp_path
+    assert settings.target_path == folder / "built"
+
+
 def test_variables_are_a_yaml_mapping(tmp_path: Path) -> None:
     found = load_settings({"vars": "{hours: [1, 2]}"}, environ={}, directory=tmp_path)
 

@@ -17,7 +17,7 @@ from livemart.run.runtime import load_plans
 from livemart.settings import load_settings
 from livemart.spark.catalog import name_of, register, save_views
 from tests.models import ASKING
-from tests.project_run import PROJECTS, copy_project
+from tests.project_run import PROJECTS, Silent, copy_project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -151,15 +151,26 @@ def test_a_plan_starts_spark_for_models_that_ask_it_while_dbt_compiles(
     settings = load_settings(
         {"project_dir": str(jaffle.project_dir), "warehouse": str(jaffle.warehouse)}, environ={}
     )
-    said: list[str] = []
+    narrator = _Narrator()
 
-    load_plans(settings, said.append)
-    assert said == []
+    load_plans(settings, narrator)
+    assert narrator.steps == ["reading the project"]
     (jaffle.project_dir / "models" / "marts" / "asking.sql").write_text(ASKING)
-    _, plans, _ = load_plans(settings, said.append)
+    _, plans, _ = load_plans(settings, narrator)
 
     assert plans["model.jaffle.asking"].strategy.name == "signed"
-    assert len(said) == 1
+    assert narrator.steps[2:] == ["starting Spark, for a model that only Spark can compile or read"]
+
+
+class _Narrator(Silent):
+    """Remembers what was begun."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: list[str] = []
+
+    def step(self, text: str) -> None:
+        self.steps.append(text)
 
 
 def test_without_a_project_the_kept_views_come_back(spark: SparkSession, tmp_path: Path) -> None:

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dbt.artifacts.schemas.run import RunResultsArtifact
 
 from livemart.errors import ConfigError, PlanError, RefreshError
 from livemart.inspect.verify import _Recomputation
 from livemart.project.graph import Model
+from livemart.run.idle import has_nothing_to_do
+from livemart.state.snapshots import LEFT_OUT
 from tests.integration.mini import Mini, sale, visit
 from tests.project_run import NOON, reasons, strategies
 
@@ -58,6 +61,115 @@ def test_a_build_lands_and_publishes_one_snapshot(unbuilt: Mini) -> None:
     assert set(snapshot.tests.values()) == {"pass"}
     assert snapshot.landed["bronze.sales"].landed == 3
     assert unbuilt.totals() == {"a": (2, "2.00"), "b": (1, "2.50")}
+    assert unbuilt.differing() == []
+
+
+# 3 s.
+def test_a_build_and_a_refresh_leave_artifacts_that_dbt_reads(mini: Mini) -> None:
+    path = str(mini.project / "target" / "run_results.json")
+    mini.deliver("visits", visit("c"))
+
+    mini.refresh()
+
+    results = RunResultsArtifact.read_and_check_versions(path)
+    by_name = {result.unique_id.split(".")[2]: result for result in results.results}
+    assert {result.unique_id for result in results.results} == {
+        *(key for key, model in mini.runtime.project.models.items() if model.is_stored),
+        *mini.runtime.project.tests,
+    }
+    assert by_name["shop_totals"].message == "unchanged"
+    assert {str(result.status) for result in results.results} == {"success", "pass"}
+    assert results.args["invocation_command"] == "livemart refresh"
+
+
+# 4 s.
+def test_a_refresh_that_would_find_nothing_needs_neither_spark_nor_dbt(mini: Mini) -> None:
+    def is_idle() -> bool:
+        return has_nothing_to_do(mini.runtime.settings, lambda: mini.now)
+
+    mini.refresh()
+    assert is_idle()
+    mini.deliver("visits", visit("c"))
+    assert not is_idle()
+
+    mini.refresh()
+
+    assert is_idle()
+    mini.now += timedelta(minutes=5)
+    assert not is_idle()
+
+
+# 8 s.
+def test_what_a_selection_leaves_out_is_set_aside_until_a_pass_without_it(mini: Mini) -> None:
+    before = mini.totals()
+    mini.deliver("sales", sale("9", "c", "5.00"))
+
+    done = mini.pipeline(exclude=("shop_totals",)).refresh()
+
+    aside = mini.newest.set_aside
+    assert {key.rpartition(".")[2] for key in aside} == {"shop_totals", "shop_ranks"}
+    assert {it.cause for it in aside.values()} == {"model.mini.shop_totals"}
+    assert {it.message for it in aside.values()} == {LEFT_OUT}
+    assert (done.exit_code, mini.totals()) == (0, before)
+    assert [row["shop_id"] for row in mini.rows("mini.shop_last_hour")][-1] == "c"
+    # What waits makes no work of its own.
+    known = mini.newest.snapshot_id
+    mini.pipeline(exclude=("shop_totals",)).refresh()
+    assert mini.newest.snapshot_id == known
+
+    done = mini.pipeline(exclude=()).refresh()
+
+    assert (done.exit_code, mini.newest.set_aside) == (0, {})
+    assert mini.totals()["c"] == (1, "5.00")
+    assert mini.differing() == []
+    with pytest.raises(ConfigError, match="SELECTION_EMPTY: --select nothing: names no model"):
+        mini.pipeline(select=("nothing",)).refresh()
+    mini.deliver("sales", sale("10", "c", "5.00"))
+    with pytest.raises(ConfigError, match="SELECTION_EMPTY: --select shop_ranks: what it names"):
+        mini.pipeline(select=("shop_ranks",)).refresh()
+
+
+@pytest.mark.extended
+def test_a_selection_publishes_nothing_that_a_test_holds(mini: Mini) -> None:
+    mini.edit(
+        "tests/few_ranks.sql",
+        "select * from {{ ref('shop_ranks') }} where shop_id = 'c' "
+        "and exists (select 1 from {{ ref('visit_counts') }})",
+    )
+    mini.deliver("sales", sale("9", "c", "5.00"))
+    assert mini.refresh().exit_code == 1
+    held, seen = mini.newest, mini.rows("mini.shop_ranks")
+    assert held.status == "held"
+
+    for amount in ("6.00", "7.00"):
+        mini.deliver("sales", sale("10", "d", amount, updated=float(amount)))
+        # The test reads what moves as well.
+        mini.deliver("visits", visit("d"))
+        done = mini.pipeline(exclude=("shop_totals",)).refresh()
+
+        assert (done.exit_code, mini.newest.status) == (1, "held")
+        assert mini.rows("mini.shop_ranks") == seen
+    assert mini.newest.snapshot_id == held.snapshot_id + 2
+
+
+@pytest.mark.extended
+def test_a_first_build_leaves_out_what_is_not_selected(unbuilt: Mini) -> None:
+    unbuilt.edit(
+        "models/shop_view.sql",
+        "{{ config(materialized='view') }} select * from {{ ref('shop_totals') }}",
+    )
+    done = unbuilt.pipeline(exclude=("shop_totals",)).refresh()
+
+    snapshot = unbuilt.newest
+    assert (done.exit_code, snapshot.kind) == (0, "build")
+    assert {key.rpartition(".")[2] for key in snapshot.set_aside} == {"shop_totals", "shop_ranks"}
+    assert not unbuilt.warehouse.exists("mini.shop_totals")
+    unbuilt.pipeline(exclude=("shop_totals",)).refresh()
+    assert unbuilt.newest == snapshot
+
+    unbuilt.pipeline(exclude=()).refresh()
+
+    assert unbuilt.newest.set_aside == {}
     assert unbuilt.differing() == []
 
 

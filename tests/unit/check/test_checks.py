@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from structlog.testing import capture_logs
 
 from livemart.arrow.bags import WEIGHT
 from livemart.check import checks
-from livemart.check.checks import run_checks
+from livemart.check.checks import TestResult, run_checks
 from livemart.check.proofs import Prover
 from livemart.check.versions import CheckedVersions
 from livemart.errors import RefreshError
@@ -86,8 +87,9 @@ def how(
 ) -> str:
     """Return how the test was decided; `full` stands for what goes to Spark."""
 
-    def in_full(spark: object, statements: Any) -> dict[str, checks.TestResult]:
-        return {test.unique_id: checks.TestResult("pass", 0, "full") for test, _ in statements}
+    def in_full(spark: object, statements: Any) -> Iterator[tuple[str, TestResult]]:
+        for test, _ in statements:
+            yield test.unique_id, TestResult("pass", 0, "full")
 
     monkeypatch.setattr(checks, "_ask_all", in_full)
     monkeypatch.setattr(checks, "_statement", lambda *_: "")
@@ -142,9 +144,10 @@ def test_a_linear_test_is_run_over_the_new_rows_first(
     found = project("not_negative", compiled_code=LINEAR)
     asked: list[int] = []
 
-    def ask(spark: object, statements: Any) -> dict[str, checks.TestResult]:
+    def ask(spark: object, statements: Any) -> Iterator[tuple[str, TestResult]]:
         asked.append(len(statements))
-        return {test.unique_id: checks.TestResult(status, 1, "full") for test, _ in statements}
+        for test, _ in statements:
+            yield test.unique_id, TestResult(status, 1, "full")
 
     monkeypatch.setattr(checks, "_ask_all", ask)
     monkeypatch.setattr(checks, "_statement", lambda *_: "")
@@ -324,3 +327,48 @@ def test_a_mistake_in_a_proof_costs_no_more_than_the_test_in_full(
         assert how(project("not_null"), warehouse, monkeypatch) == "full"
 
     assert [event["event"] for event in events] == ["proof_failed"]
+
+
+def test_each_test_is_told_as_its_statement_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    mini = project("unique")
+    tests = {f"{TEST}{n}": replace(mini.tests[TEST], unique_id=f"{TEST}{n}") for n in range(3)}
+    mini = replace(mini, tests=tests)
+    events: list[str] = []
+
+    def ask(spark: object, statements: Any) -> dict[str, TestResult]:
+        names = [test.unique_id for test, _ in statements]
+        events.append(f"asked {len(names)}")
+        return {name: TestResult("pass", 0, "full", took_ms=40) for name in names}
+
+    monkeypatch.setattr(checks, "_TESTS_A_STATEMENT", 2)
+    monkeypatch.setattr(checks, "_ask", ask)
+    monkeypatch.setattr(checks, "_statement", lambda *_: "")
+    monkeypatch.setattr(checks._Reader, "session", lambda self: None)
+    warehouse = FakeWarehouse([], None)
+    results = run_checks(
+        None,  # type: ignore[arg-type]
+        warehouse,  # type: ignore[arg-type]
+        Prover(ProjectPlans(mini, warehouse.column_names)),
+        CheckedVersions({}, {RELATION: 2}),
+        {},
+        report=lambda unique_id, result: events.append(f"{unique_id[-1]} {result.took_ms}"),
+    )
+
+    assert events == ["asked 2", "0 40", "1 40", "asked 1", "2 40"]
+    assert list(results) == list(tests)
+
+
+def test_tests_of_one_statement_share_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = iter([10.0, 10.6])
+    monkeypatch.setattr(checks, "perf_counter", lambda: next(moments))
+    monkeypatch.setattr(checks, "ms_since", lambda began: round((next(moments) - began) * 1000))
+    unique = project("unique").tests[TEST]
+    pair = [replace(unique, unique_id=name) for name in ("a", "b")]
+    rows = [
+        {"test_id": test.unique_id, "failures": 0, "warns": False, "fails": False} for test in pair
+    ]
+    spark = cast(Any, SimpleNamespace(sql=lambda text: SimpleNamespace(collect=lambda: rows)))
+
+    results = checks._ask(spark, [(test, "") for test in pair])
+
+    assert {result.took_ms for result in results.values()} == {300}

@@ -17,6 +17,7 @@ from livemart.inspect.verify import Comparison
 
 COMMANDS = (
     "build",
+    "dead-letters",
     "doctor",
     "env",
     "plan",
@@ -24,13 +25,15 @@ COMMANDS = (
     "serve",
     "status",
     "stream",
+    "tables",
     "token",
     "up",
     "verify",
 )
 TOKEN_COMMANDS = ("create", "list", "revoke")
 CALLS = [
-    *([name] for name in COMMANDS if name != "token"),
+    *([name] for name in COMMANDS if name not in ("dead-letters", "token")),
+    ["dead-letters", "show"],
     *(["token", name] for name in TOKEN_COMMANDS),
 ]
 ROOT = Path(__file__).resolve().parents[3]
@@ -158,7 +161,7 @@ def test_an_unexpected_error_is_told_in_the_same_shape(monkeypatch: pytest.Monke
 def test_verify_tells_equal_different_and_not_compared_apart(
     monkeypatch: pytest.MonkeyPatch, comparisons: list[Comparison], exit_code: int
 ) -> None:
-    monkeypatch.setattr("livemart.inspect.verify.verify_snapshot", lambda _: iter(comparisons))
+    monkeypatch.setattr("livemart.inspect.verify.verify_snapshot", lambda *_: iter(comparisons))
 
     assert CliRunner().invoke(cli, ["verify"]).exit_code == exit_code
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from livemart.check.checks import TestResult
+from livemart.land.landing import LandedBatch
 from livemart.refresh.context import Rebuild
 from livemart.run.batch import BatchOutcome
-from livemart.state.counts import TableCounts
+from livemart.state.counts import Counts, TableCounts
 from livemart.state.snapshots import ModelState, Snapshot
 
 STARTED = datetime(2026, 3, 1, 12, 0, 2, tzinfo=UTC)
@@ -65,3 +67,10 @@ def make_held_outcome() -> BatchOutcome:
         },
         rebuilds={"model.livemart.panes": Rebuild("FINGERPRINT_CHANGED", "the SQL is another", 1)},
     )
+
+
+def make_landed(refusals: Mapping[str, int]) -> LandedBatch:
+    counts = Counts(produced=12, landed=8, superseded=0, dead_letters=4)
+    at = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    sources = {"bronze.orders": counts, "bronze.dishes": Counts()}
+    return LandedBatch(42, at, {"bronze.orders": 3}, sources, at, True, None, refusals)

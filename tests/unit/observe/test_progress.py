@@ -6,9 +6,11 @@ import ast
 import io
 from pathlib import Path
 
+import click
 import pytest
 from rich.console import Console
 
+from livemart.check.checks import TestResult
 from livemart.observe.logs import LogWatcher
 from livemart.observe.progress import (
     TerminalWatcher,
@@ -18,7 +20,7 @@ from livemart.observe.progress import (
 )
 from livemart.run.batch import BatchOutcome
 from livemart.run.follower import PlanChange
-from tests.unit.observe.outcomes import make_held_outcome, make_snapshot
+from tests.unit.observe.outcomes import make_held_outcome, make_landed, make_snapshot
 
 PACKAGE = Path(__file__).resolve().parents[3] / "livemart"
 
@@ -79,7 +81,7 @@ def test_an_edit_that_is_refused_is_told_in_red() -> None:
 def test_a_build_counts_the_models_it_made() -> None:
     actual = describe_snapshot(make_snapshot(kind="build"))
 
-    assert "2 models built" in actual
+    assert "| 2 models built, 118 rows |" in actual
 
 
 def test_a_held_snapshot_names_the_test_that_holds_it_and_what_was_rebuilt() -> None:
@@ -132,6 +134,34 @@ def test_tests_are_shown_only_while_they_run() -> None:
     assert [line.split()[0] for line in console.export_text().splitlines()[1:]] == ["panes"]
 
 
+def test_data_tests_are_counted_while_they_run() -> None:
+    console = Console(file=io.StringIO(), record=True, width=80)
+    watcher = TerminalWatcher(console, clock=lambda: 1.0)
+    for name in ("unique_panes", "not_null_panes"):
+        watcher.check_ended(f"test.livemart.{name}.1a", TestResult("pass", 0, "full"))
+
+    console.print(watcher._render())
+
+    assert "running the data tests: 2 ended" in console.export_text()
+
+
+def test_a_copy_into_the_store_is_shown_beside_what_goes_on() -> None:
+    console = Console(file=io.StringIO(), record=True, width=100)
+    watcher = TerminalWatcher(console, clock=lambda: 1.0)
+    watcher.landing_began(42, 0)
+    watcher.publishing(7)
+
+    console.print(watcher._render())
+    watcher.publishing(None)
+    console.print(watcher._render())
+
+    first, second = filter(str.strip, console.export_text().splitlines())
+    assert first.endswith(
+        "landing 0 files of micro-batch 42, copying snapshot 7 into the serving store"
+    )
+    assert second.endswith("landing 0 files of micro-batch 42")
+
+
 def test_a_retry_says_why_in_one_line() -> None:
     console = Console(file=io.StringIO(), record=True, width=200)
 
@@ -145,6 +175,19 @@ def test_a_terminal_gets_the_live_table(monkeypatch: pytest.MonkeyPatch) -> None
 
     with open_watcher("text", stream=Terminal()) as watcher:
         assert isinstance(watcher, TerminalWatcher)
+
+
+def test_what_goes_into_a_pipe_does_not_come_out_at_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    terminal = Terminal()
+
+    with TerminalWatcher(Console(file=terminal, force_terminal=True)) as watcher:
+        watcher.step("recomputing the models")
+        click.echo('{"models": []}')
+
+    assert capsys.readouterr().out == '{"models": []}\n'
+    assert "models" not in terminal.getvalue().replace("recomputing the models", "")
 
 
 @pytest.mark.parametrize(
@@ -179,3 +222,37 @@ def test_nothing_in_the_package_prints_on_its_own() -> None:
     ]
 
     assert actual == expected
+
+
+def test_refused_records_stay_on_the_screen_with_their_reasons() -> None:
+    console = Console(file=io.StringIO(), record=True, width=200)
+
+    TerminalWatcher(console).landed(make_landed({"MALFORMED_RECORD": 3, "KEY_MISSING": 1}))
+
+    assert console.export_text() == (
+        "  4 dead letters of bronze.orders: 1 KEY_MISSING, 3 MALFORMED_RECORD; "
+        "`livemart dead-letters show`\n"
+    )
+
+
+def test_an_edit_and_its_refusal_are_shown() -> None:
+    console = Console(file=io.StringIO(), record=True, width=200)
+    watcher = TerminalWatcher(console)
+
+    watcher.project_edited(
+        ["models/panes.sql"],
+        [
+            PlanChange("model.livemart.panes", "changed", "signed"),
+            PlanChange("test.livemart.unique_panes.1a", "gone"),
+        ],
+    )
+    watcher.project_refused(["models/panes.sql"], ValueError("first\nsecond"))
+
+    assert console.export_text().splitlines() == [
+        "project edited: models/panes.sql",
+        "  panes changed, signed",
+        "  unique_panes gone",
+        "edit refused, the project as it was runs on: models/panes.sql",
+        "  first",
+        "  second",
+    ]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import textwrap
@@ -464,3 +465,28 @@ def test_without_any_profiles_the_message_is_one_to_copy(
     name = yaml.safe_load((jaffle / "dbt_project.yml").read_text())["profile"]
     (jaffle / "profiles.yml").write_text(textwrap.dedent(example).replace("NAME", name))
     assert Dbt(jaffle).load().models
+
+
+def test_the_manifest_is_written_beside_what_dbt_keeps(jaffle: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+
+    Dbt(jaffle, target_dir=elsewhere).load()
+
+    manifest = json.loads((elsewhere / "manifest.json").read_text())
+    assert manifest["nodes"]["model.jaffle.orders"]["compiled_code"]
+    assert (elsewhere / "livemart" / "partial_parse.msgpack").exists()
+    assert not (elsewhere / "livemart" / "run_results.json").exists()
+
+
+def test_the_files_of_a_project_are_named_where_it_lies_now(jaffle: Path) -> None:
+    dbt = Dbt(jaffle)
+    dbt.load()
+    (jaffle / "macros" / "more.sql").write_text("{% macro more() %}1{% endmacro %}")
+    dbt.load()
+
+    files = dbt.files_read()
+
+    assert {str(path) for path in (jaffle / "models").rglob("*.sql")} <= files
+    assert str(jaffle / "macros" / "more.sql") in files
+    assert all(Path(path).is_file() for path in files)
+    assert not any("global_project" in path or "clock_macros" in path for path in files)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
@@ -32,7 +33,7 @@ def _result(status: NodeStatus, message: str = "") -> dict[str, NodeResult]:
 def test_a_result_has_one_word_for_models_and_tests(word: str, expected: str) -> None:
     node = SimpleNamespace(unique_id="model.m.totals", name="totals", resource_type="model")
     result = SimpleNamespace(
-        node=node, status=word, message=None, execution_time=0.25, failures=None
+        node=node, status=word, message=None, execution_time=0.25, failures=None, timing=[]
     )
 
     actual = node_result(result)
@@ -40,10 +41,21 @@ def test_a_result_has_one_word_for_models_and_tests(word: str, expected: str) ->
     assert actual == NodeResult("model.m.totals", "totals", "model", expected, "", 250, None)  # type: ignore[arg-type]
 
 
+def test_a_result_ended_with_its_last_step() -> None:
+    node = SimpleNamespace(unique_id="model.m.totals", name="totals", resource_type="model")
+    ends = [datetime(2026, 3, 1, 12), datetime(2026, 3, 1, 12, 1), None]
+    timing = [SimpleNamespace(completed_at=at) for at in ends]
+    result = SimpleNamespace(
+        node=node, status="error", message="", execution_time=60, failures=None, timing=timing
+    )
+
+    assert node_result(result).ended_at == datetime(2026, 3, 1, 12, 1, tzinfo=UTC)
+
+
 def _event(name: str, status: str) -> SimpleNamespace:
     node_info = SimpleNamespace(unique_id="model.m.totals", node_status=status)
     data = SimpleNamespace(node_info=node_info)
-    return SimpleNamespace(info=SimpleNamespace(name=name), data=data)
+    return SimpleNamespace(info=SimpleNamespace(name=name, msg="1 of 2"), data=data)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +65,8 @@ def _event(name: str, status: str) -> SimpleNamespace:
         (_event("NodeFinished", "no-op"), NodeProgress("model.m.totals", "success")),
         (_event("NodeFinished", "a word of tomorrow"), NodeProgress("model.m.totals", "error")),
         (_event("LogLine", "success"), None),
+        (_event("LogStartLine", "started"), NodeProgress("model.m.totals", None, "1 of 2")),
+        (_event("LogModelResult", "error"), NodeProgress("model.m.totals", "error", "1 of 2")),
     ],
 )
 def test_events_tell_when_a_node_begins_and_how_it_ends(

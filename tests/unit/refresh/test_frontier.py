@@ -20,7 +20,7 @@ from livemart.refresh.frontier import (
     returning_models,
 )
 from livemart.state.counts import TableCounts
-from livemart.state.snapshots import ModelState, SetAside, Snapshot
+from livemart.state.snapshots import LEFT_OUT, ModelState, SetAside, Snapshot
 from tests.models import make_model
 
 MODEL, RELATION, LANDED = "model.mini.totals", "mini.totals", "bronze.sales"
@@ -255,6 +255,13 @@ def test_other_sql_is_tried_at_once_and_what_waits_for_it(edited: str, resting: 
     prints = PRINTS | {edited: "edited"}
 
     assert set(resting_models(without_three(12), prints, frozenset())) == resting
+
+
+def test_what_was_left_out_comes_back_with_the_next_pass() -> None:
+    left_out = without_three(12)
+    aside = {key: replace(it, message=LEFT_OUT) for key, it in left_out.set_aside.items()}
+
+    assert resting_models(replace(left_out, set_aside=aside), PRINTS, frozenset()) == {}
 
 
 def test_what_waits_for_a_model_that_is_gone_is_tried() -> None:

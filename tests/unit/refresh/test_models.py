@@ -19,7 +19,7 @@ from livemart.refresh import models
 from livemart.refresh.context import BatchContext, KeptBetweenBatches, Rebuild
 from livemart.refresh.inputs import PinnedInputs
 from livemart.spark.model_errors import ModelFailedError
-from livemart.state.snapshots import ModelState, SetAside
+from livemart.state.snapshots import LEFT_OUT, ModelState, SetAside
 from tests.models import make_model
 
 BEFORE = ModelState(4, "f", "region", "COST_GATE", 9, 5, 2, "t")
@@ -40,10 +40,12 @@ TABLE = make_model(
 def test_a_model_whose_inputs_have_not_changed_keeps_its_state(tmp_path: Path) -> None:
     project = Project("m", ".", "m", {}, {m.unique_id: m for m in (SEED, VIEW, TABLE)}, {}, {})
     warehouse = Warehouse(tmp_path)
-    said: list[tuple[str, str]] = []
-    context = BatchContext(
-        cast(Any, None), warehouse, "e", 3, "auto", 10, 1, report=lambda *words: said.append(words)
-    )
+    said: list[tuple[str, str, ModelState | None]] = []
+
+    def report(unique_id: str, word: str, state: ModelState | None = None, /) -> None:
+        said.append((unique_id, word, state))
+
+    context = BatchContext(cast(Any, None), warehouse, "e", 3, "auto", 10, 1, report=report)
     states = {model.unique_id: BEFORE for model in (SEED, TABLE)}
     versions = {"m.shops": 4, "m.counted": 4}
 
@@ -55,7 +57,8 @@ def test_a_model_whose_inputs_have_not_changed_keeps_its_state(tmp_path: Path) -
     assert after.states == {SEED.unique_id: unchanged, TABLE.unique_id: unchanged}
     assert after.set_aside == {}
     # The table waits for the seed that it reads through the view.
-    assert [unique_id for unique_id, word in said if word == "started"] == list(states)
+    assert [unique_id for unique_id, word, _ in said if word == "started"] == list(states)
+    assert [state for *_, state in said if state] == [unchanged, unchanged]
 
 
 def test_a_model_that_is_new_is_recomputed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,6 +157,17 @@ def test_a_model_that_was_set_aside_is_given_one_attempt_and_keeps_its_age(
     resting = batches.run(behind={TABLE.unique_id: known}, resting={TABLE.unique_id: known})
     assert resting.set_aside[TABLE.unique_id] is known
     assert batches.tried.count("counted") == 1
+
+
+def test_a_model_that_was_left_out_has_all_attempts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches = Batches(tmp_path, monkeypatch)
+    fingerprint = batches.plans.models[TABLE.unique_id].fingerprint
+    known = SetAside(2, NOON, fingerprint, TABLE.unique_id, LEFT_OUT)
+
+    with pytest.raises(RefreshError, match="MODEL_FAILED"):
+        batches.run(behind={TABLE.unique_id: known})
 
 
 def test_other_sql_is_given_all_attempts_again(
@@ -280,3 +294,16 @@ def test_a_dbt_snapshot_that_dbt_cannot_make_costs_itself_alone(
 
     assert done.set_aside[HISTORY.unique_id].message == "snapshots/history.sql: no"
     assert set(done.states) == {OTHER.unique_id}
+
+
+def test_what_is_left_out_holds_up_what_reads_it_through_views_and_by_its_name() -> None:
+    named = make_model("model.m.named", compiled_code="select n from m.counted")
+    nodes = {model.unique_id: model for model in (SEED, VIEW, TABLE, named)}
+    plans = ProjectPlans(Project("m", ".", "m", {}, nodes, {}, {}))
+
+    assert models.waiting_models(plans, {SEED.unique_id}) == {
+        SEED.unique_id: SEED.unique_id,
+        TABLE.unique_id: SEED.unique_id,
+        named.unique_id: SEED.unique_id,
+    }
+    assert models.waiting_models(plans, {named.unique_id}) == {named.unique_id: named.unique_id}

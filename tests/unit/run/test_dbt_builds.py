@@ -73,8 +73,10 @@ def _without_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_build_gives_every_stored_model_its_next_generation() -> None:
     before: Any = SimpleNamespace(models={"model.m.totals": SimpleNamespace(generation=2)})
 
-    states = build_models(_runtime(), before)
+    built: dict[str, NodeResult] = {}
+    states = build_models(_runtime(), before, built)
 
+    assert built.keys() == MODELS.keys()
     assert {unique_id: state.generation for unique_id, state in states.items()} == {
         "seed.m.currencies": 0,
         "model.m.totals": 3,
@@ -85,10 +87,12 @@ def test_a_build_gives_every_stored_model_its_next_generation() -> None:
 
 
 def test_a_model_that_dbt_cannot_build_stops_the_build() -> None:
+    built: dict[str, NodeResult] = {}
     with pytest.raises(RefreshError) as caught:
-        build_models(_runtime("error"), None)
+        build_models(_runtime("error"), None, built)
 
     assert caught.value.code == "MODEL_FAILED"
+    assert built["model.m.totals"].status == "error"
 
 
 def test_a_refresh_lets_dbt_load_only_the_seeds_among_its_rebuilds() -> None:

@@ -25,9 +25,16 @@ def test_java_and_jars_come_before_the_session(monkeypatch: pytest.MonkeyPatch) 
 
     extra = {"spark.ui.enabled": "false"}
 
-    open_session(SETTINGS, extra)
+    open_session(SETTINGS, extra, is_short=True)
 
-    named = {"master": "local[1]", "memory": "1g", "extra": extra, "lock": None}
+    named = {
+        "master": "local[1]",
+        "memory": "1g",
+        "extra": extra,
+        "lock": None,
+        "is_short": True,
+        "folder": None,
+    }
     assert calls == ["java", ((Path("/w"), (Path("/jars/delta.jar"),)), named)]
 
 

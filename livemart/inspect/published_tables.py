@@ -1,0 +1,118 @@
+"""Says which version of each table the newest published snapshot names, and where the table lies.
+
+Used by the command `tables`, and by programs that read the tables themselves: pandas, DuckDB, a
+Spark of their own. A folder read without a version shows what is held back from readers, and tables
+of different moments.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from livemart.delta.warehouse import Warehouse
+from livemart.errors import LivemartError, StateError
+from livemart.spark.catalog import stored_tables
+from livemart.state.snapshots import Snapshot, SnapshotLog
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedTable:
+    """A table at the version that readers see; `path` is its folder.
+
+    `node`: unique id of the model; None for a landed table, or another source. `is_set_aside`: the
+    version is that of an earlier snapshot.
+    """
+
+    relation: str
+    path: str
+    version: int
+    node: str | None = None
+    is_set_aside: bool = False
+
+
+def published_snapshot(warehouse: Path) -> Snapshot:
+    """Return the snapshot that readers see.
+
+    Raises:
+        StateError: NOTHING_PUBLISHED.
+    """
+    if (snapshot := SnapshotLog(warehouse).newest_published()) is None:
+        raise StateError(
+            "NOTHING_PUBLISHED",
+            f"{warehouse}: no published snapshot",
+            hint="run `build` first",
+        )
+    return snapshot
+
+
+def published_tables(
+    warehouse: Path | str, snapshot: Snapshot | None = None
+) -> tuple[PublishedTable, ...]:
+    """Return the tables of a snapshot, by relation; all are of the same moment.
+
+    Args:
+        warehouse: root of all tables.
+        snapshot: the one to look at; the newest published if None.
+
+    Raises:
+        StateError: NOTHING_PUBLISHED.
+    """
+    root = Path(warehouse).absolute()
+    snapshot = snapshot or published_snapshot(root)
+    return tuple(sorted(_tables(Warehouse(root), snapshot), key=lambda table: table.relation))
+
+
+def tables_by_id(warehouse: Warehouse) -> dict[str, list[str]]:
+    """Return the relations of a warehouse by the id of their table; a copied folder shares one."""
+    relations: dict[str, list[str]] = defaultdict(list)
+    for relation in stored_tables(warehouse.root):
+        # Dropped a moment ago, or a table that only its writer can read.
+        with suppress(LivemartError):
+            relations[warehouse.table_id(relation)].append(relation)
+    return relations
+
+
+def describe_published(snapshot: Snapshot, tables: Sequence[PublishedTable]) -> dict[str, Any]:
+    """Return snapshot and tables as JSON values."""
+    return {
+        "snapshot_id": snapshot.snapshot_id,
+        "as_of": snapshot.as_of.isoformat() if snapshot.as_of else None,
+        "finished_at": snapshot.finished_at.isoformat(),
+        "tables": [asdict(table) for table in tables],
+    }
+
+
+def render_published(snapshot: Snapshot, tables: Sequence[PublishedTable]) -> str:
+    """Return a line for the snapshot and one for each table."""
+    width = max((len(table.relation) for table in tables), default=0)
+    as_of = f", as of {snapshot.as_of:%Y-%m-%d %H:%M}" if snapshot.as_of else ""
+    lines = [f"snapshot {snapshot.snapshot_id}{as_of}: read each table at its version"]
+    for table in tables:
+        aside = "  (set aside: of an earlier snapshot)" if table.is_set_aside else ""
+        lines.append(f"{table.relation:<{width}}  {table.version:>6}  {table.path}{aside}")
+    return "\n".join(lines)
+
+
+def _tables(warehouse: Warehouse, snapshot: Snapshot) -> Iterator[PublishedTable]:
+    for relation, version in snapshot.sources.items():
+        yield PublishedTable(relation, str(warehouse.path(relation)), version)
+    relations = tables_by_id(warehouse)
+    for unique_id, state in snapshot.models.items():
+        name = unique_id.rpartition(".")[2]
+        # A copied folder has the id of its original.
+        named = sorted(
+            relations.get(state.table_id, ()), key=lambda known: known.rpartition(".")[2] != name
+        )
+        for relation in named[:1]:
+            yield PublishedTable(
+                relation,
+                str(warehouse.path(relation)),
+                state.version,
+                unique_id,
+                unique_id in snapshot.set_aside,
+            )

@@ -1,0 +1,289 @@
+"""Tells from files and versions whether a refresh would find anything to do.
+
+Used by `refresh`, which then starts neither Spark nor dbt. A pass keeps what it has looked at, if
+it leaves nothing to do; as long as all of that is as it was, another pass would find the same. In
+doubt there is something to do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from livemart.delta.warehouse import Warehouse
+from livemart.errors import ConfigError, LivemartError, StateError
+from livemart.project.profiles import find_profiles, profiles_folder
+from livemart.run.edits import Look, ProjectFiles
+from livemart.run.source_freshness import renew_freshness
+from livemart.run.target_folder import target_folder
+from livemart.state.checkpoint import Recorded, open_checkpoint
+from livemart.state.last_pass import LastPass, keep_pass, kept_pass
+from livemart.state.lock import hold_warehouse
+from livemart.state.places import StateFolder
+from livemart.state.snapshots import Snapshot, SnapshotLog
+
+if TYPE_CHECKING:
+    from livemart.run.runtime import Runtime
+    from livemart.settings import Settings
+
+# What makes SQL of models, and plans of SQL.
+_PACKAGES = (
+    *("dbt-core", "dbt-adapters", "dbt-common", "dbt-spark", "jinja2"),
+    *("pyspark", "deltalake", "sqlglot"),
+)
+_ENV_VAR = re.compile(r"""\benv_var\b(?:\s*\(\s*(['"])(?P<name>\w+)\1\s*[,)])?""")
+_ASKING = (".sql", ".yml", ".yaml")
+# Larger ones are known by size and time.
+_READ_BYTES = 1 << 20
+# To look at more of them takes as long as what it would save.
+_MANY_FILES = 50_000
+# Every variable of the environment, where a project computes names of variables.
+_ALL = "*"
+
+Files = Sequence[tuple[str, int, int]]
+
+
+def project_files(settings: Settings) -> ProjectFiles:
+    """Return the files of the project of a run.
+
+    Raises:
+        ConfigError: DBT_PROJECT_NOT_FOUND, PROFILES_NOT_FOUND.
+    """
+    profiles = find_profiles(settings.project_dir, settings.profiles_dir)
+    folder = profiles_folder(settings.project_dir.resolve(), profiles)
+    left_out = (settings.warehouse, settings.landing, target_folder(settings))
+    return ProjectFiles(settings.project_dir, folder, left_out)
+
+
+def waiting_files(settings: Settings) -> Files | None:
+    """Return name, size and change time of each file that waits; None if they are many, or hidden.
+
+    All below the landing folder, whatever the patterns of sources: Spark reads more by a pattern
+    than Python would.
+    """
+    files: list[tuple[str, int, int]] = []
+    for folder, folders, names in os.walk(settings.landing, followlinks=True):
+        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        for name in names:
+            if name.startswith((".", "_")):
+                continue
+            path = os.path.join(folder, name)
+            try:
+                seen = os.stat(path)
+            except FileNotFoundError:
+                # Gone since it was listed.
+                continue
+            except OSError:
+                # Nobody can tell.
+                return None
+            files.append((path, seen.st_size, seen.st_mtime_ns))
+        if len(files) > _MANY_FILES:
+            return None
+    return sorted(files)
+
+
+def note_pass(runtime: Runtime, files: Files | None, *, is_published: bool) -> None:
+    """Keep what a pass has looked at, unless it has left something to do.
+
+    Args:
+        runtime: the process, after the pass; it holds the warehouse.
+        files: of its landing folder, before the pass.
+        is_published: the serving store took all that it is to hold.
+    """
+    settings, newest = runtime.settings, runtime.log.newest()
+    if newest is None or newest.status != "published" or settings.as_of or files is None:
+        return
+    if not all(aside.is_left_out for aside in newest.set_aside.values()):
+        return
+    # The answer may be another one, whatever was asked.
+    if runtime.project.questions or not is_published:
+        return
+    try:
+        _note(runtime, newest, files)
+    except (OSError, LivemartError) as error:
+        # The pass has done its work; the next one does it again.
+        structlog.get_logger().debug("pass_not_noted", error=str(error))
+
+
+def _note(runtime: Runtime, newest: Snapshot, files: Files) -> None:
+    from livemart.publish.exposures import served_models
+
+    settings = runtime.settings
+    known = {os.path.realpath(path) for path in runtime.read_at}
+    if not known.issuperset(map(os.path.realpath, runtime.dbt.files_read())):
+        # dbt reads files that a look does not see: outside of the project, or hidden.
+        return
+    is_served = settings.store_url is not None and bool(served_models(runtime.project)[0])
+    moves = settings.clock == "wall" and runtime.project.clock is not None
+    names = environment_names(runtime.read_at)
+    last = LastPass(
+        newest.epoch,
+        newest.snapshot_id,
+        names,
+        _digest(settings, names, runtime.read_at, files),
+        _tables(runtime, newest),
+        newest.as_of if moves else None,
+        is_served,
+    )
+    # What was read now is what the pass has read, or it is an edit that no pass has seen.
+    if runtime.files.look() == runtime.read_at:
+        keep_pass(settings.warehouse, last)
+
+
+def has_nothing_to_do(
+    settings: Settings, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+) -> bool:
+    """Return True if a refresh would find what the newest pass has found, and note this pass.
+
+    Args:
+        settings: of the refresh.
+        now: the wall clock, UTC.
+
+    Raises:
+        StateError: RUNNER_LIVES, CHECKPOINT_*.
+        ConfigError: the project or its profile is not there.
+    """
+    if settings.as_of is not None or kept_pass(settings.warehouse) is None:
+        return False
+    with hold_warehouse(settings.warehouse):
+        try:
+            return _has_nothing_to_do(settings, now())
+        except (StateError, ConfigError):
+            raise
+        except Exception as error:
+            structlog.get_logger().debug("pass_not_compared", error=str(error))
+            return False
+
+
+def _has_nothing_to_do(settings: Settings, now: datetime) -> bool:
+    last = kept_pass(settings.warehouse)
+    newest = SnapshotLog(settings.warehouse).newest()
+    if last is None or newest is None:
+        return False
+    recorded = Recorded(newest.epoch, newest.batch_id)
+    open_checkpoint(StateFolder(settings.warehouse).checkpoint, recorded, new_epoch=False)
+    if not _is_same(settings, last, newest, now):
+        return False
+    if last.is_served and not _is_confirmed(settings, newest):
+        return False
+    renew_freshness(target_folder(settings), now)
+    keep_pass(settings.warehouse, last)
+    return True
+
+
+def _is_same(settings: Settings, last: LastPass, newest: Snapshot, now: datetime) -> bool:
+    if (newest.epoch, newest.snapshot_id) != (last.epoch, last.snapshot_id):
+        return False
+    if last.until is not None and now >= last.until:
+        return False
+    files = waiting_files(settings)
+    look = project_files(settings).look()
+    if files is None or _digest(settings, last.variables, look, files) != last.digest:
+        return False
+    warehouse = Warehouse(settings.warehouse)
+    return all(_table(warehouse, name) == it for name, it in last.tables.items())
+
+
+def environment_names(paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the variables that files of a project ask for, sorted; `*` if not all can be told."""
+    names: set[str] = set()
+    for path in paths:
+        if not path.endswith(_ASKING):
+            continue
+        if os.stat(path).st_size > _READ_BYTES:
+            return (_ALL,)
+        text = Path(path).read_text(encoding="utf-8", errors="replace")
+        asked = [match["name"] for match in _ENV_VAR.finditer(text)]
+        if None in asked:
+            return (_ALL,)
+        names.update(asked)
+    return tuple(sorted(names))
+
+
+def _digest(settings: Settings, names: Iterable[str], look: Look, files: Files) -> str:
+    # dbt reads variables of its own that are called so.
+    asked = {*names, *(name for name in os.environ if name.startswith("DBT_"))}
+    variables = sorted(os.environ) if _ALL in asked else sorted(asked)
+    parts = [
+        settings.model_dump(mode="json"),
+        {name: os.environ.get(name) for name in variables},
+        {package: _version(package) for package in _PACKAGES},
+        _engine(),
+        [(path, _content(path)) for path in sorted(look)],
+        list(files),
+    ]
+    return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
+
+
+def _content(path: str) -> object:
+    """Return what tells the content of a file: a clone or a copy has other times."""
+    seen = os.stat(path)
+    if seen.st_size > _READ_BYTES:
+        return seen.st_size, seen.st_mtime_ns
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def _engine() -> str:
+    """Return what tells this version of livemart, one that is worked on as well."""
+    digest = hashlib.sha256()
+    root = Path(__file__).parents[1]
+    for path in sorted(root.rglob("*.py")):
+        seen = path.stat()
+        digest.update(f"{path.relative_to(root)} {seen.st_size} {seen.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _tables(runtime: Runtime, newest: Snapshot) -> Mapping[str, tuple[str, int] | None]:
+    """Return the tables as the newest snapshot names them."""
+    warehouse = runtime.warehouse
+    tables: dict[str, tuple[str, int] | None] = {}
+    for source in runtime.project.sources.values():
+        known = newest.sources.get(source.relation)
+        seen = _table(warehouse, source.relation)
+        tables[source.relation] = None
+        if seen is not None and known is not None:
+            tables[source.relation] = (seen[0], _since(warehouse, source.relation, known))
+    for unique_id, state in newest.models.items():
+        if model := runtime.project.models.get(unique_id):
+            at = _since(warehouse, model.relation, state.version)
+            tables[model.relation] = (state.table_id, at)
+    return tables
+
+
+def _since(warehouse: Warehouse, relation: str, known: int) -> int:
+    """Return the newest version of a table if it holds the rows of the known one, else that."""
+    newest = warehouse.version(relation)
+    return known if warehouse.data_changed_between(relation, known, newest) else newest
+
+
+def _table(warehouse: Warehouse, relation: str) -> tuple[str, int] | None:
+    if not warehouse.exists(relation):
+        return None
+    return warehouse.table_id(relation), warehouse.version(relation)
+
+
+def _is_confirmed(settings: Settings, newest: Snapshot) -> bool:
+    """Tell the readers that what they see is still the newest; False if they do not see it all."""
+    from livemart.publish.publisher import confirm, is_whole
+    from livemart.store.store import Store
+
+    assert settings.store_url is not None
+    with closing(Store.open(settings.store_url)) as store:
+        return is_whole(store) and confirm(store, newest, datetime.now(UTC))

@@ -1,0 +1,109 @@
+"""Judges how fresh sources are, as `dbt source freshness` does, in `sources.json`.
+
+Used by the pipeline with each snapshot, and where there is nothing new: age comes by itself. A
+source is as old as its newest landing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from livemart.delta.warehouse import Warehouse
+from livemart.errors import LivemartError
+from livemart.land.newest_landing import newest_landing
+from livemart.project.graph import Project, SourceTable
+from livemart.run.artifact_files import Entry, artifact_metadata, artifact_time, write_artifact
+from livemart.state.snapshots import Snapshot
+
+_FILE = "sources.json"
+# dbt takes the worst one that holds.
+_CRITERIA = (("error_after", "error"), ("warn_after", "warn"))
+
+
+def write_freshness(
+    target_dir: Path, project: Project, warehouse: Warehouse, snapshot: Snapshot
+) -> None:
+    """Write how fresh the sources of a snapshot are, those whose YAML has `freshness`.
+
+    Args:
+        target_dir: folder of dbt's artifacts.
+        project: its sources.
+        warehouse: holds the landed tables.
+        snapshot: the newest one.
+    """
+    results = [
+        _entry(source.unique_id, source.freshness, landed_at, snapshot.finished_at)
+        for source in project.sources.values()
+        if source.freshness and (landed_at := _landed_at(warehouse, source, snapshot)) is not None
+    ]
+    if results:
+        _write(target_dir, results, snapshot.finished_at)
+    else:
+        # Of a project that had some.
+        with suppress(OSError):
+            (target_dir / _FILE).unlink(missing_ok=True)
+
+
+def renew_freshness(target_dir: Path, now: datetime) -> None:
+    """Judge the sources of the newest snapshot anew: nothing has landed since."""
+    # There is none, or it is dbt's own of another version.
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        known = json.loads((target_dir / _FILE).read_text(encoding="utf-8"))["results"]
+        results = [
+            _entry(
+                row["unique_id"], row["criteria"], datetime.fromisoformat(row["max_loaded_at"]), now
+            )
+            for row in known
+        ]
+        _write(target_dir, results, now)
+
+
+def freshness_status(criteria: Mapping[str, Any], age: timedelta) -> str:
+    """Return dbt's word for rows of this age: `pass`, `warn` or `error`."""
+    for name, word in _CRITERIA:
+        limit = criteria.get(name) or {}
+        count, period = limit.get("count"), limit.get("period")
+        if count and period and age > timedelta(**{f"{period}s": count}):
+            return word
+    return "pass"
+
+
+def _landed_at(warehouse: Warehouse, source: SourceTable, snapshot: Snapshot) -> datetime | None:
+    if source.stream is None or source.relation not in snapshot.sources:
+        return None
+    try:
+        return newest_landing(warehouse, source.relation, snapshot.sources[source.relation])
+    except LivemartError:
+        return None
+
+
+def _entry(
+    unique_id: str, criteria: Mapping[str, Any], landed_at: datetime, now: datetime
+) -> Entry:
+    age = now - landed_at
+    return {
+        "unique_id": unique_id,
+        "max_loaded_at": artifact_time(landed_at),
+        "snapshotted_at": artifact_time(now),
+        "max_loaded_at_time_ago_in_s": age.total_seconds(),
+        "status": freshness_status(criteria, age),
+        "criteria": criteria,
+        "adapter_response": {},
+        "timing": [],
+        "thread_id": "livemart",
+        "execution_time": 0.0,
+    }
+
+
+def _write(target_dir: Path, results: Sequence[Entry], at: datetime) -> None:
+    content = {
+        "metadata": artifact_metadata("sources/v3", at),
+        "results": list(results),
+        "elapsed_time": 0.0,
+    }
+    write_artifact(target_dir / _FILE, content)

@@ -1,0 +1,75 @@
+"""Tells SQL that is wrong from SQL that only the planner cannot read: Spark's parser knows.
+
+Used by `plan`, where nothing runs that would show it. Spark is asked about models that the planner
+cannot read, and about no others.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from livemart.errors import PlanError
+from livemart.plan.reasons import Unplannable
+from livemart.plan.sql.parse import parse
+from livemart.project.cursors import SessionFactory
+from livemart.project.graph import Model, Project
+from livemart.project.sessions import session_of
+from livemart.spark.model_errors import syntax_error
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def refuse_syntax_errors(project: Project, session: SessionFactory) -> None:
+    """Refuse models whose SQL Spark cannot parse, all at once.
+
+    On a machine where Spark cannot be started nothing is refused.
+
+    Raises:
+        PlanError: SYNTAX_ERROR.
+    """
+    unread = [model for model in project.models.values() if not _is_read(model)]
+    if not unread:
+        return
+    try:
+        spark = session()
+    except Exception:
+        # Whatever it is: nobody has asked for Spark here.
+        return
+    if mistakes := [line for model in unread if (line := _mistake(spark, project, model))]:
+        raise PlanError("SYNTAX_ERROR", "\n".join(mistakes), hint="mend the SQL")
+
+
+def _is_read(model: Model) -> bool:
+    if model.compiled_code is None or model.language != "sql":
+        return True
+    try:
+        parse(model.compiled_code)
+    except Unplannable:
+        return False
+    return True
+
+
+def _mistake(spark: SparkSession, project: Project, model: Model) -> str | None:
+    code = model.compiled_code or ""
+    try:
+        spark = session_of(spark, model.session)
+    except Exception:
+        # A statement of a hook fails: the build says so.
+        return None
+    if (refused := syntax_error(spark, code)) is None:
+        return None
+    number, message = refused
+    if number is None:
+        return f"{model.file}: {message}"
+    lines = code.splitlines()
+    shown = lines[number - 1].strip() if 0 < number <= len(lines) else ""
+    try:
+        written = (Path(project.directory) / model.file).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        written = []
+    places = [place for place, line in enumerate(written, 1) if shown and line.strip() == shown]
+    if len(places) == 1:
+        return f"{model.file}:{places[0]}: `{shown}`: {message}"
+    return f"{model.file}: line {number} of its compiled SQL: `{shown}`: {message}"

@@ -1,0 +1,80 @@
+"""Says where dbt's artifacts go: where the operator or the project says, else where one can write.
+
+Used wherever a command lets dbt read a project. A folder that the operator has named is taken, or
+is an error; that of the project is given up for another one if it cannot be written.
+"""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryFile, mkdtemp
+
+import yaml
+
+from livemart.errors import ConfigError
+from livemart.settings import Settings
+from livemart.state.places import StateFolder
+
+
+def target_folder(settings: Settings) -> Path:
+    """Return the folder of dbt's artifacts; if there is a project, it is there and can be written.
+
+    Raises:
+        ConfigError: TARGET_NOT_WRITABLE, for the folder that the operator has named; DBT_FAILED,
+            if dbt cannot render the project's `target-path`.
+    """
+    if (named := settings.target_path) is not None:
+        if (failure := _why_unwritable(named)) is not None:
+            raise ConfigError(
+                "TARGET_NOT_WRITABLE",
+                f"target_path: {named}: {failure.strerror or failure}",
+                hint="name a folder that you may write to: --target-path DIR, or DBT_TARGET_PATH",
+            ) from failure
+        return named
+    written = _written_target_path(settings.project_dir, settings.vars)
+    folder = settings.project_dir / (written or "target")
+    if not (settings.project_dir / "dbt_project.yml").is_file():
+        # No project: nothing is made there, and whoever reads it says so.
+        return folder
+    if _why_unwritable(folder) is None:
+        return folder
+    # Made by a command that holds the warehouse; a look at a project makes none.
+    state = StateFolder(settings.warehouse)
+    if state.path.is_dir() and _why_unwritable(state.target) is None:
+        return state.target
+    return _until_the_end()
+
+
+def _written_target_path(project_dir: Path, variables: Mapping[str, object]) -> str | None:
+    """Return the `target-path` of `dbt_project.yml` as dbt renders it; None if there is none."""
+    try:
+        project = yaml.safe_load((project_dir / "dbt_project.yml").read_text(encoding="utf-8"))
+        written = project.get("target-path")
+    except (OSError, ValueError, yaml.YAMLError, AttributeError):
+        # dbt says what is wrong with the file.
+        return None
+    if not isinstance(written, str) or "{" not in written:
+        return written if isinstance(written, str) else None
+    # Not before it is needed: dbt takes a while to load.
+    from livemart.project.dbt import render_in_project
+
+    return render_in_project(written, project_dir, variables)
+
+
+def _why_unwritable(folder: Path) -> OSError | None:
+    """Return why a folder cannot be made or written, None if it can; makes it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            return None
+    except OSError as error:
+        return error
+
+
+def _until_the_end() -> Path:
+    folder = Path(mkdtemp(prefix="livemart-target-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

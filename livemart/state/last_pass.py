@@ -1,0 +1,69 @@
+"""Keeps what the newest pass looked at, if it left nothing to do, and when a pass last ended.
+
+Used by `refresh`, for which a pass that would find the same has nothing to do either, and by
+`status`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from livemart.state.atomic_files import replace_file
+from livemart.state.checkpoint import last_commit_at
+from livemart.state.places import StateFolder
+
+
+@dataclass(frozen=True, slots=True)
+class LastPass:
+    """What a pass looked at that left every model at the newest snapshot.
+
+    `variables`: names of the environment that the project asks for; `digest`: of their values, of
+    settings, versions, every file of the project and every file that waits; `tables`: id and
+    version by relation, None where there is no table; `until`: when the clock moves on, UTC, None
+    if nothing reads it; `is_served`: whether the serving store holds models of it.
+    """
+
+    epoch: str
+    snapshot_id: int
+    variables: tuple[str, ...]
+    digest: str
+    tables: Mapping[str, tuple[str, int] | None]
+    until: datetime | None
+    is_served: bool
+
+
+def keep_pass(warehouse: Path, last: LastPass) -> None:
+    """Keep what a pass looked at."""
+    until = last.until.isoformat() if last.until else None
+    replace_file(StateFolder(warehouse).last_pass, json.dumps({**asdict(last), "until": until}))
+
+
+def kept_pass(warehouse: Path) -> LastPass | None:
+    """Return what the newest pass looked at; None if it has, or may have, left something to do."""
+    # Torn, or of another version.
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        row = json.loads(StateFolder(warehouse).last_pass.read_text(encoding="utf-8"))
+        tables = {name: tuple(it) if it else None for name, it in row["tables"].items()}
+        until = datetime.fromisoformat(row["until"]) if row["until"] else None
+        row |= {"tables": tables, "until": until}
+        return LastPass(**{**row, "variables": tuple(row["variables"])})
+    return None
+
+
+def forget_pass(warehouse: Path) -> None:
+    """Forget it, before anything is written."""
+    StateFolder(warehouse).last_pass.unlink(missing_ok=True)
+
+
+def last_pass_at(warehouse: Path) -> datetime | None:
+    """Return when a pass last ran to its end, with news or without; None if none has."""
+    times = [last_commit_at(StateFolder(warehouse).checkpoint)]
+    with suppress(FileNotFoundError):
+        changed = StateFolder(warehouse).last_pass.stat().st_mtime
+        times.append(datetime.fromtimestamp(changed, UTC))
+    return max((time for time in times if time is not None), default=None)
