@@ -207,26 +207,45 @@ def test_a_newer_python_compiles_every_module(version: str, wheel: Path, tmp_pat
     _run([python, "-W", "error", "-m", "compileall", "-q", tmp_path], tmp_path)
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("version", ["3.12", "3.13"])
-def test_a_newer_python_has_wheels_for_all_but_pyspark(version: str, tmp_path: Path) -> None:
-    """Of what the lock file pins; PySpark is pure Python, and comes as its source alone."""
-    python = _python(version)
+# 5 minutes each: PySpark comes as its source alone.
+@pytest.mark.extended
+@pytest.mark.processes
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
+def test_pip_installs_it_with_all_it_needs_and_a_first_project_is_built(
+    version: str, wheel: Path, tmp_path: Path
+) -> None:
+    python = sys.executable if sys.version.startswith(version) else _python(version)
     if python is None:
         pytest.skip(f"no Python {version} on this machine")
-    lock = (ROOT / "requirements" / "dev.lock").read_text(encoding="utf-8")
-    pins = re.findall(r"^([\w.\[\]-]+==[^\\\n]+?) \\$", lock, re.M)
+    pins = re.findall(
+        r"^([\w.\[\]-]+==[^\\\n]+?) \\$",
+        (ROOT / "requirements" / "dev.lock").read_text(encoding="utf-8"),
+        re.M,
+    )
     assert len(pins) > 100
-    others = tmp_path / "pins.txt"
-    others.write_text("".join(f"{pin}\n" for pin in pins if not pin.startswith("pyspark==")))
-
-    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--dry-run", "--quiet"]
+    (tmp_path / "pins.txt").write_text("".join(f"{pin}\n" for pin in pins))
+    _run([python, "-m", "venv", "--without-pip", "venv"], tmp_path)
+    pip = [sys.executable, "-m", "pip", "--python", tmp_path / "venv" / "bin" / "python"]
     # Its index and proxy may stand in the environment.
     _run(
-        [*pip, "--no-deps", "--only-binary", ":all:", "--target", tmp_path / "t", "-r", others],
+        [*pip, "install", "--quiet", "-c", "pins.txt", f"{wheel}[serve]"],
         tmp_path,
-        **os.environ,
+        **{name: text for name, text in os.environ.items() if name not in ("PATH", "HOME")},
+        PIP_CACHE_DIR=str(Path.home() / ".cache" / "pip"),
     )
+    livemart, environment = tmp_path / "venv" / "bin" / "livemart", {"HOME": str(tmp_path)}
+
+    _run([livemart, "init", "shop"], tmp_path, **environment)
+    # The jars are fetched by this very command.
+    built = _run([livemart, "build"], tmp_path / "shop", **environment, **_proxies())
+
+    assert "snapshot_published" in built
+
+
+def _proxies() -> dict[str, str]:
+    names = ("HTTPS_PROXY", "https_proxy", "LIVEMART_IVY_SETTINGS", "JAVA_HOME")
+    return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def _python(version: str) -> str | None:
