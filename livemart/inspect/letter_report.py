@@ -55,7 +55,7 @@ def describe_letters(
         ).to_pylist()
     ]
     if source is not None:
-        source = _source_named(source, sorted({row["source"] for row in counts}))
+        source = _source_named(source, sorted({row["source"] for row in counts}), tables)
     code = None if reason is None else reason.strip().upper().replace("-", "_")
     chosen = [
         row
@@ -141,9 +141,11 @@ def _letter(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _source_named(text: str, known: Sequence[str]) -> str:
-    """Return the relation that is meant: in full, or by its last part alone."""
+def _source_named(text: str, known: Sequence[str], tables: Warehouse) -> str:
+    """Return the relation that is meant: in full, or, of one with letters, by its last part."""
     name = text.strip().lower()
+    if "." in name and tables.exists(name):
+        return name
     meant = [it for it in known if name in (it.lower(), it.lower().partition(".")[2])]
     if len(meant) == 1:
         return meant[0]

@@ -208,13 +208,14 @@ class Project:
         add(unique_id)
         return list(parts)
 
-    def readers_of(self, unique_ids: Set[str]) -> set[str]:
-        """Return these models and all that read them, directly or through others; views as well."""
-        readers: set[str] = set()
+    def with_views(self, unique_ids: Set[str]) -> set[str]:
+        """Return these models and the views that read them, directly or through other views."""
+        models: set[str] = set()
         for unique_id, model in self.models.items():
-            if unique_id in unique_ids or not readers.isdisjoint(model.depends_on):
-                readers.add(unique_id)
-        return readers
+            reads = not model.is_stored and not models.isdisjoint(model.depends_on)
+            if reads or unique_id in unique_ids:
+                models.add(unique_id)
+        return models
 
     def differs_with_run(self, unique_id: str) -> bool:
         """Return True if SQL that is part of a node's differs from run to run."""

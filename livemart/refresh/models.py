@@ -83,15 +83,18 @@ def refresh_models(
     return done
 
 
-def waiting_models(plans: ProjectPlans, unique_ids: Set[str]) -> dict[str, str]:
+def waiting_models(plans: ProjectPlans, unique_ids: Set[str], stays: Set[str]) -> dict[str, str]:
     """Return the stored ones of these models and all that wait for one, each with the one.
 
     Args:
         plans: of the project.
         unique_ids: of models that a batch does not refresh.
+        stays: those that wait for nothing, as they stay as they are.
     """
     causes: dict[str, str] = {}
     for unique_id, parents in _parents(plans).items():
+        if unique_id in stays:
+            continue
         if unique_id in unique_ids:
             causes[unique_id] = unique_id
         elif waits_for := sorted(parents & causes.keys()):

@@ -215,7 +215,7 @@ class BatchRunner:
         if tests := runtime.dbt.of_the_run & runtime.project.tests.keys():
             runtime.adopt(runtime.dbt.compile_again(tests))
         aside = self._left_out(None)
-        left_out = runtime.project.readers_of(aside.keys())
+        left_out = runtime.project.with_views(aside.keys())
         models = build_models(runtime, newest, self.record.built, left_out=left_out)
         self.step("running the data tests")
         snapshot = replace(draft.snapshot("build", models), set_aside=aside)
@@ -232,15 +232,15 @@ class BatchRunner:
         """
         project, fingerprints = self.runtime.project, self.runtime.fingerprints
         states = newest.models if newest else {}
-        left_out = {
+        stays = {
             key
-            for key in self.left_out
-            if project.models[key].materialized not in ("seed", "snapshot")
-            or key not in states
-            or states[key].fingerprint != fingerprints[key]
+            for key, model in project.models.items()
+            if model.materialized in ("seed", "snapshot")
+            and key in states
+            and states[key].fingerprint == fingerprints[key]
         }
         aside: dict[str, SetAside] = {}
-        for key, cause in waiting_models(self.runtime.plans, left_out).items():
+        for key, cause in waiting_models(self.runtime.plans, self.left_out, stays).items():
             known = newest.set_aside.get(key) if newest else None
             refreshed_at = newest.finished_at if newest and key in states else None
             aside[key] = SetAside(
@@ -368,18 +368,38 @@ class BatchRunner:
             runtime.prover,
             CheckedVersions(before, now),
             previous,
-            waiting=runtime.project.readers_of(snapshot.set_aside.keys()),
+            waiting=runtime.project.with_views(snapshot.set_aside.keys()),
             report=report,
         )
         newest = runtime.log.newest()
         if newest is None or newest.status != "held":
             return checks
-        # Readers have never seen these rows: what held them back and cannot be run goes on so.
+        return checks | self._held_on(snapshot, newest, checks)
+
+    def _held_on(
+        self, snapshot: Snapshot, newest: Snapshot, checks: Mapping[str, TestResult]
+    ) -> dict[str, TestResult]:
+        """Return the tests that go on holding the held `newest`, though they wait.
+
+        They have not passed on rows that no reader has seen, of a model that is set aside.
+        """
+        project, published = self.runtime.project, self.runtime.log.newest_published()
+        seen = published.models if published else {}
+        unseen = project.with_views(
+            {
+                key
+                for key in snapshot.set_aside.keys() & snapshot.models.keys()
+                if key not in seen or seen[key].version != snapshot.models[key].version
+            }
+        )
+        told = TestResult("fail", None, "unchanged", "has not passed, and waits for its model")
         return {
-            key: TestResult("fail", None, "unchanged", "failed before, and waits for its model")
-            if check.status == "waits" and newest.tests.get(key) in ("fail", "error")
-            else check
+            key: told
             for key, check in checks.items()
+            if check.status == "waits"
+            and newest.tests.get(key) not in ("pass", "warn")
+            and (test := project.tests[key]).severity == "error"
+            and not unseen.isdisjoint(test.depends_on)
         }
 
     def _append(

@@ -52,7 +52,7 @@ def write_freshness(
 def renew_freshness(target_dir: Path, now: datetime) -> None:
     """Judge the sources of the newest snapshot anew: nothing has landed since."""
     # There is none, or it is dbt's own of another version.
-    with suppress(OSError, ValueError, TypeError, KeyError):
+    with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
         known = json.loads((target_dir / _FILE).read_text(encoding="utf-8"))["results"]
         results = [
             _entry(
@@ -68,8 +68,10 @@ def freshness_status(criteria: Mapping[str, Any], age: timedelta) -> str:
     for name, word in _CRITERIA:
         limit = criteria.get(name) or {}
         count, period = limit.get("count"), limit.get("period")
-        if count and period and age > timedelta(**{f"{period}s": count}):
-            return word
+        # So many days may be more than time has.
+        with suppress(OverflowError):
+            if count and period and age > timedelta(**{f"{period}s": count}):
+                return word
     return "pass"
 
 

@@ -61,7 +61,7 @@ def _archive_options(folder: Path, key: str) -> str:
     is_under_way = True
     # A home that cannot be written: as fast as without, or with what lies there.
     with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         if _is_ours(folder):
             is_under_way = _take_drafts(folder, archive)
     # The JVM ignores an archive that does not fit, and says so on standard output, but for this.

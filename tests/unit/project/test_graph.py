@@ -34,3 +34,16 @@ def test_the_clock_of_a_project_is_the_source_that_says_so() -> None:
 
     assert project.clock is clock
     assert Project("m", ".", "m", {"o": orders}, {}, {}, {}).clock is None
+
+
+def test_views_go_with_the_tables_that_they_read_and_tables_do_not() -> None:
+    models = [
+        make_model("model.m.a"),
+        make_model("model.m.seen", materialized="view", depends_on=("model.m.a",)),
+        make_model("model.m.inlined", materialized="ephemeral", depends_on=("model.m.seen",)),
+        make_model("model.m.b", depends_on=("model.m.inlined",)),
+        make_model("model.m.of_b", materialized="view", depends_on=("model.m.b",)),
+    ]
+    project = Project("m", ".", "m", {}, {model.unique_id: model for model in models}, {}, {})
+
+    assert project.with_views({"model.m.a"}) == {"model.m.a", "model.m.seen", "model.m.inlined"}

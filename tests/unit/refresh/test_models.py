@@ -301,9 +301,12 @@ def test_what_is_left_out_holds_up_what_reads_it_through_views_and_by_its_name()
     nodes = {model.unique_id: model for model in (SEED, VIEW, TABLE, named)}
     plans = ProjectPlans(Project("m", ".", "m", {}, nodes, {}, {}))
 
-    assert models.waiting_models(plans, {SEED.unique_id}) == {
+    assert models.waiting_models(plans, {SEED.unique_id}, set()) == {
         SEED.unique_id: SEED.unique_id,
         TABLE.unique_id: SEED.unique_id,
         named.unique_id: SEED.unique_id,
     }
-    assert models.waiting_models(plans, {named.unique_id}) == {named.unique_id: named.unique_id}
+    assert models.waiting_models(plans, {SEED.unique_id}, {SEED.unique_id}) == {}
+    assert models.waiting_models(plans, {SEED.unique_id}, {TABLE.unique_id}) == {
+        SEED.unique_id: SEED.unique_id
+    }
