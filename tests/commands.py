@@ -19,10 +19,8 @@ RUNNER = (sys.executable, str(ROOT / "runner.py"))
 # A user's terminal: nothing of the tests' own environment but what says where things are.
 _INHERITED = (
     *("PATH", "HOME", "JAVA_HOME", "LANG", "TMPDIR"),
-    *("LIVEMART_JARS", "LIVEMART_OWN_FAULTS"),
+    *("LIVEMART_JARS", "LIVEMART_JVM_OPTIONS", "LIVEMART_OWN_FAULTS"),
 )
-# Each process ends within a minute or two: they share an archive of classes.
-SHORT = {"LIVEMART_JVM_OPTIONS": "short"}
 
 
 class Ended(NamedTuple):
@@ -165,4 +163,4 @@ class Commands:
 
     def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        return {**inherited, **SHORT, **self.environ, **more}
+        return {**inherited, **self.environ, **more}

@@ -16,7 +16,6 @@ import pytest
 from livemart.delta.warehouse import Warehouse
 from livemart.state.lock import hold_warehouse
 from livemart.state.snapshots import SnapshotLog
-from tests.commands import SHORT
 from tests.faults.kill_driver import records, refresh_steps
 from tests.project_run import ROOT
 from tests.shared_spark import empty_catalog
@@ -147,7 +146,7 @@ def counts(root: Path) -> dict[str, Counter[str]]:
 
 
 def run_driver(folder: Path, step: int, point: str) -> int:
-    environ = {**os.environ, **SHORT, "PYTHONPATH": str(ROOT)}
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     answer = subprocess.run(
         [sys.executable, "-m", "tests.faults.kill_driver", str(folder), str(step), point],
         cwd=ROOT,
