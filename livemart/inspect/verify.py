@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from livemart.delta.warehouse import Warehouse
-from livemart.errors import LivemartError, StateError
+from livemart.errors import LivemartError
 from livemart.inspect.comparison import ESTIMATE_TOLERANCE, Differences, compare
+from livemart.inspect.published_tables import published_snapshot
 from livemart.inspect.tied_groups import TiedGroups, TooManyRows
 from livemart.inspect.ties import Verdict
 from livemart.plan.approximate import approximate_columns
@@ -38,7 +39,7 @@ from livemart.spark.catalog import stored_tables
 from livemart.spark.model_errors import message_of
 from livemart.spark.own_faults import ends_everything
 from livemart.spark.quick_session import MOST_ROWS, is_quick, session_for
-from livemart.state.snapshots import Snapshot, SnapshotLog
+from livemart.state.snapshots import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -82,13 +83,7 @@ def verify_snapshot(settings: Settings, narrator: Narrator) -> Iterator[Comparis
     """
     from livemart.spark.open import open_session
 
-    log = SnapshotLog(settings.warehouse)
-    if (snapshot := log.newest_published()) is None:
-        raise StateError(
-            "NOTHING_PUBLISHED",
-            f"{settings.warehouse}: no published snapshot",
-            hint="run `build` first",
-        )
+    snapshot = published_snapshot(settings.warehouse)
     narrator.step("starting Spark")
     spark = open_session(settings)
     try:

@@ -455,12 +455,7 @@ class Dbt:
             return ConfigError(
                 "DBT_NEEDS_SPARK", message, hint="give it a Spark session, as `plan` and `build` do"
             )
-        place = self.project_dir
-        return ConfigError(
-            "DBT_FAILED",
-            message.replace(f"{place}/", ""),
-            hint="mend what it names",
-        )
+        return _dbt_failed(message, self.project_dir)
 
     def _on_event(self, event: Any) -> None:
         if event.info.level == "error" and (said := str(event.info.msg).strip()):
@@ -565,8 +560,13 @@ def render_in_project(text: str, project_dir: Path, variables: Mapping[str, obje
             set_invocation_context(os.environ)
             return str(ProfileRenderer(dict(variables)).render_value(text))
         except DbtBaseException as error:
-            message = str(error).strip().replace(f"{project_dir}/", "")
-            raise ConfigError("DBT_FAILED", message, hint="mend what it names") from error
+            raise _dbt_failed(str(error).strip(), project_dir) from error
+
+
+def _dbt_failed(message: str, project_dir: Path) -> ConfigError:
+    return ConfigError(
+        "DBT_FAILED", message.replace(f"{project_dir}/", ""), hint="mend what it names"
+    )
 
 
 def _no_profile(file: Path, name: object, known: Sequence[str]) -> ConfigError:

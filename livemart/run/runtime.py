@@ -253,11 +253,11 @@ def open_runtime(
         guests = connect_settings(settings.warehouse) if has_guests else None
         # Here, where a signal breaks a download off; and dbt changes the folder meanwhile.
         require_java()
-        require_jars(settings.jars)
+        jars = require_jars(settings.jars)
         prepare_environment(settings.master)
         folder = Path.cwd()
         starting = thread.submit(
-            open_session, settings, guests, lock=lock, is_short=is_short, folder=folder
+            open_session, settings, guests, lock=lock, jars=jars, is_short=is_short, folder=folder
         )
         try:
             runtime = _load_runtime(settings, starting.result, narrator)

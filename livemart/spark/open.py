@@ -38,6 +38,7 @@ def open_session(
     extra: Mapping[str, str] | None = None,
     *,
     lock: WarehouseLock | None = None,
+    jars: tuple[Path, ...] | None = None,
     is_short: bool = False,
     folder: Path | None = None,
 ) -> SparkSession:
@@ -47,16 +48,19 @@ def open_session(
         settings: of this run.
         extra: further settings of Spark.
         lock: held by whoever writes; the JVM has it, too.
+        jars: those of Delta, if they and Java have been checked already.
         is_short: the process ends within a minute or so.
         folder: the JVM's working folder; this process's if None.
 
     Raises:
         ConfigError: whatever is wrong with Java or the jars; SPARK_NOT_STARTED.
     """
-    require_java()
+    if jars is None:
+        require_java()
+        jars = require_jars(settings.jars)
     return create_session(
         settings.warehouse,
-        require_jars(settings.jars),
+        jars,
         master=settings.master,
         memory=settings.memory,
         extra=extra,
