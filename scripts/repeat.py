@@ -1,7 +1,7 @@
 """Runs suites of tests again and again, and says which tests do not always give the same answer.
 
-Used by `make test-repeat`. The first run is an ordinary one, the second is beside a process that
-burns every core, the third takes the tests in reversed order; then from the beginning. Each run is
+Used by `make test-repeat`. Of five runs the second is beside a process that burns every core, the
+third takes the tests in reversed order, the others are ordinary ones. Each run is
 one line of `artifacts/repeat/COMMIT.jsonl`: what is there is not run again, so it goes on where it
 was cut off. It belongs to one commit: nothing may be uncommitted.
 """
@@ -25,7 +25,7 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 GATE = ("unit", "serve", "e2e", "spark")
-WAYS = ("alone", "beside a busy process", "in reversed order")
+WAYS = ("alone", "beside a busy process", "in reversed order", "alone", "alone")
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,8 @@ if TYPE_CHECKING:
 
 # A mistake of livemart is an error here, and not a slower refresh; processes that tests start, too.
 os.environ["LIVEMART_OWN_FAULTS"] = "raise"
-# The second compiler is for hours: in minutes it takes half of the time. The first one alone fills
-# its space for code in four minutes, if it is not given more.
-os.environ.setdefault(
-    "LIVEMART_JVM_OPTIONS",
-    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
-)
+# Every JVM of the tests ends within minutes: the first compiler, and the archive that set-up made.
+os.environ.setdefault("LIVEMART_JVM_OPTIONS", "short")
 
 # Which tests run: the gate, everything that is certain, or what is random and long as well.
 TIER = os.environ.get("LIVEMART_TESTS", "gate")

@@ -26,11 +26,11 @@ FULL = {
 }
 
 
-# 30 s.
+# 25 s.
 def test_histories_that_tie_hold_answers_that_a_build_could_give(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    refresh_and_judge(spark, tmp_path, history(_SEED, 3, has_ties=True), verifies_each=False)
+    refresh_and_judge(spark, tmp_path, history(_SEED, 2, has_ties=True), verifies_each=False)
 
 
 @pytest.mark.extended

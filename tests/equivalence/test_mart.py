@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from tests.equivalence.conftest import BuiltMart
 
 
-@pytest.mark.parametrize(("lane", "batches"), [("small", 3), ("large", 2)])
+# The large lane of the gate is where each strategy is met by few rows, among odd names.
+@pytest.mark.parametrize(
+    ("lane", "batches"), [("small", 3), pytest.param("large", 2, marks=pytest.mark.extended)]
+)
 def test_a_built_mart_refreshed_equals_batch_and_oracle(
     built_mart: BuiltMart, lane: str, batches: int
 ) -> None:

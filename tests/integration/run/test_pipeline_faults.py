@@ -172,6 +172,7 @@ def test_a_landed_table_rewritten_by_hand_is_refused_until_a_build_accepts_it(
     assert mini.differing() == []
 
 
+@pytest.mark.extended
 def test_a_landed_table_restored_by_hand_is_refused(mini: Mini, spark: SparkSession) -> None:
     mini.deliver("sales", sale("3", "c"))
     mini.refresh()
@@ -246,6 +247,7 @@ def test_a_write_between_two_batches_is_rebuilt_in_the_next(
     assert mini.differing() == []
 
 
+@pytest.mark.extended
 def test_a_model_restored_by_hand_is_rebuilt(mini: Mini, spark: SparkSession) -> None:
     mini.deliver("sales", sale("3", "c"))
     mini.refresh()
@@ -306,7 +308,8 @@ def leave_files(mini: Mini, name: str, *, with_log: bool = True) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("with_log", [True, pytest.param(False, marks=pytest.mark.extended)])
+@pytest.mark.extended
+@pytest.mark.parametrize("with_log", [True, False])
 def test_a_build_killed_before_a_first_commit_is_mended_by_the_next(
     spark: SparkSession, tmp_path: Path, with_log: bool
 ) -> None:

@@ -126,36 +126,50 @@ def stream(terminal: Commands) -> Iterator[Running]:
 def test_a_dbt_build_beside_the_stream_succeeds_and_never_stops_it(
     terminal: Commands, stream: Running
 ) -> None:
-    totals = terminal.warehouse / "mini" / "shop_totals"
-    before = DeltaTable(totals).version()
+    before = DeltaTable(_totals(terminal)).version()
 
     # Its CREATE OR REPLACE falls between, or into, the stream's own commits.
     built = terminal.dbt("build")
+    _go_on(terminal, stream)
+
+    assert built.code == 0, built.output
+    assert DeltaTable(_totals(terminal)).version() > before
+    assert _rows_of(_totals(terminal)) == {"a": "1.00", "b": "6.50", "c": "1.25"}
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("terminal", [PROJECT], indirect=True)
+def test_every_dbt_command_works_beside_the_stream(terminal: Commands, stream: Running) -> None:
     asked = terminal.dbt(
         "run --select shop_totals",
         "test",
         "show --inline \"select count(*) as shops from {{ ref('shop_totals') }}\"",
         "docs generate",
     )
-    terminal.deliver("sales", "1", [sale("3", "b", "4.00"), sale("4", "c", "1.25")])
-    stream.wait_until(lambda: _has_landed(terminal, 4))
-    ended = stream.stop()
+    _go_on(terminal, stream)
     verified = terminal.run("verify")
 
-    assert built.code == 0, built.output
     assert asked.code == 0, asked.output
     assert re.search(r"\|\s*2\s*\|", asked.output), asked.output
     catalog = json.loads((terminal.project / "target" / "catalog.json").read_text())
     assert "sales_amount" in catalog["nodes"]["model.mini.shop_totals"]["columns"]
-    assert DeltaTable(totals).version() > before
-    assert ended == 143, stream.output()
     assert verified.returncode == 0, verified.stdout + verified.stderr
+
+
+def _totals(terminal: Commands) -> Path:
+    return terminal.warehouse / "mini" / "shop_totals"
+
+
+def _go_on(terminal: Commands, stream: Running) -> None:
+    """Let the stream land two more sales, and end it as an operator does."""
+    terminal.deliver("sales", "1", [sale("3", "b", "4.00"), sale("4", "c", "1.25")])
+    stream.wait_until(lambda: _has_landed(terminal, 4))
+    assert stream.stop() == 143, stream.output()
+
+
+def _rows_of(totals: Path) -> dict[str, str]:
     rows = DeltaTable(totals).to_pyarrow_dataset().to_table().to_pylist()
-    assert {row["shop_id"]: str(row["sales_amount"]) for row in rows} == {
-        "a": "1.00",
-        "b": "6.50",
-        "c": "1.25",
-    }
+    return {row["shop_id"]: str(row["sales_amount"]) for row in rows}
 
 
 def _has_landed(terminal: Commands, count: int) -> bool:
