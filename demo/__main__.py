@@ -19,6 +19,7 @@ from livemart.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from demo.market import Market
+    from demo.tour import Tour
     from livemart.run.runtime import Runtime
 
 _PROJECT = Path(__file__).resolve().parents[1]
@@ -109,7 +110,7 @@ def _run(settings: Settings, once: bool, market: Market, began_at: datetime, ste
                 pipeline.build()
                 tour.go_live()
                 pipeline.stream(_EVERY)
-                code = 0 if interrupts.stop.is_set() else _verify(runtime)
+                code = 0 if interrupts.stop.is_set() else _verify(runtime, tour)
                 if not (once or interrupts.stop.is_set()):
                     click.echo("\norders keep coming, on the page, too; Ctrl-C ends the demo")
                     tour.go_live()
@@ -126,13 +127,14 @@ def _run(settings: Settings, once: bool, market: Market, began_at: datetime, ste
     return stopped if once else 0
 
 
-def _verify(runtime: Runtime) -> int:
+def _verify(runtime: Runtime, tour: Tour) -> int:
     """Recompute every model from the landed records; 1 if one differs."""
     from livemart.inspect.verify import render_comparison, verify_models
 
     snapshot = runtime.log.newest_published()
     assert snapshot is not None
     click.echo("\nverify: every model recomputed from the landed records")
+    tour.step("recomputing the models")
     code = 0
     for comparison in verify_models(runtime.spark, runtime.warehouse, runtime.project, snapshot):
         click.echo(f"   {render_comparison(comparison)}")

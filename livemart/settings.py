@@ -89,6 +89,9 @@ Interval = Annotated[timedelta, BeforeValidator(_read_interval)]
 Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_read_words)]
 
 
+_WORDS = ("select", "exclude")
+
+
 class Settings(BaseSettings):
     """All settings of one run; paths are absolute, times UTC."""
 
@@ -106,6 +109,7 @@ class Settings(BaseSettings):
     )
     select: Words = ()
     exclude: Words = ()
+    selector: Annotated[str, Field(min_length=1)] | None = None
     as_of: Annotated[datetime | None, BeforeValidator(_read_instant)] = None
     clock: Literal["wall", "event_time"] = "wall"
     pane: Interval = timedelta(minutes=5)
@@ -212,6 +216,16 @@ def load_settings(
         settings = Settings(**values)  # type: ignore[arg-type]
     except ValidationError as error:
         errors += [_explain(detail, origins) for detail in error.errors()]
+    if values.get("selector") and (beside := [it for it in _WORDS if values.get(it)]):
+        # dbt would take the selector alone.
+        errors.append(
+            ConfigError(
+                "WRONG_SETTING",
+                f"{origins['selector']}: found {values['selector']!r} beside "
+                + ", ".join(f"{origins[name]} {values[name]!r}" for name in beside),
+                hint="leave one of them out: a selector is a whole selection",
+            )
+        )
     if errors:
         raise ConfigErrors(errors)
     return settings

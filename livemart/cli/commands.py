@@ -29,6 +29,7 @@ from livemart.cli.flags import (
     with_flags,
 )
 from livemart.cli.starting import completion, init
+from livemart.project.selection import Selection
 from livemart.settings import Settings
 
 if TYPE_CHECKING:
@@ -53,18 +54,16 @@ def cli() -> None:
 def build(new_epoch: bool, **flags: Any) -> None:
     """Land all that waits, then build every model with dbt, as one snapshot.
 
-    With --select or --exclude only the models so named are built anew; the others are refreshed.
+    With --select, --exclude or --selector only the models so named are built anew; the others are
+    refreshed.
     """
     with _run(flags) as (runtime, pipeline, _):
-        settings = runtime.settings
-        if not (settings.select or settings.exclude):
+        selection = Selection.of(runtime.settings)
+        if not selection:
             finish(pipeline.build(new_epoch=new_epoch))
         if new_epoch:
-            raise click.UsageError(
-                "--new-epoch builds everything: leave --select and --exclude out"
-            )
-        chosen = runtime.dbt.selection(settings.select, settings.exclude)
-        finish(pipeline.refresh(selected=chosen))
+            raise click.UsageError(f"--new-epoch builds everything: leave {selection} out")
+        finish(pipeline.refresh(selected=runtime.dbt.selection(selection)))
 
 
 @cli.command()
@@ -72,8 +71,8 @@ def build(new_epoch: bool, **flags: Any) -> None:
 def refresh(**flags: Any) -> None:
     """Land what waits, refresh every model, publish, and exit (for cron and schedulers).
 
-    With --select or --exclude the models that are left out, and those that read them, are set
-    aside: they stay as they were, until a pass without them.
+    With --select, --exclude or --selector the models that are left out, and those that read them,
+    are set aside: they stay as they were, until a pass without them.
     """
     with reported_errors(flags) as settings:
         from livemart.cli.interrupts import Interrupts
@@ -90,7 +89,7 @@ def refresh(**flags: Any) -> None:
 @with_flags(PROJECT, PLACES, SERVING_STORE, SPARK, AS_OF, SELECTION, OUTPUT)
 @click.option("--every", metavar="INTERVAL", help="Time between two refreshes. [default: 5m]")
 def stream(**flags: Any) -> None:
-    """Refresh continuously, until Ctrl-C; --select and --exclude as of `refresh`."""
+    """Refresh continuously, until Ctrl-C; --select, --exclude and --selector as of `refresh`."""
     with _run(flags, has_guests=True, leaves_out=True) as (runtime, pipeline, _):
         finish(pipeline.stream(runtime.settings.every))
 

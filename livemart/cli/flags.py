@@ -38,6 +38,7 @@ ADDRESS = (
 SELECTION = (
     click.option("--select", "-s", multiple=True, metavar="NAME", help="Models, as dbt selects."),
     click.option("--exclude", multiple=True, metavar="NAME", help="Models to leave out."),
+    click.option("--selector", metavar="NAME", help="A selection of selectors.yml."),
 )
 OUTPUT = (
     click.option("--log-format", type=click.Choice(["text", "json"]), help="Form of log events."),

@@ -44,6 +44,7 @@ from livemart.project.node_sessions import sessions_in_a_build
 from livemart.project.profiles import find_profiles, profiles_folder
 from livemart.project.questions import Question, QuestionLog
 from livemart.project.run_values import CANONICAL, OTHER, RunValues
+from livemart.project.selection import Selection
 from livemart.project.sessions import NodeSessions, new_session, run_statements
 
 if TYPE_CHECKING:
@@ -338,8 +339,6 @@ class Dbt:
 
     def build(
         self,
-        select: Sequence[str] = (),
-        exclude: Sequence[str] = (),
         *,
         full_refresh: bool = True,
         unit_tests: bool = False,
@@ -349,12 +348,10 @@ class Dbt:
         """Build seeds, models and dbt snapshots, and run tests, in dependency order.
 
         Args:
-            select: what dbt's words select; everything if neither this nor `exclude` says anything.
-            exclude: what they leave out.
             full_refresh: make tables anew; dbt adds to those of incremental models otherwise.
             unit_tests: run them, too.
             data_tests: run them, too.
-            only: unique ids of the nodes to build, if not those that are selected.
+            only: unique ids of the nodes to build; all if None.
 
         Returns:
             One result per node, by unique id, in the order in which they ended. A failing node is
@@ -363,7 +360,7 @@ class Dbt:
         Raises:
             ConfigError: DBT_FAILED, if dbt could not begin.
         """
-        arguments = ["build", *_listed("--select", select), *_listed("--exclude", exclude)]
+        arguments = ["build"]
         for kind, is_included in (("unit_test", unit_tests), ("test", data_tests)):
             if not is_included:
                 arguments += ["--exclude-resource-type", kind]
@@ -383,13 +380,13 @@ class Dbt:
             loaded.renew()
         return {item.unique_id: item for item in map(node_result, ended)}
 
-    def selection(self, select: Sequence[str] = (), exclude: Sequence[str] = ()) -> frozenset[str]:
+    def selection(self, selection: Selection) -> frozenset[str]:
         """Return the unique ids of the models, seeds and dbt snapshots that a selection names.
 
         Raises:
             ConfigError: DBT_FAILED, if dbt does not understand the selection.
         """
-        arguments = ["list", *_listed("--select", select), *_listed("--exclude", exclude)]
+        arguments = ["list", *selection.arguments]
         for kind in ("model", "seed", "snapshot"):
             arguments += ["--resource-type", kind]
         with self._invocation(lambda parameters: NoCursor(), QuestionLog(self.run)):
@@ -587,7 +584,3 @@ def _no_profile(file: Path, name: object, known: Sequence[str]) -> ConfigError:
 def _said(name: str) -> str | None:
     """Return what the environment says of a flag of dbt's."""
     return os.environ.get(f"DBT_ENGINE_{name}") or os.environ.get(f"DBT_{name}")
-
-
-def _listed(flag: str, words: Sequence[str]) -> list[str]:
-    return [flag, *words] if words else []

@@ -243,6 +243,7 @@ def _write(runtime: Runtime, results: Iterable[Entry], command: str, at: _Course
             "target": settings.target,
             "select": list(settings.select),
             "exclude": list(settings.exclude),
+            "selector": settings.selector,
             "project_dir": str(settings.project_dir),
         },
     }

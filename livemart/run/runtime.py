@@ -24,6 +24,7 @@ from livemart.project.cursors import SessionFactory
 from livemart.project.dbt import Dbt
 from livemart.project.graph import Model, Project
 from livemart.project.node_results import NodeProgress
+from livemart.project.selection import Selection
 from livemart.project.sessions import session_of
 from livemart.run.edits import Look, ProjectFiles
 from livemart.run.idle import project_files, waiting_files
@@ -87,13 +88,13 @@ class Runtime:
         Raises:
             ConfigError: SELECTION_EMPTY; DBT_FAILED, if dbt does not understand the selection.
         """
-        settings = self.settings
-        if not (settings.select or settings.exclude):
+        selection = Selection.of(self.settings)
+        if not selection:
             return frozenset()
-        chosen = self.dbt.selection(settings.select, settings.exclude)
+        chosen = self.dbt.selection(selection)
         stored = {key for key, model in self.project.models.items() if model.is_stored}
         if not stored & chosen:
-            raise selection_empty(settings, "names no model that has a table")
+            raise selection_empty(selection, "names no model that has a table")
         return frozenset(stored - chosen)
 
     @property
@@ -107,16 +108,11 @@ class Runtime:
         return {unique_id: plan.fingerprint for unique_id, plan in self.plans.models.items()}
 
 
-def selection_empty(settings: Settings, why: str) -> ConfigError:
+def selection_empty(selection: Selection, why: str) -> ConfigError:
     """Return the error of a selection that leaves nothing to do."""
-    words = " ".join(
-        f"--{name} {' '.join(given)}"
-        for name, given in (("select", settings.select), ("exclude", settings.exclude))
-        if given
-    )
     return ConfigError(
         "SELECTION_EMPTY",
-        f"{words}: {why}",
+        f"{selection}: {why}",
         hint="write +name for a model with all that it reads; `livemart plan` with the same words "
         "shows what they name",
     )
@@ -363,8 +359,8 @@ def load_plans(
         project = dbt.load()
         refuse_syntax_errors(project, session)
         chosen = None
-        if settings.select or settings.exclude:
-            chosen = dbt.selection(settings.select, settings.exclude)
+        if selection := Selection.of(settings):
+            chosen = dbt.selection(selection)
     plans = ProjectPlans(project, Warehouse(settings.warehouse).column_names)
     return project, plans.models, chosen
 

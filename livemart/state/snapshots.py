@@ -43,7 +43,9 @@ RELEASE = (
 )
 
 # Told of a model that a command was not asked for, and of those that read it.
-LEFT_OUT = "left out by --select or --exclude"
+LEFT_OUT = "left out by the selection"
+# What a version before said.
+_LEFT_OUT_BEFORE = "left out by --select or --exclude"
 
 Kind = Literal["build", "refresh"]
 Status = Literal["published", "held"]
@@ -84,7 +86,7 @@ class SetAside:
     @property
     def is_left_out(self) -> bool:
         """True if nothing is wrong: the next pass that is asked for the model brings it back."""
-        return self.message == LEFT_OUT
+        return self.message in (LEFT_OUT, _LEFT_OUT_BEFORE)
 
 
 @dataclass(frozen=True, slots=True)

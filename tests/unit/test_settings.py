@@ -97,6 +97,17 @@ def test_all_mistakes_are_reported_at_once_with_place_and_nearest_word(tmp_path:
     assert "WRONG_SETTING: --every: found 'soon'" in text
 
 
+def test_a_selector_stands_alone(tmp_path: Path) -> None:
+    flags = {"selector": "nightly", "exclude": ("orders",)}
+
+    with pytest.raises(ConfigErrors) as raised:
+        load_settings(flags, environ={}, directory=tmp_path)
+
+    (error,) = raised.value.errors
+    assert error.message == "--selector: found 'nightly' beside --exclude ('orders',)"
+    assert load_settings({"selector": "nightly"}, environ={}).selector == "nightly"
+
+
 def test_variables_of_other_programs_are_left_alone(tmp_path: Path) -> None:
     environ = {"LIVEMART_IVY_SETTINGS": "/x", "LIVEMART_FAILPOINT": "batch.end"}
 

@@ -22,6 +22,7 @@ from tests.project_run import PROJECTS, Silent, copy_project
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_SEEDS = ("seed.jaffle.raw_customers", "seed.jaffle.raw_orders", "seed.jaffle.raw_payments")
 _TABLES = (
     "jaffle_analytics.daily_orders",
     "jaffle_analytics.dim_customers",
@@ -109,7 +110,7 @@ def test_a_foreign_project_builds_again_after_a_restart_and_keeps_its_history(
 
 
 def test_seeds_keep_text_numbers_times_and_nulls(jaffle: _Jaffle) -> None:
-    jaffle.dbt.build(["resource_type:seed"], data_tests=False)
+    jaffle.dbt.build(only=_SEEDS, data_tests=False)
 
     customers = jaffle.rows("select * from jaffle_raw.raw_customers order by id")
     orders = jaffle.rows(
@@ -144,7 +145,7 @@ def _utc(moment: datetime) -> datetime:
 def test_a_plan_starts_spark_for_models_that_ask_it_while_dbt_compiles(
     jaffle: _Jaffle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jaffle.dbt.build(select=["raw_customers"])
+    jaffle.dbt.build(only=_SEEDS[:1])
     jaffle.forget()
     monkeypatch.setattr("livemart.spark.open.create_session", lambda *_, **__: jaffle.spark)
     monkeypatch.setattr(type(jaffle.spark), "stop", lambda self: None)

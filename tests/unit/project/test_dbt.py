@@ -14,6 +14,7 @@ from livemart.errors import ConfigError, ConfigErrors
 from livemart.project.dbt import Dbt
 from livemart.project.graph import Column, DataTest, Project
 from livemart.project.profiles import find_profiles
+from livemart.project.selection import Selection
 
 _JAFFLE = Path(__file__).parents[2] / "projects" / "jaffle"
 
@@ -140,9 +141,24 @@ def test_exposures_are_read(project: Project) -> None:
 
 
 def test_a_selection_names_models_seeds_and_snapshots(dbt: Dbt) -> None:
-    actual = dbt.selection(["+stg_orders"], ["tag:none"])
+    actual = dbt.selection(Selection(("+stg_orders",), ("tag:none",)))
 
     assert actual == {"model.jaffle.stg_orders", "seed.jaffle.raw_orders"}
+
+
+def test_a_selector_names_what_selectors_yml_says(jaffle: Path) -> None:
+    (jaffle / "selectors.yml").write_text(
+        "selectors: [{name: few, definition: {method: fqn, value: stg_orders, parents: true}}]\n"
+    )
+    dbt = Dbt(jaffle)
+    dbt.load()
+
+    assert dbt.selection(Selection(selector="few")) == {
+        "model.jaffle.stg_orders",
+        "seed.jaffle.raw_orders",
+    }
+    with pytest.raises(ConfigError, match="Could not find selector named fewer"):
+        dbt.selection(Selection(selector="fewer"))
 
 
 def test_other_rows_of_a_seed_are_another_checksum(jaffle: Path, project: Project) -> None:
