@@ -25,6 +25,7 @@ from bench.freshness import ROOT
 from bench.refresh import report
 from demo.market import Market
 from demo.records import Order
+from livemart.land.hand_over import hand_over
 
 _SEED = 20260301
 _ARCHIVED_S = 20.0
@@ -100,9 +101,7 @@ def _deliver(landing: Path, market: Market, round_: int, count: int) -> None:
             now,
         )
         lines.append(order.line() + "\n")
-    draft = landing / f".bench-{round_}"
-    draft.write_text("".join(lines), encoding="utf-8")
-    draft.rename(landing / "orders" / f"bench-{round_}.jsonl")
+    hand_over(landing / "orders", f"bench-{round_}.jsonl", "".join(lines).encode())
 
 
 def _say(text: str) -> None:

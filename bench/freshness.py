@@ -24,6 +24,7 @@ from pathlib import Path
 from demo.catalogue import Restaurant
 from demo.market import Market
 from demo.records import Order
+from livemart.land.hand_over import hand_over
 
 ROOT = Path(__file__).resolve().parents[1]
 _EVERY = "5s"
@@ -95,13 +96,9 @@ def _shown_after(
 
 
 def deliver(landing: Path, order: Order) -> float:
-    """Put a version of an order into the landing folder by rename; return that instant."""
-    folder = landing / "orders"
-    folder.mkdir(parents=True, exist_ok=True)
-    name = f"{order.order_id}-{order.updated_at:%H%M%S%f}"
-    draft = landing / f".{name}"
-    draft.write_text(order.line() + "\n", encoding="utf-8")
-    draft.rename(folder / f"{name}.jsonl")
+    """Put a version of an order into the landing folder; return the instant after."""
+    name = f"{order.order_id}-{order.updated_at:%H%M%S%f}.jsonl"
+    hand_over(landing / "orders", name, f"{order.line()}\n".encode())
     return time.monotonic()
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench.history import END, ORDERS, History, make_orders
+from livemart.land.hand_over import hand_over
 
 STEP = timedelta(minutes=5)
 _LATE_SHARE = 0.02
@@ -38,13 +39,9 @@ class Batch:
 
 
 def deliver_rows(landing: Path, source: str, number: int, rows: pa.Table) -> None:
-    """Put rows below the landing folder as one file of JSON lines, by rename."""
-    folder = landing / source
-    folder.mkdir(parents=True, exist_ok=True)
-    draft = landing / f".{number}"
+    """Put rows below the landing folder as one file of JSON lines."""
     lines = (json.dumps(row, default=_plain) + "\n" for row in rows.to_pylist())
-    draft.write_text("".join(lines), encoding="utf-8")
-    draft.rename(folder / f"live-{number:04}.jsonl")
+    hand_over(landing / source, f"live-{number:04}.jsonl", "".join(lines).encode())
 
 
 def make_batches(history: History, count: int, size: int) -> list[Batch]:

@@ -5,10 +5,11 @@ Used by the market, for history and for live steps.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from livemart.land.hand_over import hand_over
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +25,6 @@ class Delivery:
         return sum(self.counts.values())
 
 
-def hand_over(folder: Path, name: str, lines: Iterable[str]) -> Path:
-    """Write a file under a name that is not read, then rename it: the landing contract."""
-    folder.mkdir(parents=True, exist_ok=True)
-    target = folder / name
-    hidden = folder / f".{name}.part"
-    with hidden.open("w", encoding="utf-8") as file:
-        file.writelines(f"{line}\n" for line in lines)
-    os.replace(hidden, target)
-    return target
+def hand_over_lines(folder: Path, name: str, lines: Iterable[str]) -> Path:
+    """Hand over a file of these lines."""
+    return hand_over(folder, name, "".join(f"{line}\n" for line in lines).encode())

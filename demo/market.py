@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from demo.catalogue import Restaurant, open_restaurants
-from demo.delivery import Delivery, hand_over
+from demo.delivery import Delivery, hand_over_lines
 from demo.demand import demand
 from demo.records import Order, broken_line, dish_line, next_version, restaurant_line
 
@@ -100,7 +100,9 @@ class Market:
         while day < end:
             following = min(day + timedelta(days=1), end)
             lines = self._arrived(following, counts)
-            files.append(hand_over(landing / "orders", f"history-{day:%Y%m%dT%H%M}.jsonl", lines))
+            files.append(
+                hand_over_lines(landing / "orders", f"history-{day:%Y%m%dT%H%M}.jsonl", lines)
+            )
             day = following
         return Delivery(tuple(files), counts)
 
@@ -123,11 +125,11 @@ class Market:
         self._surprise(start, end)
         lines = list(self._arrived(end, counts))
         name = f"live-{self._steps:06d}-{end:%Y%m%dT%H%M%S}"
-        files.append(hand_over(landing / "orders", f"{name}.jsonl", lines))
+        files.append(hand_over_lines(landing / "orders", f"{name}.jsonl", lines))
         if self._steps % 3 == 0:
             # A gateway that heard no answer sends the same file again, under a new name.
             counts["redelivered"] += len(lines)
-            files.append(hand_over(landing / "orders", f"{name}-again.jsonl", lines))
+            files.append(hand_over_lines(landing / "orders", f"{name}-again.jsonl", lines))
         if self._steps % 2 == 0:
             files.extend(self._change_menus(landing, name, end, counts))
         return Delivery(tuple(files), counts)
@@ -262,10 +264,10 @@ class Market:
         dish = rng.choice(restaurant.dishes)
         counts["restaurant"] += 1
         counts["dish"] += 1
-        yield hand_over(
+        yield hand_over_lines(
             landing / "restaurants", f"{name}.jsonl", [restaurant_line(restaurant, at, "u")]
         )
-        yield hand_over(
+        yield hand_over_lines(
             landing / "dishes",
             f"{name}.jsonl",
             [dish_line(dish.dish_id, dish.restaurant_id, f"{dish.name} ({self._steps})", at, "u")],
@@ -274,7 +276,7 @@ class Market:
     def _write_restaurants(self, landing: Path, at: datetime, counts: Counter[str]) -> Path:
         lines = [restaurant_line(restaurant, at, "c") for restaurant in self._restaurants]
         counts["restaurant"] += len(lines)
-        return hand_over(landing / "restaurants", "history.jsonl", lines)
+        return hand_over_lines(landing / "restaurants", "history.jsonl", lines)
 
     def _write_menus(self, landing: Path, at: datetime, counts: Counter[str]) -> Path:
         lines = [
@@ -283,4 +285,4 @@ class Market:
             for dish in restaurant.dishes
         ]
         counts["dish"] += len(lines)
-        return hand_over(landing / "dishes", "history.jsonl", lines)
+        return hand_over_lines(landing / "dishes", "history.jsonl", lines)

@@ -10,6 +10,7 @@ import difflib
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -92,6 +93,35 @@ Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_read_words)]
 _WORDS = ("select", "exclude")
 
 
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Words of dbt's, or the name of a selector in `selectors.yml`; all nodes if there are none."""
+
+    select: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    selector: str | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.select or self.exclude or self.selector)
+
+    def __str__(self) -> str:
+        return " ".join(self.arguments)
+
+    @property
+    def arguments(self) -> list[str]:
+        """The flags that say the same to a command.
+
+        >>> Selection(("+orders", "tag:new"), ("customers",)).arguments
+        ['--select', '+orders', 'tag:new', '--exclude', 'customers']
+        """
+        given = {
+            "--select": self.select,
+            "--exclude": self.exclude,
+            "--selector": (self.selector,) if self.selector else (),
+        }
+        return [word for flag, words in given.items() if words for word in (flag, *words)]
+
+
 class Settings(BaseSettings):
     """All settings of one run; paths are absolute, times UTC."""
 
@@ -134,6 +164,10 @@ class Settings(BaseSettings):
     session_hours: Annotated[int, Field(ge=1, le=24 * 365)] = 12
     log_format: Literal["text", "json"] = "text"
     debug: bool = False
+
+    @property
+    def selection(self) -> Selection:
+        return Selection(self.select, self.exclude, self.selector)
 
     @property
     def store_url(self) -> str | None:

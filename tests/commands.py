@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from livemart.state.snapshots import Snapshot, SnapshotLog
-from tests.project_run import ROOT, copy_project, hand_over
+from tests.project_run import ROOT, copy_project, hand_over_records
 from tests.waits import PATIENCE_S, wait_until
 
 RUNNER = (sys.executable, str(ROOT / "runner.py"))
@@ -123,7 +123,7 @@ class Commands:
 
     def deliver(self, source: str, name: str, records: Iterable[Mapping[str, Any]]) -> None:
         """Put one file of JSON lines below the landing folder, by rename."""
-        hand_over(self.landing / source, name, records)
+        hand_over_records(self.landing / source, name, records)
 
     def newest(self) -> Snapshot | None:
         """Return the newest snapshot."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from livemart.check.checks import TestResult
 from livemart.delta.warehouse import Warehouse
 from livemart.inspect.verify import Comparison, verify_models
+from livemart.land.hand_over import hand_over
 from livemart.land.landing import LandedBatch
 from livemart.project.dbt import Dbt
 from livemart.run.batch import BatchOutcome
@@ -137,7 +138,7 @@ class ProjectRun:
     def deliver(self, source: str, *records: Mapping[str, Any]) -> Path:
         """Put one file of JSON lines below the landing folder, by rename."""
         self._files += 1
-        return hand_over(self.landing / source, f"{self._files:04}", records)
+        return hand_over_records(self.landing / source, f"{self._files:04}", records)
 
     def edit(self, path: str, text: str) -> None:
         """Change a file of the project, as an analyst between two runs."""
@@ -281,13 +282,10 @@ def copy_project(project: Path, copy: Path) -> None:
             shutil.copy2(project / name, copy / name)
 
 
-def hand_over(folder: Path, name: str, records: Iterable[Mapping[str, Any]]) -> Path:
-    """Put a file of JSON lines into a folder of landing, by rename."""
-    folder.mkdir(parents=True, exist_ok=True)
-    draft, path = folder / f".{name}", folder / f"{name}.jsonl"
-    draft.write_text("".join(json.dumps(record) + "\n" for record in records))
-    draft.rename(path)
-    return path
+def hand_over_records(folder: Path, name: str, records: Iterable[Mapping[str, Any]]) -> Path:
+    """Put a file of JSON lines into a folder of landing."""
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    return hand_over(folder, f"{name}.jsonl", lines.encode())
 
 
 @cache

@@ -29,7 +29,6 @@ from livemart.cli.flags import (
     with_flags,
 )
 from livemart.cli.starting import completion, init
-from livemart.project.selection import Selection
 from livemart.settings import Settings
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def build(new_epoch: bool, **flags: Any) -> None:
     refreshed.
     """
     with _run(flags) as (runtime, pipeline, _):
-        selection = Selection.of(runtime.settings)
+        selection = runtime.settings.selection
         if not selection:
             finish(pipeline.build(new_epoch=new_epoch))
         if new_epoch:

@@ -30,7 +30,6 @@ from livemart.plan.reasons import Unplannable
 from livemart.plan.sql.flatten import Flat, flatten
 from livemart.project.graph import Model, Project
 from livemart.project.run_values import run_of
-from livemart.project.selection import Selection
 from livemart.project.session_spec import PLAIN, SessionSpec
 from livemart.project.sessions import session_of
 from livemart.run.runtime import Narrator, compiling_session, open_dbt
@@ -124,7 +123,7 @@ def load_as_of(
     dbt.run = run_of(snapshot.epoch, snapshot.batch_id, snapshot.started_at)
     project = dbt.load()
     chosen = None
-    if selection := Selection.of(settings):
+    if selection := settings.selection:
         chosen = dbt.selection(selection)
     return project, chosen
 

@@ -44,8 +44,8 @@ from livemart.project.node_sessions import sessions_in_a_build
 from livemart.project.profiles import find_profiles, profiles_folder
 from livemart.project.questions import Question, QuestionLog
 from livemart.project.run_values import CANONICAL, OTHER, RunValues
-from livemart.project.selection import Selection
 from livemart.project.sessions import NodeSessions, new_session, run_statements
+from livemart.settings import Selection
 
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunnerResult

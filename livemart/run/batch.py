@@ -18,7 +18,6 @@ from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch
 from livemart.project.node_results import NodeResult
 from livemart.project.run_values import run_of
-from livemart.project.selection import Selection
 from livemart.refresh.context import BatchContext, KeptBetweenBatches, Rebuild, Report, SqlChanged
 from livemart.refresh.frontier import (
     check_landed,
@@ -256,7 +255,7 @@ class BatchRunner:
         stored = {key for key, model in project.models.items() if model.is_stored}
         if aside and not stored - self.left_out - aside.keys():
             raise selection_empty(
-                Selection.of(self.runtime.settings),
+                self.runtime.settings.selection,
                 "what it names waits for models that it leaves out",
             )
         return aside

@@ -24,14 +24,13 @@ from livemart.project.cursors import SessionFactory
 from livemart.project.dbt import Dbt
 from livemart.project.graph import Model, Project
 from livemart.project.node_results import NodeProgress
-from livemart.project.selection import Selection
 from livemart.project.sessions import session_of
 from livemart.run.edits import Look, ProjectFiles
 from livemart.run.idle import project_files, waiting_files
 from livemart.run.leftovers import clear_leftovers
 from livemart.run.syntax import refuse_syntax_errors
 from livemart.run.target_folder import target_folder
-from livemart.settings import Settings
+from livemart.settings import Selection, Settings
 from livemart.state.last_pass import forget_pass, last_pass_at
 from livemart.state.places import StateFolder
 from livemart.state.refusals import clear_refusal
@@ -88,7 +87,7 @@ class Runtime:
         Raises:
             ConfigError: SELECTION_EMPTY; DBT_FAILED, if dbt does not understand the selection.
         """
-        selection = Selection.of(self.settings)
+        selection = self.settings.selection
         if not selection:
             return frozenset()
         chosen = self.dbt.selection(selection)
@@ -359,7 +358,7 @@ def load_plans(
         project = dbt.load()
         refuse_syntax_errors(project, session)
         chosen = None
-        if selection := Selection.of(settings):
+        if selection := settings.selection:
             chosen = dbt.selection(selection)
     plans = ProjectPlans(project, Warehouse(settings.warehouse).column_names)
     return project, plans.models, chosen

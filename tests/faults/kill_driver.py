@@ -19,7 +19,7 @@ from livemart.spark.jars import delta_jars
 from livemart.spark.session import create_session
 from livemart.state.lock import hold_warehouse
 from tests.integration.mini import PROJECT, sale, visit
-from tests.project_run import NOON, Silent, copy_project, hand_over
+from tests.project_run import NOON, Silent, copy_project, hand_over_records
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +49,7 @@ def now(step: int) -> datetime:
 
 def deliver(landing: Path, step: int) -> None:
     for source, rows in records(step).items():
-        hand_over(landing / source, f"{step:04}", rows)
+        hand_over_records(landing / source, f"{step:04}", rows)
 
 
 def main(root: Path, step: int, failpoint: str) -> None:

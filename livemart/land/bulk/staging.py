@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from livemart.land.files.elements import is_array
 from livemart.land.files.folder import Span, split_file
 from livemart.land.records.judge import Group
+from livemart.land.records.parse import FORMAT_READERS
 from livemart.land.records.worker import SPANS, ParseSpans
 from livemart.spark.types import spark_schema
 
@@ -44,5 +44,5 @@ def stage(
 
 def _spans(group: Group, path: Path) -> list[Span]:
     """Return the parts of a file that can be parsed by themselves."""
-    is_whole = group.format == "csv" or is_array(path)
+    is_whole = FORMAT_READERS[group.format].is_whole(path)
     return [Span()] if is_whole else split_file(path, _SPAN_BYTES)

@@ -15,6 +15,7 @@ from pathlib import Path
 from livemart.errors import SourceError
 from livemart.land.files.folder import FileIdentity, LandingFolder
 from livemart.land.files.manifest import Changed, Manifest
+from livemart.land.reasons import LetterReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class FileProblem:
     """What is wrong with a file. `code` is the dead letter's reason."""
 
     name: str
-    code: str
+    code: LetterReason
     detail: str
 
 
@@ -36,11 +37,11 @@ def find_readable(
         path, before = folder.locate(name), manifest.files[name]
         if path is None:
             detail = "its path, or a link in it, leads out of the landing folder: not read"
-            problems.append(FileProblem(name, "MALFORMED_RECORD", detail))
+            problems.append(FileProblem(name, LetterReason.MALFORMED_RECORD, detail))
             continue
         if before.size and not path.stat().st_size:
             detail = f"had {before.size} bytes, is empty now: its records were given up"
-            problems.append(FileProblem(name, "SOURCE_FILE_CHANGED", detail))
+            problems.append(FileProblem(name, LetterReason.SOURCE_FILE_CHANGED, detail))
         files.append((name, path))
     return files, problems
 
@@ -51,7 +52,7 @@ def changed_since(name: str, changed: Changed) -> FileProblem:
         f"changed after it was landed, to {changed.now.size} bytes: what is new is not "
         "read; deliver it under another name"
     )
-    return FileProblem(name, "SOURCE_FILE_CHANGED", detail)
+    return FileProblem(name, LetterReason.SOURCE_FILE_CHANGED, detail)
 
 
 class UnreadableFileError(SourceError):

@@ -14,12 +14,13 @@ from livemart.delta.warehouse import Warehouse
 from livemart.errors import SourceError
 from livemart.land.letters import dead_letters
 from livemart.land.letters.letter_box import LetterBox
+from livemart.land.reasons import LetterReason
 from livemart.project.graph import SourceTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_DRIFTED = "SCHEMA_DRIFT"
+_DRIFTED = LetterReason.SCHEMA_DRIFT
 
 
 class DriftStop:

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 from livemart.land.files.blocks import CutLine, line_size
+from livemart.land.reasons import LetterReason
 from livemart.land.records.judge import (
     MAX_RECORD_BYTES,
     Chunk,
@@ -78,7 +79,8 @@ def read_csv_rows(group: Group, header: Header, records: Sequence[Line]) -> Chun
         except MisfitError as error:
             refused.append(Refused(line, error.code, str(error), raw))
         except MalformedError as error:
-            code = "RECORD_TOO_LARGE" if len(raw) > MAX_RECORD_BYTES else "MALFORMED_RECORD"
+            is_large = len(raw) > MAX_RECORD_BYTES
+            code = LetterReason.RECORD_TOO_LARGE if is_large else LetterReason.MALFORMED_RECORD
             refused.append(Refused(line, code, str(error), raw))
         else:
             values.append(converted)

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.json as pj
 
 from livemart.land.files.blocks import line_size
+from livemart.land.reasons import LetterReason
 from livemart.land.records.columns import UnlikeError, from_text, text_type
 from livemart.land.records.judge import (
     MAX_RECORD_BYTES,
@@ -124,14 +125,14 @@ def _exactly(group: Group, run: Sequence[tuple[int, bytes]]) -> Chunk:
     for line, raw in run:
         if len(raw) > MAX_RECORD_BYTES:
             detail = f"{line_size(raw)} bytes, at most {MAX_RECORD_BYTES} are read"
-            refused.append(Refused(line, "RECORD_TOO_LARGE", detail, raw))
+            refused.append(Refused(line, LetterReason.RECORD_TOO_LARGE, detail, raw))
             continue
         try:
             converted, unknown = convert_fields(group, parse_object(raw))
         except MisfitError as error:
             refused.append(Refused(line, error.code, str(error), raw))
         except MalformedError as error:
-            refused.append(Refused(line, "MALFORMED_RECORD", str(error), raw))
+            refused.append(Refused(line, LetterReason.MALFORMED_RECORD, str(error), raw))
         else:
             values.append(converted)
             rescued.append(unknown)

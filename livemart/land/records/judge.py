@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.land.files.blocks import line_size
+from livemart.land.reasons import LetterReason
 from livemart.land.records.schema import RESCUED_TYPE, RecordSchema
 from livemart.land.records.values import converter
 from livemart.land.records.written import Convert, MisfitError, Rescued, compact
@@ -63,7 +64,7 @@ class Refused:
     """A record that cannot become a row. `code` is the dead letter's reason."""
 
     line: int
-    code: str
+    code: LetterReason
     detail: str
     record: bytes
 
@@ -220,7 +221,7 @@ def _verdict(rules: Rules, rows: pa.Table, arrived_at: datetime) -> tuple[pa.Arr
     codes = pa.nulls(rows.num_rows, pa.string())
     details = pa.nulls(rows.num_rows, pa.string())
 
-    def refuse(mask: Any, code: str, detail: str | pa.Array) -> None:
+    def refuse(mask: Any, code: LetterReason, detail: str | pa.Array) -> None:
         nonlocal codes, details
         fresh = pc.and_(pc.fill_null(mask, False), codes.is_null())
         codes = pc.if_else(fresh, code, codes)
@@ -228,22 +229,22 @@ def _verdict(rules: Rules, rows: pa.Table, arrived_at: datetime) -> tuple[pa.Arr
 
     if rules.refuses_drift:
         rescued = _array(rows, RESCUED)
-        refuse(rescued.is_valid(), "SCHEMA_DRIFT", _fields_found(rescued))
+        refuse(rescued.is_valid(), LetterReason.SCHEMA_DRIFT, _fields_found(rescued))
     for name in rules.keys:
-        refuse(_array(rows, name).is_null(), "NULL_KEY", f"{name} is NULL")
+        refuse(_array(rows, name).is_null(), LetterReason.NULL_KEY, f"{name} is NULL")
     for name in rules.sequence_by:
-        refuse(_array(rows, name).is_null(), "NULL_SEQUENCE", f"{name} is NULL")
+        refuse(_array(rows, name).is_null(), LetterReason.NULL_SEQUENCE, f"{name} is NULL")
     if rules.event_time is not None and (rules.max_future or rules.max_age):
         name = rules.event_time
         times = _instants(_array(rows, name))
         if (latest := _moved_by(arrived_at, rules.max_future)) is not None:
             bound = pa.scalar(latest, times.type)
             detail = f"{name} is more than {rules.max_future} after {arrived_at.isoformat()}"
-            refuse(pc.greater(times, bound), "FUTURE_EVENT_TIME", detail)
+            refuse(pc.greater(times, bound), LetterReason.FUTURE_EVENT_TIME, detail)
         if (oldest := _moved_by(arrived_at, rules.max_age, -1)) is not None:
             bound = pa.scalar(oldest, times.type)
             detail = f"{name} is more than {rules.max_age} before {arrived_at.isoformat()}"
-            refuse(pc.less(times, bound), "TOO_LATE", detail)
+            refuse(pc.less(times, bound), LetterReason.TOO_LATE, detail)
     return codes, details
 
 

@@ -6,7 +6,8 @@ function, so that both land the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pyarrow as pa
 from livemart.land.files.blocks import CutLine
 from livemart.land.files.elements import is_array, read_elements
 from livemart.land.files.folder import Lines, Span, read_lines
+from livemart.land.reasons import LetterReason
 from livemart.land.records.csv_rows import Header, read_csv_rows, read_header, split_records
 from livemart.land.records.json_lines import read_json_lines
 from livemart.land.records.judge import Chunk, Group, Refused, judge, to_rows
@@ -31,12 +33,28 @@ def parse_file(group: Group, path: Path, name: str, span: Span | None = None) ->
         name: what `_origin` calls it.
         span: the part to read; the whole file if None.
     """
-    span = span or Span()
-    is_json_array = group.format == "json" and span.start == 0 and is_array(path)
-    runs = read_elements(path) if is_json_array else read_lines(path, span)
-    chunks = _csv_chunks(group, runs) if group.format == "csv" else _json_chunks(group, runs)
-    for chunk in chunks:
+    for chunk in FORMAT_READERS[group.format].read(group, path, span or Span()):
         yield judge(group, name, chunk)
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How the records of a format are read from a file.
+
+    `read`: yields the records of a span; `is_whole`: whether the file must be read in one.
+    """
+
+    read: Callable[[Group, Path, Span], Iterator[Chunk]]
+    is_whole: Callable[[Path], bool]
+
+
+def _read_json(group: Group, path: Path, span: Span) -> Iterator[Chunk]:
+    is_one_array = span.start == 0 and is_array(path)
+    return _json_chunks(group, read_elements(path) if is_one_array else read_lines(path, span))
+
+
+def _read_csv(group: Group, path: Path, span: Span) -> Iterator[Chunk]:
+    return _csv_chunks(group, read_lines(path, span))
 
 
 def _json_chunks(group: Group, runs: Iterator[Lines]) -> Iterator[Chunk]:
@@ -85,5 +103,13 @@ def _broken_end(group: Group, run: Lines) -> Chunk:
 
 
 def _malformed(group: Group, lines: Sequence[tuple[int, bytes]], detail: str) -> Chunk:
-    refused = [Refused(line, "MALFORMED_RECORD", detail, raw) for line, raw in lines]
+    refused = [Refused(line, LetterReason.MALFORMED_RECORD, detail, raw) for line, raw in lines]
     return Chunk(to_rows(group, [], []), [], [], refused)
+
+
+# By the word of `format:`; the project's list of words is the same.
+FORMAT_READERS: Mapping[str, Format] = {
+    "json": Format(_read_json, is_array),
+    # A quoted field may hold line ends, and the header stands at the beginning.
+    "csv": Format(_read_csv, lambda path: True),
+}

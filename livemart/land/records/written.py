@@ -9,6 +9,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from livemart.land.reasons import LetterReason
+
 # Unknown fields of nested structs are rescued under their path, such as items[0].note.
 Rescued = dict[str, str | None]
 Convert = Callable[[Any, str, Rescued], Any]
@@ -23,7 +25,7 @@ class Number(str):
 class MisfitError(ValueError):
     """A value that does not fit its declared type. `code` is the dead letter's reason."""
 
-    code = "TYPE_MISMATCH"
+    code = LetterReason.TYPE_MISMATCH
 
 
 def compact(value: object) -> str | None:

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.arrow.bags import row_codes
+from livemart.land.reasons import LetterReason
 from livemart.project.graph import SourceTable, StreamSpec
 
-MOVED = "EVENT_TIME_MOVED"
+MOVED = LetterReason.EVENT_TIME_MOVED
 
 
 def moved_detail(source: SourceTable) -> str:

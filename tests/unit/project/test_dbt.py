@@ -14,7 +14,7 @@ from livemart.errors import ConfigError, ConfigErrors
 from livemart.project.dbt import Dbt
 from livemart.project.graph import Column, DataTest, Project
 from livemart.project.profiles import find_profiles
-from livemart.project.selection import Selection
+from livemart.settings import Selection
 
 _JAFFLE = Path(__file__).parents[2] / "projects" / "jaffle"
 

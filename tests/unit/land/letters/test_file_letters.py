@@ -13,12 +13,13 @@ from livemart.delta.warehouse import Warehouse
 from livemart.land.commit_note import Stamp
 from livemart.land.files.problems import FileProblem
 from livemart.land.letters.file_letters import FileLetters
+from livemart.land.reasons import LetterReason
 from livemart.land.tables import create_tables
 from tests.deliveries import EVENTS, ORDERS
 
 LETTERS = "bronze._dead_letters"
 STAMP = Stamp(3, datetime(2026, 3, 1, 12, tzinfo=UTC))
-EMPTIED = FileProblem("orders/1.jsonl", "SOURCE_FILE_CHANGED", "is empty now")
+EMPTIED = FileProblem("orders/1.jsonl", LetterReason.SOURCE_FILE_CHANGED, "is empty now")
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from livemart.land.reasons import LetterReason
 from livemart.land.records.judge import (
     KEPT_RECORD_BYTES,
     Chunk,
@@ -72,7 +73,7 @@ def test_a_good_record_is_kept_only_where_it_may_be_refused_later(keeps_all: boo
 def test_what_could_not_become_a_row_is_refused_by_every_source() -> None:
     group = group_of(KINDS, "json", Rules(), Rules())
     raw = b"\x00\xff" + b"x" * 10_000
-    refused = Refused(9, "MALFORMED_RECORD", "a\0b", raw)
+    refused = Refused(9, LetterReason.MALFORMED_RECORD, "a\0b", raw)
 
     table = judge(group, "a", chunk(group, {"id": "a"}, refused=(refused,)))
 

@@ -10,7 +10,8 @@ import pytest
 
 from livemart.land.files.folder import Span
 from livemart.land.records import parse
-from livemart.land.records.parse import parse_file
+from livemart.land.records.parse import FORMAT_READERS, parse_file
+from livemart.project.sources import FORMATS
 from tests.unit.land.records.rows import codes, good, group_of, read
 
 GROUP = group_of({"text": "string"})
@@ -72,3 +73,7 @@ def test_blanks_round_a_line_of_json_are_not_part_of_the_record(tmp_path: Path) 
     assert good(table, "text") == ["a"]
     assert codes(table) == [None, "MALFORMED_RECORD"]
     assert table.column("_record").to_pylist() == [None, "x"]
+
+
+def test_every_format_that_a_project_may_name_has_a_reader() -> None:
+    assert tuple(FORMAT_READERS) == FORMATS

@@ -1,0 +1,46 @@
+"""Hands a file over to landing: whole, durable, and under a name that was not used before.
+
+Used by whoever delivers files by Python. Spark looks for files at any moment, and passes over names
+that begin with a dot: so a file is written under such a name and then renamed.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def hand_over(folder: Path, name: str, data: bytes) -> Path:
+    """Put a file into a folder of the landing folder; it is on disk when this returns.
+
+    Args:
+        folder: made if it is not there.
+        name: of the file, without a folder, as the source's pattern asks for it.
+        data: all of its content.
+
+    Raises:
+        ValueError: the name is a path, or begins with a sign that landing passes over.
+        FileExistsError: a file of this name was handed over before; landing reads a name once.
+    """
+    if not name or Path(name).name != name or name.startswith((".", "_")):
+        raise ValueError(f"{name!r}: write the name of a file that begins with neither . nor _")
+    folder.mkdir(parents=True, exist_ok=True)
+    path, draft = folder / name, folder / f".{name}.{os.getpid()}"
+    if path.exists():
+        raise FileExistsError(f"{path}: a file of this name was handed over before")
+    try:
+        with draft.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.rename(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    # Without this a power cut may take the name back.
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return path
