@@ -10,13 +10,14 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from livemart.delta.tags import Tags
+from livemart.delta.tags import Tag, Tags
 from livemart.delta.warehouse import Warehouse
 from livemart.failpoints import failpoint
 from livemart.land.bulk.landing import BulkLanding
@@ -28,6 +29,7 @@ from livemart.land.files.problems import FileProblem, changed_since, find_readab
 from livemart.land.letters.drift import adopt, new_columns, rescued_fields
 from livemart.land.letters.drift_stop import DriftStop
 from livemart.land.letters.file_letters import FileLetters
+from livemart.land.letters.held_letters import Letters
 from livemart.land.letters.letter_box import LetterBox
 from livemart.land.records.judge import Group, Rules
 from livemart.land.records.parse import parse_file
@@ -61,6 +63,32 @@ class Limit:
         return {"small": cls(float("inf")), "large": cls(-1)}.get(lane, cls())
 
 
+class LandedChange(Protocol):
+    """What the records of one source change in its tables; nothing of it is committed yet.
+
+    The driver decides it (`SourceChange`), or Spark's workers do (`BulkLanding`).
+
+    `deletes`: the change set of remembered deletes, None for a source whose records hold none;
+    `letters`: refused records; `newest_event_time`: of the records that were taken, UTC.
+    """
+
+    @property
+    def deletes(self) -> pa.Table | None: ...
+    @property
+    def letters(self) -> Letters: ...
+    @property
+    def counts(self) -> Counts: ...
+    @property
+    def newest_event_time(self) -> datetime | None: ...
+    def commit(self, tag: Tag) -> None:
+        """Commit the rows in one commit."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what was kept while the batch landed."""
+        ...
+
+
 class MicroBatch:
     """The records that a manifest names, landed at most once in each table."""
 
@@ -89,7 +117,7 @@ class MicroBatch:
         self._letters = LetterBox(spark, warehouse, self._tags.rows)
         self._file_letters = FileLetters(warehouse, self._tags, self._stamp)
         self._drift_stop = DriftStop(spark, warehouse, self._tags)
-        self._changes: dict[str, SourceChange | BulkLanding] = {}
+        self._changes: dict[str, LandedChange] = {}
         self._refused_files: Counter[str] = Counter()
 
     def waiting(self) -> list[str]:
@@ -127,8 +155,7 @@ class MicroBatch:
                 failpoint(f"landing.after_table.{number}")
         finally:
             for change in self._changes.values():
-                if isinstance(change, BulkLanding):
-                    change.close()
+                change.close()
             shutil.rmtree(self._staging, ignore_errors=True)
         return landed
 
@@ -158,12 +185,12 @@ class MicroBatch:
         if files and self._size(files) > self._limit.max_bytes:
             staged = stage(self._spark, self._staging / names[0], group, files)
             for position, source in enumerate(sources):
-                self._changes[source.relation] = self._bulk_change(source, staged, position)
+                self._take(source, self._bulk_change(source, staged, position))
         else:
             tables = [table for name, path in files for table in parse_file(group, path, name)]
             judged = pa.concat_tables([group.judged.empty_table(), *tables]).combine_chunks()
             for position, source in enumerate(sources):
-                self._changes[source.relation] = self._small_change(source, judged, position)
+                self._take(source, self._small_change(source, judged, position))
         for source in sources:
             self._refuse_files(source, problems)
 
@@ -183,7 +210,7 @@ class MicroBatch:
         def is_delete(rows: pa.Table) -> np.ndarray:
             return holds(spec.apply_as_deletes, rows, self._spark)
 
-        change = change_of(
+        return change_of(
             source,
             judged,
             position,
@@ -192,10 +219,6 @@ class MicroBatch:
             lambda name: self._manifest.versions[name],
             is_delete,
         )
-        if spec.schema_drift == "fail":
-            self._drift_stop.check(source, change.letters)
-        self._letters.put(source.schema, change.letters)
-        return change
 
     def _bulk_change(self, source: SourceTable, staged: DataFrame, position: int) -> BulkLanding:
         if source.arrival.schema_drift == "evolve":
@@ -203,11 +226,16 @@ class MicroBatch:
             rows = self._spark.sql(fields, staged=staged).collect()
             self._evolve(source, [row.field for row in rows])
         before = TablesBefore(self._spark, self._warehouse, self._manifest.versions)
-        change = BulkLanding(before, staged, source, position, self._stamp)
+        return BulkLanding(before, staged, source, position, self._stamp)
+
+    def _take(self, source: SourceTable, change: LandedChange) -> None:
+        """Keep a change until it is committed."""
+        self._changes[source.relation] = change
         if source.arrival.schema_drift == "fail":
-            self._drift_stop.check_frame(source, change.letters())
-        self._letters.put_frame(source.schema, change.letters(), change.refused)
-        return change
+            self._drift_stop.check(source, change.letters)
+        # Its counts know how many there are without a look.
+        if change.counts.dead_letters:
+            self._letters.put(source.schema, change.letters)
 
     def _evolve(self, source: SourceTable, fields: Sequence[str]) -> None:
         relation = source.relation
@@ -242,11 +270,7 @@ class MicroBatch:
             return Landed(Counts().with_dead_letters(refused))
         landed = Landed(change.counts.with_dead_letters(refused), change.newest_event_time)
         tag = noted(self._tags.rows(name), landed)
-        if isinstance(change, BulkLanding):
-            change.commit(tag)
-        else:
-            keys = self._sources[name].arrival.keys
-            self._warehouse.commit(name, change.landed, tag, key=keys)
+        change.commit(tag)
         return landed
 
     def _is_committed(self, name: str) -> bool:

@@ -31,6 +31,7 @@ from livemart.land.bulk.key_ranges import (
     decide_ranges,
 )
 from livemart.land.commit_note import Stamp
+from livemart.land.letters.held_letters import FrameLetters
 from livemart.land.records.judge import RECORD, SIZE, verdict
 from livemart.land.upsert.deletes import deletes_relation, remember
 from livemart.land.upsert.event_time import MOVED, moved_detail
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 class BulkLanding:
     """Lands the staged records of one source: dead letters, remembered deletes, rows.
 
-    Its words are those of `SourceChange`, which is the same for a small batch.
+    A `LandedChange`, as `SourceChange` is for a small batch.
 
     Args:
         before: the tables before the batch.
@@ -102,7 +103,7 @@ class BulkLanding:
         return self._changed.where(f"{ACTION} = '{action}'").drop(ACTION)
 
     @property
-    def refused(self) -> int:
+    def _refused(self) -> int:
         """How many records become dead letters."""
         produced, good, _ = self._figures
         return produced - good + (self._actions.get(REFUSED, 0) if self._spec.keys else 0)
@@ -111,9 +112,9 @@ class BulkLanding:
     def counts(self) -> Counts:
         produced, good, _ = self._figures
         if not self._spec.keys:
-            return Counts(produced, good, 0, self.refused)
+            return Counts(produced, good, 0, self._refused)
         landed = self._actions.get(WRITTEN, 0) + self._actions.get(DELETING, 0)
-        return Counts(produced, landed, produced - self.refused - landed, self.refused)
+        return Counts(produced, landed, produced - self._refused - landed, self._refused)
 
     @cached_property
     def newest_event_time(self) -> datetime | None:
@@ -140,8 +141,9 @@ class BulkLanding:
             )
         )
 
-    def letters(self) -> DataFrame:
-        """Return refused records in the schema of dead letters."""
+    @cached_property
+    def letters(self) -> FrameLetters:
+        """Refused records."""
         from pyspark.sql import functions as sql
 
         refused = self._letters(
@@ -150,11 +152,12 @@ class BulkLanding:
             sql.expr(self._detail),
         )
         if not self._has_moved:
-            return refused
+            return FrameLetters(refused, self._refused)
         moved = sql.broadcast(self._of(REFUSED).select(ORIGIN))
         detail = sql.lit(moved_detail(self._source))
         records = self._staged.join(moved, [ORIGIN], "left_semi")
-        return refused.unionByName(self._letters(records, sql.lit(MOVED), detail))
+        both = refused.unionByName(self._letters(records, sql.lit(MOVED.value), detail))
+        return FrameLetters(both, self._refused)
 
     def _letters(self, records: DataFrame, code: Column, detail: Column) -> DataFrame:
         from pyspark.sql import functions as sql

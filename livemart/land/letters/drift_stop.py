@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.arrow.change_sets import as_removed
@@ -13,12 +12,13 @@ from livemart.delta.tags import Tags
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import SourceError
 from livemart.land.letters import dead_letters
+from livemart.land.letters.held_letters import Letters
 from livemart.land.letters.letter_box import LetterBox
 from livemart.land.reasons import LetterReason
 from livemart.project.graph import SourceTable
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 _DRIFTED = LetterReason.SCHEMA_DRIFT
 
@@ -34,29 +34,24 @@ class DriftStop:
         self._warehouse = warehouse
         self._tags = tags
 
-    def check(self, source: SourceTable, letters: pa.Table) -> None:
+    def check(self, source: SourceTable, letters: Letters) -> None:
         """Stop if some of a source's letters are for drift.
 
         Raises:
             SourceError: SCHEMA_DRIFT.
         """
-        drifted = letters.filter(pc.equal(letters.column("code"), _DRIFTED))
-        if drifted.num_rows:
-            box = self._box(source)
-            box.put(source.schema, drifted)
-            self._stop(source, box, **drifted.select(["origin", "detail"]).to_pylist()[0])
-
-    def check_frame(self, source: SourceTable, letters: DataFrame) -> None:
-        """Stop if some of a bulk load's letters are for drift.
-
-        Raises:
-            SourceError: SCHEMA_DRIFT.
-        """
-        drifted = letters.where(f"code = '{_DRIFTED}'")
-        if count := drifted.count():
-            box = self._box(source)
-            box.put_frame(source.schema, drifted, count)
-            self._stop(source, box, **drifted.select("origin", "detail").head(1)[0].asDict())
+        drifted = letters.of(_DRIFTED)
+        if not drifted.count:
+            return
+        box = LetterBox(self._spark, self._warehouse, lambda _: self._tags.drift(source.relation))
+        box.put(source.schema, drifted)
+        box.commit()
+        origin, detail = drifted.first()
+        raise SourceError(
+            "SCHEMA_DRIFT",
+            f"{source.relation}: {origin}: {detail}",
+            hint="declare them under `columns`, or set schema_drift to rescue or evolve",
+        )
 
     def withdraw(self, sources: Sequence[SourceTable]) -> None:
         """Take back the letters of earlier stops: their records land now, or get other letters."""
@@ -72,14 +67,3 @@ class DriftStop:
             letters = self._warehouse.read(table, filter=is_of_stop)
             withdrawn = self._tags.drift_withdrawn(source.relation)
             self._warehouse.commit(table, as_removed(letters), withdrawn)
-
-    def _stop(self, source: SourceTable, box: LetterBox, origin: str, detail: str) -> NoReturn:
-        box.commit()
-        raise SourceError(
-            "SCHEMA_DRIFT",
-            f"{source.relation}: {origin}: {detail}",
-            hint="declare them under `columns`, or set schema_drift to rescue or evolve",
-        )
-
-    def _box(self, source: SourceTable) -> LetterBox:
-        return LetterBox(self._spark, self._warehouse, lambda _: self._tags.drift(source.relation))

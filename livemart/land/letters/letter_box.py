@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from livemart.arrow.change_sets import as_added
-from livemart.arrow.types import plain_table
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.land.letters import dead_letters
+from livemart.land.letters.held_letters import Letters
 from livemart.spark.large_lane import LargeLane
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 # More of them than this are written by Spark.
 _MAX_LETTERS = 100_000
@@ -37,35 +37,20 @@ class LetterBox:
         self._spark = spark
         self._warehouse = warehouse
         self._tag = tag
-        self._small: dict[str, list[pa.Table]] = {}
-        self._large: dict[str, list[tuple[DataFrame, int]]] = {}
+        self._letters: dict[str, list[Letters]] = {}
 
-    def put(self, schema: str, letters: pa.Table) -> None:
+    def put(self, schema: str, letters: Letters) -> None:
         """Take letters of a source of `schema`."""
-        if letters.num_rows:
-            self._small.setdefault(schema.lower(), []).append(letters)
-
-    def put_frame(self, schema: str, letters: DataFrame, count: int) -> None:
-        """Take `count` letters of a bulk load."""
-        if count:
-            self._large.setdefault(schema.lower(), []).append((letters, count))
+        self._letters.setdefault(schema.lower(), []).append(letters)
 
     def commit(self) -> None:
         """Commit what was put in."""
-        for schema in sorted({*self._small, *self._large}):
+        for schema, held in sorted(self._letters.items()):
             relation = dead_letters.relation_of(schema)
-            small = self._small.get(schema, [])
-            large = self._large.get(schema, [])
-            if sum(count for _, count in large) > _MAX_LETTERS:
-                frames = [frame for frame, _ in large]
-                frames += self._as_frames(small, frames[0])
+            if sum(it.count for it in held if not it.in_memory) > _MAX_LETTERS:
+                frames = [it.frame(self._spark) for it in held if it.count]
                 every = reduce(lambda one, other: one.unionByName(other), frames)
                 LargeLane(self._spark, self._warehouse).append(relation, every, self._tag(relation))
-            else:
-                tables = [*small, *(plain_table(frame.toArrow()) for frame, _ in large)]
-                letters = pa.concat_tables([table.cast(dead_letters.LETTERS) for table in tables])
+            elif any(it.count for it in held):
+                letters = pa.concat_tables([it.table() for it in held])
                 self._warehouse.commit(relation, as_added(letters), self._tag(relation))
-
-    def _as_frames(self, tables: list[pa.Table], like: DataFrame) -> list[DataFrame]:
-        rows = [row for table in tables for row in table.to_pylist()]
-        return [self._spark.createDataFrame(rows, like.schema)] if rows else []

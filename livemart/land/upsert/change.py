@@ -15,9 +15,11 @@ import pyarrow.compute as pc
 
 from livemart.arrow.change_sets import as_added, as_removed
 from livemart.delta.lookup import find_stored
+from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.land.commit_note import Stamp
 from livemart.land.letters import dead_letters
+from livemart.land.letters.held_letters import RowLetters
 from livemart.land.records.judge import verdict
 from livemart.land.records.schema import TIMESTAMP
 from livemart.land.upsert.deletes import deletes_relation, remember
@@ -32,11 +34,19 @@ from livemart.state.counts import Counts
 class SourceChange:
     """Change sets of the landed table and of the remembered deletes, dead letters, and counts."""
 
+    source: SourceTable
+    warehouse: Warehouse
     landed: pa.Table
     deletes: pa.Table | None
-    letters: pa.Table
+    letters: RowLetters
     counts: Counts
     newest_event_time: datetime | None
+
+    def commit(self, tag: Tag) -> None:
+        self.warehouse.commit(self.source.relation, self.landed, tag, key=self.source.arrival.keys)
+
+    def close(self) -> None:
+        """Nothing was kept elsewhere."""
 
 
 def change_of(
@@ -67,7 +77,9 @@ def change_of(
     if not source.arrival.keys:
         rows = _stamped(good, stamp, warehouse.arrow_schema(source.relation))
         counts = Counts(judged.num_rows, rows.num_rows, 0, letters.num_rows)
-        return SourceChange(as_added(rows), None, letters, counts, newest_time(source, rows))
+        newest = newest_time(source, rows)
+        held = RowLetters(letters)
+        return SourceChange(source, warehouse, as_added(rows), None, held, counts, newest)
     return _keyed(source, good, letters, stamp, warehouse, version_of, is_delete)
 
 
@@ -118,7 +130,8 @@ def _keyed(
     counts = Counts(produced, count, taken.num_rows - count, letters.num_rows)
     forgotten = remembered.take(pa.array(winners.forgotten))
     noted = remember(rows.take(pa.array(winners.deleting)), forgotten)
-    return SourceChange(landed, noted, letters, counts, newest_time(source, taken))
+    newest, held = newest_time(source, taken), RowLetters(letters)
+    return SourceChange(source, warehouse, landed, noted, held, counts, newest)
 
 
 def _widened(rows: pa.Table, schema: pa.Schema) -> pa.Table:
