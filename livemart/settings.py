@@ -256,13 +256,17 @@ def load_settings(
             ConfigError(
                 "WRONG_SETTING",
                 f"{origins['selector']}: found {values['selector']!r} beside "
-                + ", ".join(f"{origins[name]} {values[name]!r}" for name in beside),
+                + " and ".join(f"{origins[it]} {_spelled(values[it])}" for it in beside),
                 hint="leave one of them out: a selector is a whole selection",
             )
         )
     if errors:
         raise ConfigErrors(errors)
     return settings
+
+
+def _spelled(words: object) -> str:
+    return words if isinstance(words, str) else " ".join(map(str, words))  # type: ignore[call-overload]
 
 
 def _unknown_variables(variables: Mapping[str, str]) -> list[ConfigError]:

@@ -29,6 +29,8 @@ from livemart.cli.flags import (
     with_flags,
 )
 from livemart.cli.starting import completion, init
+from livemart.errors import nearest
+from livemart.land.reasons import LetterReason
 from livemart.settings import Settings
 
 if TYPE_CHECKING:
@@ -289,11 +291,26 @@ def dead_letters() -> None:
     """Show the records that could not land."""
 
 
+def _read_reason(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
+    if text is None:
+        return None
+    code = text.strip().upper().replace("-", "_")
+    if code not in list(LetterReason):
+        known = ", ".join(LetterReason)
+        raise click.BadParameter(f"found {text}{nearest(code, LetterReason)}; reasons are {known}")
+    return code
+
+
 @dead_letters.command("show")
 @with_flags(PROJECT, PLACES, OUTPUT)
 @json_or_text
 @click.option("--source", metavar="TABLE", help="Letters of this source: bronze.orders.")
-@click.option("--reason", metavar="CODE", help="Letters for this reason: TYPE_MISMATCH.")
+@click.option(
+    "--reason",
+    metavar="CODE",
+    callback=_read_reason,
+    help="Letters for this reason: TYPE_MISMATCH.",
+)
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N")
 def show_letters(
     output: str, source: str | None, reason: str | None, limit: int, **flags: Any

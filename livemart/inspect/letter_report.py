@@ -56,11 +56,8 @@ def describe_letters(
     ]
     if source is not None:
         source = _source_named(source, sorted({row["source"] for row in counts}), tables)
-    code = None if reason is None else reason.strip().upper().replace("-", "_")
     chosen = [
-        row
-        for row in counts
-        if source in (None, row["source"]) and (code is None or row["code"] == code)
+        row for row in counts if source in (None, row["source"]) and (reason in (None, row["code"]))
     ]
     return {
         "counts": [
@@ -73,7 +70,7 @@ def describe_letters(
             }
             for row in sorted(chosen, key=lambda row: (row["source"], row["code"]))
         ],
-        "letters": [_letter(row) for row in _newest(tables, relations, source, code, limit)],
+        "letters": [_letter(row) for row in _newest(tables, relations, source, reason, limit)],
         "total": sum(row["landed_at_count"] for row in chosen),
     }
 
@@ -104,13 +101,13 @@ def render_letters(report: Mapping[str, Any]) -> str:
 
 
 def _newest(
-    tables: Warehouse, relations: Sequence[str], source: str | None, code: str | None, limit: int
+    tables: Warehouse, relations: Sequence[str], source: str | None, reason: str | None, limit: int
 ) -> list[dict[str, Any]]:
     chosen = pds.scalar(True)
     if source is not None:
         chosen &= pds.field("source") == source
-    if code is not None:
-        chosen &= pds.field("code") == code
+    if reason is not None:
+        chosen &= pds.field("code") == reason
     newest = LETTERS.empty_table()
     for relation in relations:
         # There may be millions: first when they landed, and then those that landed last.

@@ -104,7 +104,7 @@ def test_a_selector_stands_alone(tmp_path: Path) -> None:
         load_settings(flags, environ={}, directory=tmp_path)
 
     (error,) = raised.value.errors
-    assert error.message == "--selector: found 'nightly' beside --exclude ('orders',)"
+    assert error.message == "--selector: found 'nightly' beside --exclude orders"
     assert load_settings({"selector": "nightly"}, environ={}).selector == "nightly"
 
 

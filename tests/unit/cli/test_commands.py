@@ -123,6 +123,14 @@ def test_an_unknown_flag_is_a_wrong_use() -> None:
     assert "--warehouse" in answer.stderr
 
 
+def test_a_reason_that_no_dead_letter_can_have_is_a_wrong_use() -> None:
+    wrong = CliRunner().invoke(cli, ["dead-letters", "show", "--reason", "to-late"])
+    right = CliRunner().invoke(cli, ["dead-letters", "show", "--reason", "too-late"])
+
+    assert (wrong.exit_code, right.exit_code) == (2, 0)
+    assert "found to-late, did you mean TOO_LATE?" in wrong.output
+
+
 def test_status_of_an_empty_warehouse_says_what_to_do() -> None:
     text = CliRunner().invoke(cli, ["status"])
     found = CliRunner().invoke(cli, ["status", "--output", "json"])

@@ -61,8 +61,8 @@ def test_letters_of_all_schemas_are_counted_and_the_newest_shown_first(warehouse
 
 def test_they_are_chosen_by_source_and_reason(warehouse: Path) -> None:
     assert describe_letters(warehouse, source="orders")["total"] == 2
-    assert describe_letters(warehouse, source="bronze.orders", reason="key-missing")["total"] == 0
-    chosen = describe_letters(warehouse, reason="type-mismatch", limit=1)
+    assert describe_letters(warehouse, source="bronze.orders", reason="NULL_SEQUENCE")["total"] == 0
+    chosen = describe_letters(warehouse, reason="TYPE_MISMATCH", limit=1)
     assert [letter["origin"] for letter in chosen["letters"]] == ["orders/3.jsonl#1"]
     with pytest.raises(ConfigError, match="LETTER_SOURCE_UNKNOWN"):
         describe_letters(warehouse, source="orderz")
