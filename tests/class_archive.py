@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,7 +21,8 @@ from tests.waits import wait_until
 
 def main() -> None:
     os.environ["LIVEMART_JVM_OPTIONS"] = "short"
-    given = _options()
+    jars = delta_jars()
+    given = _options(jars)
     # It is there, or this machine can keep none: the tests do without.
     if "-XX:ArchiveClassesAtExit" not in given:
         return
@@ -29,12 +31,12 @@ def main() -> None:
         driver = [sys.executable, "-m", "tests.faults.kill_driver", folder, "0", ""]
         subprocess.run(driver, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     # The JVM writes it while it ends.
-    wait_until(lambda: "Archive" in _options())
+    wait_until(lambda: "Archive" in _options(jars))
 
 
-def _options() -> str:
+def _options(jars: Sequence[Path]) -> str:
     """Return the options of a short JVM: with the archive, to leave one, or as one is written."""
-    options = jvm_options(delta_jars(), is_short=True)
+    options = jvm_options(jars, is_short=True)
     if "AtExit=" in options:
         # What this process has reserved is for the JVM that it starts.
         Path(options.partition("AtExit=")[2].split()[0]).unlink(missing_ok=True)

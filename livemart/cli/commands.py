@@ -295,7 +295,7 @@ def _read_reason(_: click.Context, __: click.Parameter, text: str | None) -> str
     if text is None:
         return None
     code = text.strip().upper().replace("-", "_")
-    if code not in list(LetterReason):
+    if code not in LetterReason.__members__:
         known = ", ".join(LetterReason)
         raise click.BadParameter(f"found {text}{nearest(code, LetterReason)}; reasons are {known}")
     return code

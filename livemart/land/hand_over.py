@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from livemart.state.atomic_files import write_synced
+
 
 def hand_over(folder: Path, name: str, data: bytes) -> Path:
     """Put a file into a folder of the landing folder; it is on disk when this returns.
@@ -29,10 +31,7 @@ def hand_over(folder: Path, name: str, data: bytes) -> Path:
     if path.exists():
         raise FileExistsError(f"{path}: a file of this name was handed over before")
     try:
-        with draft.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        write_synced(draft, data)
         draft.rename(path)
     except BaseException:
         draft.unlink(missing_ok=True)

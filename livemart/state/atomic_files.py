@@ -13,11 +13,16 @@ from pathlib import Path
 def replace_file(path: Path, text: str) -> None:
     """Write a file anew; it is on disk when this returns, and until then what was there before."""
     draft = path.with_name(f".{path.name}.new")
-    with draft.open("w", encoding="utf-8") as file:
-        file.write(text)
+    write_synced(draft, text.encode())
+    draft.rename(path)
+
+
+def write_synced(path: Path, data: bytes) -> None:
+    """Write a file; its content is on disk when this returns, its name may not be."""
+    with path.open("wb") as file:
+        file.write(data)
         file.flush()
         os.fsync(file.fileno())
-    draft.rename(path)
 
 
 def numbers_of(folder: Path) -> list[int]:
