@@ -1,9 +1,9 @@
-"""Lists the files that an append-only table holds when the stream begins to read them anew.
+"""Lists what an append-only table holds when its source begins to be read anew.
 
 Used when landing starts its stream. Spark knows the files of a source by its place in one
 checkpoint. Under a new epoch, another `path`, another landing folder, or after a source was taken
 out and put back, it delivers again what was landed before. Keys absorb that; a table without keys
-tells which files it holds by `_origin`.
+tells which files it holds by `_origin`, and how far it has read a record log.
 """
 
 from __future__ import annotations
@@ -12,16 +12,13 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import StateError
+from livemart.land.records.origin import Place, highest_numbers
 from livemart.project.landing_columns import ORIGIN
 from livemart.state.atomic_files import replace_file
 
 LANDED_FILE = "livemart_landed.json"
-_LINE = r":\d+$"
 
 
 def note_landed_files(
@@ -64,14 +61,25 @@ def note_landed_files(
     return landed
 
 
+def landed_offsets(warehouse: Warehouse, relation: str) -> Mapping[str, int]:
+    """Return the offset behind the last record that a table holds, by partition of its log."""
+    numbers = _highest_numbers(warehouse, relation)
+    return {place.name: number + 1 for place, number in numbers.items() if place.mark == "@"}
+
+
 def _files_of(warehouse: Warehouse, relation: str) -> frozenset[str]:
+    numbers = _highest_numbers(warehouse, relation)
+    return frozenset(place.name for place in numbers if place.mark == ":")
+
+
+def _highest_numbers(warehouse: Warehouse, relation: str) -> Mapping[Place, int]:
     index = warehouse.files(relation)
-    names: set[str] = set()
+    highest: dict[Place, int] = {}
     for file in index.files():
         origins = index.read_file(file, [ORIGIN]).column(ORIGIN)
-        files = pc.unique(pc.replace_substring_regex(origins, pattern=_LINE, replacement=""))
-        names.update(pa.array(files.drop_null()).to_pylist())
-    return frozenset(names)
+        for place, number in highest_numbers(origins).items():
+            highest[place] = max(number, highest.get(place, number))
+    return highest
 
 
 def _read(path: Path) -> tuple[str | None, Mapping[str, frozenset[str]]]:

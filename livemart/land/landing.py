@@ -18,13 +18,18 @@ import pyarrow as pa
 import pyarrow.dataset as pds
 
 from livemart.delta.warehouse import Warehouse
+from livemart.errors import StateError
 from livemart.failpoints import failpoint
-from livemart.land.already_landed import note_landed_files
+from livemart.land.already_landed import landed_offsets, note_landed_files
 from livemart.land.commit_note import Landed
-from livemart.land.files.folder import FileIdentity, LandingFolder
-from livemart.land.files.manifest import Changed, Manifest, ManifestStore
-from livemart.land.files.problems import changed, gone, unreadable
-from livemart.land.files.stream import (
+from livemart.land.letters.dead_letters import relation_of
+from livemart.land.micro_batch import Limit, MicroBatch
+from livemart.land.records.schema import TIMESTAMP
+from livemart.land.sources.delivery import DeliveryReader
+from livemart.land.sources.files.delivered import DeliveredFiles, files_of
+from livemart.land.sources.files.folder import LandingFolder
+from livemart.land.sources.files.problems import gone, unreadable
+from livemart.land.sources.files.stream import (
     Limits,
     files_of_batch,
     find_unplaced,
@@ -32,10 +37,10 @@ from livemart.land.files.stream import (
     place_slots,
     start_stream,
 )
-from livemart.land.files.watched import WatchedFiles
-from livemart.land.letters.dead_letters import relation_of
-from livemart.land.micro_batch import Limit, MicroBatch
-from livemart.land.records.schema import TIMESTAMP
+from livemart.land.sources.files.watched import WatchedFiles
+from livemart.land.sources.kinds import open_logs
+from livemart.land.sources.log_deliveries import LogDeliveries
+from livemart.land.sources.manifest import Manifest, ManifestStore, Offsets
 from livemart.land.tables import create_tables
 from livemart.land.upsert.deletes import deletes_relation
 from livemart.project.graph import SourceTable
@@ -75,7 +80,10 @@ class LandingEnded(Exception):
 
 
 class Landing:
-    """Lands the files of a project's sources. One at a time for a warehouse.
+    """Lands the records of a project's sources. One at a time for a warehouse.
+
+    Raises:
+        ConfigError: SOURCE_KIND_BROKEN.
 
     Args:
         spark: the session.
@@ -102,6 +110,12 @@ class Landing:
         self._warehouse = warehouse
         self._folder = LandingFolder(landing_folder)
         self._sources = {source.relation: source for source in sources if source.stream is not None}
+        self._files = DeliveredFiles(self._folder)
+        self._logs = open_logs(self._sources.values())
+        self._readers: Mapping[str, DeliveryReader] = {
+            name: self._logs.get(name, self._files) for name in self._sources
+        }
+        self._until: Mapping[str, Offsets] | None = None
         self._limit = Limit.of(settings.lane if settings else "auto")
         self._now = now
         self._epoch = epoch
@@ -140,12 +154,12 @@ class Landing:
         epoch = read_epoch(checkpoint) or open_checkpoint(checkpoint, None, new_epoch=False)
         self._epoch, self._watched = epoch.id, None
         self.create_tables()
-        paths = {name: source.arrival.path for name, source in self._sources.items()}
+        paths = {name: self._sources[name].arrival.path for name in self._of_files()}
         self._landed_before = note_landed_files(
             checkpoint,
             self._folder.root,
             self._warehouse,
-            append_only=[name for name, source in self._sources.items() if not source.arrival.keys],
+            append_only=[name for name in paths if not self._sources[name].arrival.keys],
             added=find_unplaced(checkpoint, paths),
             planned=self._planned(checkpoint),
         )
@@ -163,6 +177,8 @@ class Landing:
                 self.failure = error
                 raise
 
+        if self._until is None:
+            self._until = {name: log.ends() for name, log in self._logs.items()}
         self._is_ending, self.failure = False, None
         return start_stream(self._spark, self._folder.root, checkpoint, limited, land, trigger)
 
@@ -196,21 +212,21 @@ class Landing:
         store = self._manifests()
         watched = self._watched = self._watched or WatchedFiles(self._folder, store.newest_first())
         known = store.read(batch_id)
-        manifest = known or self._new_manifest(batch_id, self._relative(files), watched.changed())
+        manifest = known or self._new_manifest(batch_id, self._relative(files), watched)
         batch = MicroBatch(
             self._spark,
             self._warehouse,
-            self._folder,
+            self._readers,
             self._sources,
             self._epoch,
             manifest,
             self._limit,
             is_replay=known is not None,
         )
-        if known is None and (manifest.relations or manifest.changed):
+        if known is None and manifest.deliveries:
             store.write(manifest)
         elif known is not None:
-            self._refuse_changed_files(manifest, batch.waiting())
+            self._check_replay(manifest, batch.waiting())
         landed = batch.land()
         failpoint("landing.after")
         watched.add(manifest)
@@ -248,13 +264,20 @@ class Landing:
         """Return the files of a micro-batch that was begun and will be replayed, by relation."""
         done = last_committed(checkpoint)
         newest = next(self._manifests().newest_first(), None)
-        return newest.relations if newest is not None and newest.batch_id > done else {}
+        if newest is None or newest.batch_id <= done:
+            return {}
+        return {
+            name: tuple(file.path for file in files_of(delivery))
+            for delivery in newest.deliveries
+            if delivery.receipt.get("files")
+            for name in delivery.relations
+        }
 
     def _relative(self, files: Mapping[str, Sequence[Path]] | None) -> dict[str, tuple[str, ...]]:
         if files is None:
             files = {
-                name: self._folder.find(source.arrival.path)
-                for name, source in self._sources.items()
+                name: self._folder.find(self._sources[name].arrival.path)
+                for name in self._of_files()
             }
         named = {
             name: tuple(
@@ -269,50 +292,79 @@ class Landing:
         }
         return {name: tuple(paths) for name, paths in fresh.items() if paths}
 
+    def _of_files(self) -> list[str]:
+        """Return the relations that read the landing folder."""
+        return [name for name in self._sources if name not in self._logs]
+
     def _new_manifest(
-        self,
-        batch_id: int,
-        relations: Mapping[str, tuple[str, ...]],
-        changed_since: Mapping[str, Changed],
+        self, batch_id: int, files: Mapping[str, tuple[str, ...]], watched: WatchedFiles
     ) -> Manifest:
-        """Look at the files of a new micro-batch.
+        """Look at what a new micro-batch is to read.
 
         Raises:
-            SourceError: SOURCE_FILE_CHANGED, if one has gone since Spark listed it.
+            SourceError: SOURCE_FILE_CHANGED, SOURCE_UNREADABLE.
         """
         keyed = [source for source in self._sources.values() if source.arrival.keys]
         tables = [*self._sources, *(deletes_relation(source) for source in keyed)]
-        names = sorted({path for paths in relations.values() for path in paths})
-        return Manifest(
-            batch_id,
-            self._now().astimezone(UTC),
-            {name: self._warehouse.version(name) for name in tables},
-            relations,
-            {name: self._identify(name) for name in names},
-            changed_since,
+        landed_at = self._now().astimezone(UTC)
+        deliveries = [*self._files.plan(files), *watched.changed()]
+        offsets = dict(self._offsets())
+        for (log, after, max_records), names in self._log_readers(offsets).items():
+            delivery, reached = log.plan(names, dict(after), max_records)
+            if delivery is not None:
+                deliveries.append(delivery)
+                offsets |= dict.fromkeys(names, reached)
+        versions = {name: self._warehouse.version(name) for name in tables}
+        return Manifest(batch_id, landed_at, versions, deliveries, offsets)
+
+    def _log_readers(
+        self, offsets: Mapping[str, Offsets]
+    ) -> Mapping[tuple[LogDeliveries, tuple[tuple[str, int], ...], int | None], list[str]]:
+        """Return the relations that read a log from the same offsets on, in the same steps."""
+        readers: dict[tuple[LogDeliveries, tuple[tuple[str, int], ...], int | None], list[str]] = {}
+        for name, log in self._logs.items():
+            after = tuple(sorted(offsets.get(name, {}).items()))
+            limit = self._sources[name].arrival.max_records_per_trigger
+            readers.setdefault((log, after, limit), []).append(name)
+        return readers
+
+    def _offsets(self) -> Mapping[str, Offsets]:
+        """Return how far each source table has read its log.
+
+        One that is not known yet begins with the log; if it has no keys, behind the records that
+        its table holds.
+        """
+        newest = next(self._manifests().newest_first(), None)
+        offsets = dict(newest.offsets) if newest is not None else {}
+        for name in self._logs:
+            if name not in offsets:
+                is_append_only = not self._sources[name].arrival.keys
+                offsets[name] = landed_offsets(self._warehouse, name) if is_append_only else {}
+        return offsets
+
+    def is_behind(self) -> bool:
+        """Return whether a log holds records that waited when the stream was first started."""
+        offsets = self._offsets() if self._until else {}
+        return any(
+            self._logs[name].is_behind(offsets[name], ends)
+            for name, ends in (self._until or {}).items()
         )
 
-    def _identify(self, name: str) -> FileIdentity:
-        path = self._folder.locate(name)
-        if path is None:
-            # Not read; its dead letter says so.
-            return FileIdentity(name, 0, 0, "")
-        identity = self._folder.identify(path)
-        if identity is None:
-            raise gone(name)
-        return identity
-
-    def _refuse_changed_files(self, manifest: Manifest, waiting: Sequence[str]) -> None:
-        """In a replay, a file that is still to be landed must be what it was."""
-        for name in sorted({path for relation in waiting for path in manifest.relations[relation]}):
-            before, path = manifest.files[name], self._folder.locate(name)
-            if path is None:
-                continue
-            now = self._folder.identify(path)
-            if now is None:
-                raise gone(name)
-            if now.size and not now.is_same_content(before):
-                raise changed(before, now, manifest.batch_id)
+    def _check_replay(self, manifest: Manifest, waiting: Sequence[str]) -> None:
+        """In a replay, what is still to be landed must be what it was."""
+        for delivery in manifest.deliveries:
+            names = [name for name in delivery.relations if name in waiting]
+            for name in names[:1]:
+                reader = self._readers[name]
+                if reader.kind != delivery.kind:
+                    raise StateError(
+                        "SOURCE_KIND_CHANGED",
+                        f"{self._sources[name].file}: {name}: batch {manifest.batch_id} was begun "
+                        f"with kind {delivery.kind}, and is not landed yet; the source has kind "
+                        f"{reader.kind} now",
+                        hint=f"put `kind: {delivery.kind}` back until the batch has landed",
+                    )
+                reader.check(delivery, manifest.batch_id)
 
     def _limits(self, relations: Sequence[str]) -> Limits:
         specs = [self._sources[name].arrival for name in relations]

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -23,17 +22,15 @@ from livemart.failpoints import failpoint
 from livemart.land.bulk.landing import BulkLanding
 from livemart.land.bulk.staging import stage
 from livemart.land.commit_note import Landed, Stamp, noted, read_note
-from livemart.land.files.folder import LandingFolder
-from livemart.land.files.manifest import Manifest
-from livemart.land.files.problems import FileProblem, changed_since, find_readable
 from livemart.land.letters.drift import adopt, new_columns, rescued_fields
 from livemart.land.letters.drift_stop import DriftStop
 from livemart.land.letters.file_letters import FileLetters
 from livemart.land.letters.held_letters import Letters
 from livemart.land.letters.letter_box import LetterBox
 from livemart.land.records.judge import Group, Rules
-from livemart.land.records.parse import parse_file
 from livemart.land.records.schema import LANDING_NAMES
+from livemart.land.sources.delivery import Delivery, DeliveryProblem, DeliveryReader
+from livemart.land.sources.manifest import Manifest
 from livemart.land.tables import record_schema
 from livemart.land.upsert.change import SourceChange, change_of
 from livemart.land.upsert.delete_condition import holds
@@ -47,13 +44,10 @@ from livemart.state.places import StateFolder
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Gzip files of records are about this much larger than they look.
-_GZIP_FACTOR = 8
-
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Files of a group of sources beyond `max_bytes` are landed by Spark."""
+    """A delivery beyond `max_bytes` is landed by Spark."""
 
     max_bytes: float = 64 << 20
 
@@ -96,7 +90,7 @@ class MicroBatch:
         self,
         spark: SparkSession,
         warehouse: Warehouse,
-        folder: LandingFolder,
+        readers: Mapping[str, DeliveryReader],
         sources: Mapping[str, SourceTable],
         epoch: str,
         manifest: Manifest,
@@ -106,7 +100,7 @@ class MicroBatch:
     ) -> None:
         self._spark = spark
         self._warehouse = warehouse
-        self._folder = folder
+        self._readers = readers
         self._sources = sources
         self._tags = Tags(epoch, manifest.batch_id)
         self._manifest = manifest
@@ -118,7 +112,7 @@ class MicroBatch:
         self._file_letters = FileLetters(warehouse, self._tags, self._stamp)
         self._drift_stop = DriftStop(spark, warehouse, self._tags)
         self._changes: dict[str, LandedChange] = {}
-        self._refused_files: Counter[str] = Counter()
+        self._refused_deliveries: Counter[str] = Counter()
 
     def waiting(self) -> list[str]:
         """Return the relations that are still to be landed."""
@@ -141,16 +135,15 @@ class MicroBatch:
             if name in self._sources and name not in waiting
         }
         try:
-            for names in self._groups(waiting):
-                self._decide(names)
-            self._refuse_changed_files()
+            for names, delivery in self._groups(waiting):
+                self._decide(names, delivery)
             if self._is_replay:
                 self._drift_stop.withdraw([self._sources[name] for name in waiting])
             self._letters.commit()
             self._file_letters.commit()
             self._commit_deletes()
             failpoint("landing.after_deletes")
-            for number, name in enumerate(sorted({*self._changes, *self._refused_files}), 1):
+            for number, name in enumerate(sorted({*self._changes, *self._refused_deliveries}), 1):
                 landed[name] = self._commit(name)
                 failpoint(f"landing.after_table.{number}")
         finally:
@@ -159,46 +152,46 @@ class MicroBatch:
             shutil.rmtree(self._staging, ignore_errors=True)
         return landed
 
-    def _groups(self, waiting: Sequence[str]) -> list[list[str]]:
-        """Return the relations that read the same files into the same columns."""
-        groups: dict[tuple[object, ...], list[str]] = {}
-        for name in waiting:
-            source = self._sources[name]
-            schema = record_schema(self._warehouse, source)
-            files = self._manifest.relations[name]
-            form = (source.arrival.format, source.arrival.empty_is_null)
-            groups.setdefault((*form, schema, files), []).append(name)
+    def _groups(self, waiting: Sequence[str]) -> list[tuple[list[str], Delivery]]:
+        """Return the relations that read the same delivery into the same columns."""
+        groups: dict[tuple[object, ...], tuple[list[str], Delivery]] = {}
+        for number, delivery in enumerate(self._manifest.deliveries):
+            for name in delivery.relations:
+                if name not in waiting:
+                    continue
+                source = self._sources[name]
+                schema = record_schema(self._warehouse, source)
+                form = (source.arrival.format, source.arrival.empty_is_null, schema)
+                groups.setdefault((number, *form), ([], delivery))[0].append(name)
         return list(groups.values())
 
-    def _decide(self, names: Sequence[str]) -> None:
-        """Read a group's files and work out what changes; nothing of it is committed yet."""
+    def _decide(self, names: Sequence[str], delivery: Delivery) -> None:
+        """Read a delivery for a group and work out what changes; nothing is committed yet."""
         sources = [self._sources[name] for name in names]
+        reader = self._readers[names[0]]
+        problems = reader.problems(delivery)
+        for source in sources:
+            self._refuse(source, problems)
+        spec = sources[0].arrival
+        parts = reader.parts(delivery, spec.format)
+        if not parts:
+            return
         group = Group(
-            sources[0].arrival.format,
+            spec.format,
             record_schema(self._warehouse, sources[0]),
             tuple(map(Rules.of, sources)),
             self._stamp.landed_at,
-            sources[0].arrival.empty_is_null,
+            spec.empty_is_null,
         )
-        paths = self._manifest.relations[names[0]]
-        files, problems = find_readable(self._folder, self._manifest, paths)
-        if files and self._size(files) > self._limit.max_bytes:
-            staged = stage(self._spark, self._staging / names[0], group, files)
+        if reader.size(delivery) > self._limit.max_bytes:
+            staged = stage(self._spark, self._staging / names[0], group, parts)
             for position, source in enumerate(sources):
                 self._take(source, self._bulk_change(source, staged, position))
         else:
-            tables = [table for name, path in files for table in parse_file(group, path, name)]
+            tables = [table for part in parts for table in part.read(group)]
             judged = pa.concat_tables([group.judged.empty_table(), *tables]).combine_chunks()
             for position, source in enumerate(sources):
                 self._take(source, self._small_change(source, judged, position))
-        for source in sources:
-            self._refuse_files(source, problems)
-
-    def _size(self, files: Sequence[tuple[str, Path]]) -> int:
-        return sum(
-            self._manifest.files[name].size * (_GZIP_FACTOR if name.endswith(".gz") else 1)
-            for name, _ in files
-        )
 
     def _small_change(self, source: SourceTable, judged: pa.Table, position: int) -> SourceChange:
         spec = source.arrival
@@ -245,16 +238,10 @@ class MicroBatch:
             columns = [pa.field(name, pa.string()) for name in added]
             self._warehouse.add_columns(relation, columns, tag)
 
-    def _refuse_changed_files(self) -> None:
-        for name, changed in self._manifest.changed.items():
-            for relation in changed.relations:
-                if relation in self._sources and not self._is_committed(relation):
-                    self._refuse_files(self._sources[relation], [changed_since(name, changed)])
-
-    def _refuse_files(self, source: SourceTable, problems: Sequence[FileProblem]) -> None:
+    def _refuse(self, source: SourceTable, problems: Sequence[DeliveryProblem]) -> None:
         for problem in problems:
             self._file_letters.put(source, problem)
-            self._refused_files[source.relation] += 1
+            self._refused_deliveries[source.relation] += 1
 
     def _commit_deletes(self) -> None:
         for name, change in sorted(self._changes.items()):
@@ -265,7 +252,7 @@ class MicroBatch:
                 self._warehouse.commit(relation, change.deletes, tag, key=source.arrival.keys)
 
     def _commit(self, name: str) -> Landed:
-        refused, change = self._refused_files[name], self._changes.get(name)
+        refused, change = self._refused_deliveries[name], self._changes.get(name)
         if change is None:
             return Landed(Counts().with_dead_letters(refused))
         landed = Landed(change.counts.with_dead_letters(refused), change.newest_event_time)

@@ -1,4 +1,4 @@
-"""Lists every reason for which a record, or a whole file, becomes a dead letter.
+"""Lists every reason for which a record, a file or a range of a log becomes a dead letter.
 
 Used wherever landing refuses something; docs/landing.md has these sentences.
 """
@@ -22,6 +22,7 @@ class LetterReason(StrEnum):
     RECORD_TOO_LARGE = "RECORD_TOO_LARGE"
     SCHEMA_DRIFT = "SCHEMA_DRIFT"
     SOURCE_FILE_CHANGED = "SOURCE_FILE_CHANGED"
+    RECORDS_EXPIRED = "RECORDS_EXPIRED"
 
     @property
     def meaning(self) -> str:
@@ -47,5 +48,8 @@ _MEANINGS: Mapping[LetterReason, str] = {
     ),
     LetterReason.SOURCE_FILE_CHANGED: (
         "a whole file: it was changed after it was landed, or its records were given up"
+    ),
+    LetterReason.RECORDS_EXPIRED: (
+        "a range of a record log: the log no longer held it when it was to be read"
     ),
 }

@@ -143,9 +143,10 @@ class TerminalWatcher:
             self._lines.pop(short_name(unique_id), None)
 
     def landing_began(self, batch_id: int, files: int) -> None:
-        """Show that files are read."""
+        """Show that files, or records of logs, are read."""
         self._lines = {}
-        self._title = f"landing {files:,} file{'s'[: files != 1]} of micro-batch {batch_id}"
+        read = f"{files:,} file{'s'[: files != 1]}" if files else "records"
+        self._title = f"landing {read} of micro-batch {batch_id}"
 
     def landed(self, batch: LandedBatch) -> None:
         """Say how many records became dead letters, and why."""

@@ -17,6 +17,8 @@ Policy = Literal["auto", "incremental", "strict", "full"]
 OnError = Literal["set_aside", "stop"]
 # Of rows that tie: any order is right, or all of them are put in order anew each time.
 Ties = Literal["any", "full"]
+# How records are written.
+Format = Literal["json", "csv"]
 Materialized = Literal["table", "view", "ephemeral", "incremental", "seed", "snapshot", "other"]
 
 
@@ -30,10 +32,13 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class StreamSpec:
-    """How a source arrives: `config.meta.livemart` of a dbt source table, defaults filled in."""
+    """How a source arrives: `config.meta.livemart` of a dbt source table, defaults filled in.
 
-    format: Literal["json", "csv"]
-    path: str
+    `kind`: `files`, which `path` names, or that of a record log, opened with `options`.
+    """
+
+    format: Format
+    path: str = ""
     keys: tuple[str, ...] = ()
     sequence_by: tuple[str, ...] = ()
     apply_as_deletes: str | None = None
@@ -44,6 +49,9 @@ class StreamSpec:
     max_age: timedelta | None = None
     max_files_per_trigger: int | None = None
     max_bytes_per_trigger: int | None = None
+    kind: str = "files"
+    options: tuple[tuple[str, Any], ...] = ()
+    max_records_per_trigger: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import timedelta
+from importlib.metadata import entry_points
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -19,6 +20,13 @@ from livemart.project.graph import Column, StreamSpec
 from livemart.project.yaml_places import Mistakes, Where, place_of
 
 FORMATS = ("json", "csv")
+# Where records come from: the landing folder, or a record log of a kind that a package offers.
+FILES_KIND = "files"
+SOURCE_KINDS_GROUP = "livemart.sources"
+_OF_FILES = ("path", "max_files_per_trigger", "max_bytes_per_trigger")
+_OF_LOGS = ("options", "max_records_per_trigger")
+# Formats of which each record says by itself what it holds.
+_LOG_FORMATS = ("json",)
 DRIFTS = ("rescue", "evolve", "fail")
 _KEYS = tuple(field.name for field in fields(StreamSpec))
 
@@ -77,9 +85,11 @@ class _Reader:
                     f"the keys are {', '.join(_KEYS)}",
                 )
         self._columns.check()
+        kind = self._word("kind", (FILES_KIND, *_log_kinds()), FILES_KIND)
+        formats = FORMATS if kind == FILES_KIND else _LOG_FORMATS
         spec = StreamSpec(
-            format=self._word("format", FORMATS, "json"),  # type: ignore[arg-type]
-            path=self._path(),
+            format=self._word("format", formats, "json"),  # type: ignore[arg-type]
+            path=self._path() if kind == FILES_KIND else "",
             keys=self._column_list("keys"),
             sequence_by=self._column_list("sequence_by"),
             apply_as_deletes=self._condition(),
@@ -90,6 +100,9 @@ class _Reader:
             max_age=self._interval("max_age", None),
             max_files_per_trigger=self._count("max_files_per_trigger"),
             max_bytes_per_trigger=self._count("max_bytes_per_trigger"),
+            kind=kind,
+            options=self._options(),
+            max_records_per_trigger=self._count("max_records_per_trigger"),
         )
         self._check_together(spec, event_time)
         return spec
@@ -130,6 +143,17 @@ class _Reader:
             self._invalid("path", "names that start with . or _ are never read: choose another")
             return ""
         return "/".join(parts)
+
+    def _options(self) -> tuple[tuple[str, Any], ...]:
+        value = self._meta.get("options", {})
+        is_plain = isinstance(value, Mapping) and all(
+            isinstance(name, str) and isinstance(option, str | int | float | bool)
+            for name, option in value.items()
+        )
+        if not is_plain:
+            self._invalid("options", "write names with a text, a number, true or false each")
+            return ()
+        return tuple(sorted(value.items()))
 
     def _column_list(self, key: str) -> tuple[str, ...]:
         value = self._meta.get(key, [])
@@ -227,6 +251,14 @@ class _Reader:
                     f"{key} without keys",
                     f"name the key columns under `keys`, or leave {key} out",
                 )
+        for key in _OF_LOGS if spec.kind == FILES_KIND else _OF_FILES:
+            if key in self._meta:
+                self._refuse(
+                    "SOURCE_VALUE_INVALID",
+                    ("meta", key),
+                    f"{key}, but the source is of kind {spec.kind}",
+                    f"leave {key} out",
+                )
         if spec.max_files_per_trigger and spec.max_bytes_per_trigger:
             self._refuse(
                 "SOURCE_LIMITS_CONFLICT",
@@ -262,3 +294,8 @@ class _Reader:
                 f"found column {event_time} of type {kind}",
                 "name a column of type timestamp",
             )
+
+
+def _log_kinds() -> tuple[str, ...]:
+    """Return the kinds of record logs that installed packages offer, sorted."""
+    return tuple(sorted({entry.name for entry in entry_points(group=SOURCE_KINDS_GROUP)}))

@@ -23,6 +23,7 @@ import structlog
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import ConfigError, LivemartError, StateError
 from livemart.project.profiles import find_profiles, profiles_folder
+from livemart.project.sources import FILES_KIND
 from livemart.run.edits import Look, ProjectFiles
 from livemart.run.source_freshness import renew_freshness
 from livemart.run.target_folder import target_folder
@@ -107,6 +108,10 @@ def note_pass(runtime: Runtime, files: Files | None, *, is_published: bool) -> N
         return
     # The answer may be another one, whatever was asked.
     if runtime.project.questions or not is_published:
+        return
+    # Files can be looked at; whether a record log holds more only its kind can tell.
+    streams = (source.stream for source in runtime.project.sources.values())
+    if any(stream is not None and stream.kind != FILES_KIND for stream in streams):
         return
     try:
         _note(runtime, newest, files)

@@ -339,6 +339,20 @@ class Pipeline:
             self._next = edited
             return
         landing = self._landing()
+        self._await_query(landing, body, trigger)
+        # What waited in a record log is landed in bounded steps, one a query.
+        while trigger == "available_now" and not self._is_ending() and landing.is_behind():
+            self._await_query(landing, body, trigger)
+
+    def _is_ending(self) -> bool:
+        return self._stop.is_set() or self._next is not None
+
+    def _await_query(
+        self,
+        landing: Landing,
+        body: Callable[[LandedBatch], None],
+        trigger: Literal["available_now"] | timedelta,
+    ) -> None:
         query = landing.stream(
             self._runtime.checkpoint, body, trigger=trigger, began=self._watcher.landing_began
         )

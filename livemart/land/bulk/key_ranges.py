@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.arrow.types import plain_schema
+from livemart.land.records.origin import in_arrival_order
 from livemart.land.upsert.upsert import Upsert
 from livemart.project.landing_columns import ORIGIN
 from livemart.spark_sql import quoted
@@ -53,7 +54,7 @@ class DecideRange:
         stored, remembered, arrived = (
             rows.filter(pa.array(kinds == kind)) for kind in (STORED, REMEMBERED, ARRIVED)
         )
-        order = in_file_order(arrived.column(ORIGIN))
+        order = in_arrival_order(arrived.column(ORIGIN))
         is_delete = pc.filter(versions.column(IS_DELETE), pa.array(kinds == ARRIVED))
         arrived = arrived.take(order)
         is_delete = is_delete.take(order).to_numpy(zero_copy_only=False).astype(bool)
@@ -69,16 +70,6 @@ class DecideRange:
                 changed = of_action.take(pa.array(positions, pa.int64()))
                 actions = pa.repeat(pa.scalar(action), len(positions))
                 yield from changed.append_column(ACTION, actions).to_batches()
-
-
-def in_file_order(origins: pa.ChunkedArray) -> pa.Array:
-    """Return the positions of rows by file and line: as text, line 10 would be before line 2."""
-    parts = pc.extract_regex(origins, r"(?s)^(?P<file>.*):(?P<line>[0-9]+)$").combine_chunks()
-    table = pa.table(
-        {"file": pc.struct_field(parts, "file"), "line": pc.struct_field(parts, "line")}
-    )
-    table = table.set_column(1, "line", table.column("line").cast(pa.int64()))
-    return pc.sort_indices(table, [("file", "ascending"), ("line", "ascending")])
 
 
 def decide_ranges(

@@ -14,8 +14,8 @@ from livemart.arrow.change_sets import as_added
 from livemart.delta.tags import Tags
 from livemart.delta.warehouse import Warehouse
 from livemart.land.commit_note import Stamp
-from livemart.land.files.problems import FileProblem
 from livemart.land.letters import dead_letters
+from livemart.land.sources.delivery import DeliveryProblem
 from livemart.project.graph import SourceTable
 
 _NAMED_BY = ["source", "origin", "code"]
@@ -36,10 +36,10 @@ class FileLetters:
         self._stamp = stamp
         self._letters: dict[str, list[pa.Table]] = {}
 
-    def put(self, source: SourceTable, problem: FileProblem) -> None:
+    def put(self, source: SourceTable, problem: DeliveryProblem) -> None:
         """Take a letter of a source that reads the file."""
         letter = dead_letters.of_file(
-            source.relation, problem.name, problem.code, problem.detail, self._stamp
+            source.relation, problem.origin, problem.code, problem.detail, self._stamp
         )
         self._letters.setdefault(dead_letters.relation_of(source.schema), []).append(letter)
 

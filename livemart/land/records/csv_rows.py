@@ -12,7 +12,6 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from livemart.land.files.blocks import CutLine, line_size
 from livemart.land.reasons import LetterReason
 from livemart.land.records.judge import (
     MAX_RECORD_BYTES,
@@ -23,6 +22,7 @@ from livemart.land.records.judge import (
     convert_fields,
     to_rows,
 )
+from livemart.land.records.runs import CutLine, line_size
 from livemart.land.records.values import MalformedError, parse_json
 
 # A quote that is never closed takes at most so many lines with it before it is given up.

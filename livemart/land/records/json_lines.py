@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.json as pj
 
-from livemart.land.files.blocks import line_size
 from livemart.land.reasons import LetterReason
 from livemart.land.records.columns import UnlikeError, from_text, text_type
 from livemart.land.records.judge import (
@@ -26,6 +25,7 @@ from livemart.land.records.judge import (
     convert_fields,
     to_rows,
 )
+from livemart.land.records.runs import line_size
 from livemart.land.records.schema import RESCUED_TYPE
 from livemart.land.records.values import MalformedError, parse_json
 from livemart.project.landing_columns import RESCUED

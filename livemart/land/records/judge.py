@@ -11,17 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.land.files.blocks import line_size
 from livemart.land.reasons import LetterReason
+from livemart.land.records.origin import Place
+from livemart.land.records.runs import line_size
 from livemart.land.records.schema import RESCUED_TYPE, RecordSchema
 from livemart.land.records.values import converter
 from livemart.land.records.written import Convert, MisfitError, Rescued, compact
-from livemart.project.graph import SourceTable
+from livemart.project.graph import Format, SourceTable
 from livemart.project.landing_columns import ORIGIN, RESCUED
 
 # A record beyond this is refused before it is parsed; of a refused one this much is kept.
@@ -76,7 +77,7 @@ class Group:
     `empty_is_null`: an empty text is no value of a column that holds no text.
     """
 
-    format: Literal["json", "csv"]
+    format: Format
     schema: RecordSchema
     rules: tuple[Rules, ...]
     arrived_at: datetime
@@ -161,12 +162,12 @@ def to_rows(group: Group, values: Sequence[Sequence[Any]], rescued: Sequence[Res
     return pa.table(arrays, schema=group.schema.arrow.append(pa.field(RESCUED, RESCUED_TYPE)))
 
 
-def judge(group: Group, file: str, chunk: Chunk) -> pa.Table:
+def judge(group: Group, place: Place, chunk: Chunk) -> pa.Table:
     """Return the chunk's records, one row each, good and refused, in the schema `group.judged`.
 
     Args:
         group: columns and rules.
-        file: path below the landing folder, the first part of `_origin`.
+        place: where they came from, the first part of `_origin`.
         chunk: parsed records.
     """
     rows, count = chunk.rows, chunk.rows.num_rows
@@ -179,7 +180,7 @@ def judge(group: Group, file: str, chunk: Chunk) -> pa.Table:
     sizes = [len(raw) if kept else None for raw, kept in zip(chunk.raw, is_kept, strict=True)]
     arrays: list[Any] = [rows.column(name).combine_chunks() for name in group.schema.names]
     arrays += [
-        pa.array([f"{file}:{line}" for line in chunk.lines], pa.string()),
+        place.origins(chunk.lines),
         rows.column(RESCUED).combine_chunks(),
         pa.array(records, pa.string()),
         pa.array(sizes, pa.int64()),
@@ -188,12 +189,12 @@ def judge(group: Group, file: str, chunk: Chunk) -> pa.Table:
     good = pa.table(arrays, schema=group.judged)
     if not chunk.refused:
         return good
-    return pa.concat_tables([good, _refused_rows(group, file, chunk.refused)]).combine_chunks()
+    return pa.concat_tables([good, _refused_rows(group, place, chunk.refused)]).combine_chunks()
 
 
-def _refused_rows(group: Group, file: str, refused: Sequence[Refused]) -> pa.Table:
-    known: dict[str, list[Any]] = {
-        ORIGIN: [f"{file}:{record.line}" for record in refused],
+def _refused_rows(group: Group, place: Place, refused: Sequence[Refused]) -> pa.Table:
+    known: dict[str, Any] = {
+        ORIGIN: place.origins([record.line for record in refused]),
         RECORD: [_kept(record.record) for record in refused],
         SIZE: [line_size(record.record) for record in refused],
     }

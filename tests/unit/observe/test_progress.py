@@ -157,9 +157,9 @@ def test_a_copy_into_the_store_is_shown_beside_what_goes_on() -> None:
 
     first, second = filter(str.strip, console.export_text().splitlines())
     assert first.endswith(
-        "landing 0 files of micro-batch 42, copying snapshot 7 into the serving store"
+        "landing records of micro-batch 42, copying snapshot 7 into the serving store"
     )
-    assert second.endswith("landing 0 files of micro-batch 42")
+    assert second.endswith("landing records of micro-batch 42")
 
 
 def test_a_retry_says_why_in_one_line() -> None:

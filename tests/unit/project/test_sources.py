@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from livemart.project.graph import Column, StreamSpec
 from livemart.project.sources import parse_source_spec
 from livemart.project.yaml_places import Where, source_lines
+from tests.record_logs import install_kind
 
 COLUMNS = (
     Column("order_id", "string"),
@@ -149,3 +151,41 @@ def test_all_mistakes_are_reported_at_once_each_with_its_line() -> None:
     actual = [(mistake.code, mistake.message.rpartition(": found")[0]) for mistake in mistakes]
 
     assert actual == expected
+
+
+def test_a_kind_is_one_of_those_that_packages_offer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_kind(tmp_path, monkeypatch, "outbox", "nowhere:Outbox")
+
+    spec, mistakes = parse_source_spec(
+        {"kind": "outbox", "options": {"table": "t", "port": 1}, "max_records_per_trigger": 5},
+        COLUMNS,
+        "models/_sources.yml: shop.sales",
+    )
+
+    assert mistakes == []
+    assert spec is not None
+    assert (spec.kind, spec.path, spec.options) == ("outbox", "", (("port", 1), ("table", "t")))
+    assert spec.max_records_per_trigger == 5
+
+
+@pytest.mark.parametrize(
+    ("meta", "message"),
+    [
+        ({"kind": "outbax", "path": "a/*"}, "found 'outbax', did you mean outbox"),
+        ({"kind": "outbox", "path": "a/*"}, "path, but the source is of kind outbox"),
+        ({"kind": "outbox", "max_files_per_trigger": 1}, "max_files_per_trigger, but the source"),
+        ({"kind": "outbox", "format": "csv"}, "found 'csv'"),
+        ({"kind": "outbox", "options": {"a": [1]}}, "found {'a': [1]}"),
+        ({"path": "a/*", "options": {"a": 1}}, "options, but the source is of kind files"),
+    ],
+)
+def test_settings_of_another_kind_are_mistakes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meta: dict[str, object], message: str
+) -> None:
+    install_kind(tmp_path, monkeypatch, "outbox", "nowhere:Outbox")
+
+    _, mistakes = parse_source_spec(meta, COLUMNS, "models/_sources.yml: shop.sales")
+
+    assert [message in str(mistake) for mistake in mistakes] == [True]

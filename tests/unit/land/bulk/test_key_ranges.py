@@ -23,7 +23,6 @@ from livemart.land.bulk.key_ranges import (
     STORED,
     WRITTEN,
     DecideRange,
-    in_file_order,
 )
 from livemart.land.upsert.upsert import Upsert
 from livemart.project.graph import StreamSpec
@@ -144,11 +143,3 @@ def test_each_action_names_its_rows() -> None:
 
 def test_an_empty_partition_changes_nothing() -> None:
     assert list(DecideRange(Upsert(SPEC, None), tuple(VERSIONS.names), NAMES)(iter([]))) == []
-
-
-def test_rows_are_put_in_the_order_of_files_and_lines() -> None:
-    origins = pa.chunked_array([["b:2", "a:10"], ["a:9", "a:b\n:1"]])
-
-    order = in_file_order(origins)
-
-    assert origins.take(order).to_pylist() == ["a:9", "a:10", "a:b\n:1", "b:2"]

@@ -11,15 +11,15 @@ import pytest
 from livemart.delta.tags import Tags
 from livemart.delta.warehouse import Warehouse
 from livemart.land.commit_note import Stamp
-from livemart.land.files.problems import FileProblem
 from livemart.land.letters.file_letters import FileLetters
 from livemart.land.reasons import LetterReason
+from livemart.land.sources.delivery import DeliveryProblem
 from livemart.land.tables import create_tables
 from tests.deliveries import EVENTS, ORDERS
 
 LETTERS = "bronze._dead_letters"
 STAMP = Stamp(3, datetime(2026, 3, 1, 12, tzinfo=UTC))
-EMPTIED = FileProblem("orders/1.jsonl", LetterReason.SOURCE_FILE_CHANGED, "is empty now")
+EMPTIED = DeliveryProblem("orders/1.jsonl", LetterReason.SOURCE_FILE_CHANGED, "is empty now")
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def warehouse(tmp_path: Path) -> Warehouse:
 
 
 def attempt(
-    warehouse: Warehouse, *problems: FileProblem, epoch: str = "epoch", stamp: Stamp = STAMP
+    warehouse: Warehouse, *problems: DeliveryProblem, epoch: str = "epoch", stamp: Stamp = STAMP
 ) -> list[str]:
     """Commit the letters of an attempt at the batch; return the files of all letters."""
     letters = FileLetters(warehouse, Tags(epoch, stamp.batch_id), stamp)
@@ -41,7 +41,7 @@ def attempt(
 
 
 def test_a_replay_adds_only_letters_that_were_not_there(warehouse: Warehouse) -> None:
-    other = replace(EMPTIED, name="orders/2.jsonl")
+    other = replace(EMPTIED, origin="orders/2.jsonl")
 
     assert attempt(warehouse, EMPTIED) == ["orders/1.jsonl"]
     assert attempt(warehouse, EMPTIED) == ["orders/1.jsonl"]

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from livemart.land.records.judge import Group, Rules
-from livemart.land.records.parse import parse_file
 from livemart.land.records.schema import RecordSchema
+from livemart.land.sources.files.parts import FilePart
 from livemart.project.spark_types import parse_type
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -23,7 +23,7 @@ def group_of(columns: dict[str, str], format: str = "json", *rules: Rules) -> Gr
 
 def read(group: Group, path: Path, content: bytes | str) -> pa.Table:
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    tables = [group.judged.empty_table(), *parse_file(group, path, path.name)]
+    tables = [group.judged.empty_table(), *FilePart(path.name, path).read(group)]
     return pa.concat_tables(tables).sort_by("_origin")
 
 

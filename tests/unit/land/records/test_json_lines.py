@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from livemart.land.files.folder import read_lines
 from livemart.land.records import json_lines
 from livemart.land.records.judge import KEPT_RECORD_BYTES, MAX_RECORD_BYTES, Rules
+from livemart.land.sources.files.folder import read_lines
 from tests.unit.land.records.rows import NOON, codes, good, group_of, read
 
 KINDS = {

@@ -19,6 +19,7 @@ from livemart.land.records.judge import (
     to_rows,
     verdict,
 )
+from livemart.land.records.origin import Place
 from tests.deliveries import ORDERS
 from tests.unit.land.records.rows import NOON, codes, group_of
 
@@ -47,10 +48,9 @@ def test_the_first_rule_that_refuses_gives_the_reason() -> None:
     rules = Rules(("id",), ("at",), "at", max_age=timedelta(days=1), refuses_drift=True)
     group = group_of(KINDS, "json", rules)
     old = "2020-01-01"
+    records = {"tip": "1", "who": "x"}, {"at": old}, {"id": "c", "at": old}
 
-    table = judge(
-        group, "a", chunk(group, {"tip": "1", "who": "x"}, {"at": old}, {"id": "c", "at": old})
-    )
+    table = judge(group, Place("a"), chunk(group, *records))
 
     assert codes(table) == ["SCHEMA_DRIFT", "NULL_KEY", "TOO_LATE"]
     assert table.column("_detail_0").to_pylist()[:2] == ["found fields tip, who", "id is NULL"]
@@ -60,7 +60,7 @@ def test_the_first_rule_that_refuses_gives_the_reason() -> None:
 def test_a_good_record_is_kept_only_where_it_may_be_refused_later(keeps_all: bool) -> None:
     group = group_of(KINDS, "json", Rules(("id",)), Rules(event_time_is_fixed=keeps_all))
 
-    table = judge(group, "a", chunk(group, {"id": "a"}, {"at": "2026-03-01"}))
+    table = judge(group, Place("a"), chunk(group, {"id": "a"}, {"at": "2026-03-01"}))
 
     good, refused = table.select(["_origin", "_record", "_record_bytes"]).to_pylist()
     assert good["_origin"] == "a:1"
@@ -75,7 +75,7 @@ def test_what_could_not_become_a_row_is_refused_by_every_source() -> None:
     raw = b"\x00\xff" + b"x" * 10_000
     refused = Refused(9, LetterReason.MALFORMED_RECORD, "a\0b", raw)
 
-    table = judge(group, "a", chunk(group, {"id": "a"}, refused=(refused,)))
+    table = judge(group, Place("a"), chunk(group, {"id": "a"}, refused=(refused,)))
 
     assert table.schema.equals(group.judged)
     row = table.to_pylist()[1]
@@ -91,7 +91,7 @@ def test_a_bound_of_event_time_holds_for_dates_as_well() -> None:
     rules = Rules(event_time="on", max_future=timedelta(hours=1))
     group = group_of({"on": "date"}, "json", rules)
 
-    table = judge(group, "a", chunk(group, {"on": "2026-03-01"}, {"on": "2026-03-02"}))
+    table = judge(group, Place("a"), chunk(group, {"on": "2026-03-01"}, {"on": "2026-03-02"}))
 
     assert codes(table) == [None, "FUTURE_EVENT_TIME"]
     assert NOON.isoformat() in table.column("_detail_0")[1].as_py()

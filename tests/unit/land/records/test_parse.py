@@ -1,32 +1,18 @@
-"""A file is parsed as a whole or in spans, to the same rows."""
+"""Records of each format become judged rows."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
-from livemart.land.files.folder import Span
 from livemart.land.records import parse
-from livemart.land.records.parse import FORMAT_READERS, parse_file
+from livemart.land.records.parse import RECORD_FORMATS
+from livemart.land.sources.files.parts import FilePart
 from livemart.project.sources import FORMATS
 from tests.unit.land.records.rows import codes, good, group_of, read
 
 GROUP = group_of({"text": "string"})
-
-
-def test_spans_give_the_rows_of_the_file_with_their_lines(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    lines = [json.dumps({"text": f"{number}"}) + "\n" for number in range(20)]
-    whole = read(GROUP, path, "".join(lines))
-    cut = len("".join(lines[:7]))
-
-    spans = [Span(0, cut), Span(cut, None, first_line=8)]
-    tables = [table for span in spans for table in parse_file(GROUP, path, path.name, span)]
-
-    assert pa.concat_tables(tables).sort_by("_origin").equals(whole)
 
 
 @pytest.mark.parametrize("format", ["json", "csv"])
@@ -38,7 +24,7 @@ def test_a_long_file_comes_in_several_tables(
     path = tmp_path / "a"
     path.write_text(content)
 
-    tables = list(parse_file(group_of({"text": "string"}, format), path, "a"))
+    tables = list(FilePart("a", path).read(group_of({"text": "string"}, format)))
 
     assert [table.num_rows for table in tables] == [2, 2, 1]
     assert all(table.schema.equals(tables[0].schema) for table in tables)
@@ -76,4 +62,4 @@ def test_blanks_round_a_line_of_json_are_not_part_of_the_record(tmp_path: Path) 
 
 
 def test_every_format_that_a_project_may_name_has_a_reader() -> None:
-    assert tuple(FORMAT_READERS) == FORMATS
+    assert tuple(RECORD_FORMATS) == FORMATS

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from livemart.land.records.worker import ParseSpans
+from livemart.land.records.worker import ParseParts
+from livemart.land.sources.files.folder import Span
+from livemart.land.sources.files.parts import FilePart
 from tests.unit.land.records.rows import group_of, read
 
 
@@ -18,22 +20,18 @@ def test_a_pickled_task_gives_the_rows_of_its_spans(tmp_path: Path) -> None:
     first, second = '{"text":"a"}\n{broken\n', '{"text":"b"}\n'
     path = tmp_path / "a.jsonl"
     whole = read(group, path, first + second)
-    spans = pa.RecordBatch.from_pylist(
-        [
-            {"name": path.name, "path": str(path), "start": 0, "end": len(first), "first_line": 1},
-            {"name": path.name, "path": str(path), "start": len(first), "end": None}
-            | {"first_line": 3},
-        ]
-    )
+    spans = [Span(0, len(first)), Span(len(first), None, first_line=3)]
+    parts = [FilePart(path.name, path, span) for span in spans]
+    tasks = pa.RecordBatch.from_pylist([{"part": pickle.dumps(part)} for part in parts])
 
-    task = pickle.loads(pickle.dumps(ParseSpans(group)))
-    batches = list(task(iter([spans])))
+    task = pickle.loads(pickle.dumps(ParseParts(group)))
+    batches = list(task(iter([tasks])))
 
     assert pa.Table.from_batches(batches).sort_by("_origin").equals(whole)
 
 
 def test_a_worker_imports_no_engine() -> None:
-    code = "import sys, livemart.land.records.worker; print(*sys.modules)"
+    code = "import sys, livemart.land.sources.files.parts; print(*sys.modules)"
 
     modules = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

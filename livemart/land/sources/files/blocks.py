@@ -11,28 +11,12 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from livemart.land.records.runs import CutLine
+
 GZIP = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Of a line that blocks do not end this much is kept: twice what a record may have.
 _KEPT_BYTES = 2 << 20
-
-
-class CutLine(bytes):
-    """The beginning of a line that is longer than memory should hold; `size` is that of it all."""
-
-    size: int
-
-    @classmethod
-    def of(cls, kept: bytes, size: int) -> CutLine:
-        """Return the line of which `kept` is the beginning."""
-        line = cls(kept)
-        line.size = size
-        return line
-
-
-def line_size(line: bytes) -> int:
-    """Return the bytes of a line, also of one that is cut."""
-    return line.size if isinstance(line, CutLine) else len(line)
 
 
 class Unended:

@@ -6,12 +6,23 @@ of each source that read it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-from livemart.land.files.folder import LandingFolder
-from livemart.land.files.manifest import Changed, Manifest
+from livemart.land.sources.delivery import Delivery
+from livemart.land.sources.files.delivered import changed_files_of, changes, files_of
+from livemart.land.sources.files.folder import FileIdentity, LandingFolder
+from livemart.land.sources.manifest import Manifest
 
 _WATCHED_FILES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    """A file that was landed: what it was when last seen, and who read it."""
+
+    now: FileIdentity
+    relations: tuple[str, ...]
 
 
 class WatchedFiles:
@@ -24,12 +35,12 @@ class WatchedFiles:
 
     def __init__(self, folder: LandingFolder, manifests: Iterable[Manifest]) -> None:
         self._folder = folder
-        self._files: dict[str, Changed] = {}
+        self._files: dict[str, _Watched] = {}
         needed: list[Manifest] = []
         names: set[str] = set()
         for manifest in manifests:
             needed.append(manifest)
-            names |= manifest.files.keys()
+            names.update(file.path for it in manifest.deliveries for file in files_of(it))
             if len(names) >= _WATCHED_FILES:
                 break
         for manifest in reversed(needed):
@@ -37,25 +48,27 @@ class WatchedFiles:
 
     def add(self, manifest: Manifest) -> None:
         """Watch what a micro-batch has landed, and what it found changed as it is now."""
-        latest: dict[str, Changed] = {}
-        for relation, paths in manifest.relations.items():
-            for path in paths:
-                known = latest.get(path) or self._files.get(path)
-                readers = (*known.relations, relation) if known else (relation,)
-                latest[path] = Changed(manifest.files[path], tuple(dict.fromkeys(readers)))
-        latest |= manifest.changed
+        latest: dict[str, _Watched] = {}
+        for delivery in manifest.deliveries:
+            for file in files_of(delivery):
+                known = latest.get(file.path) or self._files.get(file.path)
+                readers = (*(known.relations if known else ()), *delivery.relations)
+                latest[file.path] = _Watched(file, tuple(dict.fromkeys(readers)))
+        for delivery in manifest.deliveries:
+            for file in changed_files_of(delivery):
+                latest[file.path] = _Watched(file, delivery.relations)
         # Landed last, watched longest.
         kept = {name: file for name, file in self._files.items() if name not in latest}
         self._files = dict([*kept.items(), *latest.items()][-_WATCHED_FILES:])
 
-    def changed(self) -> Mapping[str, Changed]:
+    def changed(self) -> list[Delivery]:
         """Return the files that hold something else now than when last seen."""
-        changed = {}
+        changed: dict[FileIdentity, tuple[str, ...]] = {}
         for name, watched in self._files.items():
             if not self._folder.is_touched(watched.now):
                 continue
             path = self._folder.locate(name)
             now = self._folder.identify(path) if path else None
             if now is not None and not now.is_same_content(watched.now):
-                changed[name] = Changed(now, watched.relations)
-        return changed
+                changed[now] = watched.relations
+        return changes(changed)

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from livemart.land.files.blocks import BYTE_ORDER_MARK, GZIP, Unended, read_blocks
+from livemart.land.records.runs import Lines
+from livemart.land.sources.files.blocks import BYTE_ORDER_MARK, GZIP, Unended, read_blocks
 
 _DIGEST_BLOCK = 1 << 20
 _DIGEST_BLOCKS = 64
@@ -57,18 +58,7 @@ class Span:
     first_line: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """A run of whole lines with their numbers (from 1), without line ends.
-
-    `problem` says why the file ends with the last of them, if it does not end as it should.
-    """
-
-    lines: list[tuple[int, bytes]]
-    problem: str | None = None
-
-
-_WHOLE = Span()
+WHOLE = Span()
 
 
 class LandingFolder:
@@ -133,7 +123,7 @@ class LandingFolder:
         return FileIdentity(self.relative(path), status.st_size, status.st_mtime_ns, digest)
 
 
-def read_lines(path: Path, span: Span = _WHOLE, run_bytes: int = READ_BYTES) -> Iterator[Lines]:
+def read_lines(path: Path, span: Span = WHOLE, run_bytes: int = READ_BYTES) -> Iterator[Lines]:
     """Yield the file's lines in runs of about `run_bytes`; gzip is read as its content.
 
     A byte order mark at the start is dropped. The last line needs no line end.
@@ -157,7 +147,7 @@ def split_file(path: Path, span_bytes: int) -> list[Span]:
     """Return spans of about `span_bytes` that together are the file; gzip stays whole."""
     with path.open("rb") as file:
         if file.read(len(GZIP)) == GZIP:
-            return [_WHOLE]
+            return [WHOLE]
         file.seek(0)
         spans, start, position, line, lines = [], 0, 0, 1, 0
         while block := file.read(READ_BYTES):

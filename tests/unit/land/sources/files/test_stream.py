@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from livemart.errors import StateError
-from livemart.land.files.stream import (
+from livemart.land.sources.files.stream import (
     Slot,
     files_of_batch,
     find_unplaced,

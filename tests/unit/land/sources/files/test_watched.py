@@ -9,7 +9,7 @@ import pytest
 
 from livemart.delta.warehouse import Commit
 from livemart.errors import SourceError
-from livemart.land import micro_batch as landing_batch
+from livemart.land.sources.files.parts import FilePart
 from tests.deliveries import NOON, Shop, lines, order
 
 
@@ -162,7 +162,7 @@ def test_a_changed_file_is_noticed_after_idle_batches_and_a_restart(shop: Shop) 
 def test_the_files_landed_last_are_watched_also_over_many_batches(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("livemart.land.files.watched._WATCHED_FILES", 3)
+    monkeypatch.setattr("livemart.land.sources.files.watched._WATCHED_FILES", 3)
     paths = [shop.deliver(f"orders/{n}.jsonl", lines([order(f"o{n}")])) for n in range(4)]
     for batch_id, path in enumerate(paths):
         shop.land(batch_id, path)
@@ -188,7 +188,7 @@ def _crash_before_landing(shop: Shop, monkeypatch: pytest.MonkeyPatch, path: Pat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(landing_batch, "parse_file", crash)
+        patch.setattr(FilePart, "read", crash)
         with pytest.raises(KeyboardInterrupt):
             shop.land(0, path)
     shop.restart()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from livemart.land.files.folder import LandingFolder, read_lines, split_file
+from livemart.land.sources.files.folder import LandingFolder, read_lines, split_file
 
 
 @pytest.mark.parametrize("size", [5, 3 << 20, 70 << 20])

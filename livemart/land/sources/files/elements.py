@@ -10,19 +10,19 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from livemart.land.files.blocks import BYTE_ORDER_MARK, Unended, read_blocks
-from livemart.land.files.folder import READ_BYTES, Lines, Span
+from livemart.land.records.runs import Lines
+from livemart.land.sources.files.blocks import BYTE_ORDER_MARK, Unended, read_blocks
+from livemart.land.sources.files.folder import READ_BYTES
 
 # As far as this the beginning of a file may be blank.
 _HEAD_BYTES = 4 << 10
 # An escaped character of a string is none of the others.
 _MARK = re.compile(rb'\\.|[][{},"\n]', re.DOTALL)
-_WHOLE = Span()
 
 
 def is_array(path: Path) -> bool:
     """Return whether the content of a file begins with `[`; gzip is read as its content."""
-    head = next(read_blocks(path, _WHOLE.start, _WHOLE.end, _HEAD_BYTES), (b"", None))[0]
+    head = next(read_blocks(path, 0, None, _HEAD_BYTES), (b"", None))[0]
     return head.removeprefix(BYTE_ORDER_MARK).lstrip()[:1] == b"["
 
 

@@ -14,10 +14,10 @@ import pytest
 
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import SourceError
-from livemart.land.files import folder as files
-from livemart.land.files.blocks import read_blocks
-from livemart.land.files.folder import LandingFolder
 from livemart.land.landing import Landing
+from livemart.land.sources.files import folder as files
+from livemart.land.sources.files.blocks import read_blocks
+from livemart.land.sources.files.folder import LandingFolder
 from livemart.project.graph import Column, SourceTable, StreamSpec
 from livemart.run.replays import is_retriable
 

@@ -7,52 +7,33 @@ record is lost.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from livemart.errors import SourceError
-from livemart.land.files.folder import FileIdentity, LandingFolder
-from livemart.land.files.manifest import Changed, Manifest
 from livemart.land.reasons import LetterReason
+from livemart.land.sources.delivery import DeliveryProblem
+from livemart.land.sources.files.folder import FileIdentity, LandingFolder
 
 
-@dataclass(frozen=True, slots=True)
-class FileProblem:
-    """What is wrong with a file. `code` is the dead letter's reason."""
-
-    name: str
-    code: LetterReason
-    detail: str
-
-
-def find_readable(
-    folder: LandingFolder, manifest: Manifest, names: Sequence[str]
-) -> tuple[list[tuple[str, Path]], list[FileProblem]]:
-    """Return the files that can be read, by name, and what is wrong with the others."""
-    files: list[tuple[str, Path]] = []
-    problems: list[FileProblem] = []
-    for name in names:
-        path, before = folder.locate(name), manifest.files[name]
-        if path is None:
-            detail = "its path, or a link in it, leads out of the landing folder: not read"
-            problems.append(FileProblem(name, LetterReason.MALFORMED_RECORD, detail))
-            continue
-        if before.size and not path.stat().st_size:
-            detail = f"had {before.size} bytes, is empty now: its records were given up"
-            problems.append(FileProblem(name, LetterReason.SOURCE_FILE_CHANGED, detail))
-        files.append((name, path))
-    return files, problems
+def file_problem(folder: LandingFolder, before: FileIdentity) -> DeliveryProblem | None:
+    """Return why a file of a delivery is passed over or given up, None if nothing is wrong."""
+    path = folder.locate(before.path)
+    if path is None:
+        detail = "its path, or a link in it, leads out of the landing folder: not read"
+        return DeliveryProblem(before.path, LetterReason.MALFORMED_RECORD, detail)
+    if before.size and not path.stat().st_size:
+        detail = f"had {before.size} bytes, is empty now: its records were given up"
+        return DeliveryProblem(before.path, LetterReason.SOURCE_FILE_CHANGED, detail)
+    return None
 
 
-def changed_since(name: str, changed: Changed) -> FileProblem:
+def changed_since(now: FileIdentity) -> DeliveryProblem:
     """Return what is wrong with a file that was changed after it was landed."""
     detail = (
-        f"changed after it was landed, to {changed.now.size} bytes: what is new is not "
+        f"changed after it was landed, to {now.size} bytes: what is new is not "
         "read; deliver it under another name"
     )
-    return FileProblem(name, LetterReason.SOURCE_FILE_CHANGED, detail)
+    return DeliveryProblem(now.path, LetterReason.SOURCE_FILE_CHANGED, detail)
 
 
 class UnreadableFileError(SourceError):

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from livemart.land.files import blocks
-from livemart.land.files.blocks import CutLine, Unended, line_size, read_blocks
+from livemart.land.records.runs import CutLine, line_size
+from livemart.land.sources.files import blocks
+from livemart.land.sources.files.blocks import Unended, read_blocks
 
 CONTENT = bytes(range(256)) * 8
 

@@ -1,0 +1,38 @@
+"""Holds records as they arrived: runs of numbered lines, of which one may be too long to keep.
+
+Used by every source and by the readers of formats. A record that is no line (a message, an element
+of an array) is held as one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class CutLine(bytes):
+    """The beginning of a line that is longer than memory should hold; `size` is that of it all."""
+
+    size: int
+
+    @classmethod
+    def of(cls, kept: bytes, size: int) -> CutLine:
+        """Return the line of which `kept` is the beginning."""
+        line = cls(kept)
+        line.size = size
+        return line
+
+
+def line_size(line: bytes) -> int:
+    """Return the bytes of a line, also of one that is cut."""
+    return line.size if isinstance(line, CutLine) else len(line)
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """A run of whole lines with their numbers, without line ends.
+
+    `problem` says why a file ends with the last of them, if it does not end as it should.
+    """
+
+    lines: list[tuple[int, bytes]]
+    problem: str | None = None

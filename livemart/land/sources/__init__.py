@@ -1,0 +1,1 @@
+"""Where records come from: files below the landing folder, and logs of numbered records."""

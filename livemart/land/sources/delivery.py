@@ -1,0 +1,67 @@
+"""Says what one micro-batch reads for some source tables, and what reads it again in a replay.
+
+Used by landing, by the manifest that keeps deliveries, and by each kind of source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from livemart.land.reasons import LetterReason
+from livemart.land.records.worker import Part
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What a micro-batch reads for source tables that read the same.
+
+    `kind`: of source; `relations`: who reads it; `receipt`: JSON in which the kind says what it is,
+    so that a replay reads the very same; `delivered_at`: when the oldest of it came, UTC, None if
+    nobody knows.
+    """
+
+    kind: str
+    relations: tuple[str, ...]
+    receipt: Mapping[str, Any]
+    delivered_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryProblem:
+    """What is wrong with a whole file, or a range of a log, and not with one record.
+
+    `origin`: which; `code`: the dead letter's reason.
+    """
+
+    origin: str
+    code: LetterReason
+    detail: str
+
+
+class DeliveryReader(Protocol):
+    """Reads deliveries of one kind of source."""
+
+    kind: str
+
+    def check(self, delivery: Delivery, batch_id: int) -> None:
+        """Refuse a replay of what is no longer what it was.
+
+        Raises:
+            SourceError: with what is to be done.
+        """
+        ...
+
+    def size(self, delivery: Delivery) -> int:
+        """Return about how many bytes its records are."""
+        ...
+
+    def problems(self, delivery: Delivery) -> Sequence[DeliveryProblem]:
+        """Return what of it cannot be read, or was not read."""
+        ...
+
+    def parts(self, delivery: Delivery, record_format: str) -> Sequence[Part]:
+        """Return what is to be read of it."""
+        ...

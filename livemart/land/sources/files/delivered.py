@@ -1,0 +1,128 @@
+"""Reads deliveries of files: which files a micro-batch reads, and what they were when it began.
+
+Used by landing for sources that read the landing folder. The receipt of a delivery is
+`{"files": [...], "changed": [...]}`, identities of files: those that it reads, and those of earlier
+micro-batches that hold something else now, which are not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+from livemart.land.sources.delivery import Delivery, DeliveryProblem
+from livemart.land.sources.files.folder import FileIdentity, LandingFolder
+from livemart.land.sources.files.parts import FilePart, parts_of
+from livemart.land.sources.files.problems import changed, changed_since, file_problem, gone
+from livemart.project.sources import FILES_KIND
+
+# Compressed records are about this much larger than they look.
+_COMPRESSION = 8
+
+
+class DeliveredFiles:
+    """The deliveries of a landing folder.
+
+    Args:
+        folder: where files are delivered.
+    """
+
+    kind = FILES_KIND
+
+    def __init__(self, folder: LandingFolder) -> None:
+        self._folder = folder
+
+    def plan(self, files: Mapping[str, tuple[str, ...]]) -> list[Delivery]:
+        """Look at the files of a new micro-batch.
+
+        Args:
+            files: names by relation, sorted.
+
+        Raises:
+            SourceError: SOURCE_FILE_CHANGED, if one has gone since Spark listed it.
+        """
+        readers: dict[tuple[str, ...], list[str]] = {}
+        for relation, names in files.items():
+            readers.setdefault(names, []).append(relation)
+        known = {name: self._identify(name) for name in sorted({n for ns in readers for n in ns})}
+        deliveries = []
+        for names, relations in readers.items():
+            oldest = min(known[name].mtime_ns for name in names)
+            deliveries.append(
+                Delivery(
+                    FILES_KIND,
+                    tuple(relations),
+                    {"files": [asdict(known[name]) for name in names], "changed": []},
+                    datetime.fromtimestamp(oldest / 1e9, UTC),
+                )
+            )
+        return deliveries
+
+    def check(self, delivery: Delivery, batch_id: int) -> None:
+        """Refuse a replay if a file that is still to be landed is not what it was.
+
+        Raises:
+            SourceError: SOURCE_FILE_CHANGED.
+        """
+        for before in files_of(delivery):
+            path = self._folder.locate(before.path)
+            if path is None:
+                continue
+            now = self._folder.identify(path)
+            if now is None:
+                raise gone(before.path)
+            if now.size and not now.is_same_content(before):
+                raise changed(before, now, batch_id)
+
+    def size(self, delivery: Delivery) -> int:
+        """Return about how many bytes its records are."""
+        return sum(
+            file.size * (_COMPRESSION if file.path.endswith(".gz") else 1)
+            for file in files_of(delivery)
+        )
+
+    def problems(self, delivery: Delivery) -> Sequence[DeliveryProblem]:
+        """Return what is wrong with its files."""
+        read = [file_problem(self._folder, file) for file in files_of(delivery)]
+        return [
+            *(problem for problem in read if problem is not None),
+            *(changed_since(now) for now in changed_files_of(delivery)),
+        ]
+
+    def parts(self, delivery: Delivery, record_format: str) -> Sequence[FilePart]:
+        """Return what is to be read of its files; those outside of the folder are left out."""
+        return [
+            part
+            for file in files_of(delivery)
+            if (path := self._folder.locate(file.path)) is not None
+            for part in parts_of(file.path, path, record_format)
+        ]
+
+    def _identify(self, name: str) -> FileIdentity:
+        path = self._folder.locate(name)
+        if path is None:
+            # Not read; its dead letter says so.
+            return FileIdentity(name, 0, 0, "")
+        identity = self._folder.identify(path)
+        if identity is None:
+            raise gone(name)
+        return identity
+
+
+def files_of(delivery: Delivery) -> list[FileIdentity]:
+    """Return the files that a delivery reads; none of another kind."""
+    return [FileIdentity(**file) for file in delivery.receipt.get("files", ())]
+
+
+def changed_files_of(delivery: Delivery) -> list[FileIdentity]:
+    """Return the files that were changed after they landed, as they are now."""
+    return [FileIdentity(**file) for file in delivery.receipt.get("changed", ())]
+
+
+def changes(identities: Mapping[FileIdentity, Iterable[str]]) -> list[Delivery]:
+    """Return deliveries that say which files have changed, by the tables that had read them."""
+    return [
+        Delivery(FILES_KIND, tuple(relations), {"files": [], "changed": [asdict(now)]})
+        for now, relations in identities.items()
+    ]

@@ -1,0 +1,62 @@
+"""Opens the record log of a source by its kind, as installed packages offer kinds.
+
+Used by landing before anything runs. A package offers a kind by an entry point of the group
+`livemart.sources`: a class or function that takes the source's `options` by name.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable
+from importlib.metadata import entry_points
+
+from livemart.errors import ConfigError
+from livemart.land.sources.log_deliveries import LogDeliveries
+from livemart.project.graph import SourceTable
+from livemart.project.sources import FILES_KIND, SOURCE_KINDS_GROUP
+
+
+def open_logs(sources: Iterable[SourceTable]) -> dict[str, LogDeliveries]:
+    """Return the record log of each source that reads one, by relation; equal ones are shared.
+
+    Raises:
+        ConfigError: SOURCE_KIND_BROKEN, with all mistakes at once.
+    """
+    logs: dict[tuple[str, tuple[tuple[str, object], ...]], LogDeliveries] = {}
+    by_relation: dict[str, LogDeliveries] = {}
+    mistakes: list[ConfigError] = []
+    for source in sources:
+        spec = source.arrival
+        if spec.kind == FILES_KIND:
+            continue
+        key = spec.kind, spec.options
+        try:
+            if key not in logs:
+                logs[key] = _open(spec.kind, dict(spec.options))
+            by_relation[source.relation] = logs[key]
+        # It is code of others.
+        except Exception as error:
+            mistakes.append(
+                ConfigError(
+                    "SOURCE_KIND_BROKEN",
+                    f"{source.file}: {source.relation}: kind {spec.kind}: "
+                    f"{type(error).__name__}: {error}",
+                    hint="correct `options` of the source, or the package that offers the kind",
+                )
+            )
+    if len(mistakes) == 1:
+        raise mistakes[0]
+    if mistakes:
+        raise ConfigError(
+            "SOURCE_KIND_BROKEN",
+            "; ".join(mistake.message for mistake in mistakes),
+            hint=mistakes[0].hint,
+        )
+    return by_relation
+
+
+def _open(kind: str, options: dict[str, object]) -> LogDeliveries:
+    (entry,) = entry_points(group=SOURCE_KINDS_GROUP, name=kind)
+    log = entry.load()(**options)
+    pickle.dumps(log)
+    return LogDeliveries(kind, log)

@@ -1,0 +1,176 @@
+"""Reads deliveries of a record log: ranges of offsets, by partition.
+
+Used by landing for sources of every kind but files. The receipt of a delivery is
+`{"read": {partition: [from, to]}, "expired": {partition: [from, to]}}`: what it reads, and what the
+log no longer held when it was to be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import pyarrow as pa
+
+from livemart.errors import SourceError
+from livemart.land.reasons import LetterReason
+from livemart.land.records.judge import Group, judge
+from livemart.land.records.origin import Place
+from livemart.land.records.parse import malformed, parse_runs
+from livemart.land.records.runs import Lines
+from livemart.land.sources.delivery import Delivery, DeliveryProblem
+from livemart.land.sources.record_log import RecordLog, plan_ranges
+
+_RUN_RECORDS = 8_192
+_PART_RECORDS = 100_000
+# Nobody knows how long its records are before they are read.
+_RECORD_BYTES = 512
+
+
+class UnreadableLogError(SourceError):
+    """A record log cannot be read; `is_retriable`: a server far away may come back."""
+
+    is_retriable = True
+
+
+@dataclass(frozen=True, slots=True)
+class LogPart:
+    """A range of offsets of one partition."""
+
+    kind: str
+    log: RecordLog
+    partition: str
+    start: int
+    end: int
+
+    def read(self, group: Group) -> Iterator[pa.Table]:
+        """Yield its records as tables of `group.judged`: good and refused ones."""
+        place = Place(self.partition, "@")
+        records = self._records()
+        while run := list(islice(records, _RUN_RECORDS)):
+            # A blank line of a file is no record; a message without content is one.
+            blank = [record for record in run if not record[1].strip()]
+            if blank:
+                yield judge(group, place, malformed(group, blank, "the record is empty"))
+                run = [record for record in run if record[1].strip()]
+            if run:
+                yield from parse_runs(group, place, [Lines(run)])
+
+    def _records(self) -> Iterator[tuple[int, bytes]]:
+        try:
+            yield from self.log.read(self.partition, self.start, self.end)
+        except Exception as error:
+            raise unreadable_log(self.kind, self.partition, error) from error
+
+
+class LogDeliveries:
+    """The deliveries of one record log.
+
+    Args:
+        kind: of source, for messages.
+        log: where records are read.
+    """
+
+    def __init__(self, kind: str, log: RecordLog) -> None:
+        self.kind = kind
+        self._log = log
+
+    def ends(self) -> Mapping[str, int]:
+        """Return the offset behind the newest record, by partition.
+
+        Raises:
+            SourceError: SOURCE_UNREADABLE.
+        """
+        try:
+            return dict(self._log.ends())
+        except Exception as error:
+            raise unreadable_log(self.kind, "its end", error) from error
+
+    def is_behind(self, after: Mapping[str, int], until: Mapping[str, int]) -> bool:
+        """Return whether records between two offsets are there, by partition."""
+        starts = self._starts()
+        return any(
+            end > max(after.get(name, 0), starts.get(name, 0)) for name, end in until.items()
+        )
+
+    def plan(
+        self, relations: Iterable[str], after: Mapping[str, int], max_records: int | None
+    ) -> tuple[Delivery | None, Mapping[str, int]]:
+        """Return what a new micro-batch reads, None if nothing waits, and the offsets behind it.
+
+        Args:
+            relations: source tables that have read to the same offsets.
+            after: those offsets, by partition; empty for one that has read nothing.
+            max_records: of one micro-batch; None for all.
+
+        Raises:
+            SourceError: SOURCE_UNREADABLE, SOURCE_LOG_REPLACED.
+        """
+        starts, ends = self._starts(), self.ends()
+        # Who begins with a log begins with what it holds; nothing of it has expired for them.
+        reached = {name: after.get(name, start) for name, start in starts.items()}
+        expired = {
+            name: (reached[name], start) for name, start in starts.items() if reached[name] < start
+        }
+        begin = {**after, **{name: max(reached[name], start) for name, start in starts.items()}}
+        for name, end in sorted(ends.items()):
+            if end < after.get(name, 0):
+                raise SourceError(
+                    "SOURCE_LOG_REPLACED",
+                    f"{self.kind}: {name}: was read to offset {after[name]}, ends at {end} now",
+                    hint="an emptied or new log needs a name of its own; put the old one back, or "
+                    "read all logs and files anew with `build --new-epoch`",
+                )
+        ranges = plan_ranges(begin, ends, max_records)
+        offsets = {**begin, **{name: end for name, (_, end) in ranges.items()}}
+        if not ranges and not expired:
+            return None, offsets
+        receipt = {
+            "read": {name: list(range_) for name, range_ in ranges.items()},
+            "expired": {name: list(range_) for name, range_ in expired.items()},
+        }
+        return Delivery(self.kind, tuple(relations), receipt), offsets
+
+    def _starts(self) -> Mapping[str, int]:
+        try:
+            return dict(self._log.starts())
+        except Exception as error:
+            raise unreadable_log(self.kind, "its start", error) from error
+
+    def check(self, delivery: Delivery, batch_id: int) -> None:
+        """Take a replay as it is: a record that is gone is an error of its reading."""
+
+    def size(self, delivery: Delivery) -> int:
+        """Return about how many bytes its records are."""
+        ranges: Mapping[str, tuple[int, int]] = delivery.receipt["read"]
+        return sum(end - start for start, end in ranges.values()) * _RECORD_BYTES
+
+    def problems(self, delivery: Delivery) -> Sequence[DeliveryProblem]:
+        """Return the ranges that the log no longer held."""
+        return [
+            DeliveryProblem(
+                f"{name}@{start}",
+                LetterReason.RECORDS_EXPIRED,
+                f"records {start} to {end - 1} had expired before they were read: let the log keep "
+                "records for longer than livemart may stand still",
+            )
+            for name, (start, end) in delivery.receipt["expired"].items()
+        ]
+
+    def parts(self, delivery: Delivery, record_format: str) -> Sequence[LogPart]:
+        """Return what is to be read of it."""
+        return [
+            LogPart(self.kind, self._log, name, first, min(first + _PART_RECORDS, end))
+            for name, (start, end) in delivery.receipt["read"].items()
+            for first in range(start, end, _PART_RECORDS)
+        ]
+
+
+def unreadable_log(kind: str, place: str, error: Exception) -> SourceError:
+    """Return the error for a record log that cannot be read."""
+    return UnreadableLogError(
+        "SOURCE_UNREADABLE",
+        f"{kind}: {place}: {type(error).__name__}: {error}",
+        hint="see that the source can be reached; nothing of its batch lands until it can be read",
+    )

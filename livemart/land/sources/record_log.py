@@ -1,0 +1,60 @@
+"""Defines what a record log is: numbered records in partitions, which landing reads by ranges.
+
+Used by every kind of source that is no folder of files. A kind is a class with these three methods;
+what was read, in which steps, and again after a crash, is landing's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+Ranges = Mapping[str, tuple[int, int]]
+
+
+class RecordLog(Protocol):
+    """A topic, a stream, a journal. Picklable: Spark's workers read from it as well.
+
+    Its partitions have names that no other log of the project uses. Within a partition each record
+    has an offset, which never becomes another record's; offsets rise, and may leave numbers out.
+    An exception of a method stops the batch, which is then tried again.
+    """
+
+    def starts(self) -> Mapping[str, int]:
+        """Return the offset of the oldest record that is still there, by partition."""
+        ...
+
+    def ends(self) -> Mapping[str, int]:
+        """Return the offset that the next record will have, by partition."""
+        ...
+
+    def read(self, partition: str, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+        """Yield offset and content of the records from `start` to before `end`, in order."""
+        ...
+
+
+def plan_ranges(
+    after: Mapping[str, int], ends: Mapping[str, int], max_records: int | None
+) -> Ranges:
+    """Return what to read next, by partition: about `max_records`, of each in proportion.
+
+    Args:
+        after: offset behind the last record that was read; a partition that is not there begins
+            with 0.
+        ends: offset behind the newest record.
+        max_records: None for all; of each partition at least one is read.
+
+    >>> plan_ranges({"a": 10}, {"a": 40, "b": 10, "c": 0}, 20)
+    {'a': (10, 25), 'b': (0, 5)}
+    """
+    waiting = {
+        name: end - after.get(name, 0)
+        for name, end in sorted(ends.items())
+        if end > after.get(name, 0)
+    }
+    total = sum(waiting.values())
+    if max_records is None or total <= max_records:
+        taken = waiting
+    else:
+        taken = {name: max(1, count * max_records // total) for name, count in waiting.items()}
+    return {name: (after.get(name, 0), after.get(name, 0) + count) for name, count in taken.items()}

@@ -1,0 +1,97 @@
+"""A manifest comes back as it was written, or is an error."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from livemart.errors import StateError
+from livemart.land.sources.delivery import Delivery
+from livemart.land.sources.files.delivered import changed_files_of, files_of
+from livemart.land.sources.manifest import Manifest, ManifestStore
+
+BEFORE = Path(__file__).with_name("manifest_of_files.json")
+IDENTITY = {"path": "orders/a.jsonl", "size": 5, "mtime_ns": 7, "digest": "ab"}
+
+
+def test_a_manifest_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    files = Delivery(
+        "files",
+        ("bronze.orders",),
+        {"files": [IDENTITY], "changed": []},
+        datetime(2026, 3, 1, 11, tzinfo=UTC),
+    )
+    log = Delivery("outbox", ("bronze.sales",), {"read": {"0": [1, 2]}, "expired": {}})
+    expected = Manifest(
+        3,
+        datetime(2026, 3, 1, 12, 0, 0, 1, tzinfo=UTC),
+        {"bronze.orders": 4},
+        (files, log),
+        {"bronze.sales": {"0": 2}},
+    )
+    store = ManifestStore(tmp_path, "epoch")
+
+    store.write(expected)
+
+    assert store.read(3) == expected
+    assert list(store.newest_first()) == [expected]
+    assert store.read(4) is None
+    assert expected.relations == ["bronze.orders", "bronze.sales"]
+
+
+def test_a_manifest_of_a_version_that_knew_only_files_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "epoch"
+    folder.mkdir()
+    shutil.copy(BEFORE, folder / "3.json")
+
+    manifest = ManifestStore(tmp_path, "epoch").read(3)
+
+    assert manifest is not None
+    assert [(it.kind, it.relations) for it in manifest.deliveries] == [
+        ("files", ("bronze.orders", "bronze.order_events")),
+        ("files", ("bronze.orders",)),
+    ]
+    read, changed = manifest.deliveries
+    assert [file.path for file in files_of(read)] == ["orders/1.jsonl", "orders/2.jsonl"]
+    assert [file.path for file in changed_files_of(changed)] == ["orders/0.jsonl"]
+    assert manifest.delivered_at == datetime.fromtimestamp(1_700_000_000, UTC)
+    assert manifest.versions == {"bronze.orders": 3, "bronze.order_events": 2}
+
+
+def test_only_the_newest_manifests_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("livemart.land.sources.manifest._KEPT", 3)
+    store = ManifestStore(tmp_path, "epoch")
+
+    for batch_id in (0, 1, 3, 5, 6, 70):
+        store.write(Manifest(batch_id, datetime(2026, 3, 1, tzinfo=UTC), {}))
+
+    kept = sorted(int(path.stem) for path in (tmp_path / "epoch").iterdir())
+    assert kept == [5, 6, 70]
+
+
+def test_a_torn_manifest_is_an_error_with_its_path(tmp_path: Path) -> None:
+    folder = tmp_path / "epoch"
+    folder.mkdir()
+    (folder / "3.json").write_text('{"landed_at": ')
+
+    with pytest.raises(StateError, match=r"3\.json") as caught:
+        ManifestStore(tmp_path, "epoch").read(3)
+
+    assert caught.value.code == "MANIFEST_TORN"
+
+
+def test_a_batch_was_delivered_when_its_oldest_file_was() -> None:
+    def manifest(*seconds: int) -> Manifest:
+        times = [datetime.fromtimestamp(second, UTC) for second in seconds]
+        deliveries = [Delivery("files", ("a",), {}, time) for time in (*times, None)]
+        return Manifest(0, datetime.fromtimestamp(1_000, UTC), {}, deliveries)
+
+    assert manifest().delivered_at is None
+    assert manifest(900, 700).delivered_at == datetime.fromtimestamp(700, UTC)
+    # The clock of whoever delivers goes fast.
+    assert manifest(2_000).delivered_at == datetime.fromtimestamp(1_000, UTC)
