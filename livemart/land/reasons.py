@@ -31,7 +31,7 @@ class LetterReason(StrEnum):
 
 
 _MEANINGS: Mapping[LetterReason, str] = {
-    LetterReason.MALFORMED_RECORD: "the line is not JSON or CSV, or not UTF-8",
+    LetterReason.MALFORMED_RECORD: "the record cannot be read as its format, or is not UTF-8",
     LetterReason.TYPE_MISMATCH: "a value does not fit its column's type",
     LetterReason.NULL_KEY: "a column of the key is missing",
     LetterReason.NULL_SEQUENCE: "a column of the sequence is missing",

@@ -18,7 +18,7 @@ OnError = Literal["set_aside", "stop"]
 # Of rows that tie: any order is right, or all of them are put in order anew each time.
 Ties = Literal["any", "full"]
 # How records are written.
-Format = Literal["json", "csv"]
+Format = Literal["json", "csv", "text", "parquet", "avro"]
 Materialized = Literal["table", "view", "ephemeral", "incremental", "seed", "snapshot", "other"]
 
 

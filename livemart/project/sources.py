@@ -19,14 +19,16 @@ from livemart.project.declared_columns import DeclaredColumns, outer_type
 from livemart.project.graph import Column, StreamSpec
 from livemart.project.yaml_places import Mistakes, Where, place_of
 
-FORMATS = ("json", "csv")
+FORMATS = ("json", "csv", "text", "parquet", "avro")
+# The one column of a source of lines.
+TEXT_COLUMN = "line"
 # Where records come from: the landing folder, or a record log of a kind that a package offers.
 FILES_KIND = "files"
 SOURCE_KINDS_GROUP = "livemart.sources"
 _OF_FILES = ("path", "max_files_per_trigger", "max_bytes_per_trigger")
 _OF_LOGS = ("options", "max_records_per_trigger")
 # Formats of which each record says by itself what it holds.
-_LOG_FORMATS = ("json",)
+_LOG_FORMATS = ("json", "text")
 DRIFTS = ("rescue", "evolve", "fail")
 _KEYS = tuple(field.name for field in fields(StreamSpec))
 
@@ -259,6 +261,13 @@ class _Reader:
                     f"{key}, but the source is of kind {spec.kind}",
                     f"leave {key} out",
                 )
+        if spec.format == "text" and list(self._columns.by_name) != [TEXT_COLUMN]:
+            self._refuse(
+                "SOURCE_COLUMN_INVALID",
+                ("columns",),
+                f"found columns {', '.join(self._columns.by_name) or 'none'} of lines of text",
+                f"declare the one column {TEXT_COLUMN}: SQL takes it apart",
+            )
         if spec.max_files_per_trigger and spec.max_bytes_per_trigger:
             self._refuse(
                 "SOURCE_LIMITS_CONFLICT",

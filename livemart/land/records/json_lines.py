@@ -23,6 +23,7 @@ from livemart.land.records.judge import (
     MisfitError,
     Refused,
     convert_fields,
+    joined,
     to_rows,
 )
 from livemart.land.records.runs import line_size
@@ -53,14 +54,7 @@ def read_json_lines(group: Group, lines: Sequence[tuple[int, bytes]]) -> Chunk:
         else:
             middle = len(run) // 2
             waiting += [run[middle:], run[:middle]]
-    if len(pieces) == 1:
-        return pieces[0]
-    return Chunk(
-        pa.concat_tables([piece.rows for piece in pieces]) if pieces else to_rows(group, [], []),
-        [line for piece in pieces for line in piece.lines],
-        [raw for piece in pieces for raw in piece.raw],
-        [record for piece in pieces for record in piece.refused],
-    )
+    return joined(group, pieces)
 
 
 def parse_object(raw: bytes) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Judges typed records: each source's verdict on each of them.
 
-Used by the readers of both formats and by `parse_file`. Sources that read the same files with the
+Used by the readers of every format. Sources that read the same files with the
 same columns form a group: a record is parsed once, and each source of the group then judges it by
 its own keys, sequence and bounds of event time.
 """
@@ -134,6 +134,18 @@ class Chunk:
     refused: Sequence[Refused]
 
 
+def joined(group: Group, pieces: Sequence[Chunk]) -> Chunk:
+    """Return runs of records as one."""
+    if len(pieces) == 1:
+        return pieces[0]
+    return Chunk(
+        pa.concat_tables([piece.rows for piece in pieces]) if pieces else to_rows(group, [], []),
+        [line for piece in pieces for line in piece.lines],
+        [raw for piece in pieces for raw in piece.raw],
+        [record for piece in pieces for record in piece.refused],
+    )
+
+
 def verdict(kind: str, position: int) -> str:
     """Return the name of the column that holds the code or detail of a group's n-th source."""
     return f"_{kind}_{position}"
@@ -176,8 +188,10 @@ def judge(group: Group, place: Place, chunk: Chunk) -> pa.Table:
     for codes, _ in verdicts:
         for position in pc.indices_nonzero(codes.is_valid()).to_pylist():
             is_kept[position] = True
-    records = [_kept(raw) if kept else None for raw, kept in zip(chunk.raw, is_kept, strict=True)]
-    sizes = [len(raw) if kept else None for raw, kept in zip(chunk.raw, is_kept, strict=True)]
+    # Of some formats a record is written only for this.
+    raws = [chunk.raw[position] if kept else None for position, kept in enumerate(is_kept)]
+    records = [None if raw is None else _kept(raw) for raw in raws]
+    sizes = [None if raw is None else len(raw) for raw in raws]
     arrays: list[Any] = [rows.column(name).combine_chunks() for name in group.schema.names]
     arrays += [
         place.origins(chunk.lines),
@@ -293,6 +307,7 @@ __all__ = [
     "Refused",
     "Rules",
     "convert_fields",
+    "joined",
     "judge",
     "to_rows",
     "verdict",

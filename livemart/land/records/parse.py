@@ -8,23 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 
 from livemart.land.reasons import LetterReason
+from livemart.land.records.avro_rows import read_avro
 from livemart.land.records.csv_rows import Header, read_csv_rows, read_header, split_records
 from livemart.land.records.json_lines import read_json_lines
 from livemart.land.records.judge import Chunk, Group, Refused, judge, to_rows
 from livemart.land.records.origin import Place
-from livemart.land.records.runs import CutLine, Lines
+from livemart.land.records.parquet_rows import parquet_spans, read_parquet
+from livemart.land.records.runs import WHOLE, CutLine, Lines, Span
+from livemart.land.records.text_lines import read_text_lines
 from livemart.land.records.values import MalformedError
 
 _RUN_RECORDS = 8_192
 
 
 @dataclass(frozen=True, slots=True)
-class RecordFormat:
-    """How records of a format are read from a run of lines.
+class LineFormat:
+    """How records of a format are read from runs of lines.
 
     `read`: yields them typed; `has_header`: the first record of a file says what the others hold;
     `may_be_array`: a file may be one array, whose elements are the records.
@@ -35,6 +39,17 @@ class RecordFormat:
     may_be_array: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class FileFormat:
+    """How records of a format are read whose file is no sequence of lines.
+
+    `read`: yields those of a part of a file, typed; `spans`: the parts of a file.
+    """
+
+    read: Callable[[Group, Path, Span], Iterator[Chunk]]
+    spans: Callable[[Path], list[Span]] = lambda path: [WHOLE]
+
+
 def parse_runs(group: Group, place: Place, runs: Iterable[Lines]) -> Iterator[pa.Table]:
     """Yield records as tables of `group.judged`: good and refused ones.
 
@@ -43,7 +58,9 @@ def parse_runs(group: Group, place: Place, runs: Iterable[Lines]) -> Iterator[pa
         place: where the records come from.
         runs: the records as they arrived.
     """
-    for chunk in RECORD_FORMATS[group.format].read(group, runs):
+    line_format = RECORD_FORMATS[group.format]
+    assert isinstance(line_format, LineFormat), group.format
+    for chunk in line_format.read(group, runs):
         yield judge(group, place, chunk)
 
 
@@ -93,14 +110,27 @@ def _read_csv(group: Group, runs: Iterable[Lines]) -> Iterator[Chunk]:
     yield from (_broken_end(group, run) for run in problems)
 
 
+def _read_text(group: Group, runs: Iterable[Lines]) -> Iterator[Chunk]:
+    for run in runs:
+        if run.problem:
+            yield _broken_end(group, run)
+            continue
+        lines = [(number, raw) for number, raw in run.lines if raw not in (b"", b"\r")]
+        for start in range(0, len(lines), _RUN_RECORDS):
+            yield read_text_lines(group, lines[start : start + _RUN_RECORDS])
+
+
 def _broken_end(group: Group, run: Lines) -> Chunk:
     """What a file that ends too early leaves of its last record."""
     return malformed(group, run.lines[-1:], run.problem or "")
 
 
 # By the word of `format:`; the project's list of words is the same.
-RECORD_FORMATS: Mapping[str, RecordFormat] = {
-    "json": RecordFormat(_read_json, may_be_array=True),
+RECORD_FORMATS: Mapping[str, LineFormat | FileFormat] = {
+    "json": LineFormat(_read_json, may_be_array=True),
     # A quoted field may hold line ends, and the header stands at the beginning.
-    "csv": RecordFormat(_read_csv, has_header=True),
+    "csv": LineFormat(_read_csv, has_header=True),
+    "text": LineFormat(_read_text),
+    "parquet": FileFormat(read_parquet, parquet_spans),
+    "avro": FileFormat(read_avro),
 }

@@ -1,4 +1,4 @@
-"""Holds records as they arrived: runs of numbered lines, of which one may be too long to keep.
+"""Holds records as they arrived: runs of numbered lines, and the parts of a file.
 
 Used by every source and by the readers of formats. A record that is no line (a message, an element
 of an array) is held as one.
@@ -36,3 +36,19 @@ class Lines:
 
     lines: list[tuple[int, bytes]]
     problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of a file that can be read by itself, from `start` to before `end`.
+
+    Bytes of a file of lines, which begin and end with a line; row groups of a Parquet file. `end`
+    is None for the rest of the file; `first_line` is the number of the first record, from 1.
+    """
+
+    start: int = 0
+    end: int | None = None
+    first_line: int = 1
+
+
+WHOLE = Span()

@@ -43,7 +43,7 @@ def parse_json(raw: bytes) -> Any:
     except json.JSONDecodeError as error:
         raise MalformedError(f"{error.msg} at character {error.pos + 1}") from error
     if b"\\u" in raw:
-        _refuse_characters(value)
+        refuse_characters(value)
     return value
 
 
@@ -73,15 +73,16 @@ def _refuse_depth(raw: bytes) -> None:
             depth -= 1
 
 
-def _refuse_characters(value: Any) -> None:
+def refuse_characters(value: Any) -> None:
+    """Refuse a text that no table takes, wherever it is in a value; raises MalformedError."""
     match value:
         case dict():
             for name, item in value.items():
-                _refuse_characters(name)
-                _refuse_characters(item)
+                refuse_characters(name)
+                refuse_characters(item)
         case list():
             for item in value:
-                _refuse_characters(item)
+                refuse_characters(item)
         case str():
             if "\0" in value:
                 raise MalformedError("a NUL character")

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import IS_NIGHTLY
-from tests.deliveries import Shop, source
+from tests.deliveries import NOON, Shop, source
+from tests.unit.land.records.test_typed_records import avro, parquet
 
 COLUMNS = {
     "order_id": ("string", b'"o%d"'),
@@ -50,6 +51,17 @@ JSON_LINES = (
 CSV_LINES = [b"", b"\r", b",,,", b'"', b'""', b'"a\nb"', b'"' + b"z" * (3 << 20), b"\x00", b"a\rb"]
 CSV_FIELDS = [b'"', b'""', b'"a\nb"', b'"a\r\nb"', b'a"b', b'"a"b', b'"open', b"\r", b'"\n\n"', b""]
 FRAGMENTS = [b"\x00", b"\xff", b"{", b"}", b'"', b"\\", b"\r", b",", b"null", b"[[[[", b"\x1f\x8b"]
+STORED = {"order_id": "string", "number": "int", "updated_at": "timestamp"}
+AVRO = {
+    "type": "record",
+    "name": "row",
+    "fields": [
+        {"name": "order_id", "type": ["null", "string"]},
+        {"name": "number", "type": ["null", "long"]},
+        {"name": "updated_at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+        {"name": "tip", "type": ["null", "int"]},
+    ],
+}
 HEADERS = [b'"', b"\x00", b"\xff", b",", b",order_id", b',x"y', b"\r,x"]
 
 
@@ -76,6 +88,11 @@ def test_hostile_files_are_all_accounted_for(tmp_path: Path, seed: int) -> None:
         for format in ("json", "csv")
         for name, spec in specs.items()
     ]
+    sources += [
+        source("text_lines", {"line": "bigint"}, format="text", path="text/*"),
+        source("parquet_rows", STORED, format="parquet", path="parquet/*"),
+        source("avro_rows", STORED, format="avro", path="avro/*", keys=("order_id",)),
+    ]
     shop = Shop(None, tmp_path, sources)
     for batch_id in range(3):
         json_lines = [_json_line(chance, columns) for _ in range(chance.choice([1, 40, 150]))]
@@ -84,6 +101,9 @@ def test_hostile_files_are_all_accounted_for(tmp_path: Path, seed: int) -> None:
             shop.deliver(f"csv/{batch_id}", _file(chance, _csv_lines(chance, columns))),
             shop.deliver(f"json/{batch_id}.gz", _torn(chance, json_lines)),
             shop.deliver(f"csv/{batch_id}.gz", _torn(chance, _csv_lines(chance, columns))),
+            shop.deliver(f"text/{batch_id}", _file(chance, [*json_lines, b"7", b" 8", b"x9"])),
+            shop.deliver(f"parquet/{batch_id}", _changed(chance, parquet(_stored(chance)))),
+            shop.deliver(f"avro/{batch_id}", _changed(chance, avro(_stored(chance), "null", AVRO))),
         ]
 
         counts = shop.land(batch_id, *paths).counts
@@ -99,6 +119,27 @@ def test_hostile_files_are_all_accounted_for(tmp_path: Path, seed: int) -> None:
             assert len({each.produced for name, each in counts.items() if format in name}) == 1
         written = sum(1 for line in json_lines if line.strip())
         assert counts["bronze.json_events"].produced >= written
+
+
+def _stored(chance: random.Random) -> list[dict[str, Any]]:
+    """Records of a file that has types, of which some fit no column."""
+    return [
+        {
+            "order_id": chance.choice([f"o{number}", None]),
+            "number": chance.choice([number, 5_000_000_000, None]),
+            "updated_at": NOON,
+            "tip": chance.choice([None, 1]),
+        }
+        for number in range(chance.randint(1, 40))
+    ]
+
+
+def _changed(chance: random.Random, content: bytes) -> bytes:
+    torn = bytearray(content)
+    if chance.random() < 0.5:
+        place = chance.randrange(len(torn))
+        torn[place : place + 3] = chance.choice(FRAGMENTS)
+    return bytes(torn)
 
 
 def _json_line(chance: random.Random, columns: dict[str, str]) -> bytes:

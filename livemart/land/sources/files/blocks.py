@@ -1,4 +1,4 @@
-"""Reads the content of a file in blocks, gzip as what is in it, and joins what blocks have cut.
+"""Reads a file in blocks, a compressed one as what is in it, and joins what blocks have cut.
 
 Used by the readers of lines and of elements. Memory holds one block, and of what is long only its
 beginning.
@@ -7,13 +7,22 @@ beginning.
 from __future__ import annotations
 
 import io
+import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+
 from livemart.land.records.runs import CutLine
 
-GZIP = b"\x1f\x8b"
+_MAGICS = {
+    "gzip": re.compile(rb"\x1f\x8b"),
+    "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
+    # Three letters could begin a line of text: ten bytes do not.
+    "bz2": re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"),
+}
+MAGIC_BYTES = 10
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Of a line that blocks do not end this much is kept: twice what a record may have.
 _KEPT_BYTES = 2 << 20
@@ -45,19 +54,45 @@ class Unended:
 def read_blocks(
     path: Path, start: int, end: int | None, size: int
 ) -> Iterator[tuple[bytes, str | None]]:
-    """Yield the content from byte `start` to `end` in blocks of `size`; of gzip all of it.
+    """Yield the content from byte `start` to `end` in blocks of `size`; of a compressed file all.
 
     The second value says why the content ends with this block, if it does not end as it should.
     """
     with path.open("rb") as file:
-        is_zipped = file.read(len(GZIP)) == GZIP
-        file.seek(0 if is_zipped else start)
-        if is_zipped:
+        compression = compression_of(file.read(MAGIC_BYTES))
+        file.seek(0 if compression else start)
+        if compression == "gzip":
             yield from _unzipped(file, size)
+            return
+        if compression:
+            yield from _decompressed(path, compression, size)
             return
         left = None if end is None else end - start
         while block := file.read(size if left is None else min(size, left)):
             left = None if left is None else left - len(block)
+            yield block, None
+
+
+def compression_of(head: bytes) -> str | None:
+    """Return how a file is compressed by its first bytes, None if it is not.
+
+    >>> compression_of(b"BZh91AY&SY..."), compression_of(b"BZh is how this line begins")
+    ('bz2', None)
+    """
+    return next((name for name, magic in _MAGICS.items() if magic.match(head)), None)
+
+
+def _decompressed(path: Path, compression: str, size: int) -> Iterator[tuple[bytes, str | None]]:
+    """Yield the content of a file as far as it can be read."""
+    with pa.OSFile(str(path)) as raw, pa.CompressedInputStream(raw, compression) as file:
+        while True:
+            try:
+                block = file.read(size)
+            except OSError as error:
+                yield b"", f"broken {compression}: {error}"
+                return
+            if not block:
+                return
             yield block, None
 
 

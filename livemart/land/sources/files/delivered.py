@@ -17,7 +17,8 @@ from livemart.land.sources.files.parts import FilePart, parts_of
 from livemart.land.sources.files.problems import changed, changed_since, file_problem, gone
 from livemart.project.sources import FILES_KIND
 
-# Compressed records are about this much larger than they look.
+# Such records are about this much larger than they look.
+_COMPRESSED = (".gz", ".zst", ".bz2", ".parquet", ".avro")
 _COMPRESSION = 8
 
 
@@ -78,7 +79,7 @@ class DeliveredFiles:
     def size(self, delivery: Delivery) -> int:
         """Return about how many bytes its records are."""
         return sum(
-            file.size * (_COMPRESSION if file.path.endswith(".gz") else 1)
+            file.size * (_COMPRESSION if file.path.endswith(_COMPRESSED) else 1)
             for file in files_of(delivery)
         )
 

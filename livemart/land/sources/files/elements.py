@@ -21,7 +21,7 @@ _MARK = re.compile(rb'\\.|[][{},"\n]', re.DOTALL)
 
 
 def is_array(path: Path) -> bool:
-    """Return whether the content of a file begins with `[`; gzip is read as its content."""
+    """Return whether the content of a file begins with `[`, also that of a compressed one."""
     head = next(read_blocks(path, 0, None, _HEAD_BYTES), (b"", None))[0]
     return head.removeprefix(BYTE_ORDER_MARK).lstrip()[:1] == b"["
 

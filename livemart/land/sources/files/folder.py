@@ -13,8 +13,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from livemart.land.records.runs import Lines
-from livemart.land.sources.files.blocks import BYTE_ORDER_MARK, GZIP, Unended, read_blocks
+from livemart.land.records.runs import WHOLE, Lines, Span
+from livemart.land.sources.files.blocks import (
+    BYTE_ORDER_MARK,
+    MAGIC_BYTES,
+    Unended,
+    compression_of,
+    read_blocks,
+)
 
 _DIGEST_BLOCK = 1 << 20
 _DIGEST_BLOCKS = 64
@@ -44,21 +50,6 @@ class FileIdentity:
     def is_sampled(self) -> bool:
         """Return whether the digest is of a part of the content only."""
         return self.size > _DIGEST_BLOCK * _DIGEST_BLOCKS
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A part of a file that can be read by itself: whole lines from byte `start` to `end`.
-
-    `end` is None for the rest of the file; `first_line` is the number of the first line, from 1.
-    """
-
-    start: int = 0
-    end: int | None = None
-    first_line: int = 1
-
-
-WHOLE = Span()
 
 
 class LandingFolder:
@@ -124,7 +115,7 @@ class LandingFolder:
 
 
 def read_lines(path: Path, span: Span = WHOLE, run_bytes: int = READ_BYTES) -> Iterator[Lines]:
-    """Yield the file's lines in runs of about `run_bytes`; gzip is read as its content.
+    """Yield the file's lines in runs of about `run_bytes`; a compressed file as what is in it.
 
     A byte order mark at the start is dropped. The last line needs no line end.
     """
@@ -144,9 +135,9 @@ def read_lines(path: Path, span: Span = WHOLE, run_bytes: int = READ_BYTES) -> I
 
 
 def split_file(path: Path, span_bytes: int) -> list[Span]:
-    """Return spans of about `span_bytes` that together are the file; gzip stays whole."""
+    """Return spans of about `span_bytes` that are the file; a compressed one stays whole."""
     with path.open("rb") as file:
-        if file.read(len(GZIP)) == GZIP:
+        if compression_of(file.read(MAGIC_BYTES)):
             return [WHOLE]
         file.seek(0)
         spans, start, position, line, lines = [], 0, 0, 1, 0

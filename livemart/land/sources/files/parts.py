@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from livemart.land.records.judge import Group
+from livemart.land.records.judge import Group, judge
 from livemart.land.records.origin import Place
-from livemart.land.records.parse import RECORD_FORMATS, parse_runs
-from livemart.land.records.runs import Lines
+from livemart.land.records.parse import RECORD_FORMATS, FileFormat, LineFormat, parse_runs
+from livemart.land.records.runs import WHOLE, Lines, Span
 from livemart.land.sources.files.elements import is_array, read_elements
-from livemart.land.sources.files.folder import WHOLE, Span, read_lines, split_file
+from livemart.land.sources.files.folder import read_lines, split_file
 
 _SPAN_BYTES = 24 << 20
 
@@ -32,22 +32,29 @@ class FilePart:
 
     def read(self, group: Group) -> Iterator[pa.Table]:
         """Yield its records as tables of `group.judged`: good and refused ones."""
-        return parse_runs(group, Place(self.name), self._runs(group.format))
+        place, record_format = Place(self.name), RECORD_FORMATS[group.format]
+        if isinstance(record_format, LineFormat):
+            yield from parse_runs(group, place, self._runs(record_format))
+            return
+        for chunk in record_format.read(group, self.path, self.span):
+            yield judge(group, place, chunk)
 
-    def _runs(self, record_format: str) -> Iterator[Lines]:
-        if self.span.start == 0 and _is_one_array(record_format, self.path):
+    def _runs(self, line_format: LineFormat) -> Iterator[Lines]:
+        if self.span.start == 0 and line_format.may_be_array and is_array(self.path):
             return read_elements(self.path)
         return read_lines(self.path, self.span)
 
 
-def parts_of(name: str, path: Path, record_format: str) -> list[FilePart]:
+def parts_of(name: str, path: Path, format_name: str) -> list[FilePart]:
     """Return the parts of a file that can be read by themselves; a small file is one."""
-    if RECORD_FORMATS[record_format].has_header or path.stat().st_size <= _SPAN_BYTES:
-        return [FilePart(name, path)]
-    if _is_one_array(record_format, path):
-        return [FilePart(name, path)]
-    return [FilePart(name, path, span) for span in split_file(path, _SPAN_BYTES)]
+    return [FilePart(name, path, span) for span in _spans(path, RECORD_FORMATS[format_name])]
 
 
-def _is_one_array(record_format: str, path: Path) -> bool:
-    return RECORD_FORMATS[record_format].may_be_array and is_array(path)
+def _spans(path: Path, record_format: LineFormat | FileFormat) -> list[Span]:
+    if path.stat().st_size <= _SPAN_BYTES:
+        return [WHOLE]
+    if isinstance(record_format, FileFormat):
+        return record_format.spans(path)
+    if record_format.has_header or (record_format.may_be_array and is_array(path)):
+        return [WHOLE]
+    return split_file(path, _SPAN_BYTES)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from livemart.land.records.runs import Span
 from livemart.land.records.worker import ParseParts
-from livemart.land.sources.files.folder import Span
 from livemart.land.sources.files.parts import FilePart
 from tests.unit.land.records.rows import group_of, read
 

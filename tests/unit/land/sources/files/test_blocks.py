@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from livemart.land.records.runs import CutLine, line_size
@@ -60,3 +62,36 @@ def test_of_what_is_too_long_the_beginning_and_the_size_are_kept(
     # The mark is of the first one alone.
     line.add(b"+x")
     assert line.end() == b"+x"
+
+
+@pytest.mark.parametrize("compression", ["zstd", "bz2"])
+def test_other_compressions_are_their_content_as_far_as_it_goes(
+    tmp_path: Path, compression: str
+) -> None:
+    path = tmp_path / "a"
+    lines = b"".join(b"line %d\n" % number for number in range(200_000))
+    packed = (
+        pa.compress(lines, compression, asbytes=True)
+        if compression == "zstd"
+        else bz2.compress(lines)
+    )
+    path.write_bytes(packed)
+
+    assert content(path, start=3) == (lines, [])
+    # Several members, as `cat` of two files makes them.
+    path.write_bytes(packed + packed)
+    assert content(path) == (lines * 2, [])
+    path.write_bytes(packed[: len(packed) // 2])
+    read, problems = content(path)
+    assert lines.startswith(read)
+    assert len(problems) == 1
+    assert compression in problems[0]
+
+
+def test_a_line_that_begins_like_bz2_is_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"BZh9 is text\n")
+
+    assert content(path) == (b"BZh9 is text\n", [])
+    path.write_bytes(bz2.compress(b""))
+    assert content(path) == (b"", [])

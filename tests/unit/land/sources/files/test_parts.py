@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from livemart.land.records.runs import Span
 from livemart.land.sources.files import parts
-from livemart.land.sources.files.folder import Span
 from livemart.land.sources.files.parts import FilePart, parts_of
 from tests.unit.land.records.rows import group_of, read
 

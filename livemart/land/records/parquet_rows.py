@@ -1,0 +1,153 @@
+"""Reads the rows of a Parquet file.
+
+Used for each part of such a file. What has the declared type already is taken as it is; all else
+is read record by record, exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from livemart.land.reasons import LetterReason
+from livemart.land.records.judge import Chunk, Group, Refused, joined, to_rows
+from livemart.land.records.runs import Span
+from livemart.land.records.schema import RESCUED_TYPE
+from livemart.land.records.typed_records import WrittenRecords, read_typed_records
+from livemart.project.landing_columns import RESCUED
+
+_RUN_RECORDS = 8_192
+# Row groups of about so many rows together are one part.
+_PART_ROWS = 500_000
+
+
+class _UnlikeError(Exception):
+    """A column does not have the declared type as it is."""
+
+
+def parquet_spans(path: Path) -> list[Span]:
+    """Return runs of row groups that can be read by themselves; a broken file is one."""
+    try:
+        metadata = pq.read_metadata(path)
+    except (OSError, pa.ArrowException):
+        return [Span()]
+    spans: list[Span] = []
+    start, first, row = 0, 1, 1
+    for number in range(metadata.num_row_groups):
+        row += metadata.row_group(number).num_rows
+        if row - first >= _PART_ROWS:
+            spans.append(Span(start, number + 1, first))
+            start, first = number + 1, row
+    if start < metadata.num_row_groups or not spans:
+        spans.append(Span(start, None, first))
+    return spans
+
+
+def read_parquet(group: Group, path: Path, span: Span) -> Iterator[Chunk]:
+    """Yield the rows of a file, numbered from 1. A row group that is broken is one refusal.
+
+    Args:
+        group: columns of the records.
+        path: where the file is.
+        span: row groups, and the number of the first row.
+    """
+    if not path.stat().st_size:
+        return
+    try:
+        file = pq.ParquetFile(path)
+    except (OSError, pa.ArrowException) as error:
+        yield _broken(group, span.first_line, f"the file is no Parquet: {error}")
+        return
+    with file:
+        names = file.schema_arrow.names
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            yield _broken(group, span.first_line, f"the file has column {twice[0]} twice")
+            return
+        end = file.num_row_groups if span.end is None else span.end
+        row = span.first_line
+        for number in range(span.start, end):
+            after = row + file.metadata.row_group(number).num_rows
+            try:
+                for batch in file.iter_batches(_RUN_RECORDS, row_groups=[number]):
+                    yield _chunk(group, batch, row)
+                    row += batch.num_rows
+            except (OSError, pa.ArrowException) as error:
+                yield _broken(group, row, f"rows {row} to {after - 1} cannot be read: {error}")
+            row = after
+
+
+def _chunk(group: Group, batch: pa.RecordBatch, first: int) -> Chunk:
+    numbers = range(first, first + batch.num_rows)
+    try:
+        rows = _taken(group, batch)
+    except (_UnlikeError, pa.ArrowException):
+        return _exactly(group, batch, first)
+    raws = WrittenRecords(batch.num_rows, lambda position: _records(batch.slice(position, 1))[0])
+    return Chunk(rows, numbers, raws, [])
+
+
+def _exactly(group: Group, batch: pa.RecordBatch, first: int) -> Chunk:
+    try:
+        return read_typed_records(group, list(enumerate(_records(batch), first)))
+    except KeyError as error:
+        if batch.num_rows == 1:
+            return _broken(group, first, f"a map has key {error} twice")
+    pieces = [_exactly(group, batch.slice(row, 1), first + row) for row in range(batch.num_rows)]
+    return joined(group, pieces)
+
+
+def _records(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Return rows as dictionaries; raises KeyError if a map has a key twice."""
+    records: list[dict[str, Any]] = batch.to_pylist(maps_as_pydicts="strict")
+    return records
+
+
+def _taken(group: Group, batch: pa.RecordBatch) -> pa.Table:
+    """Return the rows as they are; raises if a value might be read otherwise."""
+    names = batch.schema.names
+    for name in set(names) - group.known_names:
+        if batch.column(name).null_count < batch.num_rows:
+            raise _UnlikeError
+    arrays = []
+    for field in group.schema.arrow:
+        known = field.name in group.known_names and field.name in names
+        column = batch.column(field.name) if known else pa.nulls(batch.num_rows, field.type)
+        arrays.append(_as_declared(column, field.type))
+    arrays.append(pa.nulls(batch.num_rows, RESCUED_TYPE))
+    return pa.table(arrays, schema=group.schema.arrow.append(pa.field(RESCUED, RESCUED_TYPE)))
+
+
+def _as_declared(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    given = column.type
+    if pa.types.is_dictionary(given):
+        column, given = column.dictionary_decode(), given.value_type
+    if pa.types.is_string(kind) and (pa.types.is_string(given) or pa.types.is_large_string(given)):
+        if pc.any(pc.match_substring(column, "\0")).as_py():
+            raise _UnlikeError
+        return column.cast(kind)
+    if pa.types.is_floating(kind):
+        if given != kind or pc.any(pc.invert(pc.is_finite(column))).as_py():
+            raise _UnlikeError
+        return column
+    if pa.types.is_integer(kind) and pa.types.is_integer(given):
+        return column.cast(kind)
+    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(given):
+        if (kind.tz is None) != (given.tz is None):
+            raise _UnlikeError
+        # Digits beyond the microsecond are cut, as in every format.
+        return pc.cast(column, kind, safe=given.unit != "ns")
+    if pa.types.is_decimal(kind) and pa.types.is_decimal(given):
+        return column.cast(kind)
+    if given == kind and not pa.types.is_nested(kind):
+        return column
+    raise _UnlikeError
+
+
+def _broken(group: Group, number: int, detail: str) -> Chunk:
+    refused = Refused(number, LetterReason.MALFORMED_RECORD, detail, b"")
+    return Chunk(to_rows(group, [], []), [], [], [refused])

@@ -1,0 +1,112 @@
+"""Reads records whose values have types already, as files of Parquet and Avro hold them.
+
+Used by the readers of both. A value is written as JSON would write it and then read exactly, so a
+column means the same in every format; its record is written that way in a dead letter, too.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, overload
+
+from livemart.land.reasons import LetterReason
+from livemart.land.records.judge import Chunk, Group, MisfitError, Refused, convert_fields, to_rows
+from livemart.land.records.values import MalformedError, refuse_characters
+from livemart.land.records.written import Number, Rescued, compact
+
+_BINARY = "binary"
+
+
+class WrittenRecords(Sequence[bytes]):
+    """Records as JSON text; each is written only when it is asked for."""
+
+    def __init__(self, count: int, record: Callable[[int], Mapping[str, Any]]) -> None:
+        self._count = count
+        self._record = record
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[bytes]: ...
+    def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
+        if isinstance(index, slice):
+            return [self[position] for position in range(*index.indices(self._count))]
+        if not 0 <= index < self._count:
+            raise IndexError(index)
+        return _written(_plain(self._record(index)))
+
+
+def read_typed_records(group: Group, records: Sequence[tuple[int, Mapping[str, Any]]]) -> Chunk:
+    """Return the rows of some records and what could not become one.
+
+    Args:
+        group: columns of the records.
+        records: number and values by name, as Python's own types.
+    """
+    binary = {name for name, kind in group.schema.columns if kind.name == _BINARY}
+    values: list[list[Any]] = []
+    rescued: list[Rescued] = []
+    kept: list[tuple[int, Mapping[str, Any]]] = []
+    refused: list[Refused] = []
+    for number, record in records:
+        try:
+            fields = {name: _field(value, name in binary) for name, value in record.items()}
+            refuse_characters(fields)
+            converted, unknown = convert_fields(group, fields)
+        except MisfitError as error:
+            raw = _written(_plain(record))
+            refused.append(Refused(number, error.code, str(error), raw))
+        except MalformedError as error:
+            raw = _written(_plain(record))
+            refused.append(Refused(number, LetterReason.MALFORMED_RECORD, str(error), raw))
+        else:
+            values.append(converted)
+            # A field that says nothing is no drift: every record of such a file has all fields.
+            rescued.append({name: text for name, text in unknown.items() if text is not None})
+            kept.append((number, record))
+    rows = to_rows(group, values, rescued)
+    raws = WrittenRecords(len(kept), lambda position: kept[position][1])
+    return Chunk(rows, [number for number, _ in kept], raws, refused)
+
+
+def _field(value: Any, is_binary: bool) -> Any:
+    """Return a value as JSON would have it; bytes of a column that holds text are text."""
+    if isinstance(value, bytes) and not is_binary:
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError:
+            pass
+    return _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case None | bool() | str():
+            return value
+        case int():
+            return Number(value)
+        case float():
+            # Not a number, and infinity, are texts that fit no number.
+            return Number(repr(value)) if value - value == 0 else str(value)
+        case Decimal():
+            return Number(format(value, "f")) if value.is_finite() else str(value)
+        case datetime() | date():
+            return value.isoformat()
+        case bytes():
+            return base64.b64encode(value).decode()
+        case dict():
+            return {str(name): _plain(item) for name, item in value.items()}
+        case list():
+            return [_plain(item) for item in value]
+        case _:
+            return str(value)
+
+
+def _written(record: Any) -> bytes:
+    return (compact(record) or "").encode("utf-8", errors="backslashreplace")
