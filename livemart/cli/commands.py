@@ -28,6 +28,7 @@ from livemart.cli.flags import (
     json_or_text,
     with_flags,
 )
+from livemart.cli.ingest import ingest
 from livemart.cli.starting import completion, init
 from livemart.errors import nearest
 from livemart.land.reasons import LetterReason
@@ -425,6 +426,7 @@ def _say(text: str) -> None:
     click.echo(text, err=True)
 
 
+cli.add_command(ingest)
 cli.add_command(init)
 cli.add_command(completion)
 

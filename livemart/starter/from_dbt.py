@@ -147,7 +147,9 @@ def describe_sources(project: Project) -> str:
     others = [source for source in sources if source.stream is None]
     lines.append(f"sources: {len(sources)}, of which livemart lands {len(landed)}")
     for source in landed:
-        lines.append(f"  {source.source_name}.{source.name}: {source.arrival.path}")
+        lines.append(
+            f"  {source.source_name}.{source.name}: {source.arrival.path or source.arrival.kind}"
+        )
     for source in others:
         lines += [
             f"  {source.source_name}.{source.name} ({source.file}) is read where it lies, "

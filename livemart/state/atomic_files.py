@@ -25,6 +25,15 @@ def write_synced(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
+def sync(path: Path) -> None:
+    """Wait until a file, or the names of a folder, are on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def numbers_of(folder: Path) -> list[int]:
     """Return the numbers of the files `<number>.json` in a folder, the highest first."""
     names = (path.stem for path in folder.glob("*.json"))

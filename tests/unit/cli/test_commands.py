@@ -47,7 +47,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_all_commands_are_there() -> None:
-    assert sorted(cli.commands) == sorted((*COMMANDS, "completion", "init"))
+    assert sorted(cli.commands) == sorted((*COMMANDS, "completion", "ingest", "init"))
 
 
 @pytest.mark.parametrize("call", CALLS, ids=" ".join)

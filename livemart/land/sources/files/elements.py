@@ -32,7 +32,7 @@ def read_elements(path: Path, run_bytes: int = READ_BYTES) -> Iterator[Lines]:
     What stands behind the array is read by lines; elements go on being counted. A file that ends
     within the array has a problem.
     """
-    elements = _Elements()
+    elements = Elements()
     problem: str | None = None
     for block, trouble in read_blocks(path, 0, None, run_bytes):
         problem = trouble
@@ -45,8 +45,8 @@ def read_elements(path: Path, run_bytes: int = READ_BYTES) -> Iterator[Lines]:
         yield Lines([rest], problem)
 
 
-class _Elements:
-    """Where one block of the file has left off."""
+class Elements:
+    """Takes elements out of blocks, and knows where the last one has left off."""
 
     def __init__(self) -> None:
         # Within the array; within a string; brackets that are open in the element.

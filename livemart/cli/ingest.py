@@ -1,0 +1,104 @@
+"""Defines `ingest`: it hands over what comes by a pipe, or files, to a source.
+
+Used by `livemart` and `runner.py`. Nothing is landed here: the next refresh, or the stream, does.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from livemart.cli.exits import interruptible, reported_errors
+from livemart.cli.flags import OUTPUT, PLACES, PROJECT, json_or_text, with_flags
+from livemart.intervals import parse_interval
+
+if TYPE_CHECKING:
+    from livemart.land.spool import SpoolCounts
+
+
+@click.command()
+@click.argument("source", metavar="SOURCE")
+@click.argument("files", metavar="[FILE]...", nargs=-1)
+@with_flags(PROJECT, PLACES, OUTPUT)
+@json_or_text
+@click.option(
+    "--format",
+    "format_name",
+    metavar="FORMAT",
+    help="What the records are written in; the source must say the same.",
+)
+@click.option("--follow", is_flag=True, help="At the end of a file (`< FILE`) wait for it to grow.")
+@click.option(
+    "--every",
+    "interval",
+    default="5s",
+    show_default=True,
+    metavar="INTERVAL",
+    help="How long a whole record waits at most.",
+)
+@click.option("--strict", is_flag=True, help="Exit with 1 if a record will be a dead letter.")
+def ingest(
+    source: str,
+    files: tuple[str, ...],
+    output: str,
+    format_name: str | None,
+    follow: bool,
+    interval: str,
+    strict: bool,
+    **flags: Any,
+) -> None:
+    """Hand records over to a source: those of standard input, or those of files.
+
+    SOURCE is a source table, as orders or ordering.orders. Records are put below the landing folder
+    in whole lines, durably, and landed exactly once by the next refresh or the running stream. On
+    SIGTERM the lines that are whole are handed over first.
+    """
+    try:
+        every = parse_interval(interval).total_seconds()
+    except ValueError as error:
+        raise click.BadParameter(f"{error}: write 5s or 1 minute", param_hint="--every") from error
+    with reported_errors(flags) as settings:
+        from livemart.cli.interrupts import Interrupts
+        from livemart.land.ingest import find_source, hand_over_files, hand_over_input
+        from livemart.land.spool import SpoolCounts
+
+        table = find_source(settings, source, format_name)
+        counts = SpoolCounts()
+        with Interrupts(settings.stop_timeout) as interrupts, interruptible(interrupts):
+            try:
+                if files:
+                    hand_over_files(settings.landing, table, files, counts, judges=strict)
+                else:
+                    interrupts.install(patient=True)
+                    if sys.stdin.isatty():
+                        click.echo("reading from the terminal; Ctrl-D ends", err=True)
+                    hand_over_input(
+                        settings.landing,
+                        table,
+                        sys.stdin.fileno(),
+                        counts,
+                        interrupts.stop,
+                        every=every,
+                        follows=follow,
+                        judges=strict,
+                    )
+            finally:
+                # Also of what ends early all that is told is durable.
+                click.echo(_rendered(table.relation, counts, output))
+        if strict and counts.refused:
+            sys.exit(1)
+
+
+def _rendered(relation: str, counts: SpoolCounts, output: str) -> str:
+    if output == "json":
+        known = {"records": counts.records, "bytes": counts.size, "files": counts.files}
+        return json.dumps({"source": relation} | known | {"refused": dict(counts.refused)})
+    records = f"{counts.records:,} record{'s'[: counts.records != 1]}"
+    text = f"{relation}: {records} in {counts.files:,} file{'s'[: counts.files != 1]} handed over"
+    if not counts.refused:
+        return text
+    reasons = ", ".join(f"{count:,} {code}" for code, count in sorted(counts.refused.items()))
+    return f"{text}; {counts.refused.total():,} will be dead letters: {reasons}"

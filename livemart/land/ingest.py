@@ -1,0 +1,186 @@
+"""Hands records over to a source by its name: from a pipe, or from files anywhere.
+
+Used by the command `ingest`. It reads the project's sources and needs no Spark.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING
+
+from livemart.errors import ConfigError, SourceError, nearest
+from livemart.land.hand_over import hand_over_copy
+from livemart.land.records.parse import RECORD_FORMATS, LineFormat
+from livemart.land.sources.files.names import name_for
+from livemart.land.sources.files.parts import FilePart
+from livemart.land.spool import Spool, SpoolCounts, count_judged, group_of
+from livemart.land.standard_input import read_into
+from livemart.project.dbt import Dbt
+from livemart.project.graph import Project, SourceTable
+from livemart.project.sources import FILES_KIND
+
+if TYPE_CHECKING:
+    from livemart.settings import Settings
+
+_PLAIN = re.compile(r"[^A-Za-z0-9.-]+")
+
+
+def find_source(settings: Settings, name: str, format_name: str | None = None) -> SourceTable:
+    """Return the source table that is called so in the project.
+
+    Raises:
+        ConfigError: SOURCE_NOT_INGESTED, if there is none, more than one, or one that no files come
+            to; whatever keeps dbt from reading the project.
+    """
+    dbt = Dbt(
+        settings.project_dir,
+        settings.profiles_dir,
+        target=settings.target,
+        vars=settings.vars,
+        warehouse=settings.warehouse,
+    )
+    return source_called(dbt.parse(), name, format_name)
+
+
+def source_called(project: Project, name: str, format_name: str | None = None) -> SourceTable:
+    """Return the source table that is called so by itself, with its source, or its schema."""
+    landed = [source for source in project.sources.values() if source.stream is not None]
+    called = [source for source in landed if name in _names(source)]
+    if len(called) != 1:
+        known = sorted(f"{source.source_name}.{source.name}" for source in landed)
+        names = [it for source in landed for it in _names(source)]
+        told = "no source" if not called else f"{len(called)} sources"
+        raise ConfigError(
+            "SOURCE_NOT_INGESTED",
+            f"{name}: {told} of that name{nearest(name, names) if not called else ''}",
+            hint=f"livemart lands {', '.join(known)}"
+            if known
+            else "declare a source with `meta: {livemart: ...}`; docs/landing.md says how",
+        )
+    (source,) = called
+    spec = source.arrival
+    if spec.kind != FILES_KIND:
+        raise ConfigError(
+            "SOURCE_NOT_INGESTED",
+            f"{source.file}: {source.relation}: found kind {spec.kind}",
+            hint="its records come from there; put them there, or declare another source of files",
+        )
+    if format_name is not None and format_name != spec.format:
+        raise ConfigError(
+            "SOURCE_NOT_INGESTED",
+            f"{source.file}: {source.relation}: found format {spec.format}, not {format_name}",
+            hint=f"declare `format: {format_name}`, or leave --format out",
+        )
+    try:
+        name_for(spec.path, "a")
+    except ValueError as error:
+        raise ConfigError(
+            "SOURCE_NOT_INGESTED",
+            f"{source.file}: {source.relation}: path {error}",
+            hint="a name is used once, so records of a pipe need names of their own",
+        ) from error
+    return source
+
+
+def hand_over_input(
+    landing: Path,
+    source: SourceTable,
+    descriptor: int,
+    counts: SpoolCounts,
+    stop: Event,
+    *,
+    every: float,
+    follows: bool = False,
+    judges: bool = False,
+) -> None:
+    """Hand over what a pipe or file brings, until its end or a stop.
+
+    Raises:
+        ConfigError: SOURCE_NOT_INGESTED, if the format has no lines.
+        SourceError: LANDING_UNWRITABLE.
+    """
+    if not isinstance(RECORD_FORMATS[source.arrival.format], LineFormat):
+        raise ConfigError(
+            "SOURCE_NOT_INGESTED",
+            f"{source.file}: {source.relation}: found format {source.arrival.format}, which has no "
+            "lines",
+            hint="hand its files over by name: livemart ingest SOURCE FILE...",
+        )
+    spool = Spool(landing, source, counts, judges=judges)
+    try:
+        read_into(spool, descriptor, stop, every=every, follows=follows)
+    except PermissionError as error:
+        raise _unwritable(error) from error
+
+
+def hand_over_files(
+    landing: Path,
+    source: SourceTable,
+    files: Sequence[str],
+    counts: SpoolCounts,
+    *,
+    judges: bool = False,
+) -> None:
+    """Hand over copies of files; one that was handed over before is passed over.
+
+    Raises:
+        SourceError: SOURCE_FILE_UNREADABLE, for all of them at once, before any is handed over;
+            LANDING_UNWRITABLE.
+    """
+    troubles = [trouble for name in files if (trouble := _trouble(Path(name)))]
+    if troubles:
+        raise SourceError(
+            "SOURCE_FILE_UNREADABLE",
+            "; ".join(troubles),
+            hint="nothing was handed over; name files that can be read",
+        )
+    group = group_of(source)
+    for path in map(Path, files):
+        target = landing / name_for(source.arrival.path, _stem_of(path))
+        if target.exists():
+            continue
+        try:
+            hand_over_copy(target.parent, target.name, path)
+        except PermissionError as error:
+            raise _unwritable(error) from error
+        counts.files += 1
+        counts.size += path.stat().st_size
+        name = target.relative_to(landing).as_posix()
+        for table in FilePart(name, target).read(group):
+            count_judged(table, counts)
+    if not judges:
+        counts.refused.clear()
+
+
+def _names(source: SourceTable) -> tuple[str, ...]:
+    return source.name, f"{source.source_name}.{source.name}", source.relation
+
+
+def _trouble(path: Path) -> str | None:
+    try:
+        with path.open("rb") as file:
+            file.read(1)
+    except OSError as error:
+        return f"{path}: {error.strerror or error}"
+    return None
+
+
+def _unwritable(error: PermissionError) -> SourceError:
+    return SourceError(
+        "LANDING_UNWRITABLE",
+        f"{error.filename}: {error.strerror}",
+        hint="let the user that runs livemart write below the landing folder; what was told to be "
+        "handed over is",
+    )
+
+
+def _stem_of(path: Path) -> str:
+    """Return the name of a file with what tells its content."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    plain = _PLAIN.sub("-", path.name.split(".")[0]).strip("-.") or "file"
+    return f"{plain}-{digest[:16]}"

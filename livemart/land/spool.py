@@ -1,0 +1,201 @@
+"""Hands a stream of records over to a source, in files of whole records.
+
+Used by `ingest` and by its HTTP endpoint. What is in a file is durable and landed exactly once;
+what waits in memory is not handed over yet, and whoever sends it can be made to wait.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from livemart.land.hand_over import hand_over
+from livemart.land.records.csv_rows import split_records
+from livemart.land.records.judge import Group, Rules, verdict
+from livemart.land.records.origin import Place
+from livemart.land.records.parse import parse_runs
+from livemart.land.records.runs import Lines
+from livemart.land.records.schema import RecordSchema
+from livemart.land.sources.files.blocks import BYTE_ORDER_MARK
+from livemart.land.sources.files.elements import Elements
+from livemart.land.sources.files.names import name_for
+from livemart.project.graph import SourceTable
+
+# No record that may land is longer; one that is, is cut, and refused in pieces.
+MAX_SPOOL_BYTES = 8 << 20
+_numbers = itertools.count(1)
+
+
+@dataclass
+class SpoolCounts:
+    """What was handed over. `refused`: how many records will be dead letters, by reason."""
+
+    records: int = 0
+    size: int = 0
+    files: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+
+
+class Spool:
+    """Collects bytes, and hands whole records over as files.
+
+    Args:
+        landing: the landing folder.
+        source: of kind files, and of a format of lines.
+        counts: are added to.
+        max_bytes: of a file; what waits in memory is hardly more.
+        judges: also tell which records will be dead letters, as landing will judge them.
+        clock: seconds that only rise.
+    """
+
+    def __init__(
+        self,
+        landing: Path,
+        source: SourceTable,
+        counts: SpoolCounts,
+        *,
+        max_bytes: int = MAX_SPOOL_BYTES,
+        judges: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._landing = landing
+        self._source = source
+        self._counts = counts
+        self._max_bytes = max_bytes
+        self._judges = judges
+        self._clock = clock
+        self._waiting = bytearray()
+        self._elements: Elements | None = None
+        self._is_begun = False
+        self._header = b""
+        self.waiting_since: float | None = None
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How much is not handed over yet."""
+        return len(self._waiting)
+
+    def write(self, data: bytes) -> None:
+        """Take bytes as they come; returns when there is room for more."""
+        if not self._is_begun:
+            data = self._begin(data)
+        if self._elements is not None:
+            data = _as_lines(self._elements.read(data))
+        if data and self.waiting_since is None:
+            self.waiting_since = self._clock()
+        self._waiting += data
+        if len(self._waiting) >= self._max_bytes:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand over the records that are whole; they are durable when this returns."""
+        end = self._whole()
+        if not end and len(self._waiting) >= self._max_bytes:
+            # A quote that is never closed, or no line end: it is refused when it lands.
+            end = self._waiting.rfind(b"\n") + 1 or len(self._waiting)
+        self._hand_over(end)
+
+    def close(self) -> None:
+        """Hand over all that waits: the last record needs no line end."""
+        if self._elements is not None:
+            number, rest = self._elements.end()
+            self._waiting += _as_lines([(number, rest)] if rest.strip() else [])
+            self._elements = None
+        self._whole()
+        self._hand_over(len(self._waiting))
+
+    def _begin(self, data: bytes) -> bytes:
+        """Look at how the stream begins: with a mark to drop, with an array."""
+        self._waiting += data
+        head = bytes(self._waiting).removeprefix(BYTE_ORDER_MARK)
+        if not head.strip():
+            return b""
+        self._is_begun = True
+        self._waiting.clear()
+        if self._source.arrival.format == "json" and head.lstrip()[:1] == b"[":
+            self._elements = Elements()
+        return head
+
+    def _whole(self) -> int:
+        """Return where the last whole record ends."""
+        if self._source.arrival.format != "csv":
+            return self._waiting.rfind(b"\n") + 1
+        if not self._header:
+            end = _end_of_first(self._waiting)
+            self._header = bytes(self._waiting[:end])
+            del self._waiting[:end]
+        return _end_of_csv(self._waiting)
+
+    def _hand_over(self, end: int) -> None:
+        data = bytes(self._waiting[:end])
+        del self._waiting[:end]
+        self.waiting_since = self._clock() if self._waiting else None
+        if not data.strip():
+            return
+        path = Path(name_for(self._source.arrival.path, _stem()))
+        hand_over(self._landing / path.parent, path.name, self._header + data)
+        self._counts.files += 1
+        self._counts.size += len(data)
+        lines = list(enumerate((self._header + data).split(b"\n"), 1))
+        if self._judges:
+            self._judge(lines, path.as_posix())
+        elif self._source.arrival.format == "csv":
+            self._counts.records += sum(1 for _ in split_records(lines)) - 1
+        else:
+            self._counts.records += sum(1 for _, line in lines if line.strip())
+
+    def _judge(self, lines: list[tuple[int, bytes]], name: str) -> None:
+        for table in parse_runs(group_of(self._source), Place(name), [Lines(lines)]):
+            count_judged(table, self._counts)
+
+
+def group_of(source: SourceTable) -> Group:
+    """Return the rules by which landing judges records of a source that arrive now."""
+    spec = source.arrival
+    schema, rules = RecordSchema.of(source), (Rules.of(source),)
+    return Group(spec.format, schema, rules, datetime.now(UTC), spec.empty_is_null)
+
+
+def count_judged(table: pa.Table, counts: SpoolCounts) -> None:
+    """Count judged records: all of them, and those that will be dead letters."""
+    counts.records += table.num_rows
+    codes = pc.drop_null(table.column(verdict("code", 0)))
+    counts.refused.update(codes.to_pylist())
+
+
+def _stem() -> str:
+    """Return what no other file of this host is called."""
+    return f"ingest-{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{os.getpid()}-{next(_numbers)}"
+
+
+def _as_lines(elements: list[tuple[int, bytes]]) -> bytes:
+    """Write elements of an array as lines: no string goes on in another line."""
+    return b"".join(content.replace(b"\n", b" ") + b"\n" for _, content in elements)
+
+
+def _line_ends(data: bytes | bytearray) -> Iterator[tuple[int, bool]]:
+    """Yield where each line ends, and whether no quote is open there."""
+    start, quotes = 0, 0
+    while (end := data.find(b"\n", start) + 1) > 0:
+        quotes += data.count(b'"', start, end)
+        yield end, quotes % 2 == 0
+        start = end
+
+
+def _end_of_first(data: bytes | bytearray) -> int:
+    ends = (end for end, is_closed in _line_ends(data) if is_closed)
+    return next(ends, data.find(b"\n") + 1)
+
+
+def _end_of_csv(data: bytes | bytearray) -> int:
+    """Return where the last record ends; of lines behind a stray quote nobody can tell."""
+    return max((end for end, is_closed in _line_ends(data) if is_closed), default=0)

@@ -1,0 +1,118 @@
+"""A source is found by its name, and files go to it once, whatever they are called."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
+from typing import cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from livemart.errors import ConfigError, SourceError
+from livemart.land.ingest import hand_over_files, hand_over_input, source_called
+from livemart.land.spool import SpoolCounts
+from livemart.project.graph import Project, SourceTable
+from tests.deliveries import source
+
+NOTES = source("notes", {"id": "bigint"}, path="notes/*.jsonl")
+
+
+def project(*sources: SourceTable) -> Project:
+    return cast(Project, SimpleNamespace(sources={str(i): it for i, it in enumerate(sources)}))
+
+
+@pytest.mark.parametrize("name", ["notes", "shop.notes", "bronze.notes"])
+def test_a_source_is_called_by_each_of_its_names(name: str) -> None:
+    assert source_called(project(NOTES, source("orders")), name) is NOTES
+    assert source_called(project(NOTES), name, "json") is NOTES
+
+
+@pytest.mark.parametrize(
+    ("name", "format_name", "message"),
+    [
+        ("nots", None, "nots: no source of that name, did you mean notes"),
+        ("twice", None, "twice: 2 sources of that name"),
+        ("notes", "text", "bronze.notes: found format json, not text"),
+        ("log", None, "bronze.log: found kind outbox"),
+        ("fixed", None, "bronze.fixed: path fixed.jsonl reads files of fixed names"),
+    ],
+)
+def test_a_source_that_cannot_be_handed_records_is_refused(
+    name: str, format_name: str | None, message: str
+) -> None:
+    twice = source("twice")
+    known = project(
+        NOTES,
+        twice,
+        replace(twice, source_name="other"),
+        source("log", kind="outbox", path=""),
+        source("fixed", path="fixed.jsonl"),
+    )
+
+    with pytest.raises(ConfigError) as caught:
+        source_called(known, name, format_name)
+
+    assert caught.value.code == "SOURCE_NOT_INGESTED"
+    assert message in caught.value.message
+
+
+def test_files_are_handed_over_once_by_their_content(tmp_path: Path) -> None:
+    landing, counts = tmp_path / "landing", SpoolCounts()
+    (tmp_path / "_ä b.jsonl.gz").write_bytes(gzip.compress(b'{"id":1}\n{"id":"x"}\n'))
+    (tmp_path / "b.jsonl").write_bytes(b'{"id":2}\n')
+    names = [str(tmp_path / "_ä b.jsonl.gz"), str(tmp_path / "b.jsonl")]
+
+    hand_over_files(landing, NOTES, names, counts, judges=True)
+    hand_over_files(landing, NOTES, names, counts, judges=True)
+    (tmp_path / "b.jsonl").write_bytes(b'{"id":3}\n')
+    hand_over_files(landing, NOTES, names, counts, judges=True)
+
+    assert (counts.files, counts.records, dict(counts.refused)) == (3, 4, {"TYPE_MISMATCH": 1})
+    assert len(list(landing.glob("notes/*.jsonl"))) == 3
+
+
+def test_files_of_a_format_without_lines_are_handed_over(tmp_path: Path) -> None:
+    table, counts = source("rows", {"id": "bigint"}, format="parquet", path="rows/*"), SpoolCounts()
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "a.parquet")
+
+    hand_over_files(tmp_path / "landing", table, [str(tmp_path / "a.parquet")], counts)
+
+    assert (counts.files, counts.records) == (1, 2)
+    with pytest.raises(ConfigError, match="found format parquet, which has no lines"):
+        hand_over_input(tmp_path, table, 0, counts, Event(), every=1)
+
+
+def test_nothing_is_handed_over_if_a_file_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"id":1}\n')
+    names = [str(tmp_path / name) for name in ("a.jsonl", "gone", "gone too")]
+
+    with pytest.raises(SourceError, match=r"gone: No such file.*gone too: No such file") as caught:
+        hand_over_files(tmp_path / "landing", NOTES, names, SpoolCounts())
+
+    assert caught.value.code == "SOURCE_FILE_UNREADABLE"
+    assert not (tmp_path / "landing").exists()
+
+
+def test_a_landing_folder_that_cannot_be_written_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"id":1}\n')
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied", str(tmp_path / "landing"))
+
+    monkeypatch.setattr("livemart.land.ingest.hand_over_copy", refuse)
+    monkeypatch.setattr("livemart.land.spool.hand_over", refuse)
+    with pytest.raises(SourceError, match="landing: Permission denied") as caught:
+        hand_over_files(tmp_path, NOTES, [str(tmp_path / "a.jsonl")], SpoolCounts())
+    assert caught.value.code == "LANDING_UNWRITABLE"
+    descriptor = os.open(tmp_path / "a.jsonl", os.O_RDONLY)
+    with pytest.raises(SourceError, match="LANDING_UNWRITABLE"):
+        hand_over_input(tmp_path, NOTES, descriptor, SpoolCounts(), Event(), every=1)
+    os.close(descriptor)
