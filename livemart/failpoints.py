@@ -27,7 +27,9 @@ def failpoint(name: str) -> None:
     `clock.before`, `clock.after`, `build.before_dbt`, `build.after_dbt`,
     `refresh.before_model.<name>`, `refresh.after_model.<name>`, `checks.before`, `checks.after`,
     `snapshot.before`, `snapshot.after`, `publish.before`, `publish.in_transaction`,
-    `publish.after`, `batch.end`, `dbt.statement`; `<n>` counts tables from 1.
+    `publish.after`, `batch.end`, `dbt.statement`,
+    `redrive.before_mark`, `redrive.before_hand_over`, `redrive.before_end`; `<n>` counts tables
+    from 1.
     """
     global _passes_left
     if _armed is None or name != _armed:

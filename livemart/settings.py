@@ -161,6 +161,7 @@ class Settings(BaseSettings):
     error_base_url: Annotated[str, Field(pattern=r"^https?://\S+$")] = (
         "https://livemart.example/errors#"
     )
+    http_ingest: bool = False
     session_hours: Annotated[int, Field(ge=1, le=24 * 365)] = 12
     log_format: Literal["text", "json"] = "text"
     debug: bool = False

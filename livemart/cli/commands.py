@@ -29,9 +29,8 @@ from livemart.cli.flags import (
     with_flags,
 )
 from livemart.cli.ingest import ingest
+from livemart.cli.letters import dead_letters
 from livemart.cli.starting import completion, init
-from livemart.errors import nearest
-from livemart.land.reasons import LetterReason
 from livemart.settings import Settings
 
 if TYPE_CHECKING:
@@ -138,6 +137,13 @@ def token() -> None:
 @click.option("--tenant", multiple=True, metavar="ID", help="Whose rows it may read; repeatable.")
 @click.option("--admin", is_flag=True, help="It may read everything.")
 @click.option(
+    "--ingest",
+    "sources",
+    multiple=True,
+    metavar="SOURCE",
+    help="To which source it may send records; repeatable. It reads nothing.",
+)
+@click.option(
     "--expires",
     default="90d",
     show_default=True,
@@ -145,17 +151,24 @@ def token() -> None:
     help="How long it is valid, or never.",
 )
 def create_token(
-    name: str, tenant: tuple[str, ...], admin: bool, expires: str, **flags: Any
+    name: str,
+    tenant: tuple[str, ...],
+    admin: bool,
+    sources: tuple[str, ...],
+    expires: str,
+    **flags: Any,
 ) -> None:
     """Make a token and print it, this once; only its hash is kept."""
-    if admin == bool(tenant):
-        raise click.UsageError("give --tenant ID (once or more), or --admin")
+    if [admin, bool(tenant), bool(sources)].count(True) != 1:
+        raise click.UsageError("give --tenant ID (once or more), --admin, or --ingest SOURCE")
     with reported_errors(flags, extra="serve") as settings:
         from livemart.serve.auth.report import lifetime_of, open_tokens, render_created
 
         lasts = lifetime_of(expires)
         with open_tokens(settings, say=_say) as tokens:
-            text, made = tokens.create(name, tenants=tenant, is_admin=admin, lasts=lasts)
+            text, made = tokens.create(
+                name, tenants=tenant, sources=sources, is_admin=admin, lasts=lasts
+            )
         click.echo(text)
         click.echo(render_created(made), err=True)
 
@@ -287,43 +300,6 @@ def tables(output: str, **flags: Any) -> None:
             click.echo(render_published(snapshot, published))
 
 
-@cli.group("dead-letters")
-def dead_letters() -> None:
-    """Show the records that could not land."""
-
-
-def _read_reason(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
-    if text is None:
-        return None
-    code = text.strip().upper().replace("-", "_")
-    if code not in LetterReason.__members__:
-        known = ", ".join(LetterReason)
-        raise click.BadParameter(f"found {text}{nearest(code, LetterReason)}; reasons are {known}")
-    return code
-
-
-@dead_letters.command("show")
-@with_flags(PROJECT, PLACES, OUTPUT)
-@json_or_text
-@click.option("--source", metavar="TABLE", help="Letters of this source: bronze.orders.")
-@click.option(
-    "--reason",
-    metavar="CODE",
-    callback=_read_reason,
-    help="Letters for this reason: TYPE_MISMATCH.",
-)
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N")
-def show_letters(
-    output: str, source: str | None, reason: str | None, limit: int, **flags: Any
-) -> None:
-    """Count dead letters by source and reason, and show the newest: what is wrong, and where."""
-    with reported_errors(flags) as settings:
-        from livemart.inspect.letter_report import describe_letters, render_letters
-
-        report = describe_letters(settings.warehouse, source=source, reason=reason, limit=limit)
-        click.echo(json.dumps(report, indent=2) if output == "json" else render_letters(report))
-
-
 @cli.command()
 @with_flags(PROJECT, PLACES, OUTPUT)
 def env(**flags: Any) -> None:
@@ -427,6 +403,7 @@ def _say(text: str) -> None:
 
 
 cli.add_command(ingest)
+cli.add_command(dead_letters)
 cli.add_command(init)
 cli.add_command(completion)
 

@@ -34,6 +34,12 @@ SPARK = (
 ADDRESS = (
     click.option("--host", metavar="ADDRESS", help="Where to listen. [default: 127.0.0.1]"),
     click.option("--port", metavar="PORT", help="[default: 8000]"),
+    click.option(
+        "--http-ingest",
+        is_flag=True,
+        default=None,
+        help="Take records by POST /v1/ingest/SOURCE, with a token of the source.",
+    ),
 )
 SELECTION = (
     click.option("--select", "-s", multiple=True, metavar="NAME", help="Models, as dbt selects."),

@@ -1,63 +1,81 @@
 """Shows dead letters: counted by source and reason, and the newest one by one.
 
-Used by the command `dead-letters`. Records are shown as text that no terminal takes for a command.
+Used by `dead-letters list` and `show`. Records are shown as text that no terminal obeys.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as pds
 
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import ConfigError, nearest
 from livemart.inspect.terminal_text import aligned, one_line
-from livemart.land.letters.dead_letters import LETTERS, TABLE
+from livemart.land.letters.chosen_letters import LetterChoice, letter_relations, read_letters
+from livemart.land.letters.dead_letters import LETTERS
 
 _SHOWN_CHARACTERS = 500
 _NEWEST_FIRST = [("landed_at", "descending"), ("batch_id", "descending"), ("origin", "ascending")]
 
 
-def describe_letters(
-    warehouse: Path, *, source: str | None = None, reason: str | None = None, limit: int = 20
-) -> dict[str, Any]:
-    """Return dead letters as JSON values.
+def letter_choice(
+    warehouse: Path,
+    *,
+    source: str | None = None,
+    reason: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    with_redriven: bool = False,
+) -> LetterChoice:
+    """Return which letters are meant.
 
     Args:
         warehouse: root of all tables.
         source: relation of the source whose letters are asked for, or its last part; None for all.
-        reason: code of those that are asked for; None for all.
-        limit: how many single letters to show.
-
-    Returns:
-        `counts`: by source and reason, with the first and last time of landing; `letters`: the
-        newest of them; `total`: how many there are.
+        reason: see `LetterChoice`, as the others.
 
     Raises:
         ConfigError: LETTER_SOURCE_UNKNOWN.
     """
     tables = Warehouse(warehouse)
-    relations = [f"{path.parent.name}.{TABLE}" for path in sorted(warehouse.glob(f"*/{TABLE}"))]
-    relations = [relation for relation in relations if tables.exists(relation)]
-    heads = [
-        tables.read(name, columns=["source", "code", "landed_at"]).group_by(["source", "code"])
-        for name in relations
-    ]
+    if source is not None:
+        known = {
+            name
+            for relation in letter_relations(tables)
+            for name in pc.unique(tables.read(relation, columns=["source"])["source"]).to_pylist()
+        }
+        source = _source_named(source, sorted(known), tables)
+    return LetterChoice(source, reason, since, until, with_redriven)
+
+
+def describe_letters(
+    warehouse: Path, choice: LetterChoice | None = None, *, limit: int = 20
+) -> dict[str, Any]:
+    """Return dead letters as JSON values.
+
+    Args:
+        warehouse: root of all tables.
+        choice: which of them; None for all that were not handed over again.
+        limit: how many single letters to show.
+
+    Returns:
+        `counts`: by source and reason, with the first and last time of landing; `letters`: the
+        newest of them; `total`: how many there are.
+    """
+    tables, choice = Warehouse(warehouse), choice or LetterChoice()
+    chosen = {name: read_letters(tables, name, choice) for name in letter_relations(tables)}
     counts = [
         row
-        for head in heads
-        for row in head.aggregate(
-            [("landed_at", "count"), ("landed_at", "min"), ("landed_at", "max")]
-        ).to_pylist()
-    ]
-    if source is not None:
-        source = _source_named(source, sorted({row["source"] for row in counts}), tables)
-    chosen = [
-        row for row in counts if source in (None, row["source"]) and (reason in (None, row["code"]))
+        for letters in chosen.values()
+        for row in letters.group_by(["source", "code"])
+        .aggregate([("landed_at", "count"), ("landed_at", "min"), ("landed_at", "max")])
+        .to_pylist()
     ]
     return {
         "counts": [
@@ -68,10 +86,10 @@ def describe_letters(
                 "first_seen": row["landed_at_min"].isoformat(),
                 "last_seen": row["landed_at_max"].isoformat(),
             }
-            for row in sorted(chosen, key=lambda row: (row["source"], row["code"]))
+            for row in sorted(counts, key=lambda row: (row["source"], row["code"]))
         ],
-        "letters": [_letter(row) for row in _newest(tables, relations, source, reason, limit)],
-        "total": sum(row["landed_at_count"] for row in chosen),
+        "letters": [_letter(row) for row in _newest(tables, chosen, choice, limit)],
+        "total": sum(row["landed_at_count"] for row in counts),
     }
 
 
@@ -91,33 +109,29 @@ def render_letters(report: Mapping[str, Any]) -> str:
         for row in report["counts"]
     ]
     blocks = ["\n".join(aligned([header, *rows])), *map(_block, report["letters"])]
-    if report["total"] > len(report["letters"]):
+    if report["letters"] and report["total"] > len(report["letters"]):
         shown = len(report["letters"])
         blocks.append(f"the newest {shown:,} of {report['total']:,}; --limit shows more")
     blocks.append(
-        "  next: mend the records where they come from and deliver them in a file of another name"
+        "  next: mend the rule, then `livemart dead-letters redrive`; or mend the records of "
+        "`livemart dead-letters export`, and re-drive that file"
     )
     return "\n\n".join(blocks)
 
 
 def _newest(
-    tables: Warehouse, relations: Sequence[str], source: str | None, reason: str | None, limit: int
+    tables: Warehouse, chosen: Mapping[str, pa.Table], choice: LetterChoice, limit: int
 ) -> list[dict[str, Any]]:
-    chosen = pds.scalar(True)
-    if source is not None:
-        chosen &= pds.field("source") == source
-    if reason is not None:
-        chosen &= pds.field("code") == reason
     newest = LETTERS.empty_table()
-    for relation in relations:
+    for relation, letters in chosen.items() if limit else ():
         # There may be millions: first when they landed, and then those that landed last.
-        times = tables.read(relation, columns=["landed_at"], filter=chosen).column("landed_at")
+        times = letters.column("landed_at")
         if not len(times):
             continue
         last = pc.select_k_unstable(times, min(limit, len(times)), [("landed_at", "descending")])
-        since = pds.field("landed_at") >= pc.min(times.take(last))
-        letters = tables.read(relation, columns=LETTERS.names, filter=chosen & since)
-        both = pa.concat_tables([newest, letters.cast(LETTERS)])
+        since = pc.min(times.take(last)).as_py()
+        whole = read_letters(tables, relation, replace(choice, since=since), LETTERS.names)
+        both = pa.concat_tables([newest, whole.select(LETTERS.names).cast(LETTERS)])
         newest = both.sort_by(_NEWEST_FIRST).slice(0, limit)
     return list(newest.to_pylist())
 

@@ -36,6 +36,11 @@ def find_source(settings: Settings, name: str, format_name: str | None = None) -
         ConfigError: SOURCE_NOT_INGESTED, if there is none, more than one, or one that no files come
             to; whatever keeps dbt from reading the project.
     """
+    return source_called(read_project(settings), name, format_name)
+
+
+def read_project(settings: Settings) -> Project:
+    """Return the project as dbt parses it: nothing is compiled, and no Spark is needed."""
     dbt = Dbt(
         settings.project_dir,
         settings.profiles_dir,
@@ -43,7 +48,7 @@ def find_source(settings: Settings, name: str, format_name: str | None = None) -
         vars=settings.vars,
         warehouse=settings.warehouse,
     )
-    return source_called(dbt.parse(), name, format_name)
+    return dbt.parse()
 
 
 def source_called(project: Project, name: str, format_name: str | None = None) -> SourceTable:

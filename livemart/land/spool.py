@@ -26,7 +26,7 @@ from livemart.land.records.parse import parse_runs
 from livemart.land.records.runs import Lines
 from livemart.land.records.schema import RecordSchema
 from livemart.land.sources.files.blocks import BYTE_ORDER_MARK
-from livemart.land.sources.files.elements import Elements
+from livemart.land.sources.files.elements import Elements, as_lines
 from livemart.land.sources.files.names import name_for
 from livemart.project.graph import SourceTable
 
@@ -89,7 +89,7 @@ class Spool:
         if not self._is_begun:
             data = self._begin(data)
         if self._elements is not None:
-            data = _as_lines(self._elements.read(data))
+            data = as_lines(self._elements.read(data))
         if data and self.waiting_since is None:
             self.waiting_since = self._clock()
         self._waiting += data
@@ -108,7 +108,7 @@ class Spool:
         """Hand over all that waits: the last record needs no line end."""
         if self._elements is not None:
             number, rest = self._elements.end()
-            self._waiting += _as_lines([(number, rest)] if rest.strip() else [])
+            self._waiting += as_lines([(number, rest)] if rest.strip() else [])
             self._elements = None
         self._whole()
         self._hand_over(len(self._waiting))
@@ -141,7 +141,7 @@ class Spool:
         self.waiting_since = self._clock() if self._waiting else None
         if not data.strip():
             return
-        path = Path(name_for(self._source.arrival.path, _stem()))
+        path = Path(name_for(self._source.arrival.path, new_stem()))
         hand_over(self._landing / path.parent, path.name, self._header + data)
         self._counts.files += 1
         self._counts.size += len(data)
@@ -172,14 +172,9 @@ def count_judged(table: pa.Table, counts: SpoolCounts) -> None:
     counts.refused.update(codes.to_pylist())
 
 
-def _stem() -> str:
+def new_stem() -> str:
     """Return what no other file of this host is called."""
     return f"ingest-{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{os.getpid()}-{next(_numbers)}"
-
-
-def _as_lines(elements: list[tuple[int, bytes]]) -> bytes:
-    """Write elements of an array as lines: no string goes on in another line."""
-    return b"".join(content.replace(b"\n", b" ") + b"\n" for _, content in elements)
 
 
 def _line_ends(data: bytes | bytearray) -> Iterator[tuple[int, bool]]:

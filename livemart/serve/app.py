@@ -29,6 +29,12 @@ from livemart.serve.http.head import Head
 from livemart.serve.http.measurements import Measurements
 from livemart.serve.http.problems import install_problems
 from livemart.serve.http.schemas import Problem
+from livemart.serve.ingest.endpoint import (
+    INGEST_PATH,
+    MOST_INGEST_BYTES,
+    Intake,
+    ingest_router,
+)
 from livemart.serve.live.hub import Hub
 from livemart.serve.live.readings import Readings
 from livemart.serve.models.pull import models_router
@@ -54,6 +60,7 @@ def create_app(
     tokens: TokenStore,
     *,
     page: bool = True,
+    intake: Intake | None = None,
     attempts: Attempts | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> FastAPI:
@@ -64,6 +71,7 @@ def create_app(
         reader: the store.
         tokens: who may read what.
         page: with the owner's page.
+        intake: what takes records, if they are taken here.
         attempts: how many wrong tokens an address may send.
         now: the wall clock, UTC.
     """
@@ -101,10 +109,10 @@ def create_app(
         redoc_url=None,
     )
     parts = (settings, reader, guard, hub, readings, answers, measurements)
-    app.state.parts = {type(part): part for part in parts}
+    app.state.parts = {type(part): part for part in (*parts, *([intake] if intake else []))}
     install_problems(app)
     app.add_middleware(EncodedSlashes, prefixes=_PATHS_WITH_IDS)
-    app.add_middleware(Envelope, measurements=measurements)
+    app.add_middleware(Envelope, measurements=measurements, larger={INGEST_PATH: MOST_INGEST_BYTES})
     # Outermost: all the others see a GET.
     app.add_middleware(Head)
     for router in (
@@ -115,6 +123,8 @@ def create_app(
         health_router,
     ):
         app.include_router(router)
+    if intake is not None:
+        app.include_router(ingest_router)
     if page:
         from livemart.serve.page.page import page_router
 

@@ -6,6 +6,7 @@ Used round the whole application. A fault of the application becomes a problem h
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from time import perf_counter
 
 import structlog
@@ -18,7 +19,7 @@ from livemart.serve.auth.callers import renewed_session
 from livemart.serve.http.measurements import Measurements
 from livemart.serve.http.problems import ProblemError, problem_of
 
-# No path takes more than a form with a token.
+# No path but those of `larger` takes more than a form with a token.
 _MOST_BYTES = 64 * 1024
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -38,9 +39,13 @@ _UNLESS_GIVEN = {
 class Envelope:
     """Wraps the application; a fault of it becomes a problem, its traceback goes to the log."""
 
-    def __init__(self, app: ASGIApp, measurements: Measurements) -> None:
+    def __init__(
+        self, app: ASGIApp, measurements: Measurements, larger: Mapping[str, int] | None = None
+    ) -> None:
         self._app = app
         self._measurements = measurements
+        # Bytes that may be sent to the paths that begin so.
+        self._larger = larger or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -64,19 +69,23 @@ class Envelope:
                     headers.append("Set-Cookie", cookie)
             await send(message)
 
+        most = next(
+            (size for path, size in self._larger.items() if scope["path"].startswith(path)),
+            _MOST_BYTES,
+        )
         received = 0
 
         async def receive_limited() -> Message:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
-            if received > _MOST_BYTES:
-                raise _too_large()
+            if received > most:
+                raise _too_large(most)
             return message
 
         try:
-            if _announced(scope) > _MOST_BYTES:
-                raise _too_large()
+            if _announced(scope) > most:
+                raise _too_large(most)
             await self._app(scope, receive_limited, send_wrapped)
         except SendTimeoutError:
             structlog.get_logger().info("slow_client_closed", path=scope["path"])
@@ -103,8 +112,8 @@ def _announced(scope: Scope) -> int:
     return int(length) if length.isascii() and length.isdigit() else 0
 
 
-def _too_large() -> ProblemError:
-    return ProblemError("REQUEST_TOO_LARGE", "send less than 64 KiB")
+def _too_large(most: int) -> ProblemError:
+    return ProblemError("REQUEST_TOO_LARGE", f"send less than {most >> 10:,} KiB")
 
 
 def _route_of(scope: Scope) -> str:

@@ -21,6 +21,7 @@ from livemart.errors import ConfigError, StateError
 from livemart.serve.app import create_app
 from livemart.serve.auth.this_machine import is_loopback_name
 from livemart.serve.auth.tokens import TokenStore
+from livemart.serve.ingest.intake import open_intake
 from livemart.serve.live.hub import Hub
 from livemart.serve.live.streams import MOST_STREAMS
 from livemart.settings import Settings
@@ -70,8 +71,8 @@ def open_server(settings: Settings, failed: Callable[[], None]) -> Iterator[str]
     reader = StoreReader.open(url)
     try:
         require_tokens(settings, tokens)
-        with _bind(settings) as listener:
-            app = create_app(settings, reader, tokens)
+        with _bind(settings) as listener, open_intake(settings) as intake:
+            app = create_app(settings, reader, tokens, intake=intake)
             with _running(app, listener, failed):
                 yield _greet(settings, _address(settings.host, listener), tokens)
     finally:

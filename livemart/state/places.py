@@ -8,6 +8,8 @@ the default of the setting `store`, whose database `serving.db` lies here, too.
     files/EPOCH/                  manifests of the files of each batch
     files/EPOCH/uncounted/        landed batches that no snapshot counts yet
     staging/                      files of a bulk load, gone when it has landed
+    ingested_keys.jsonl           requests that were taken by HTTP and may be sent again
+    redrives/                     records that are on their way from dead letters to landing again
     lock, holder.json             who writes the warehouse
     failures.json                 how often models have failed in a row
     last_pass.json                what the newest pass looked at, if it left nothing to do
@@ -61,6 +63,14 @@ class StateFolder:
     @property
     def staging(self) -> Path:
         return self.path / "staging"
+
+    @property
+    def redrives(self) -> Path:
+        return self.path / "redrives"
+
+    @property
+    def ingested_keys(self) -> Path:
+        return self.path / "ingested_keys.jsonl"
 
     @property
     def lock(self) -> Path:

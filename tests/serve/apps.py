@@ -18,6 +18,7 @@ from livemart.serve.auth.attempts import Attempts
 from livemart.serve.auth.book import TokenBook
 from livemart.serve.auth.callers import Guard
 from livemart.serve.auth.tokens import TokenStore
+from livemart.serve.ingest.endpoint import Intake
 from livemart.serve.live.hub import Hub
 from livemart.serve.server import open_server
 from livemart.settings import Settings, load_settings
@@ -98,6 +99,7 @@ def site(
     attempts: int = 1_000_000,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     peer: str = "127.0.0.1",
+    intake: Intake | None = None,
     **flags: object,
 ) -> Iterator[Site]:
     """Run the application in this process, without a socket."""
@@ -107,7 +109,7 @@ def site(
     tokens, reader = TokenStore(url, now=now), StoreReader.open(url)
     # No minute passes in which a wrong token would be forgiven.
     counted = Attempts(attempts, clock=lambda: 0.0)
-    app = create_app(settings, reader, tokens, page=page, attempts=counted, now=now)
+    app = create_app(settings, reader, tokens, page=page, intake=intake, attempts=counted, now=now)
     try:
         with TestClient(app, base_url=ADDRESS, client=(peer, 4711)) as client:
             yield Site(client, url, tokens, app)

@@ -190,7 +190,7 @@ def judge(group: Group, place: Place, chunk: Chunk) -> pa.Table:
             is_kept[position] = True
     # Of some formats a record is written only for this.
     raws = [chunk.raw[position] if kept else None for position, kept in enumerate(is_kept)]
-    records = [None if raw is None else _kept(raw) for raw in raws]
+    records = [None if raw is None else kept_text(raw) for raw in raws]
     sizes = [None if raw is None else len(raw) for raw in raws]
     arrays: list[Any] = [rows.column(name).combine_chunks() for name in group.schema.names]
     arrays += [
@@ -209,7 +209,7 @@ def judge(group: Group, place: Place, chunk: Chunk) -> pa.Table:
 def _refused_rows(group: Group, place: Place, refused: Sequence[Refused]) -> pa.Table:
     known: dict[str, Any] = {
         ORIGIN: place.origins([record.line for record in refused]),
-        RECORD: [_kept(record.record) for record in refused],
+        RECORD: [kept_text(record.record) for record in refused],
         SIZE: [line_size(record.record) for record in refused],
     }
     for position in range(len(group.rules)):
@@ -220,7 +220,8 @@ def _refused_rows(group: Group, place: Place, refused: Sequence[Refused]) -> pa.
     return pa.table(arrays, schema=group.judged)
 
 
-def _kept(record: bytes) -> str:
+def kept_text(record: bytes) -> str:
+    """Return what a dead letter keeps of a record."""
     text = record[:KEPT_RECORD_BYTES].decode("utf-8", errors="backslashreplace")
     return text.replace("\0", "\\x00")
 
@@ -309,6 +310,7 @@ __all__ = [
     "convert_fields",
     "joined",
     "judge",
+    "kept_text",
     "to_rows",
     "verdict",
 ]

@@ -6,6 +6,7 @@ arrived. `orders/1.jsonl:7` is a line of a file, `orders/0@7` a record of a log'
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -46,6 +47,15 @@ class Origin:
 
     def __str__(self) -> str:
         return f"{self.place.name}{self.place.mark}{self.number}"
+
+
+def read_origin(text: str) -> Origin | None:
+    """Return the origin that a text writes, None for that of a whole file."""
+    match = re.match(_ORIGIN, text)
+    if match is None:
+        return None
+    mark: Literal[":", "@"] = "@" if match["mark"] == "@" else ":"
+    return Origin(Place(match["place"], mark), int(match["number"]))
 
 
 def in_arrival_order(origins: pa.ChunkedArray) -> pa.Array:

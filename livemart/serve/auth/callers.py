@@ -58,12 +58,13 @@ class Caller:
     """Who asks, and what they may see.
 
     `tenants`: those whose rows a query is held to, None for all; `token_id`: None at this machine
-    without tokens.
+    without tokens; `sources`: to which it may send records.
     """
 
     tenants: frozenset[str] | None
     token_id: str | None = None
     ends_at: datetime | None = None
+    sources: frozenset[str] = frozenset()
 
     @property
     def is_admin(self) -> bool:
@@ -226,7 +227,7 @@ def _verify(request: Request, text: str) -> Token:
 def _caller_of(token: Token, ends_at: datetime | None) -> Caller:
     ends = [moment for moment in (token.expires_at, ends_at) if moment is not None]
     tenants = None if token.scope == "admin" else token.tenants
-    return Caller(tenants, token.token_id, min(ends, default=None))
+    return Caller(tenants, token.token_id, min(ends, default=None), token.sources)
 
 
 def _caller_of_session(request: Request, cookie: str) -> Caller:

@@ -66,7 +66,7 @@ def render_created(token: Token) -> str:
     until = (
         "for ever" if token.expires_at is None else f"until {token.expires_at:%Y-%m-%d %H:%M} UTC"
     )
-    told = f"token {token.token_id} ({token.name}) reads {_scope(token)}, {until}"
+    told = f"token {token.token_id} ({token.name}) {_right(token)}, {until}"
     return f"{told}; it is not shown again"
 
 
@@ -79,6 +79,7 @@ def describe_tokens(tokens: Sequence[Token], now: datetime | None = None) -> lis
             "name": token.name,
             "scope": token.scope,
             "tenants": sorted(token.tenants),
+            "sources": sorted(token.sources),
             "created_at": token.created_at.isoformat(),
             "expires_at": token.expires_at.isoformat() if token.expires_at else None,
             "revoked_at": token.revoked_at.isoformat() if token.revoked_at else None,
@@ -98,7 +99,7 @@ def render_tokens(report: Sequence[Mapping[str, Any]]) -> str:
             (
                 token["token_id"],
                 token["name"],
-                ", ".join(token["tenants"]) or "everything",
+                _shown_scope(token),
                 token["created_at"][:16],
                 (token["expires_at"] or "never")[:16],
                 token["state"],
@@ -113,5 +114,13 @@ def render_tokens(report: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def _scope(token: Token) -> str:
-    return "everything" if token.scope == "admin" else ", ".join(sorted(token.tenants))
+def _shown_scope(token: Mapping[str, Any]) -> str:
+    if token["sources"]:
+        return ", ".join(f"ingest:{source}" for source in token["sources"])
+    return ", ".join(token["tenants"]) or "everything"
+
+
+def _right(token: Token) -> str:
+    if token.sources:
+        return f"sends records of {', '.join(sorted(token.sources))}"
+    return f"reads {', '.join(sorted(token.tenants)) or 'everything'}"

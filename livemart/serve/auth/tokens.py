@@ -25,7 +25,7 @@ from livemart.errors import PublishError, StateError
 from livemart.intervals import format_interval
 from livemart.store.connections import close_engine, is_locked, open_engine, reached, shown_url
 
-Scope = Literal["admin", "tenants"]
+Scope = Literal["admin", "tenants", "ingest"]
 # How the first version wrote it down, and the column of all ids: stores of any version are read.
 _STORED_TENANTS = "restaurants"
 _SESSION_KEY = "session_key"
@@ -57,7 +57,10 @@ _SECRETS = sa.Table(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token as it is kept. `tenants` is empty for an admin's; times are UTC."""
+    """A token as it is kept; times are UTC.
+
+    `tenants`: whose rows it may read; `sources`: which may be sent records with it.
+    """
 
     token_id: str
     token_hash: str
@@ -67,6 +70,7 @@ class Token:
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
+    sources: frozenset[str] = frozenset()
 
     def is_valid(self, now: datetime) -> bool:
         """Return True if the token is neither revoked nor expired."""
@@ -116,6 +120,7 @@ class TokenStore:
         name: str,
         *,
         tenants: Sequence[str] = (),
+        sources: Sequence[str] = (),
         is_admin: bool = False,
         lasts: timedelta | None = None,
     ) -> tuple[str, Token]:
@@ -124,6 +129,7 @@ class TokenStore:
         Args:
             name: whom it is for, for people's eyes.
             tenants: whose rows it may read, unless it is an admin's.
+            sources: to which it may send records; it then reads nothing.
             is_admin: it may read everything.
             lasts: from now until it expires; None is for ever.
 
@@ -136,8 +142,9 @@ class TokenStore:
             token_id=token_id,
             token_hash=hash_secret(secret),
             name=name,
-            scope="admin" if is_admin else "tenants",
-            tenants=frozenset() if is_admin else frozenset(tenants),
+            scope="ingest" if sources else "admin" if is_admin else "tenants",
+            tenants=frozenset() if is_admin or sources else frozenset(tenants),
+            sources=frozenset(sources),
             created_at=now,
             expires_at=now + lasts if lasts is not None else None,
             revoked_at=None,
@@ -265,7 +272,7 @@ def _to_row(token: Token) -> dict[str, object]:
         "token_hash": token.token_hash,
         "name": token.name,
         "scope": _STORED_TENANTS if token.scope == "tenants" else token.scope,
-        _STORED_TENANTS: json.dumps(sorted(token.tenants)),
+        _STORED_TENANTS: json.dumps(sorted(token.tenants | token.sources)),
         "created_at": _seconds(token.created_at),
         "expires_at": _seconds(token.expires_at),
         "revoked_at": _seconds(token.revoked_at),
@@ -275,12 +282,14 @@ def _to_row(token: Token) -> dict[str, object]:
 def _from_row(row: sa.Row[tuple[object, ...]]) -> Token:
     values = row._mapping
     scope = values["scope"]
+    ids = frozenset(json.loads(values[_STORED_TENANTS]))
     return Token(
         token_id=values["token_id"],
         token_hash=values["token_hash"],
         name=values["name"],
         scope=cast(Scope, "tenants" if scope == _STORED_TENANTS else scope),
-        tenants=frozenset(json.loads(values[_STORED_TENANTS])),
+        tenants=ids if scope != "ingest" else frozenset(),
+        sources=ids if scope == "ingest" else frozenset(),
         created_at=datetime.fromtimestamp(values["created_at"], UTC),
         expires_at=_instant(values["expires_at"]),
         revoked_at=_instant(values["revoked_at"]),

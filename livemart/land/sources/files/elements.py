@@ -7,7 +7,7 @@ other with it, and however long it is, memory holds only its beginning.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from livemart.land.records.runs import Lines
@@ -104,3 +104,8 @@ class Elements:
         elif not self._depth:
             return mark == (b"," if self.is_open else b"\n")
         return False
+
+
+def as_lines(elements: Iterable[tuple[int, bytes]]) -> bytes:
+    """Return elements of an array as lines: no string goes on in another line."""
+    return b"".join(content.replace(b"\n", b" ") + b"\n" for _, content in elements)

@@ -1,0 +1,132 @@
+"""Writes dead letters as JSON lines that can be mended by hand, and reads them back.
+
+Used by `dead-letters export` and `redrive`. A line has what tells its letter from others, why it
+was written, and the record; who mends it changes `record` and nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from livemart.delta.warehouse import Warehouse
+from livemart.errors import ConfigError
+from livemart.land.letters.chosen_letters import LetterChoice, whole_letters
+from livemart.land.letters.redriven import LETTER_KEY, letter_key
+from livemart.land.redrive import RedriveCounts, mended
+from livemart.project.graph import SourceTable
+
+# What tells a letter: as in its table, and in a line.
+_NAMES = {"source": "source", "origin": "origin", "code": "reason", "batch_id": "batch_id"}
+
+
+def exported_letters(
+    warehouse: Warehouse,
+    landing: Path,
+    sources: Mapping[str, SourceTable],
+    choice: LetterChoice,
+    counts: RedriveCounts,
+) -> Iterator[str]:
+    """Yield a line of JSON for each letter whose record can be handed over again.
+
+    Args:
+        warehouse: the tables.
+        landing: the landing folder, where long records are read again.
+        sources: by relation.
+        choice: which letters.
+        counts: are added to, also by what is left out.
+    """
+    for _, table in whole_letters(warehouse, choice):
+        for records in mended(landing, sources, table.to_pylist(), {}, counts).values():
+            for record in records:
+                counts.records += 1
+                letter = record.letter
+                line: dict[str, Any] = {name: letter[it] for it, name in _NAMES.items()}
+                line |= {"landed_at": letter["landed_at"].isoformat(), "detail": letter["detail"]}
+                if record.header:
+                    line["header"] = record.header.decode("utf-8", errors="surrogateescape")
+                try:
+                    line["record"] = record.content.decode("utf-8")
+                except UnicodeDecodeError:
+                    line["record_base64"] = base64.b64encode(record.content).decode()
+                yield json.dumps(line, ensure_ascii=False)
+
+
+def read_exported(lines: Iterable[str]) -> dict[tuple[Any, ...], tuple[bytes, bytes | None]]:
+    """Return record and header of each letter that a file of an export names, by its key.
+
+    Raises:
+        ConfigError: LETTER_EXPORT_INVALID, with each line that is none.
+    """
+    contents: dict[tuple[Any, ...], tuple[bytes, bytes | None]] = {}
+    mistakes = []
+    for number, text in enumerate(lines, 1):
+        if not text.strip():
+            continue
+        try:
+            key, content = _read_line(json.loads(text))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            mistakes.append(f"line {number}: {type(error).__name__}: {error}")
+            continue
+        if key in contents:
+            mistakes.append(f"line {number}: the letter of {key[1]} a second time")
+        contents[key] = content
+    if mistakes:
+        raise ConfigError(
+            "LETTER_EXPORT_INVALID",
+            "; ".join(mistakes[:20]),
+            hint="change the text of `record` alone; `dead-letters export` writes the lines anew",
+        )
+    return contents
+
+
+def named_letters(
+    warehouse: Warehouse, contents: Mapping[tuple[Any, ...], object]
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the letters that a file of an export names, by table; those handed over are left out.
+
+    Raises:
+        ConfigError: LETTER_EXPORT_INVALID, if there is no such letter.
+    """
+    letters: dict[str, list[dict[str, Any]]] = {}
+    unknown = set(contents)
+    for _, table in whole_letters(warehouse, LetterChoice(with_redriven=True)):
+        unknown -= {letter_key(row) for row in table.select(list(LETTER_KEY)).to_pylist()}
+    if unknown:
+        named = Counter(f"{key[0]} {key[1]} {key[2]}" for key in unknown)
+        raise ConfigError(
+            "LETTER_EXPORT_INVALID",
+            f"no such letter: {'; '.join(sorted(named)[:20])}",
+            hint="the file is of another warehouse, or its lines were changed beside `record`",
+        )
+    for relation, table in whole_letters(warehouse, LetterChoice()):
+        rows = [row for row in table.to_pylist() if letter_key(row) in contents]
+        if rows:
+            letters[relation] = rows
+    return letters
+
+
+def chosen_rows(
+    warehouse: Warehouse, choice: LetterChoice
+) -> dict[str, Sequence[Mapping[str, Any]]]:
+    """Return the chosen letters that were not handed over again, by table."""
+    return {name: table.to_pylist() for name, table in whole_letters(warehouse, choice)}
+
+
+def _read_line(
+    line: Mapping[str, Any],
+) -> tuple[tuple[Any, ...], tuple[bytes, bytes | None]]:
+    letter = {it: line[name] for it, name in _NAMES.items()}
+    letter["landed_at"] = datetime.fromisoformat(line["landed_at"]).astimezone(UTC)
+    if "record" in line:
+        content = line["record"].encode()
+    else:
+        content = base64.b64decode(line["record_base64"], validate=True)
+    header = line.get("header")
+    given = None if header is None else header.encode("utf-8", errors="surrogateescape")
+    return letter_key(letter), (content, given)

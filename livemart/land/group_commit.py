@@ -1,0 +1,169 @@
+"""Hands the records of many requests over in few files; each request is told when it is durable.
+
+Used by the HTTP endpoint of `ingest`. Who comes while a file is written waits for the next one, so
+the number of files follows the disk and not the requests.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from livemart.land.hand_over import hand_over
+from livemart.land.ingested_keys import IngestedKeys
+from livemart.land.sources.files.names import name_for
+from livemart.land.spool import MAX_SPOOL_BYTES, new_stem
+from livemart.project.graph import SourceTable
+
+_LINGER_S = 0.02
+_WAITING_BYTES = 64 << 20
+
+
+class IngestBusyError(Exception):
+    """More records wait than memory should hold: the sender is to come again."""
+
+
+class KeyReusedError(Exception):
+    """The key was used for other records."""
+
+
+@dataclass(frozen=True, slots=True)
+class IngestReceipt:
+    """What became of a request. `is_repeat`: its records were handed over before, by its key."""
+
+    records: int
+    file: str
+    is_repeat: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IngestRequest:
+    """Records of one request, as lines. `digest`: of them; `key`: the sender's own, if any."""
+
+    source: SourceTable
+    lines: bytes
+    records: int
+    digest: str
+    key: str | None = None
+    done: Future[IngestReceipt] = field(default_factory=Future)
+
+
+class GroupCommit:
+    """Writes files in a thread of its own, one at a time.
+
+    Args:
+        landing: the landing folder.
+        keys: of requests that were handed over.
+        linger: seconds that the first request of a file waits for others.
+        max_waiting: bytes that wait at most.
+    """
+
+    def __init__(
+        self,
+        landing: Path,
+        keys: IngestedKeys,
+        *,
+        linger: float = _LINGER_S,
+        max_waiting: int = _WAITING_BYTES,
+    ) -> None:
+        self._landing = landing
+        self._keys = keys
+        self._linger = linger
+        self._max_waiting = max_waiting
+        self._requests: queue.SimpleQueue[IngestRequest | None] = queue.SimpleQueue()
+        self._waiting = 0
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="ingest", daemon=True)
+        self._thread.start()
+
+    def put(self, request: IngestRequest) -> None:
+        """Take a request; its `done` is set when its records are durable, or cannot be.
+
+        Raises:
+            IngestBusyError: too much waits.
+        """
+        with self._lock:
+            if self._waiting + len(request.lines) > self._max_waiting and self._waiting:
+                raise IngestBusyError
+            self._waiting += len(request.lines)
+        self._requests.put(request)
+
+    def close(self) -> None:
+        """Hand over what waits, and end."""
+        self._requests.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        is_open = True
+        while is_open:
+            first = self._requests.get()
+            if first is None:
+                return
+            requests, size, until = [first], len(first.lines), time.monotonic() + self._linger
+            while size < MAX_SPOOL_BYTES:
+                try:
+                    request = self._requests.get(timeout=max(0.0, until - time.monotonic()))
+                except queue.Empty:
+                    break
+                if request is None:
+                    is_open = False
+                    break
+                requests.append(request)
+                size += len(request.lines)
+            self._commit(requests)
+            with self._lock:
+                self._waiting -= size
+
+    def _commit(self, requests: Sequence[IngestRequest]) -> None:
+        by_source: dict[str, list[IngestRequest]] = {}
+        for request in requests:
+            by_source.setdefault(request.source.relation, []).append(request)
+        for relation, members in by_source.items():
+            try:
+                self._commit_source(relation, members)
+            # Whatever it is: who waits must be told.
+            except Exception as error:
+                for request in members:
+                    if not request.done.done():
+                        request.done.set_exception(error)
+
+    def _commit_source(self, relation: str, requests: Sequence[IngestRequest]) -> None:
+        fresh: list[IngestRequest] = []
+        keys: dict[str, tuple[str, int]] = {}
+        repeats: list[IngestRequest] = []
+        for request in requests:
+            if request.key is None:
+                fresh.append(request)
+                continue
+            known = self._keys.find(relation, request.key)
+            digest = known.digest if known else keys.get(request.key, (None, 0))[0]
+            if digest is None:
+                keys[request.key] = (request.digest, request.records)
+                fresh.append(request)
+            elif digest != request.digest:
+                request.done.set_exception(KeyReusedError(request.key))
+            elif known:
+                request.done.set_result(IngestReceipt(known.records, known.file, is_repeat=True))
+            else:
+                repeats.append(request)
+        if not fresh:
+            return
+        name = name_for(fresh[0].source.arrival.path, new_stem())
+        if keys:
+            self._keys.note(relation, name, keys)
+        path = self._landing / name
+        try:
+            hand_over(path.parent, path.name, b"".join(request.lines for request in fresh))
+        except BaseException:
+            if keys:
+                self._keys.withdraw(relation, keys)
+            raise
+        for request in fresh:
+            request.done.set_result(IngestReceipt(request.records, name))
+        for request in repeats:
+            request.done.set_result(IngestReceipt(request.records, name, is_repeat=True))

@@ -1,0 +1,97 @@
+"""Remembers which requests were handed over, so that one that is sent twice is stored once.
+
+Used by the HTTP endpoint of `ingest`. A journal below the warehouse's state names the keys of a
+file before the file appears; who finds the last entry without its file knows that it never did.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from livemart.state.atomic_files import replace_file
+
+# A sender tries again within minutes.
+_REMEMBERED = timedelta(hours=24)
+
+
+@dataclass(frozen=True, slots=True)
+class IngestedRequest:
+    """A request that was handed over: digest of its records, how many they are, the file."""
+
+    digest: str
+    records: int
+    file: str
+
+
+class IngestedKeys:
+    """The keys of one day. One process writes them.
+
+    Args:
+        path: of the journal.
+        landing: the landing folder.
+        now: the wall clock, UTC.
+    """
+
+    def __init__(self, path: Path, landing: Path, now: datetime | None = None) -> None:
+        self._path = path
+        self._known: dict[tuple[str, str], IngestedRequest] = {}
+        entries = self._read(now or datetime.now(UTC))
+        if entries and not (landing / entries[-1]["file"]).exists():
+            # It was cut off before the file appeared.
+            entries.pop()
+        for entry in entries:
+            self._remember(entry["source"], entry["file"], entry["keys"])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, "".join(json.dumps(entry) + "\n" for entry in entries))
+
+    def find(self, source: str, key: str) -> IngestedRequest | None:
+        """Return what was handed over under a key."""
+        return self._known.get((source, key))
+
+    def note(self, source: str, file: str, keys: Mapping[str, tuple[str, int]]) -> None:
+        """Note the keys of a file that is about to appear; it is on disk when this returns.
+
+        Args:
+            source: relation.
+            file: below the landing folder.
+            keys: digest and number of records by key.
+        """
+        entry = {"at": datetime.now(UTC).isoformat(), "source": source, "file": file, "keys": keys}
+        with self._path.open("ab") as journal:
+            journal.write(json.dumps(entry).encode() + b"\n")
+            journal.flush()
+            os.fsync(journal.fileno())
+        self._remember(source, file, keys)
+
+    def withdraw(self, source: str, keys: Mapping[str, object]) -> None:
+        """Forget the keys of the newest file: it could not be written."""
+        for key in keys:
+            self._known.pop((source, key), None)
+        lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True)
+        replace_file(self._path, "".join(lines[:-1]))
+
+    def _remember(self, source: str, file: str, keys: Mapping[str, tuple[str, int]]) -> None:
+        for key, (digest, records) in keys.items():
+            self._known[source, key] = IngestedRequest(digest, records, file)
+
+    def _read(self, now: datetime) -> list[dict[str, Any]]:
+        entries = []
+        try:
+            lines = self._path.read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            return []
+        for line in lines:
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                # The last line, of a write that was cut off.
+                continue
+            if now - datetime.fromisoformat(entry["at"]) < _REMEMBERED:
+                entries.append(entry)
+        return entries

@@ -1,0 +1,80 @@
+"""Finds dead letters by source, reason and time, in all their tables.
+
+Used by whatever shows, exports or re-drives letters. Those whose records were handed over again are
+left out, unless they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.dataset as pds
+
+from livemart.delta.warehouse import Warehouse
+from livemart.land.letters.dead_letters import LETTERS, TABLE
+from livemart.land.letters.redriven import LETTER_KEY, unmarked
+from livemart.land.records.schema import TIMESTAMP
+
+
+@dataclass(frozen=True, slots=True)
+class LetterChoice:
+    """Which letters are meant; None stands for all.
+
+    `source`: relation; `reason`: code; `since`, `until`: when the letter was written, UTC, the
+    second not included; `with_redriven`: also those whose records were handed over again.
+    """
+
+    source: str | None = None
+    reason: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    with_redriven: bool = False
+
+    @property
+    def expression(self) -> pds.Expression:
+        """What it asks of a row."""
+        chosen = pds.scalar(True)
+        if self.source is not None:
+            chosen &= pds.field("source") == self.source
+        if self.reason is not None:
+            chosen &= pds.field("code") == self.reason
+        if self.since is not None:
+            chosen &= pds.field("landed_at") >= pa.scalar(self.since, TIMESTAMP)
+        if self.until is not None:
+            chosen &= pds.field("landed_at") < pa.scalar(self.until, TIMESTAMP)
+        return chosen
+
+
+def letter_relations(warehouse: Warehouse) -> list[str]:
+    """Return the tables of dead letters, one for each schema of sources."""
+    folders = sorted(path.parent.name for path in warehouse.root.glob(f"*/{TABLE}"))
+    return [name for folder in folders if warehouse.exists(name := f"{folder}.{TABLE}")]
+
+
+def read_letters(
+    warehouse: Warehouse,
+    relation: str,
+    choice: LetterChoice,
+    columns: Sequence[str] = LETTER_KEY,
+) -> pa.Table:
+    """Return the chosen letters of a table.
+
+    Args:
+        warehouse: the tables.
+        relation: one of `letter_relations`.
+        choice: which of them.
+        columns: with `LETTER_KEY`.
+    """
+    table = warehouse.read(relation, columns=list(columns), filter=choice.expression)
+    return table if choice.with_redriven else unmarked(warehouse, relation, table)
+
+
+def whole_letters(warehouse: Warehouse, choice: LetterChoice) -> Iterator[tuple[str, pa.Table]]:
+    """Yield each table's chosen letters with all their columns."""
+    for relation in letter_relations(warehouse):
+        letters = read_letters(warehouse, relation, choice, LETTERS.names)
+        if letters.num_rows:
+            yield relation, letters.select(LETTERS.names).cast(LETTERS)

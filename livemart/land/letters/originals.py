@@ -1,0 +1,97 @@
+"""Gives the records of dead letters back as they arrived.
+
+Used by the export and the re-drive of letters. A letter keeps a record up to a limit, as text; one
+that is longer, or is no text, is read again from its file, if that still lies there.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from livemart.land.records.csv_rows import split_records
+from livemart.land.records.judge import kept_text
+from livemart.land.records.origin import read_origin
+from livemart.land.records.parse import RECORD_FORMATS, LineFormat
+from livemart.land.records.runs import CutLine
+from livemart.land.sources.files.elements import is_array, read_elements
+from livemart.land.sources.files.folder import LandingFolder, read_lines
+from livemart.project.graph import SourceTable
+
+
+class Originals:
+    """The records of letters of one source.
+
+    Args:
+        landing: the landing folder.
+        source: of kind files, and of a format of lines.
+        letters: rows of dead letters, all of this source.
+    """
+
+    def __init__(
+        self, landing: Path, source: SourceTable, letters: Iterable[Mapping[str, Any]]
+    ) -> None:
+        self._folder = LandingFolder(landing)
+        self._source = source
+        self._headers: dict[str, bytes | None] = {}
+        needed: dict[str, set[int]] = {}
+        for letter in letters:
+            if not _is_whole(letter) and (origin := read_origin(letter["origin"])):
+                needed.setdefault(origin.place.name, set()).add(origin.number)
+        self._read = {
+            (name, number): record
+            for name, numbers in needed.items()
+            for number, record in self._records(name, numbers)
+        }
+
+    def record(self, letter: Mapping[str, Any]) -> bytes | None:
+        """Return the record of a letter, None if it is not there any more."""
+        if letter["record"] is None:
+            return None
+        if _is_whole(letter):
+            return str(letter["record"]).encode()
+        origin = read_origin(letter["origin"])
+        known = self._read.get((origin.place.name, origin.number)) if origin else None
+        # A file that was changed since, or a record that no memory holds.
+        if known is None or isinstance(known, CutLine) or kept_text(known) != letter["record"]:
+            return None
+        return known
+
+    def header(self, letter: Mapping[str, Any]) -> bytes | None:
+        """Return the header that a record needs: empty for JSON and text, None if it is gone."""
+        line_format = RECORD_FORMATS[self._source.arrival.format]
+        if not isinstance(line_format, LineFormat) or not line_format.has_header:
+            return b""
+        origin = read_origin(letter["origin"])
+        if origin is None:
+            return None
+        name = origin.place.name
+        if name not in self._headers:
+            records = self._numbered(name)
+            self._headers[name] = next((record for _, record in records), None)
+        return self._headers[name]
+
+    def _records(self, name: str, numbers: set[int]) -> Iterator[tuple[int, bytes]]:
+        last = max(numbers)
+        until = itertools.takewhile(lambda numbered: numbered[0] <= last, self._numbered(name))
+        return ((number, record) for number, record in until if number in numbers)
+
+    def _numbered(self, name: str) -> Iterator[tuple[int, bytes]]:
+        """Yield the records of a file with their numbers; none if it is gone."""
+        path = self._folder.locate(name)
+        if path is None or not path.is_file():
+            return iter(())
+        if self._source.arrival.format == "json" and is_array(path):
+            runs = read_elements(path)
+        else:
+            runs = read_lines(path)
+        lines = (line for run in runs for line in run.lines)
+        return split_records(lines) if self._source.arrival.format == "csv" else lines
+
+
+def _is_whole(letter: Mapping[str, Any]) -> bool:
+    """Return whether a letter keeps all of its record, as it was."""
+    record = letter["record"]
+    return record is not None and len(str(record).encode()) == letter["record_bytes"]

@@ -1,0 +1,231 @@
+"""Hands the records of dead letters over again, each exactly once.
+
+Used by `dead-letters redrive`, after a rule or the records were mended. What is to be handed over
+is written down first, then its letters are marked, then the file appears below the landing folder:
+a re-drive that was cut off is finished by the next one.
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from livemart.delta.warehouse import Warehouse
+from livemart.failpoints import failpoint
+from livemart.land.hand_over import hand_over
+from livemart.land.letters.originals import Originals
+from livemart.land.letters.redriven import LETTER_KEY, letter_key, mark
+from livemart.land.records.parse import RECORD_FORMATS, LineFormat
+from livemart.land.sources.files.names import name_for
+from livemart.project.graph import SourceTable
+from livemart.project.sources import FILES_KIND
+from livemart.state.atomic_files import replace_file
+from livemart.state.places import StateFolder
+
+# Rows of one file.
+_FILE_LETTERS = 50_000
+
+
+@dataclass
+class RedriveCounts:
+    """What a re-drive did. `left`: letters that were left as they are, by the reason for it."""
+
+    records: int = 0
+    files: int = 0
+    left: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True)
+class Redriven:
+    """One record to hand over: the row of its letter, and its content, which may be mended."""
+
+    letter: Mapping[str, Any]
+    content: bytes
+    header: bytes
+
+
+class Redrive:
+    """The re-drives of one warehouse; only one process makes them at a time.
+
+    Args:
+        warehouse: the tables.
+        landing: the landing folder.
+    """
+
+    def __init__(self, warehouse: Warehouse, landing: Path) -> None:
+        self._warehouse = warehouse
+        self._landing = landing
+        self._folder = StateFolder(warehouse.root).redrives
+
+    @contextmanager
+    def begun(self) -> Iterator[None]:
+        """Wait for any other re-drive, and finish what one that was cut off has begun."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with (self._folder / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            for path in sorted(self._folder.glob("*.json")):
+                self._finish(path)
+            yield
+
+    def hand_over(
+        self, relation: str, source: SourceTable, records: Sequence[Redriven], now: datetime
+    ) -> int:
+        """Mark letters and hand their records over; return the number of files.
+
+        Args:
+            relation: table of the letters.
+            source: what refused the records.
+            records: of letters that are not marked.
+            now: when.
+        """
+        groups: dict[bytes, list[Redriven]] = {}
+        for record in records:
+            groups.setdefault(record.header, []).append(record)
+        count = 0
+        for header, members in groups.items():
+            for start in range(0, len(members), _FILE_LETTERS):
+                part = members[start : start + _FILE_LETTERS]
+                self._finish(self._write_down(relation, source, header, part, now))
+                count += 1
+        return count
+
+    def _write_down(
+        self,
+        relation: str,
+        source: SourceTable,
+        header: bytes,
+        records: Sequence[Redriven],
+        now: datetime,
+    ) -> Path:
+        lines = [*([header] if header else []), *(record.content for record in records)]
+        data = b"".join(line + b"\n" for line in lines)
+        keys = [letter_key(record.letter) for record in records]
+        digest = hashlib.sha256(repr(sorted(map(repr, keys))).encode() + data).hexdigest()[:24]
+        content = {
+            "relation": relation,
+            "name": name_for(source.arrival.path, f"redrive-{digest}"),
+            "redriven_at": now.isoformat(),
+            "letters": [
+                [key.isoformat() if isinstance(key, datetime) else key for key in letter]
+                for letter in keys
+            ],
+            "data": base64.b64encode(data).decode(),
+        }
+        path = self._folder / f"{digest}.json"
+        replace_file(path, json.dumps(content))
+        return path
+
+    def _finish(self, path: Path) -> None:
+        failpoint("redrive.before_mark")
+        content = json.loads(path.read_text(encoding="utf-8"))
+        letters = [dict(zip(LETTER_KEY, letter, strict=True)) for letter in content["letters"]]
+        for letter in letters:
+            letter["landed_at"] = datetime.fromisoformat(letter["landed_at"])
+        redriven_at = datetime.fromisoformat(content["redriven_at"])
+        mark(self._warehouse, content["relation"], letters, content["name"], redriven_at)
+        failpoint("redrive.before_hand_over")
+        target = self._landing / content["name"]
+        # It may have been handed over before the one that did it was cut off.
+        with suppress(FileExistsError):
+            hand_over(target.parent, target.name, base64.b64decode(content["data"]))
+        failpoint("redrive.before_end")
+        path.unlink()
+
+
+def mended(
+    landing: Path,
+    sources: Mapping[str, SourceTable],
+    letters: Sequence[Mapping[str, Any]],
+    contents: Mapping[tuple[Any, ...], tuple[bytes, bytes | None]],
+    counts: RedriveCounts,
+) -> dict[str, list[Redriven]]:
+    """Return what can be handed over, by source; what cannot is counted with its reason.
+
+    Args:
+        landing: the landing folder.
+        sources: by relation.
+        letters: rows of dead letters.
+        contents: of letters that were mended by hand, by their key: record and header.
+        counts: are added to.
+    """
+    by_source: dict[str, list[Mapping[str, Any]]] = {}
+    for letter in letters:
+        by_source.setdefault(letter["source"], []).append(letter)
+    ready: dict[str, list[Redriven]] = {}
+    for relation, members in by_source.items():
+        if (why := _why_not(sources.get(relation))) is not None:
+            counts.left[f"{relation}: {why}"] += len(members)
+            continue
+        originals = Originals(landing, sources[relation], members)
+        for letter in members:
+            given = contents.get(letter_key(letter))
+            content = given[0] if given else originals.record(letter)
+            header = given[1] if given and given[1] is not None else originals.header(letter)
+            if letter["record"] is None:
+                counts.left[f"{relation}: the letter is for a whole file or range"] += 1
+            elif content is None:
+                counts.left[
+                    f"{relation}: the record is not kept in full, and its file is gone"
+                ] += 1
+            elif header is None:
+                counts.left[f"{relation}: the file with the header is gone"] += 1
+            elif b"\n" in content and sources[relation].arrival.format == "text":
+                counts.left[f"{relation}: the record has a line end"] += 1
+            else:
+                if sources[relation].arrival.format == "json":
+                    # An element of an array may be written over several lines.
+                    content = content.replace(b"\n", b" ")
+                ready.setdefault(relation, []).append(Redriven(letter, content, header))
+    return ready
+
+
+def redrive(
+    warehouse: Warehouse,
+    landing: Path,
+    sources: Mapping[str, SourceTable],
+    letters: Mapping[str, Sequence[Mapping[str, Any]]],
+    contents: Mapping[tuple[Any, ...], tuple[bytes, bytes | None]],
+    now: datetime | None = None,
+) -> RedriveCounts:
+    """Hand over the records of letters; call it within `Redrive.begun`.
+
+    Args:
+        warehouse: the tables.
+        landing: the landing folder.
+        sources: of the project, by relation.
+        letters: rows that are not marked, by their table.
+        contents: see `mended`.
+        now: when; the wall clock if None.
+    """
+    counts, driver = RedriveCounts(), Redrive(warehouse, landing)
+    for relation, rows in letters.items():
+        for source, records in mended(landing, sources, rows, contents, counts).items():
+            moment = now or datetime.now(UTC)
+            counts.files += driver.hand_over(relation, sources[source], records, moment)
+            counts.records += len(records)
+    return counts
+
+
+def _why_not(source: SourceTable | None) -> str | None:
+    """Return why no record can be handed over to a source, None if it can."""
+    if source is None or source.stream is None:
+        return "the project lands no such source any more"
+    spec = source.stream
+    if spec.kind != FILES_KIND:
+        return f"its records come from kind {spec.kind}: put them there"
+    if not isinstance(RECORD_FORMATS[spec.format], LineFormat):
+        return f"a file of {spec.format} is not written here: `ingest` a mended one"
+    try:
+        name_for(spec.path, "a")
+    except ValueError as error:
+        return str(error)
+    return None

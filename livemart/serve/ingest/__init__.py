@@ -1,0 +1,1 @@
+"""Records that come in by HTTP, for who has a token of the source."""

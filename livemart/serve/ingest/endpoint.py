@@ -1,0 +1,187 @@
+"""Takes records by HTTP: what is acknowledged is durable, and lands exactly once.
+
+Used if the setting `http_ingest` is on. Records are judged as landing will judge them, and a
+request is taken whole or not at all: its sender still has what is wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import pyarrow.compute as pc
+from fastapi import APIRouter, Header, Path
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from livemart.land.group_commit import (
+    GroupCommit,
+    IngestBusyError,
+    IngestReceipt,
+    IngestRequest,
+    KeyReusedError,
+)
+from livemart.land.records.judge import verdict
+from livemart.land.records.origin import Place
+from livemart.land.records.parse import parse_runs
+from livemart.land.records.runs import Lines
+from livemart.land.sources.files.blocks import BYTE_ORDER_MARK
+from livemart.land.sources.files.elements import Elements, as_lines
+from livemart.land.spool import group_of
+from livemart.project.graph import SourceTable
+from livemart.serve.auth.callers import CallerOf
+from livemart.serve.http.parts import part_of
+from livemart.serve.http.problems import Kinds, ProblemError
+from livemart.serve.http.schemas import Shape
+
+MOST_INGEST_BYTES = 16 << 20
+INGEST_PATH = "/v1/ingest/"
+_SHOWN_MISTAKES = 5
+_LINES = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonl")
+# Which forms a source of a format takes.
+_FORMS: Mapping[str, tuple[str, ...]] = {
+    "json": (*_LINES, "application/json"),
+    "text": ("text/plain",),
+}
+
+
+class IngestProblemError(ProblemError):
+    """A request whose records are not taken."""
+
+    kinds: ClassVar[Kinds] = {
+        "INGEST_REFUSED": (403, "This token may not send these records"),
+        "INGEST_SOURCE_UNKNOWN": (404, "No records are taken for this source"),
+        "INGEST_FORM_REFUSED": (415, "Records are not taken in this form"),
+        "INGEST_RECORDS_REFUSED": (422, "A record cannot land"),
+        "INGEST_KEY_REUSED": (422, "This key was used for other records"),
+        "INGEST_BUSY": (429, "More records wait than can be held"),
+        "INGEST_FAILED": (503, "Records cannot be stored"),
+    }
+
+
+class Ingested(Shape):
+    """Records that are durable."""
+
+    source: str
+    records: int = Field(description="How many of this request.")
+    file: str = Field(description="Below the landing folder; others' records are in it, too.")
+    repeated: bool = Field(description="They were stored before, for the same Idempotency-Key.")
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What takes records. `sources`: those of lines, by each of their names."""
+
+    sources: Mapping[str, SourceTable]
+    commit: GroupCommit
+
+
+ingest_router = APIRouter(prefix="/v1/ingest", tags=["ingest"])
+
+
+@ingest_router.post("/{source}", response_model=Ingested)
+async def take_records(
+    request: Request,
+    caller: CallerOf,
+    source: Annotated[str, Path(min_length=1, max_length=200)],
+    idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
+) -> Response:
+    """Take records: JSON lines or an array for a source of JSON, lines for one of text.
+
+    The answer comes when they are durable; the next refresh lands each once. A request with an
+    `Idempotency-Key` may be sent again for a day.
+    """
+    if request.headers.get("authorization") is None:
+        raise ProblemError("TOKEN_MISSING", "send `Authorization: Bearer <token>`")
+    intake = part_of(request, Intake)
+    table = intake.sources.get(source)
+    names = {source} if table is None else _names(table)
+    if not names & caller.sources:
+        raise IngestProblemError(
+            "INGEST_REFUSED", f"it needs one of `livemart token create --ingest {source[:80]}`"
+        )
+    if table is None:
+        raise IngestProblemError(
+            "INGEST_SOURCE_UNKNOWN", "the project has no such source of JSON lines or text"
+        )
+    form = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    forms = _FORMS[table.arrival.format]
+    if form not in forms or request.headers.get("content-encoding", "identity") != "identity":
+        raise IngestProblemError("INGEST_FORM_REFUSED", f"send {', '.join(forms)}, not compressed")
+    body = await request.body()
+    taken = await run_in_threadpool(_take, table, body, form, idempotency_key)
+    try:
+        intake.commit.put(taken)
+        receipt = await asyncio.wrap_future(taken.done)
+    except IngestBusyError:
+        raise IngestProblemError("INGEST_BUSY", "the disk is slow; send it again later") from None
+    except KeyReusedError:
+        raise IngestProblemError(
+            "INGEST_KEY_REUSED", "send other records under another Idempotency-Key"
+        ) from None
+    except OSError as error:
+        raise IngestProblemError("INGEST_FAILED", error.strerror or "the disk refuses") from error
+    return JSONResponse(_body(table, receipt))
+
+
+def _take(table: SourceTable, body: bytes, form: str, key: str | None) -> IngestRequest:
+    """Return the records of a request.
+
+    Raises:
+        IngestProblemError: INGEST_RECORDS_REFUSED, with the first that cannot land.
+    """
+    content = body.removeprefix(BYTE_ORDER_MARK)
+    if form == "application/json":
+        content, is_open = _lines_of_json(content)
+        if is_open:
+            raise _refused(["the array does not end"])
+    lines = [(number, line) for number, line in enumerate(content.split(b"\n"), 1) if line.strip()]
+    if not lines:
+        raise _refused(["there is none"])
+    mistakes, count = [], 0
+    for judged in parse_runs(group_of(table), Place("record"), [Lines(lines)]):
+        count += judged.num_rows
+        wrong = judged.filter(pc.is_valid(judged.column(verdict("code", 0))))
+        mistakes += [
+            f"{row['_origin'].replace(':', ' ')}: {row[verdict('code', 0)]}: "
+            f"{row[verdict('detail', 0)]}"
+            for row in wrong.slice(0, _SHOWN_MISTAKES + 1).to_pylist()
+        ]
+    if mistakes:
+        raise _refused(mistakes)
+    data = b"".join(line + b"\n" for _, line in lines)
+    return IngestRequest(table, data, count, hashlib.sha256(data).hexdigest(), key)
+
+
+def _lines_of_json(content: bytes) -> tuple[bytes, bool]:
+    """Return an array's elements, or one object, as lines; and whether the array does not end."""
+    if content.lstrip()[:1] != b"[":
+        return content.replace(b"\n", b" "), False
+    elements = Elements()
+    ended = elements.read(content)
+    rest = elements.end()
+    return as_lines([*ended, *([rest] if rest[1].strip() else [])]), elements.is_open
+
+
+def _refused(mistakes: list[str]) -> IngestProblemError:
+    shown = "; ".join(mistakes[:_SHOWN_MISTAKES])
+    more = "; and more" if len(mistakes) > _SHOWN_MISTAKES else ""
+    return IngestProblemError("INGEST_RECORDS_REFUSED", f"nothing was stored: {shown}{more}")
+
+
+def _names(table: SourceTable) -> set[str]:
+    return {table.name, f"{table.source_name}.{table.name}", table.relation}
+
+
+def _body(table: SourceTable, receipt: IngestReceipt) -> dict[str, object]:
+    return {
+        "source": table.relation,
+        "records": receipt.records,
+        "file": receipt.file,
+        "repeated": receipt.is_repeat,
+    }
