@@ -14,7 +14,7 @@ from typing import ClassVar
 from sqlglot import exp
 
 from livemart.errors import first_lines
-from livemart.plan.build.guards import check_functions, check_names
+from livemart.plan.build.guards import check_functions, check_names, check_windows
 from livemart.plan.build.scopes import Query, build_query
 from livemart.plan.build.using import mark_written
 from livemart.plan.notes import KnownRelations, growth, notes_of
@@ -294,6 +294,7 @@ def _query(
     tree: exp.Expr, flat: Flat, inputs: Inputs
 ) -> tuple[Query, dict[int, frozenset[str]], tuple[Reason, ...]]:
     check_functions(tree)
+    check_windows(tree)
     by_name = {occurrence.placeholder.lower(): occurrence for occurrence in flat.occurrences}
     mark_written(tree)
     note_names(tree)

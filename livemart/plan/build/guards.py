@@ -5,12 +5,16 @@ Used by the planner, on the parsed and on the qualified tree.
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from sqlglot import exp
 
+from livemart.intervals import parse_interval
 from livemart.plan.build.subqueries import unsupported
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.sql.determinism import function_name, is_bare_function, line_of
 from livemart.plan.sql.functions import BUILT_IN_FUNCTIONS
+from livemart.plan.sql.written import sql_of
 
 _ORDERS = ("order", "sort", "cluster", "distribute")
 _WINDOWS = frozenset({"window", "session_window"})
@@ -55,6 +59,45 @@ def check_names(tree: exp.Expr) -> None:
             raise unsupported("a star among arguments", node)
         elif isinstance(node, exp.Collate) or function_name(node) == "collate":
             raise unsupported("a collation", node)
+
+
+def check_windows(tree: exp.Expr) -> None:
+    """Raise Unplannable for a window that Spark refuses: its offset is not below its slide.
+
+    Raises:
+        Unplannable: WINDOW_REFUSED.
+    """
+    for node in tree.walk():
+        if function_name(node) != "window":
+            continue
+        _, *written = node.iter_expressions()
+        lengths = [length for part in written if (length := _length(part)) is not None]
+        if len(lengths) != len(written) or len(lengths) not in (2, 3):
+            continue
+        size, slide, *offset = lengths
+        told = f"the slide of {written[1].name}"
+        if slide > size:
+            wrong = f"{told} is above the size of {written[0].name}"
+        elif offset and offset[0] >= slide:
+            wrong = f"the offset of {written[2].name} is not below {told}"
+        else:
+            continue
+        raise Unplannable(
+            Reason(
+                "WINDOW_REFUSED",
+                f"{sql_of(node)}: {wrong}: Spark refuses the model",
+                line_of(node),
+                "write an offset below the slide, and a slide of at most the size",
+            )
+        )
+
+
+def _length(node: exp.Expr) -> timedelta | None:
+    """Return the length that a literal writes, None if it cannot be told."""
+    try:
+        return parse_interval(node.name) if isinstance(node, exp.Literal) else None
+    except ValueError:
+        return None
 
 
 def _check_column(node: exp.Column) -> None:

@@ -24,3 +24,27 @@ def test_what_the_analysis_does_not_know_is_recomputed(expression: str, code: st
     plan = plan_query(f"select {expression} as x from s.sales", INPUTS)
 
     assert (plan.strategy.name, plan.reasons[0].code) == ("full", code)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("'5 minutes', '5 minutes', '2 minutes'", None),
+        ("'5 minutes', '1 minute'", None),
+        ("'5 minutes'", None),
+        ("'5 minutes', '5 minutes', '5 minutes'", "the offset of 5 minutes is not below the slide"),
+        ("'5 minutes', '1 minute', '120 seconds'", "the offset of 120 seconds is not below"),
+        ("'5 minutes', '10 minutes'", "the slide of 10 minutes is above the size of 5 minutes"),
+    ],
+)
+def test_a_window_that_spark_refuses_is_told_in_words(arguments: str, message: str | None) -> None:
+    inputs = Inputs(columns={"s.clicks": ("at",)})
+    window = f"window(at, {arguments})"
+
+    plan = plan_query(
+        f"select {window}.start as s, count(*) as n from s.clicks group by {window}", inputs
+    )
+
+    refused = [reason.message for reason in plan.reasons if reason.code == "WINDOW_REFUSED"]
+    assert bool(refused) == (message is not None)
+    assert message is None or message in refused[0]
