@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 SUITES := test-unit test-serve test-e2e test-spark
 
 .PHONY: help env env-unit demo demo-once test test-all test-nightly test-repeat $(SUITES) \
-	flights-data class-archive golden bench-refresh bench-histories bench-serve bench-command lint \
+	flights-data class-archive golden bench-landing bench-refresh bench-histories bench-serve bench-command lint \
 	format lock clean
 
 help: ## Show what there is
@@ -61,6 +61,9 @@ test-spark: env flights-data class-archive ## Spark in the tests' own process, a
 
 golden: env-unit ## Rewrite the golden files of the planner; review the diff
 	@$(BIN)/python -m tests.unit.plan.golden
+
+bench-landing: env ## Records of each format into an empty table, beside a plain stream of Spark (ARGS="--help")
+	@$(BIN)/python -m bench.landing $(ARGS)
 
 bench-refresh: env ## Refresh at 1 M and 10 M orders against recompute and DuckDB (hours, 12 GB; ARGS="--help")
 	@$(BIN)/python -m bench.refresh $(ARGS)

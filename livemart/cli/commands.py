@@ -269,6 +269,7 @@ def status(output: str, limit: int, **flags: Any) -> None:
             settings.warehouse,
             every=settings.every,
             pane=settings.pane,
+            landing=settings.landing,
             store_url=settings.store_url,
             limit=limit,
         )

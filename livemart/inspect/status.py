@@ -19,10 +19,12 @@ from livemart.inspect.orphans import Orphan, find_orphans
 from livemart.inspect.store_standing import StoreStanding, look_at_store
 from livemart.inspect.terminal_text import aligned
 from livemart.intervals import format_interval
+from livemart.land.lag import SourceLag, source_lags
 from livemart.land.newest_landing import newest_landing
 from livemart.refresh.clock import skipped_panes
 from livemart.state.counts import Counts
 from livemart.state.last_pass import last_pass_at
+from livemart.state.places import StateFolder
 from livemart.state.refusals import ProjectRefusal, read_refusal
 from livemart.state.snapshots import RELEASE, Snapshot, SnapshotLog
 
@@ -33,7 +35,7 @@ _COARSE = timedelta(milliseconds=2)
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """One landed table: its newest landing, and what the listed snapshots brought together."""
+    """One landed table: its newest landing, what the listed snapshots brought, what waits."""
 
     relation: str
     landed_at: datetime | None
@@ -43,6 +45,9 @@ class SourceStatus:
     landed: int
     superseded: int
     dead_letters: int
+    waiting_files: int = 0
+    waiting_bytes: int = 0
+    waiting_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +118,7 @@ def read_status(
     *,
     every: timedelta,
     pane: timedelta,
+    landing: Path | None = None,
     store_url: str | None = None,
     now: datetime | None = None,
     limit: int = 10,
@@ -124,6 +130,7 @@ def read_status(
         every: the interval; what was published or found to be the newest longer ago than two of
             them is stale.
         pane: what `as_of` moves by.
+        landing: the landing folder; None leaves out what waits there.
         store_url: of the serving store; None if nothing is served.
         now: wall clock, UTC.
         limit: how many snapshots to look back.
@@ -146,7 +153,7 @@ def read_status(
         checked_s=checked.total_seconds() if checked is not None else None,
         held_by=tuple(sorted(name for name, word in tests.items() if word in ("fail", "error"))),
         warned_by=tuple(sorted(name for name, word in tests.items() if word == "warn")),
-        sources=_sources(warehouse, rows, now),
+        sources=_sources(warehouse, rows, now, _lags(warehouse_root, landing)),
         snapshots=tuple(_brief(row, known[number + 1 :], pane) for number, row in enumerate(rows)),
         store=None if store_url is None else look_at_store(store_url, published, now),
         set_aside=() if newest is None else _set_aside(newest, now),
@@ -185,7 +192,13 @@ def render_status(status: WarehouseStatus) -> str:
     lines += [f"orphan {orphan.relation}: {orphan.model} is no more" for orphan in status.orphans]
     if status.orphans:
         lines.append("  next: no model fills these tables any more; drop them if nobody reads them")
-    header = ("source", "freshness", "rows", *(word.replace("_", " ") for word in _COUNTS))
+    header = (
+        "source",
+        "freshness",
+        "rows",
+        *(word.replace("_", " ") for word in _COUNTS),
+        "waiting",
+    )
     table = [
         (
             source.relation,
@@ -194,6 +207,7 @@ def render_status(status: WarehouseStatus) -> str:
             else format_interval(timedelta(seconds=source.freshness_s)),
             "-" if source.rows is None else f"{source.rows:,}",
             *(f"{getattr(source, word):,}" for word in _COUNTS),
+            _waiting(source),
         )
         for source in status.sources
     ]
@@ -231,6 +245,15 @@ def render_status(status: WarehouseStatus) -> str:
     return "\n".join([*lines, "", *aligned([header, *rows])])
 
 
+def _waiting(source: SourceStatus) -> str:
+    if not source.waiting_files:
+        return "-"
+    age = format_interval(timedelta(seconds=round(source.waiting_s)))
+    megabytes = source.waiting_bytes / 1e6
+    plural = "s"[: source.waiting_files != 1]
+    return f"{source.waiting_files:,} file{plural}, {megabytes:,.1f} MB, {age}"
+
+
 def _checked(
     published: Snapshot | None, newest: Snapshot | None, warehouse: Path, now: datetime
 ) -> timedelta | None:
@@ -264,20 +287,34 @@ def _store_lines(status: WarehouseStatus) -> list[str]:
     return lines
 
 
-def _sources(warehouse: Warehouse, rows: list[Snapshot], now: datetime) -> tuple[SourceStatus, ...]:
+def _lags(warehouse: Path, landing: Path | None) -> Mapping[str, SourceLag]:
+    if landing is None:
+        return {}
+    try:
+        return source_lags(StateFolder(warehouse).checkpoint, landing)
+    except (LivemartError, OSError):
+        # The doctor speaks of a checkpoint that cannot be read.
+        return {}
+
+
+def _sources(
+    warehouse: Warehouse, rows: list[Snapshot], now: datetime, lags: Mapping[str, SourceLag]
+) -> tuple[SourceStatus, ...]:
     if not rows:
         return ()
-    newest = rows[0]
     landed = sorted({relation for row in rows for relation in row.landed})
-    return tuple(_source(warehouse, relation, rows, newest, now) for relation in landed)
+    return tuple(
+        _source(warehouse, relation, rows, now, lags.get(relation, SourceLag()))
+        for relation in landed
+    )
 
 
 def _source(
-    warehouse: Warehouse, relation: str, rows: list[Snapshot], newest: Snapshot, now: datetime
+    warehouse: Warehouse, relation: str, rows: list[Snapshot], now: datetime, lag: SourceLag
 ) -> SourceStatus:
     landed_at: datetime | None = None
     count: int | None = None
-    version = newest.sources.get(relation)
+    version = rows[0].sources.get(relation)
     try:
         count = warehouse.row_count(relation, version)
         landed_at = newest_landing(warehouse, relation, version)
@@ -289,7 +326,16 @@ def _source(
         for word in _COUNTS
     }
     freshness = (now - landed_at).total_seconds() if landed_at else None
-    return SourceStatus(relation, landed_at, freshness, count, **sums)
+    return SourceStatus(
+        relation,
+        landed_at,
+        freshness,
+        count,
+        **sums,
+        waiting_files=lag.files,
+        waiting_bytes=lag.size,
+        waiting_s=lag.waits_s(now),
+    )
 
 
 def _set_aside(newest: Snapshot, now: datetime) -> tuple[AsideStatus, ...]:

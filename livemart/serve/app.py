@@ -17,6 +17,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from livemart import __version__
+from livemart.land.lag import WatchedLags, source_lags
 from livemart.serve.auth.attempts import Attempts
 from livemart.serve.auth.book import TokenBook
 from livemart.serve.auth.callers import Guard
@@ -44,6 +45,7 @@ from livemart.serve.owner.pull import restaurants_router
 from livemart.serve.owner.schemas import StateBody
 from livemart.serve.owner.stream import restaurant_stream_router
 from livemart.settings import Settings
+from livemart.state.places import StateFolder
 from livemart.store.reader import StoreReader
 
 # Their ids may hold a slash.
@@ -108,7 +110,9 @@ def create_app(
         docs_url=None,
         redoc_url=None,
     )
-    parts = (settings, reader, guard, hub, readings, answers, measurements)
+    checkpoint = StateFolder(settings.warehouse).checkpoint
+    lags = WatchedLags(lambda: source_lags(checkpoint, settings.landing))
+    parts = (settings, reader, guard, hub, readings, answers, measurements, lags)
     app.state.parts = {type(part): part for part in (*parts, *([intake] if intake else []))}
     install_problems(app)
     app.add_middleware(EncodedSlashes, prefixes=_PATHS_WITH_IDS)

@@ -9,10 +9,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from fastapi import APIRouter
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from livemart.intervals import format_interval
+from livemart.land.lag import WatchedLags
 from livemart.serve.auth.callers import Guard, current_caller
 from livemart.serve.auth.this_machine import is_from_this_machine
 from livemart.serve.http.measurements import Measurements
@@ -77,7 +79,15 @@ async def measurements_text(request: Request) -> Response:
         if not caller.is_admin:
             raise ProblemError("NOT_FOUND", "no such path; /openapi.json lists all")
     measurements = part_of(request, Measurements)
-    _measure(measurements, part_of(request, Hub), part_of(request, Guard).now())
+    now = part_of(request, Guard).now()
+    _measure(measurements, part_of(request, Hub), now)
+    lags = await run_in_threadpool(part_of(request, WatchedLags).lags)
+    measurements.show_waiting(
+        {
+            source: {"files": lag.files, "bytes": lag.size, "seconds": lag.waits_s(now)}
+            for source, lag in lags.items()
+        }
+    )
     return Response(measurements.render(), headers={"Cache-Control": "no-store"}, media_type=_TEXT)
 
 

@@ -26,6 +26,15 @@ def test_the_refresh_benchmark_runs_and_its_answers_are_equal(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_landing_benchmark_runs_and_all_records_come_in(tmp_path: Path) -> None:
+    figures = _figures("landing", "--folder", str(tmp_path), "--records=300")
+
+    assert figures["landing_whole"] == 1
+    assert figures["landing_json_keyed_over_plain"] > 0
+    assert figures["landing_300_parquet_append_per_s"] > 0
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_benchmark_of_histories_runs_and_its_rows_are_equal(tmp_path: Path) -> None:
     figures = _figures(
         *("histories", "--folder", str(tmp_path), "--changes", "400", "800"),

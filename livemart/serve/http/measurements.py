@@ -12,6 +12,12 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
+_WAITING = {
+    "livemart_source_waiting_files": "Files that were delivered and are in no micro-batch yet.",
+    "livemart_source_waiting_bytes": "Bytes of these files.",
+    "livemart_source_waiting_seconds": "How long the oldest of these files has waited.",
+}
+
 
 class Measurements:
     """The measurements of one server, in a registry of their own."""
@@ -56,6 +62,24 @@ class Measurements:
             ["model"],
             registry=self._registry,
         )
+
+        self._waiting = {
+            name: Gauge(
+                f"livemart_source_waiting_{name}", text, ["source"], registry=self._registry
+            )
+            for name, text in {
+                "files": "Files that were delivered and are in no micro-batch yet.",
+                "bytes": "Bytes of these files.",
+                "seconds": "How long the oldest of these files has waited.",
+            }.items()
+        }
+
+    def show_waiting(self, waiting: Mapping[str, Mapping[str, float]]) -> None:
+        """Show what waits for each source: files, bytes, seconds."""
+        for name, gauge in self._waiting.items():
+            gauge.clear()
+            for source, values in waiting.items():
+                gauge.labels(source).set(values[name.rpartition("_")[2]])
 
     def show_models(
         self, ages: Mapping[str, float | None], strategy_failures: Mapping[str, int]

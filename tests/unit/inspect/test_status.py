@@ -68,7 +68,7 @@ def test_counts_are_those_of_the_listed_snapshots_and_of_each(tmp_path: Path) ->
     ]
     text = render_status(status).splitlines()
     title = text.index("landed tables, with the records of the last 2 snapshots")
-    assert text[title + 2].split() == ["bronze.orders", "-", "-", "9", "5", "1", "3"]
+    assert text[title + 2].split() == ["bronze.orders", "-", "-", "9", "5", "1", "3", "-"]
     only = render_status(read_status(tmp_path, every=PANE, pane=PANE, now=NOON, limit=1))
     assert "with the records of the last snapshot\n" in only
 

@@ -54,7 +54,7 @@ class Slot:
 def find_unplaced(checkpoint: Path, patterns: Mapping[str, str]) -> list[str]:
     """Return the relations that `place_slots` would give a new slot, sorted."""
     placed = {
-        name for slot in _still_read(_kept_slots(checkpoint), patterns) for name in slot.relations
+        name for slot in _still_read(kept_slots(checkpoint), patterns) for name in slot.relations
     }
     return sorted(patterns.keys() - placed)
 
@@ -66,7 +66,7 @@ def place_slots(checkpoint: Path, patterns: Mapping[str, str]) -> list[Slot]:
         checkpoint: folder of the query; it exists.
         patterns: path pattern by relation.
     """
-    kept = _kept_slots(checkpoint)
+    kept = kept_slots(checkpoint)
     slots = _still_read(kept, patterns)
     added: dict[str, list[str]] = {}
     for relation in find_unplaced(checkpoint, patterns):
@@ -79,7 +79,8 @@ def place_slots(checkpoint: Path, patterns: Mapping[str, str]) -> list[Slot]:
     return slots
 
 
-def _kept_slots(checkpoint: Path) -> list[Slot]:
+def kept_slots(checkpoint: Path) -> list[Slot]:
+    """Return the slots of a checkpoint as they were placed; none before the first stream."""
     path = checkpoint / SLOTS_FILE
     if not path.exists():
         return []
@@ -87,6 +88,27 @@ def _kept_slots(checkpoint: Path) -> list[Slot]:
         Slot(slot["path"], tuple(slot["relations"]))
         for slot in json.loads(path.read_text(encoding="utf-8"))
     ]
+
+
+def seen_files(checkpoint: Path, position: int) -> frozenset[Path]:
+    """Return the files of a slot that some micro-batch has been given.
+
+    Args:
+        checkpoint: folder of the query.
+        position: of the slot, from 1.
+
+    Raises:
+        StateError: CHECKPOINT_TORN.
+    """
+    log = checkpoint / "sources" / str(position)
+    names = [path for path in log.glob("*") if not path.name.startswith(".")]
+    # A compacted file repeats all before it.
+    compacted = [int(path.stem) for path in names if path.suffix == ".compact"]
+    newest = max(compacted, default=-1)
+    files = {path for path in names if path.suffix != ".compact" and int(path.name) > newest}
+    if newest >= 0:
+        files.add(log / f"{newest}.compact")
+    return frozenset(seen for path in files for _, seen in _entries(path))
 
 
 def _still_read(slots: Sequence[Slot], patterns: Mapping[str, str]) -> list[Slot]:
@@ -181,16 +203,20 @@ def _offsets(checkpoint: Path, batch_id: int, count: int) -> list[int]:
 
 
 def _logged(log: Path, step: int) -> Iterator[Path]:
-    """Yield the files of one step; a compacted log file repeats all before it."""
+    """Return the files of one step; a compacted log file repeats all before it."""
     path = log / str(step)
     if not path.exists():
         compacted = (int(file.stem) for file in log.glob("*.compact") if file.stem.isdigit())
         path = log / f"{min((last for last in compacted if last >= step), default=step)}.compact"
+    return (file for batch_id, file in _entries(path) if batch_id == step)
+
+
+def _entries(path: Path) -> Iterator[tuple[int, Path]]:
+    """Yield the files that a log file names, with their step."""
     try:
         _, *entries = path.read_text(encoding="utf-8").splitlines()
         for entry in map(json.loads, entries):
-            if entry["batchId"] == step:
-                yield Path(unquote(urlsplit(entry["path"]).path))
+            yield int(entry["batchId"]), Path(unquote(urlsplit(entry["path"]).path))
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise _torn(path, error) from error
 

@@ -1,0 +1,82 @@
+"""What waits is what was delivered and no micro-batch has been given."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from livemart.errors import StateError
+from livemart.land.lag import SourceLag, WatchedLags, source_lags
+from livemart.land.sources.files.stream import place_slots
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def deliver(landing: Path, name: str, minutes: int, size: int) -> Path:
+    path = landing / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x" * size)
+    at = (NOON + timedelta(minutes=minutes)).timestamp()
+    os.utime(path, (at, at))
+    return path
+
+
+def log(path: Path, *files: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    entries = [json.dumps({"path": f"file://{file}", "batchId": 0}) for file in files]
+    path.write_text("\n".join(["v1", *entries]))
+
+
+def test_files_that_no_batch_was_given_wait(tmp_path: Path) -> None:
+    landing, checkpoint = tmp_path / "landing", tmp_path / "checkpoint"
+    checkpoint.mkdir()
+    place_slots(checkpoint, {"s.a": "a/*", "s.b": "a/*", "s.c": "c/*"})
+    files = [deliver(landing, f"a/{number}", number, 10) for number in range(5)]
+    deliver(landing, "a/_draft", 0, 10)
+    log(checkpoint / "sources/1/1.compact", *files[:2])
+    # Its compacted file has all that was before it.
+    log(checkpoint / "sources/1/0", files[4])
+    log(checkpoint / "sources/1/2", files[2])
+    (checkpoint / "sources/1/.2.crc").touch()
+
+    lags = source_lags(checkpoint, landing)
+
+    waiting = SourceLag(2, 20, NOON + timedelta(minutes=3))
+    assert lags == {"s.a": waiting, "s.b": waiting, "s.c": SourceLag()}
+    assert waiting.waits_s(NOON + timedelta(minutes=5)) == 120
+    assert SourceLag().waits_s(NOON) == 0
+
+
+def test_before_the_first_stream_nothing_is_known(tmp_path: Path) -> None:
+    assert source_lags(tmp_path, tmp_path) == {}
+
+
+def test_a_checkpoint_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    place_slots(tmp_path, {"s.a": "a/*"})
+    log(tmp_path / "sources/1/0")
+    (tmp_path / "sources/1/0").write_text("v1\n{")
+
+    with pytest.raises(StateError, match="CHECKPOINT_TORN"):
+        source_lags(tmp_path, tmp_path)
+
+
+def test_a_scrape_looks_at_most_once_in_a_while() -> None:
+    looks: list[int] = []
+    now = 0.0
+
+    def read() -> dict[str, SourceLag]:
+        looks.append(1)
+        if len(looks) == 3:
+            raise OSError("away")
+        return {"s.a": SourceLag(len(looks))}
+
+    lags = WatchedLags(read, seconds=10, clock=lambda: now)
+    seen = []
+    for now in (0.0, 9.0, 10.0, 21.0):  # noqa: B007
+        seen.append(lags.lags())
+
+    assert seen == [{"s.a": SourceLag(1)}] * 2 + [{"s.a": SourceLag(2)}, {}]
