@@ -78,10 +78,6 @@ class LandedChange(Protocol):
         """Commit the rows in one commit."""
         ...
 
-    def close(self) -> None:
-        """Let go of what was kept while the batch landed."""
-        ...
-
 
 class MicroBatch:
     """The records that a manifest names, landed at most once in each table."""
@@ -147,8 +143,6 @@ class MicroBatch:
                 landed[name] = self._commit(name)
                 failpoint(f"landing.after_table.{number}")
         finally:
-            for change in self._changes.values():
-                change.close()
             shutil.rmtree(self._staging, ignore_errors=True)
         return landed
 
@@ -219,7 +213,8 @@ class MicroBatch:
             rows = self._spark.sql(fields, staged=staged).collect()
             self._evolve(source, [row.field for row in rows])
         before = TablesBefore(self._spark, self._warehouse, self._manifest.versions)
-        return BulkLanding(before, staged, source, position, self._stamp)
+        folder = self._staging / f"{source.relation}.changed"
+        return BulkLanding(before, staged, source, position, self._stamp, folder)
 
     def _take(self, source: SourceTable, change: LandedChange) -> None:
         """Keep a change until it is committed."""

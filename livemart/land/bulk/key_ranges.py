@@ -7,13 +7,19 @@ Ranges, not hashes, so that a file of the table holds neighbours and later look-
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from livemart.arrow.types import plain_schema
 from livemart.land.records.origin import in_arrival_order
@@ -22,7 +28,7 @@ from livemart.project.landing_columns import ORIGIN
 from livemart.spark_sql import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 # A key's later versions rewrite the file that holds it, so files are small.
 ROWS_PER_RANGE = 20_000
@@ -30,6 +36,8 @@ KIND, IS_DELETE, ACTION = "_kind", "_is_delete", "_action"
 STORED, REMEMBERED, ARRIVED = 0, 1, 2
 WRITTEN, DELETING, REMOVED = "written", "deleting", "removed"
 FORGOTTEN, REFUSED = "forgotten", "refused"
+_OPEN_COST = "spark.sql.files.openCostInBytes"
+STAGED_RANGES = "action string, records bigint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +80,65 @@ class DecideRange:
                 yield from changed.append_column(ACTION, actions).to_batches()
 
 
+@dataclass(frozen=True, slots=True)
+class StageRanges:
+    """Decides the ranges of a partition and writes the rows that change to a file of `folder`.
+
+    The worker writes the file itself: its rows need not pass through the JVM. A partition that is
+    tried twice has one file all the same. Gives rows of `STAGED_RANGES`.
+    """
+
+    decide: DecideRange
+    folder: Path
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        pieces = list(self.decide(batches))
+        if not pieces:
+            return
+        changed = pa.Table.from_batches(pieces)
+        # Spark passes over names that begin with a dot.
+        draft = self.folder / f".{context.partitionId()}.{uuid.uuid4().hex}"
+        pq.write_table(changed, draft)
+        draft.replace(self.folder / f"part-{context.partitionId()}.parquet")
+        counts = changed.group_by(ACTION).aggregate([(ACTION, "count")])
+        yield from counts.rename_columns(["action", "records"]).to_batches()
+
+
+@contextmanager
+def a_partition_per_file(spark: SparkSession) -> Iterator[None]:
+    """Let Spark read each file of decided ranges as a partition of its own while the block runs.
+
+    It would put small files together by their size, and rows of far keys into one file of a table.
+    """
+    cost = spark.conf.get("spark.sql.files.maxPartitionBytes")
+    before = spark.conf.get(_OPEN_COST)
+    spark.conf.set(_OPEN_COST, str(cost))
+    try:
+        yield
+    finally:
+        spark.conf.set(_OPEN_COST, str(before))
+
+
 def decide_ranges(
-    versions: DataFrame, upsert: Upsert, names: tuple[str, ...], rows: int
-) -> DataFrame:
-    """Return the rows that change, with `ACTION`, in as many partitions as ranges.
+    versions: DataFrame, upsert: Upsert, names: tuple[str, ...], rows: int, folder: Path
+) -> tuple[DataFrame, Mapping[str, int]]:
+    """Return the rows that change, with `ACTION`, and how many there are of each.
 
     Args:
         versions: columns `names`, `KIND` and `IS_DELETE` of all versions of the arrived keys.
         upsert: the rules of the source.
         names: columns of the landed table.
         rows: about how many rows there are.
+        folder: where the rows are kept, made anew; the caller removes it.
     """
     from pyspark.sql.types import StringType, StructField, StructType
 
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     fields = [versions.schema[name] for name in names]
     schema = StructType([*fields, StructField(ACTION, StringType(), False)])
     ranges = max(1, -(-rows // ROWS_PER_RANGE))
@@ -93,4 +147,8 @@ def decide_ranges(
     columns = tuple(by_range.columns)
     # PySpark takes `a.b` for a field of a struct there, and stumbles over a back-tick.
     numbered = by_range.toDF(*(f"c{place}" for place, _ in enumerate(columns)))
-    return numbered.mapInArrow(DecideRange(upsert, columns, names), schema)
+    stage = StageRanges(DecideRange(upsert, columns, names), folder)
+    counts: Counter[str] = Counter()
+    for row in numbered.mapInArrow(stage, STAGED_RANGES).collect():
+        counts[row.action] += row.records
+    return versions.sparkSession.read.schema(schema).parquet(str(folder)), counts

@@ -7,8 +7,10 @@ small batches; the records that they parse are staged once.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -28,6 +30,7 @@ from livemart.land.bulk.key_ranges import (
     REMOVED,
     STORED,
     WRITTEN,
+    a_partition_per_file,
     decide_ranges,
 )
 from livemart.land.commit_note import Stamp
@@ -58,6 +61,7 @@ class BulkLanding:
         source: a streaming source; its table has every column that the records bring.
         position: of the source in the group.
         stamp: batch id and arrival time.
+        folder: for what changes, until it is committed; the caller removes it.
     """
 
     def __init__(
@@ -67,7 +71,9 @@ class BulkLanding:
         source: SourceTable,
         position: int,
         stamp: Stamp,
+        folder: Path,
     ) -> None:
+        self._folder = folder
         self._before = before
         self._lane = LargeLane(before.spark, before.warehouse)
         self._source = source
@@ -89,18 +95,18 @@ class BulkLanding:
         return count, count - refused, _utc(moment)
 
     @cached_property
-    def _changed(self) -> DataFrame:
-        """The rows that change with their `ACTION`, kept while the batch lands."""
+    def _changed(self) -> tuple[DataFrame, Mapping[str, int]]:
+        """The rows that change with their `ACTION`, and how many there are of each."""
         _, good, _ = self._figures
         upsert, names = Upsert.of(self._source), tuple(self._schema.names)
-        return decide_ranges(self._versions(), upsert, names, good).persist()
+        return decide_ranges(self._versions(), upsert, names, good, self._folder)
 
-    @cached_property
-    def _actions(self) -> dict[str, int]:
-        return {row[0]: row[1] for row in self._changed.groupBy(ACTION).count().collect()}
+    @property
+    def _actions(self) -> Mapping[str, int]:
+        return self._changed[1]
 
     def _of(self, action: str) -> DataFrame:
-        return self._changed.where(f"{ACTION} = '{action}'").drop(ACTION)
+        return self._changed[0].where(f"{ACTION} = '{action}'").drop(ACTION)
 
     @property
     def _refused(self) -> int:
@@ -232,6 +238,10 @@ class BulkLanding:
         if not self._spec.keys:
             self._lane.append(relation, self._arrived(), tag)
             return
+        with a_partition_per_file(self._before.spark):
+            self._commit_changed(relation, tag)
+
+    def _commit_changed(self, relation: str, tag: Tag) -> None:
         if not self._before.has_rows(relation):
             self._lane.append(relation, self._of(WRITTEN), tag)
             return
@@ -240,11 +250,6 @@ class BulkLanding:
         diff = written.unionByName(self._of(REMOVED).select("*", *_counts(1, 0)))
         diff.createOrReplaceTempView(view)
         self._lane.commit(relation, view, tag, key=self._spec.keys)
-
-    def close(self) -> None:
-        """Let go of what was kept while the batch landed."""
-        if "_changed" in self.__dict__:
-            self._changed.unpersist()
 
 
 def _utc(moment: datetime | None) -> datetime | None:

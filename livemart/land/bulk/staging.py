@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from livemart.land.records.judge import Group
-from livemart.land.records.worker import PICKLED_PARTS, ParseParts, Part
+from livemart.land.records.worker import NUMBERED_PARTS, STAGED_PARTS, Part, StageParts
 from livemart.spark.types import spark_schema
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ def stage(spark: SparkSession, folder: Path, group: Group, parts: Sequence[Part]
     """Parse parts of a delivery in Spark's workers; return the judged records, kept as Parquet.
 
     Args:
-        spark: the session; its workers can import this package.
+        spark: the session; its workers can import this package, and see `folder`.
         folder: made anew; the caller removes it.
         group: columns and rules.
         parts: each is one task.
     """
     shutil.rmtree(folder, ignore_errors=True)
-    rows = [(pickle.dumps(part),) for part in parts]
-    tasks = spark.createDataFrame(rows, PICKLED_PARTS).repartition(max(1, len(rows)))
-    parsed = tasks.mapInArrow(ParseParts(group), spark_schema(group.judged))
-    parsed.write.mode("overwrite").parquet(str(folder))
-    return spark.read.parquet(str(folder))
+    folder.mkdir(parents=True)
+    rows = [(number, pickle.dumps(part)) for number, part in enumerate(parts)]
+    tasks = spark.createDataFrame(rows, NUMBERED_PARTS).repartition(max(1, len(rows)))
+    tasks.mapInArrow(StageParts(group, folder), STAGED_PARTS).collect()
+    return spark.read.schema(spark_schema(group.judged)).parquet(str(folder))

@@ -1,7 +1,7 @@
 """Turns whole columns of text into typed ones, where Arrow reads them as the exact reader does.
 
-Used by the reader of JSON lines for each run of lines. A column that the exact reader could see
-otherwise is refused, so that speed never changes a value.
+Used by the readers of JSON lines and CSV for each run of records. A column that the exact reader
+could see otherwise is refused, so that speed never changes a value.
 """
 
 from __future__ import annotations
@@ -80,6 +80,47 @@ def from_text(column: pa.Array, kind: pa.DataType, empty_is_null: bool) -> pa.Ar
         # Arrow's reader forgets to check the precision of a number that it rescaled.
         column.validate(full=True)
     return column if column.type == kind else column.cast(kind)
+
+
+def is_plain_text(kind: pa.DataType) -> bool:
+    """Return whether `from_plain_text` may read a column of type `kind`."""
+    return not (pa.types.is_nested(kind) or pa.types.is_binary(kind))
+
+
+def from_plain_text(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return a column of text, as a file without types has it, in type `kind`; empty is NULL.
+
+    Raises:
+        UnlikeError: the exact reader has to decide.
+        pa.ArrowInvalid: a value does not fit.
+    """
+    if pa.types.is_temporal(kind):
+        return from_text(column, kind, empty_is_null=False)
+    if pa.types.is_string(kind):
+        return column
+    pattern = _plain_pattern(kind)
+    if not _all_match(column, pattern):
+        raise UnlikeError
+    if pa.types.is_boolean(kind):
+        return pc.equal(column, "true")
+    if pa.types.is_floating(kind):
+        return _finite(column.cast(pa.float64()), kind)
+    return column.cast(kind)
+
+
+def _plain_pattern(kind: pa.DataType) -> str:
+    """Return how values are written that mean the same to Arrow and to the exact reader."""
+    if pa.types.is_boolean(kind):
+        return "^(true|false)$"
+    if pa.types.is_integer(kind):
+        return "^-?(0|[1-9][0-9]{0,17})$"
+    if pa.types.is_decimal(kind):
+        whole, places = kind.precision - kind.scale, kind.scale
+        if not whole:
+            raise UnlikeError
+        fraction = rf"(\.[0-9]{{1,{places}}})?" if places else ""
+        return f"^-?(0|[1-9][0-9]{{0,{whole - 1}}}){fraction}$"
+    return r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?$"
 
 
 def _timestamps(column: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -1,18 +1,25 @@
 """Reads CSV with a header to typed rows.
 
-Used by `parse_file` for each file of a CSV source. Quoted fields may hold commas, quotes and
+Used for each file of a CSV source. Quoted fields may hold commas, quotes and
 newlines; a stray quote takes no other line with it.
 """
 
 from __future__ import annotations
 
+import io
 import re
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.csv as pcsv
+
 from livemart.land.reasons import LetterReason
+from livemart.land.records.columns import UnlikeError, from_plain_text, is_plain_text
+from livemart.land.records.halves import read_in_halves
 from livemart.land.records.judge import (
     MAX_RECORD_BYTES,
     Chunk,
@@ -23,7 +30,9 @@ from livemart.land.records.judge import (
     to_rows,
 )
 from livemart.land.records.runs import CutLine, line_size
+from livemart.land.records.schema import RESCUED_TYPE
 from livemart.land.records.values import MalformedError, parse_json
+from livemart.project.landing_columns import RESCUED
 
 # A quote that is never closed takes at most so many lines with it before it is given up.
 _MAX_LINES = 1_000
@@ -65,6 +74,52 @@ def read_csv_rows(group: Group, header: Header, records: Sequence[Line]) -> Chun
         header: the file's column names.
         records: number of the first line and content, as `split_records` gives them.
     """
+    is_plain = all(is_plain_text(field.type) for field in group.schema.arrow)
+    fast = partial(_by_arrow, group, header) if is_plain else None
+    return read_in_halves(group, records, fast, partial(_exactly, group, header))
+
+
+def _by_arrow(group: Group, header: Header, records: Sequence[Line]) -> pa.Table | None:
+    """Return the rows of a run of records, None if the exact reader could see them otherwise."""
+    contents = [raw for _, raw in records]
+    if max(map(len, contents)) > MAX_RECORD_BYTES:
+        return None
+    data = b"\n".join(contents)
+    if data.count(b"\n") != len(contents) - 1 or any(sign in data for sign in (b'"', b"\r", b"\0")):
+        return None
+    try:
+        data.decode("utf-8")
+        read = pcsv.read_csv(
+            io.BytesIO(data),
+            read_options=pcsv.ReadOptions(
+                column_names=list(header), use_threads=False, block_size=len(data) + 1
+            ),
+            parse_options=pcsv.ParseOptions(quote_char=False, ignore_empty_lines=False),
+            convert_options=pcsv.ConvertOptions(
+                column_types=dict.fromkeys(header, pa.string()),
+                null_values=[""],
+                strings_can_be_null=True,
+            ),
+        )
+        if read.num_rows != len(contents):
+            return None
+        for name in header:
+            # What no column names is rescued, record by record.
+            if name not in group.known_names and read.column(name).null_count < read.num_rows:
+                return None
+        arrays = [
+            from_plain_text(read.column(field.name).combine_chunks(), field.type)
+            if field.name in header
+            else pa.nulls(read.num_rows, field.type)
+            for field in group.schema.arrow
+        ]
+    except (pa.ArrowException, UnlikeError, UnicodeDecodeError):
+        return None
+    arrays.append(pa.nulls(read.num_rows, RESCUED_TYPE))
+    return pa.table(arrays, schema=group.schema.arrow.append(pa.field(RESCUED, RESCUED_TYPE)))
+
+
+def _exactly(group: Group, header: Header, records: Sequence[Line]) -> Chunk:
     nested = [name for name, kind in group.schema.columns if kind.name in _NESTED]
     strangers = [name for name in header if name not in group.known_names]
     values, rescued, lines, raws = [], [], [], []

@@ -1,14 +1,13 @@
 """Reads JSON, one object a line, to typed rows.
 
-Used by `parse_file` for each file of a JSON source. Arrow reads a run of lines at once or refuses
-it; what it refuses is halved until the lines that need the exact reader are few. So speed is
-Arrow's and the meaning is the exact reader's.
+Used for runs of lines of a JSON source. Arrow reads a run at once, or it is read exactly.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ import pyarrow.json as pj
 
 from livemart.land.reasons import LetterReason
 from livemart.land.records.columns import UnlikeError, from_text, text_type
+from livemart.land.records.halves import read_in_halves
 from livemart.land.records.judge import (
     MAX_RECORD_BYTES,
     Chunk,
@@ -23,15 +23,12 @@ from livemart.land.records.judge import (
     MisfitError,
     Refused,
     convert_fields,
-    joined,
     to_rows,
 )
 from livemart.land.records.runs import line_size
 from livemart.land.records.schema import RESCUED_TYPE
 from livemart.land.records.values import MalformedError, parse_json
 from livemart.project.landing_columns import RESCUED
-
-_FEW_LINES = 24
 
 
 def read_json_lines(group: Group, lines: Sequence[tuple[int, bytes]]) -> Chunk:
@@ -42,19 +39,8 @@ def read_json_lines(group: Group, lines: Sequence[tuple[int, bytes]]) -> Chunk:
         lines: line number and content without the line's end; blank lines left out.
     """
     schema = text_schema(group)
-    pieces: list[Chunk] = []
-    waiting = [list(lines)]
-    while waiting:
-        run = waiting.pop()
-        rows = _by_arrow(group, schema, run) if schema is not None and len(run) > 1 else None
-        if rows is not None:
-            pieces.append(Chunk(rows, [line for line, _ in run], [raw for _, raw in run], []))
-        elif schema is None or len(run) <= _FEW_LINES:
-            pieces.append(_exactly(group, run))
-        else:
-            middle = len(run) // 2
-            waiting += [run[middle:], run[:middle]]
-    return joined(group, pieces)
+    fast = None if schema is None else partial(_by_arrow, group, schema)
+    return read_in_halves(group, lines, fast, partial(_exactly, group))
 
 
 def parse_object(raw: bytes) -> dict[str, Any]:

@@ -6,15 +6,21 @@ Used by the staging of a bulk load. It imports the parser and nothing of Spark o
 from __future__ import annotations
 
 import pickle
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from livemart.land.records.judge import Group
 
-PICKLED_PARTS = "part binary"
+# What a worker is given, and what it gives back, as Spark's DDL.
+NUMBERED_PARTS = "number bigint, part binary"
+STAGED_PARTS = "number bigint, records bigint"
+_STAGED = pa.schema([("number", pa.int64()), ("records", pa.int64())])
 
 
 class Part(Protocol):
@@ -26,14 +32,31 @@ class Part(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ParseParts:
-    """Parses pickled parts (rows of `PICKLED_PARTS`) to batches of `group.judged`."""
+class StageParts:
+    """Parses pickled parts (rows of `NUMBERED_PARTS`), each to one Parquet file of `folder`.
+
+    The worker writes the file itself: its rows need not pass through the JVM. A part that is tried
+    twice has one file all the same. Gives rows of `STAGED_PARTS`.
+    """
 
     group: Group
+    folder: Path
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for content in batch.column(0).to_pylist():
-                part: Part = pickle.loads(content)
-                for table in part.read(self.group):
-                    yield from table.to_batches()
+            for row in batch.to_pylist():
+                part: Part = pickle.loads(row["part"])
+                count = self._stage(part, row["number"])
+                staged = {"number": row["number"], "records": count}
+                yield pa.RecordBatch.from_pylist([staged], schema=_STAGED)
+
+    def _stage(self, part: Part, number: int) -> int:
+        # Spark passes over names that begin with a dot.
+        draft = self.folder / f".{number}.{uuid.uuid4().hex}"
+        count = 0
+        with pq.ParquetWriter(draft, self.group.judged) as writer:
+            for table in part.read(self.group):
+                writer.write_table(table)
+                count += table.num_rows
+        draft.replace(self.folder / f"part-{number}.parquet")
+        return count

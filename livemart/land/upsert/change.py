@@ -45,9 +45,6 @@ class SourceChange:
     def commit(self, tag: Tag) -> None:
         self.warehouse.commit(self.source.relation, self.landed, tag, key=self.source.arrival.keys)
 
-    def close(self) -> None:
-        """Nothing was kept elsewhere."""
-
 
 def change_of(
     source: SourceTable,

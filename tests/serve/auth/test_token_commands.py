@@ -38,7 +38,7 @@ def test_tokens_are_made_listed_and_revoked_by_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["create", "--name", "x"], "give --tenant ID (once or more), or --admin"),
+        (["create", "--name", "x"], "give --tenant ID (once or more), --admin, or --ingest SOURCE"),
         (["create", "--name", "x", "--admin", "--tenant", "r1"], "give --tenant ID"),
         (["create", "--name", "x", "--admin", "--expires", "soon"], "WRONG_SETTING: --expires"),
         (["create", "--name", "x", "--admin", "--store", "none"], "STORE_NOT_SET"),

@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from livemart.land.records.runs import Span
-from livemart.land.records.worker import ParseParts
+from livemart.land.records.worker import StageParts
 from livemart.land.sources.files.parts import FilePart
 from tests.unit.land.records.rows import group_of, read
 
@@ -22,12 +23,19 @@ def test_a_pickled_task_gives_the_rows_of_its_spans(tmp_path: Path) -> None:
     whole = read(group, path, first + second)
     spans = [Span(0, len(first)), Span(len(first), None, first_line=3)]
     parts = [FilePart(path.name, path, span) for span in spans]
-    tasks = pa.RecordBatch.from_pylist([{"part": pickle.dumps(part)} for part in parts])
+    numbered = [{"number": it, "part": pickle.dumps(part)} for it, part in enumerate(parts)]
+    tasks = pa.RecordBatch.from_pylist(numbered)
+    folder = tmp_path / "staged"
+    folder.mkdir()
 
-    task = pickle.loads(pickle.dumps(ParseParts(group)))
-    batches = list(task(iter([tasks])))
+    task = pickle.loads(pickle.dumps(StageParts(group, folder)))
+    first_try, second_try = (pa.Table.from_batches(task(iter([tasks]))) for _ in range(2))
 
-    assert pa.Table.from_batches(batches).sort_by("_origin").equals(whole)
+    assert first_try.to_pylist() == [{"number": 0, "records": 2}, {"number": 1, "records": 1}]
+    assert second_try.equals(first_try)
+    staged = [pq.read_table(path) for path in sorted(folder.iterdir())]
+    assert len(staged) == 2
+    assert pa.concat_tables(staged).sort_by("_origin").equals(whole)
 
 
 def test_a_worker_imports_no_engine() -> None:
