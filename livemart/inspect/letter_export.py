@@ -16,8 +16,13 @@ from typing import Any
 
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import ConfigError
-from livemart.land.letters.chosen_letters import LetterChoice, whole_letters
-from livemart.land.letters.redriven import LETTER_KEY, letter_key
+from livemart.land.letters.chosen_letters import (
+    LetterChoice,
+    letter_relations,
+    read_letters,
+    whole_letters,
+)
+from livemart.land.letters.redriven import letter_key
 from livemart.land.redrive import RedriveCounts, mended
 from livemart.project.graph import SourceTable
 
@@ -95,8 +100,9 @@ def named_letters(
     """
     letters: dict[str, list[dict[str, Any]]] = {}
     unknown = set(contents)
-    for _, table in whole_letters(warehouse, LetterChoice(with_redriven=True)):
-        unknown -= {letter_key(row) for row in table.select(list(LETTER_KEY)).to_pylist()}
+    for relation in letter_relations(warehouse):
+        known = read_letters(warehouse, relation, LetterChoice(with_redriven=True))
+        unknown.difference_update(map(letter_key, known.to_pylist()))
     if unknown:
         named = Counter(f"{key[0]} {key[1]} {key[2]}" for key in unknown)
         raise ConfigError(

@@ -54,10 +54,10 @@ def read_project(settings: Settings) -> Project:
 def source_called(project: Project, name: str, format_name: str | None = None) -> SourceTable:
     """Return the source table that is called so by itself, with its source, or its schema."""
     landed = [source for source in project.sources.values() if source.stream is not None]
-    called = [source for source in landed if name in _names(source)]
+    called = [source for source in landed if name in source.names]
     if len(called) != 1:
         known = sorted(f"{source.source_name}.{source.name}" for source in landed)
-        names = [it for source in landed for it in _names(source)]
+        names = [it for source in landed for it in source.names]
         told = "no source" if not called else f"{len(called)} sources"
         raise ConfigError(
             "SOURCE_NOT_INGESTED",
@@ -159,10 +159,6 @@ def hand_over_files(
             count_judged(table, counts)
     if not judges:
         counts.refused.clear()
-
-
-def _names(source: SourceTable) -> tuple[str, ...]:
-    return source.name, f"{source.source_name}.{source.name}", source.relation
 
 
 def _trouble(path: Path) -> str | None:

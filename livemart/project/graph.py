@@ -85,6 +85,11 @@ class SourceTable:
         """`schema.identifier` in lower case: name in the catalog and path in the warehouse."""
         return f"{self.schema}.{self.identifier}".lower()
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a person may call it: by itself, with its source, by its relation."""
+        return self.name, f"{self.source_name}.{self.name}", self.relation
+
 
 @dataclass(frozen=True, slots=True)
 class Model:

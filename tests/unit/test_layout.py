@@ -38,6 +38,7 @@ COVERED = {
     "land/bulk/staging.py": "integration/land/test_landing_bulk.py",
     "land/records/avro_rows.py": "unit/land/records/test_typed_records.py",
     "land/records/halves.py": "unit/land/records/test_csv_rows.py",
+    "land/records/one_by_one.py": "unit/land/records/test_csv_rows.py",
     "land/records/runs.py": "unit/land/sources/files/test_blocks.py",
     "land/sources/delivery.py": "unit/land/sources/test_log_deliveries.py",
     "land/sources/files/delivered.py": "unit/land/sources/files/test_watched.py",

@@ -8,7 +8,6 @@ Ranges, not hashes, so that a file of the table holds neighbours and later look-
 from __future__ import annotations
 
 import shutil
-import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,10 +18,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from livemart.arrow.types import plain_schema
 from livemart.land.records.origin import in_arrival_order
+from livemart.land.records.worker import stage_tables
 from livemart.land.upsert.upsert import Upsert
 from livemart.project.landing_columns import ORIGIN
 from livemart.spark_sql import quoted
@@ -100,10 +99,7 @@ class StageRanges:
         if not pieces:
             return
         changed = pa.Table.from_batches(pieces)
-        # Spark passes over names that begin with a dot.
-        draft = self.folder / f".{context.partitionId()}.{uuid.uuid4().hex}"
-        pq.write_table(changed, draft)
-        draft.replace(self.folder / f"part-{context.partitionId()}.parquet")
+        stage_tables(self.folder, context.partitionId(), changed.schema, [changed])
         counts = changed.group_by(ACTION).aggregate([(ACTION, "count")])
         yield from counts.rename_columns(["action", "records"]).to_batches()
 

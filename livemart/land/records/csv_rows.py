@@ -17,19 +17,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pcsv
 
-from livemart.land.reasons import LetterReason
 from livemart.land.records.columns import UnlikeError, from_plain_text, is_plain_text
 from livemart.land.records.halves import read_in_halves
 from livemart.land.records.judge import (
     MAX_RECORD_BYTES,
     Chunk,
     Group,
-    MisfitError,
-    Refused,
-    convert_fields,
-    to_rows,
 )
-from livemart.land.records.runs import CutLine, line_size
+from livemart.land.records.one_by_one import read_one_by_one, require_size
+from livemart.land.records.runs import CutLine
 from livemart.land.records.schema import RESCUED_TYPE
 from livemart.land.records.values import MalformedError, parse_json
 from livemart.project.landing_columns import RESCUED
@@ -122,27 +118,15 @@ def _by_arrow(group: Group, header: Header, records: Sequence[Line]) -> pa.Table
 def _exactly(group: Group, header: Header, records: Sequence[Line]) -> Chunk:
     nested = [name for name, kind in group.schema.columns if kind.name in _NESTED]
     strangers = [name for name in header if name not in group.known_names]
-    values, rescued, lines, raws = [], [], [], []
-    refused: list[Refused] = []
-    for line, raw in records:
-        try:
-            record = _record(header, nested, raw)
-            for name in strangers:
-                if record[name] is None:
-                    del record[name]
-            converted, unknown = convert_fields(group, record)
-        except MisfitError as error:
-            refused.append(Refused(line, error.code, str(error), raw))
-        except MalformedError as error:
-            is_large = len(raw) > MAX_RECORD_BYTES
-            code = LetterReason.RECORD_TOO_LARGE if is_large else LetterReason.MALFORMED_RECORD
-            refused.append(Refused(line, code, str(error), raw))
-        else:
-            values.append(converted)
-            rescued.append(unknown)
-            lines.append(line)
-            raws.append(raw)
-    return Chunk(to_rows(group, values, rescued), lines, raws, refused)
+
+    def fields(raw: bytes) -> dict[str, Any]:
+        record = _record(header, nested, raw)
+        for name in strangers:
+            if record[name] is None:
+                del record[name]
+        return record
+
+    return read_one_by_one(group, records, fields)
 
 
 def split_records(lines: Iterable[Line]) -> Iterator[Line]:
@@ -172,8 +156,7 @@ def split_fields(record: bytes) -> list[str | None]:
     Raises:
         MalformedError: invalid UTF-8, NUL, or a quote where none may be.
     """
-    if len(record) > MAX_RECORD_BYTES:
-        raise MalformedError(f"{line_size(record)} bytes, at most {MAX_RECORD_BYTES} are read")
+    require_size(record)
     try:
         text = record.decode("utf-8")
     except UnicodeDecodeError as error:

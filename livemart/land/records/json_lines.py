@@ -13,19 +13,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.json as pj
 
-from livemart.land.reasons import LetterReason
 from livemart.land.records.columns import UnlikeError, from_text, text_type
 from livemart.land.records.halves import read_in_halves
 from livemart.land.records.judge import (
     MAX_RECORD_BYTES,
     Chunk,
     Group,
-    MisfitError,
-    Refused,
-    convert_fields,
-    to_rows,
 )
-from livemart.land.records.runs import line_size
+from livemart.land.records.one_by_one import read_one_by_one
 from livemart.land.records.schema import RESCUED_TYPE
 from livemart.land.records.values import MalformedError, parse_json
 from livemart.project.landing_columns import RESCUED
@@ -40,7 +35,7 @@ def read_json_lines(group: Group, lines: Sequence[tuple[int, bytes]]) -> Chunk:
     """
     schema = text_schema(group)
     fast = None if schema is None else partial(_by_arrow, group, schema)
-    return read_in_halves(group, lines, fast, partial(_exactly, group))
+    return read_in_halves(group, lines, fast, partial(read_one_by_one, group, fields=parse_object))
 
 
 def parse_object(raw: bytes) -> dict[str, Any]:
@@ -97,25 +92,3 @@ def _by_arrow(group: Group, schema: pa.Schema, run: Sequence[tuple[int, bytes]])
         return None
     arrays.append(pa.nulls(len(contents), RESCUED_TYPE))
     return pa.table(arrays, schema=group.schema.arrow.append(pa.field(RESCUED, RESCUED_TYPE)))
-
-
-def _exactly(group: Group, run: Sequence[tuple[int, bytes]]) -> Chunk:
-    values, rescued, lines, raws = [], [], [], []
-    refused: list[Refused] = []
-    for line, raw in run:
-        if len(raw) > MAX_RECORD_BYTES:
-            detail = f"{line_size(raw)} bytes, at most {MAX_RECORD_BYTES} are read"
-            refused.append(Refused(line, LetterReason.RECORD_TOO_LARGE, detail, raw))
-            continue
-        try:
-            converted, unknown = convert_fields(group, parse_object(raw))
-        except MisfitError as error:
-            refused.append(Refused(line, error.code, str(error), raw))
-        except MalformedError as error:
-            refused.append(Refused(line, LetterReason.MALFORMED_RECORD, str(error), raw))
-        else:
-            values.append(converted)
-            rescued.append(unknown)
-            lines.append(line)
-            raws.append(raw)
-    return Chunk(to_rows(group, values, rescued), lines, raws, refused)

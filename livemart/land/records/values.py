@@ -10,6 +10,7 @@ import json
 import re
 from typing import Any
 
+from livemart.land.reasons import LetterReason
 from livemart.land.records.numbers import decimal, double, integer, single
 from livemart.land.records.times import day, local_timestamp, timestamp
 from livemart.land.records.written import Convert, Number, Rescued, compact, misfit
@@ -22,7 +23,15 @@ _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"?|[][{}]', re.S)
 
 
 class MalformedError(ValueError):
-    """A record that is no JSON object, or no row of CSV."""
+    """A record that cannot be read as its format. `code` is the dead letter's reason."""
+
+    code = LetterReason.MALFORMED_RECORD
+
+
+class TooLargeError(MalformedError):
+    """A record that is longer than any that is read."""
+
+    code = LetterReason.RECORD_TOO_LARGE
 
 
 def parse_json(raw: bytes) -> Any:

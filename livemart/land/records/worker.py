@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -46,17 +46,30 @@ class StageParts:
         for batch in batches:
             for row in batch.to_pylist():
                 part: Part = pickle.loads(row["part"])
-                count = self._stage(part, row["number"])
+                tables = part.read(self.group)
+                count = stage_tables(self.folder, row["number"], self.group.judged, tables)
                 staged = {"number": row["number"], "records": count}
                 yield pa.RecordBatch.from_pylist([staged], schema=_STAGED)
 
-    def _stage(self, part: Part, number: int) -> int:
-        # Spark passes over names that begin with a dot.
-        draft = self.folder / f".{number}.{uuid.uuid4().hex}"
-        count = 0
-        with pq.ParquetWriter(draft, self.group.judged) as writer:
-            for table in part.read(self.group):
-                writer.write_table(table)
-                count += table.num_rows
-        draft.replace(self.folder / f"part-{number}.parquet")
-        return count
+
+def stage_tables(folder: Path, number: int, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:
+    """Write rows as the file of one task, in place of one that an earlier try has left.
+
+    Args:
+        folder: that Spark reads afterwards.
+        number: of the task.
+        schema: of the rows.
+        tables: the rows.
+
+    Returns:
+        How many there are.
+    """
+    # Spark passes over names that begin with a dot.
+    draft = folder / f".{number}.{uuid.uuid4().hex}"
+    count = 0
+    with pq.ParquetWriter(draft, schema) as writer:
+        for table in tables:
+            writer.write_table(table)
+            count += table.num_rows
+    draft.replace(folder / f"part-{number}.parquet")
+    return count

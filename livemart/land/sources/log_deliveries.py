@@ -7,7 +7,7 @@ log no longer held when it was to be read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -82,14 +82,11 @@ class LogDeliveries:
         Raises:
             SourceError: SOURCE_UNREADABLE.
         """
-        try:
-            return dict(self._log.ends())
-        except Exception as error:
-            raise unreadable_log(self.kind, "its end", error) from error
+        return self._told("its end", self._log.ends)
 
     def is_behind(self, after: Mapping[str, int], until: Mapping[str, int]) -> bool:
         """Return whether records between two offsets are there, by partition."""
-        starts = self._starts()
+        starts = self._told("its start", self._log.starts)
         return any(
             end > max(after.get(name, 0), starts.get(name, 0)) for name, end in until.items()
         )
@@ -107,7 +104,7 @@ class LogDeliveries:
         Raises:
             SourceError: SOURCE_UNREADABLE, SOURCE_LOG_REPLACED.
         """
-        starts, ends = self._starts(), self.ends()
+        starts, ends = self._told("its start", self._log.starts), self.ends()
         # Who begins with a log begins with what it holds; nothing of it has expired for them.
         reached = {name: after.get(name, start) for name, start in starts.items()}
         expired = {
@@ -132,11 +129,12 @@ class LogDeliveries:
         }
         return Delivery(self.kind, tuple(relations), receipt), offsets
 
-    def _starts(self) -> Mapping[str, int]:
+    def _told(self, what: str, ask: Callable[[], Mapping[str, int]]) -> Mapping[str, int]:
         try:
-            return dict(self._log.starts())
+            return dict(ask())
+        # It is code of others.
         except Exception as error:
-            raise unreadable_log(self.kind, "its start", error) from error
+            raise unreadable_log(self.kind, what, error) from error
 
     def check(self, delivery: Delivery, batch_id: int) -> None:
         """Take a replay as it is: a record that is gone is an error of its reading."""

@@ -100,8 +100,8 @@ async def take_records(
         raise ProblemError("TOKEN_MISSING", "send `Authorization: Bearer <token>`")
     intake = part_of(request, Intake)
     table = intake.sources.get(source)
-    names = {source} if table is None else _names(table)
-    if not names & caller.sources:
+    names = (source,) if table is None else table.names
+    if caller.sources.isdisjoint(names):
         raise IngestProblemError(
             "INGEST_REFUSED", f"it needs one of `livemart token create --ingest {source[:80]}`"
         )
@@ -172,10 +172,6 @@ def _refused(mistakes: list[str]) -> IngestProblemError:
     shown = "; ".join(mistakes[:_SHOWN_MISTAKES])
     more = "; and more" if len(mistakes) > _SHOWN_MISTAKES else ""
     return IngestProblemError("INGEST_RECORDS_REFUSED", f"nothing was stored: {shown}{more}")
-
-
-def _names(table: SourceTable) -> set[str]:
-    return {table.name, f"{table.source_name}.{table.name}", table.relation}
 
 
 def _body(table: SourceTable, receipt: IngestReceipt) -> dict[str, object]:

@@ -56,8 +56,5 @@ def takes_records(source: SourceTable) -> bool:
 
 def by_names(sources: list[SourceTable]) -> dict[str, SourceTable]:
     """Return the sources by each name that is one's alone."""
-    counts = Counter(source.name for source in sources)
-    named = {source.name: source for source in sources if counts[source.name] == 1}
-    for source in sources:
-        named[f"{source.source_name}.{source.name}"] = named[source.relation] = source
-    return named
+    counts = Counter(name for source in sources for name in source.names)
+    return {name: source for source in sources for name in source.names if counts[name] == 1}

@@ -13,6 +13,7 @@ import pytest
 
 from livemart.land.records import json_lines
 from livemart.land.records.judge import KEPT_RECORD_BYTES, MAX_RECORD_BYTES, Rules
+from livemart.land.records.one_by_one import read_one_by_one
 from livemart.land.sources.files.folder import read_lines
 from tests.unit.land.records.rows import NOON, codes, good, group_of, read
 
@@ -281,7 +282,7 @@ def test_arrow_and_the_exact_reader_agree_on_mutated_records(seed: int) -> None:
     lines = [(number, _mutated(source)) for number in range(1, 1_500)]
 
     fast = json_lines.read_json_lines(group, lines)
-    exact = json_lines._exactly(group, lines)
+    exact = read_one_by_one(group, lines, json_lines.parse_object)
 
     assert fast.lines == exact.lines
     assert fast.rows.combine_chunks().equals(exact.rows)
