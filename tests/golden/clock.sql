@@ -36,11 +36,11 @@ signed rows keys=(order_id) unique=(order_id) reason=SCALAR_SUBQUERY_CHANGED;
 
 # title: the clock in HAVING
 select orders.restaurant_id, max(orders.ordered_at) as last_at from bronze.orders as orders cross join livemart.clock as clock group by 1 having max(orders.ordered_at) < max(clock.as_of) - interval 1 day;
-region keys=(restaurant_id) unique=(restaurant_id) reason=SCALAR_SUBQUERY_CHANGED;
+region keys=(restaurant_id) unique=(restaurant_id) slices=(ordered_at);
 
 # title: the clock in an argument of an aggregate
 select orders.restaurant_id, count(*) as orders, sum(case when orders.ordered_at >= clock.as_of - interval 1 hour then 1 else 0 end) as recent from bronze.orders as orders cross join livemart.clock as clock group by 1;
-region keys=(restaurant_id) unique=(restaurant_id) reason=SCALAR_SUBQUERY_CHANGED;
+signed groups keys=(restaurant_id) unique=(restaurant_id) slices=(ordered_at);
 
 # title: the clock moved by the subquery that is joined
 select orders.order_id from bronze.orders as orders cross join (select as_of - interval 1 day as as_of from livemart.clock) as clock where orders.ordered_at >= clock.as_of;
@@ -69,3 +69,55 @@ full reason=KEY_NOT_IN_OUTPUT;
 # title: a window below a join
 select restaurants.restaurant_id, max(orders.amount) as most from bronze.restaurants as restaurants left join (select * from bronze.orders where ordered_at >= (select clock.as_of from livemart.clock as clock) - interval 1 hour) as orders on orders.restaurant_id = restaurants.restaurant_id group by 1;
 region keys=(restaurant_id) within[1]=(from __clock__ - interval 1 hour) unique=(restaurant_id) slices=(ordered_at);
+
+# title: rows that say whether the clock has passed them
+select order_id, ordered_at + interval 10 minutes <= (select clock.as_of from livemart.clock as clock) as is_over, case when ordered_at >= (select clock.as_of from livemart.clock as clock) - interval 1 hour then 'new' else 'old' end as age from bronze.orders;
+signed rows keys=(order_id) unique=(order_id) slices=(ordered_at);
+
+# title: groups that say whether the clock has passed them
+select window(ordered_at, '5 minutes').end as window_end, restaurant_id, count(*) as orders, sum(amount) as sales, coalesce(window(ordered_at, '5 minutes').end <= (select clock.as_of from livemart.clock as clock) - interval 10 minutes, false) as is_final from bronze.orders group by window(ordered_at, '5 minutes'), restaurant_id;
+region keys=(window_end, restaurant_id) slices=(ordered_at);
+
+# title: whether the clock has passed them is one of the keys
+select window(ordered_at, '5 minutes').end as window_end, restaurant_id, count(*) as orders, window(ordered_at, '5 minutes').end <= (select clock.as_of from livemart.clock as clock) as is_final from bronze.orders group by all;
+signed groups keys=(window_end, restaurant_id) unique=(window_end, restaurant_id, is_final) slices=(ordered_at);
+
+# title: whether the clock has passed them is the only key
+select ordered_at <= (select clock.as_of from livemart.clock as clock) as is_over, count(*) as orders from bronze.orders group by 1;
+full reason=KEY_NOT_IN_OUTPUT;
+
+# title: two windows in arguments of aggregates
+select restaurant_id, count(*) as orders, count_if(ordered_at >= (select clock.as_of from livemart.clock as clock) - interval 1 hour) as orders_1h, max(case when ordered_at >= (select clock.as_of from livemart.clock as clock) - interval 24 hours then amount end) as most_24h from bronze.orders group by 1;
+region keys=(restaurant_id) unique=(restaurant_id) slices=(ordered_at);
+
+# title: a comparison in one side of an OR
+select order_id from bronze.orders where amount > 100 or ordered_at >= (select clock.as_of from livemart.clock as clock) - interval 1 hour;
+signed rows keys=(order_id) unique=(order_id) slices=(ordered_at);
+
+# title: a group that the clock lets in
+select window(ordered_at, '5 minutes').end as window_end, max(amount) as most from bronze.orders group by 1 having window(ordered_at, '5 minutes').end <= (select clock.as_of from livemart.clock as clock);
+region keys=(window_end) unique=(window_end) slices=(ordered_at);
+
+# title: a running value over rows that the clock has passed
+select order_id, restaurant_id, ordered_at, sum(case when ordered_at <= (select clock.as_of from livemart.clock as clock) then amount end) over (partition by restaurant_id order by ordered_at range between interval 1 hour preceding and current row) as sales from bronze.orders;
+region keys=(restaurant_id) time=ordered_at before=3600s after=0s unique=(order_id) slices=(ordered_at);
+
+# title: a ranking among those that the clock has passed
+select order_id, restaurant_id, rank() over (partition by restaurant_id, ordered_at <= (select clock.as_of from livemart.clock as clock) order by amount desc) as place from bronze.orders;
+region keys=(restaurant_id) unique=(order_id) slices=(ordered_at);
+
+# title: how far the clock has gone past each row
+select order_id, datediff((select clock.as_of from livemart.clock as clock), ordered_at) + 0 as days from bronze.orders;
+signed rows keys=(order_id) unique=(order_id) reason=SCALAR_SUBQUERY_CHANGED;
+
+# title: a comparison that is compared itself
+select order_id, (ordered_at <= (select clock.as_of from livemart.clock as clock)) = (amount > 10) as is_odd from bronze.orders;
+signed rows keys=(order_id) unique=(order_id) slices=(ordered_at);
+
+# title: a time that only an aggregate knows
+select restaurant_id, count(*) as orders, max(ordered_at) <= (select clock.as_of from livemart.clock as clock) - interval 1 day as is_gone from bronze.orders group by 1;
+region keys=(restaurant_id) unique=(restaurant_id) slices=(ordered_at);
+
+# title: a time on the side that a join looks up
+select orders.order_id, restaurants.restaurant_name, orders.ordered_at <= (select clock.as_of from livemart.clock as clock) as is_over from bronze.restaurants as restaurants left join bronze.orders as orders on orders.restaurant_id = restaurants.restaurant_id;
+signed rows lookups=1/1 keys=(restaurant_name) slices=(ordered_at);

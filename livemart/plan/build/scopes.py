@@ -5,7 +5,7 @@ Used by the planner. A shape without a rule is refused with its reason, never gu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -22,10 +22,10 @@ from livemart.plan.build.subqueries import (
     unsupported,
 )
 from livemart.plan.reasons import Reason, Unplannable
-from livemart.plan.relations.clock import ClockBound, bounds_of, clock_values
+from livemart.plan.relations.clock import ClockBound, bounds_of, clock_values, comparisons_in
 from livemart.plan.relations.gate import Distinct
 from livemart.plan.relations.generate import Generate
-from livemart.plan.relations.project import Filter, Projection
+from livemart.plan.relations.project import Compared, Filter, Projection
 from livemart.plan.relations.relation import (
     Expr,
     Relation,
@@ -138,14 +138,13 @@ class _Builder:
             if clause != "qualify" and tree.args.get(clause):
                 raise unsupported(clause.upper(), tree)
         relation = self._from.relation(tree, environment)
-        self._note_clocks(tree)
         where = tree.args.get("where")
         if where is not None:
             relation = self._filtered(relation, where.this, environment)
         outputs = self._outputs(tree)
         for name, expr in outputs.items():
             relation, outputs[name] = self._with_answers(relation, expr, environment)
-            self._replace_scalar_subqueries(outputs[name], environment, is_condition=False)
+            self._replace_scalar_subqueries(outputs[name], environment)
             refuse_subqueries(outputs[name])
         outputs = {name: expr.copy() for name, expr in outputs.items()}
         if tree.args.get("group") is None:
@@ -153,13 +152,15 @@ class _Builder:
         relation, outputs = self._generated(relation, outputs)
         having = tree.args.get("having")
         conditions = [having.this] if having is not None else []
-        for condition in conditions:
-            refuse_subqueries(condition)
-        outputs = {name: window_struct(expr, tree) for name, expr in outputs.items()}
         qualify_ = tree.args.get("qualify")
         above = [qualify_.this] if qualify_ is not None else []
-        for condition in above:
+        group = tree.args.get("group")
+        for clause in (*conditions, *above, *([group] if group is not None else [])):
+            self._replace_scalar_subqueries(clause, environment)
+        for condition in (*conditions, *above):
             refuse_subqueries(condition)
+        outputs = {name: window_struct(expr, tree) for name, expr in outputs.items()}
+        relation = self._compared(relation, [*outputs.values(), *_other_clauses(tree)])
         relation = aggregated(relation, tree, list(outputs.values()), conditions, above)
         if conditions:
             # Groups may come and go by the condition: what lies above is not additive any more.
@@ -217,30 +218,32 @@ class _Builder:
         relation, condition = self._with_answers(
             relation, condition, environment, is_condition=True
         )
-        self._replace_scalar_subqueries(condition, environment, is_condition=True)
+        self._replace_scalar_subqueries(condition, environment)
         refuse_subqueries(condition)
-        bounds: list[ClockBound] = []
-        bounded = bounds_of(condition)
-        if bounded is None:
-            conjuncts = _conjuncts(condition)
-            for conjunct in conjuncts:
-                clock_bounds = bounds_of(conjunct)
-                if clock_bounds is None:
-                    for marker in clock_values(conjunct):
-                        self._parameter(int(marker.meta["occurrence"])).compared_with_time = False
-                    continue
-                bounds.extend(clock_bounds)
-        else:
-            bounds.extend(bounded)
-        return Filter(relation, tuple(bounds))
+        windows: list[ClockBound] = []
+        others: list[Expr] = []
+        for conjunct in _conjuncts(condition):
+            bounds = bounds_of(conjunct)
+            if bounds is None:
+                others.append(conjunct)
+            else:
+                windows += bounds
+        return Filter(self._compared(relation, others), tuple(windows))
 
-    def _note_clocks(self, tree: exp.Select) -> None:
-        """Note clocks that are read outside WHERE: there is no telling which rows they move."""
-        for clause in tree.iter_expressions():
-            if clause.arg_key in ("where", "from_", "from", "joins", "with_", "with", "order"):
-                continue
-            for marker in clock_values(clause):
-                self._parameter(int(marker.meta["occurrence"])).compared_with_time = False
+    def _compared(self, relation: Relation, clauses: Sequence[Expr]) -> Relation:
+        """Return what is read with the comparisons of a time with the clock that clauses make.
+
+        Of a clock that a clause uses in another way there is no telling which rows it moves.
+        """
+        comparisons: list[ClockBound] = []
+        for clause in clauses:
+            bounds = comparisons_in(clause)
+            if bounds is None:
+                for marker in clock_values(clause):
+                    self._parameter(int(marker.meta["occurrence"])).compared_with_time = False
+            else:
+                comparisons += bounds
+        return Compared(relation, tuple(comparisons)) if comparisons else relation
 
     def _parameter(self, occurrence: int) -> Parameter:
         return self.parameters[occurrence]
@@ -288,9 +291,7 @@ class _Builder:
             node.replace(answer)
         return relation, expr
 
-    def _replace_scalar_subqueries(
-        self, expr: Expr, environment: Environment, *, is_condition: bool
-    ) -> None:
+    def _replace_scalar_subqueries(self, expr: Expr, environment: Environment) -> None:
         """Replace scalar subqueries on one-row relations by markers of their value."""
         for subquery in list(expr.find_all(exp.Subquery)):
             if isinstance(subquery.parent, exp.Exists | exp.In | exp.From | exp.Join):
@@ -313,8 +314,6 @@ class _Builder:
                 )
             scan, value = scan_and_value
             self.parameters.setdefault(scan.occurrence, Parameter(scan.occurrence, scan.relation))
-            if not is_condition:
-                self.parameters[scan.occurrence].compared_with_time = False
             subquery.replace(value)
 
     def _refuse_limit(self, tree: Expr) -> None:
@@ -329,6 +328,12 @@ class _Builder:
                     "rank within a key, and filter by the rank",
                 )
             )
+
+
+def _other_clauses(tree: exp.Select) -> list[Expr]:
+    """Return the clauses that stand above FROM, WHERE and the select list."""
+    below = ("expressions", "where", "from_", "from", "joins", "with_", "with", "order")
+    return [clause for clause in tree.iter_expressions() if clause.arg_key not in below]
 
 
 def _refuse_hopping_windows(exprs: Iterable[Expr]) -> None:

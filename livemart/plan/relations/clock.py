@@ -1,6 +1,7 @@
-"""Finds windows against the clock: which slices of time enter or leave when `as_of` moves.
+"""Finds comparisons of a time with the clock: which slices of time they pass when `as_of` moves.
 
-Used for each WHERE. A condition that uses the clock in another way is none.
+Used for each SELECT. A condition of WHERE is a window as well, outside which no row matters. What
+uses the clock in another way is none of them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from sqlglot import exp, parse_one
 
 from livemart.plan.relations.frames import interval_micros
 from livemart.plan.relations.relation import Expr, column
+from livemart.plan.sql.determinism import is_aggregate
 
 CLOCK_COLUMN = "__clock__"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -19,13 +21,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class ClockBound:
-    """A condition that compares `time` (over the filter's input) with `threshold`.
+    """A comparison of `time` (over the input of the step that makes it) with `threshold`.
 
     `threshold` is deterministic over the one column `__clock__`, the value of the clock at
-    `occurrence`. When the clock moves, only rows whose time lies between the lower and the higher
-    threshold may enter or leave; of the two ends only the lower one counts (`has_lower_end`, for
-    `>=` and `<`) or only the higher one (for `>` and `<=`). `is_lower`: the time lies at or after
-    the threshold, not before it.
+    `occurrence`. When the clock moves, the comparison turns out otherwise only for rows whose time
+    lies between the lower and the higher threshold; of the two ends only the lower one counts
+    (`has_lower_end`, for `>=` and `<`) or only the higher one (for `>` and `<=`). `is_lower`: the
+    time lies at or after the threshold, not before it.
     """
 
     occurrence: int
@@ -72,6 +74,26 @@ def bounds_of(condition: Expr) -> list[ClockBound] | None:
     return None if clock_values(condition) else []
 
 
+def comparisons_in(expr: Expr) -> list[ClockBound] | None:
+    """Return all comparisons of a time with the clock in `expr`, None if it uses it otherwise.
+
+    With all of them known, a row's value moves with the clock only where one of them does.
+    """
+    if not clock_values(expr):
+        return []
+    if is_clock_value(expr):
+        return None
+    if isinstance(expr, (exp.Between, *_COMPARISONS)) and (bounds := bounds_of(expr)) is not None:
+        return bounds
+    comparisons: list[ClockBound] = []
+    for part in expr.iter_expressions():
+        bounds = comparisons_in(part)
+        if bounds is None:
+            return None
+        comparisons += bounds
+    return comparisons
+
+
 def _bound(left: Expr, comparison: type[Expr], right: Expr) -> list[ClockBound] | None:
     """Return the bound of `left <comparison> right`; [] if neither side reads the clock."""
     on_left, on_right = clock_values(left), clock_values(right)
@@ -94,7 +116,24 @@ def _bound(left: Expr, comparison: type[Expr], right: Expr) -> list[ClockBound] 
     # time >= threshold or time < threshold; turned, threshold > time or threshold <= time.
     has_lower_end = (comparison in (exp.GTE, exp.LT)) != is_turned
     is_lower = (comparison in (exp.GT, exp.GTE)) != is_turned
-    return [ClockBound(occurrence, name, left, right, has_lower_end, is_lower)]
+    time = _of_one_row(left)
+    return [ClockBound(occurrence, name, time, right, has_lower_end, is_lower)]
+
+
+def _of_one_row(time: Expr) -> Expr:
+    """Return the time of a row that decides, where a time is the least or the most of several.
+
+    It is that of one of the rows; where the comparison passes none of them, it turns out as before.
+    """
+    calls = [node for node in time.walk() if is_aggregate(node)]
+    if len(calls) != 1 or not isinstance(calls[0], exp.Min | exp.Max):
+        return time
+
+    def argument(node: Expr) -> Expr:
+        call = node.this if isinstance(node, exp.Window) else node
+        return call.this if isinstance(call, exp.Min | exp.Max) else node
+
+    return time.transform(argument)
 
 
 def evaluate(threshold: str, value: datetime) -> datetime | None:

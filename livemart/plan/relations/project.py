@@ -42,8 +42,8 @@ class Projection(Renaming):
         ]
 
 
-class Filter(Renaming):
-    """Keep the rows that meet a condition; `bounds`: its comparisons of a time with the clock."""
+class Compared(Renaming):
+    """Hand on all rows to steps that compare a time of theirs with the clock."""
 
     def __init__(self, source: Relation, bounds: tuple[ClockBound, ...]) -> None:
         super().__init__(source)
@@ -54,3 +54,7 @@ class Filter(Renaming):
 
     def unique_keys(self) -> list[frozenset[str]]:
         return self.source.unique_keys()
+
+
+class Filter(Compared):
+    """Keep the rows that meet a condition; `bounds`: windows against the clock that it demands."""

@@ -18,6 +18,7 @@ from sqlglot import exp
 
 from livemart.plan.build.scopes import Query
 from livemart.plan.relations.alias import Alias
+from livemart.plan.relations.clock import clock_values
 from livemart.plan.relations.frames import frame_of
 from livemart.plan.relations.gate import WindowGate
 from livemart.plan.relations.project import Projection
@@ -98,6 +99,8 @@ def running_totals(query: Query, region: Region) -> Running | None:
     totals: list[Total] = []
     for name, expr in outputs.items():
         expr = bare(expr)
+        if clock_values(expr):
+            return None
         if isinstance(expr, exp.Column):
             stored[name] = expr.name
         if not any(isinstance(node, exp.Window | exp.AggFunc | exp.Query) for node in expr.walk()):

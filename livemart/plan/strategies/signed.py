@@ -14,15 +14,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from sqlglot import exp
+from sqlglot import exp, parse_one
 
 from livemart.plan.build.scopes import Query
 from livemart.plan.reasons import Unplannable
+from livemart.plan.relations.clock import is_clock_value
 from livemart.plan.relations.gate import Aggregate, Gate
 from livemart.plan.relations.generate import Generate
 from livemart.plan.relations.join import Join
 from livemart.plan.relations.project import Filter
-from livemart.plan.relations.relation import Expr, Relation, Renaming, Scan, bare, column
+from livemart.plan.relations.relation import (
+    Expr,
+    Relation,
+    Renaming,
+    Scan,
+    bare,
+    column,
+    replaced,
+)
 from livemart.plan.relations.union import Union
 from livemart.plan.relations.values import InlineRows
 from livemart.plan.sql.determinism import function_name
@@ -286,7 +295,7 @@ def _roles(branch: _Branch) -> list[Output]:
 
 
 def _output(name: str, expr: Expr, gate: Aggregate) -> Output:
-    if gate.passes(expr):
+    if gate.passes(_beside_clock(expr)):
         return Output(name, "key")
     call, wrappers = _stripped(expr)
     if isinstance(call, exp.Count) and not isinstance(call.this, exp.Distinct):
@@ -298,10 +307,16 @@ def _output(name: str, expr: Expr, gate: Aggregate) -> Output:
     if function_name(call) == "count_if" and all(map(_holds_count, wrappers)):
         return Output(name, "count", (), True)
     if isinstance(call, exp.Sum) and not isinstance(call.this, exp.Distinct):
-        summed = Summed(tuple(gate.source.rows([call.this])), _steps(expr))
+        summed = Summed(tuple(gate.source.rows([_beside_clock(call.this)])), _steps(expr))
         is_never_null = any(isinstance(wrapper, exp.Coalesce) for wrapper in wrappers)
         return Output(name, "sum", (summed,), is_never_null)
     raise _NotSigned
+
+
+def _beside_clock(expr: Expr) -> Expr:
+    """Return `expr` with a time in place of the clock's value, which is one for all rows."""
+    moment = parse_one("cast(null as timestamp)", dialect="spark")
+    return replaced(expr, lambda reference: moment if is_clock_value(reference) else None)
 
 
 def _stripped(expr: Expr) -> tuple[Expr, list[Expr]]:

@@ -1,4 +1,4 @@
-"""Finds the stored rows that a window against the clock gains or loses, and those it holds at all.
+"""Finds the stored rows that the clock passes, and those that a window against it holds at all.
 
 Used by signed change and by the region.
 """
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from livemart.plan.build.scopes import Query
 from livemart.plan.relations.clock import ClockBound
 from livemart.plan.relations.monotone import base_time
-from livemart.plan.relations.project import Filter
+from livemart.plan.relations.project import Compared, Filter
 from livemart.plan.relations.relation import Expr, Relation, Renaming, Scan
 from livemart.plan.sql.written import sql_of
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Rows of one occurrence that enter or leave a window when the clock moves.
+    """Rows of one occurrence that a comparison with the clock may pass when the clock moves.
 
     `column` is a stored time; a row may matter if it lies within `margin` microseconds of the
     interval between the old and the new value of `threshold` (SQL over the column `__clock__`). Of
@@ -45,7 +45,7 @@ def slices_of(query: Query) -> tuple[tuple[Slice, ...], set[int]]:
     slices: dict[Slice, None] = {}
     unsliced: set[int] = set()
     for relation in query.top.walk():
-        if not isinstance(relation, Filter):
+        if not isinstance(relation, Compared):
             continue
         for bound in relation.bounds:
             sites = relation.source.trace(bound.time)

@@ -13,9 +13,12 @@ TABLES: dict[str, dict[str, str]] = {
     "s.u": {"k": "s", "g": "s", "v": "i"},
     "s.w": {"k": "s", "x": "i", "g": "s"},
     "s.z": {"g": "s", "x": "i", "q": "i"},
+    "s.c": {"moment": "t"},
 }
+# The one row that says what time it is.
+CLOCK = "s.c"
 # The columns of each table's key, by place; `s.w` has none, so a row of it may come twice.
-KEYS: dict[str, tuple[int, ...]] = {"s.t": (0,), "s.u": (0,), "s.w": (), "s.z": (0, 1)}
+KEYS: dict[str, tuple[int, ...]] = {"s.t": (0,), "s.u": (0,), "s.w": (), "s.z": (0, 1), CLOCK: ()}
 INPUTS = Inputs(
     columns={name: tuple(columns) for name, columns in TABLES.items()},
     unique={
@@ -23,6 +26,7 @@ INPUTS = Inputs(
         for name, places in KEYS.items()
         if places
     },
+    clocks=frozenset({CLOCK}),
 )
 
 Columns = list[tuple[str, str]]
@@ -54,10 +58,17 @@ def random_asking_query(seed: int) -> str:
     return text
 
 
+def random_clock_query(seed: int) -> str:
+    """Return a query that compares a time with the clock, anywhere; the same seed, the same one."""
+    maker = _Maker(random.Random(seed), reads_clock=True)
+    return maker.query(maker.chance.choice([1, 1, 2]))[0]
+
+
 @dataclass
 class _Maker:
     chance: random.Random
     shared: dict[str, tuple[str, Columns]] = field(default_factory=dict)
+    reads_clock: bool = False
     _made: int = 0
 
     def query(self, depth: int) -> tuple[str, Columns]:
@@ -89,7 +100,33 @@ class _Maker:
             name = self.chance.choice(list(self.shared))
             return name, self.shared[name][1]
         name = self.chance.choice(["s.t", "s.t", "s.u", "s.w", "s.z"])
+        if self.reads_clock and self.chance.random() < 0.7:
+            return self._compared()
         return name, list(TABLES[name].items())
+
+    def _compared(self) -> tuple[str, Columns]:
+        """Return `s.t` with a comparison with the clock in the place of one of its columns."""
+        alias, test = self._alias(), ""
+        for word in ("", *self.chance.choice([(), ("and",), ("or",)])):
+            hours = self.chance.choice([0, 1, 3])
+            sign = self.chance.choice(["<", "<=", ">", ">="])
+            time = self.chance.choice(["ts", "date_trunc('hour', ts)", "ts + interval 30 minutes"])
+            time = time.replace("ts", f"{alias}.ts")
+            moment = f"(select c.moment from {CLOCK} as c) - interval {hours} hours"
+            sides = [time, sign, moment] if self.chance.random() < 0.7 else [moment, sign, time]
+            test += f" {word} {' '.join(sides)}"
+        values = {
+            "x": f"case when {test} then {alias}.x else 7 end",
+            "y": f"if({test}, 1, 0)",
+            "k": f"case when {test} then 'late' else {alias}.k end",
+        }
+        name = self.chance.choice(list(values))
+        listed = ", ".join(
+            f"{values[it]} as {it}" if it == name else f"{alias}.{it} as {it}"
+            for it in TABLES["s.t"]
+        )
+        where = f" where {test}" if self.chance.random() < 0.2 else ""
+        return f"(select {listed} from s.t as {alias}{where})", list(TABLES["s.t"].items())
 
     def _framed(self) -> tuple[str, Columns]:
         """Return totals over frames of time, to be joined by key, time or both."""
@@ -179,6 +216,10 @@ class _Maker:
     def _measures(self, columns: Columns, alias: str) -> Columns:
         numbers = [f"{alias}.{name}" for name, kind in columns if kind == "i"]
         found: Columns = [("count(*)", "i")] if self.chance.random() < 0.75 else []
+        times = self._picked(columns, alias, "t") if self.reads_clock else []
+        if times and self.chance.random() < 0.4:
+            end = self.chance.choice([f"max({times[0][0]})", f"min({times[0][0]})"])
+            found.append((f"if({end} <= (select c.moment from {CLOCK} as c), 1, 0)", "i"))
         for _ in range(self.chance.randint(0, 3)):
             anything = f"{alias}.{self.chance.choice(columns)[0]}"
             number = self.chance.choice(numbers) if numbers else None

@@ -18,10 +18,12 @@ import duckdb
 import sqlglot
 
 from livemart.plan.planner import Plan
+from livemart.plan.relations.clock import evaluate
 from livemart.plan.relations.relation import Restriction
 from livemart.plan.sql.flatten import Flat
 from livemart.plan.strategies.region import Region
 from livemart.plan.strategies.signed import Signed
+from livemart.plan.strategies.slices import Slice
 
 Row = tuple[Any, ...]
 State = Mapping[str, Sequence[Row]]
@@ -32,11 +34,19 @@ _VIEW = re.compile(r"__(touched|present|known)_(\d+)__")
 
 @dataclass
 class _Change:
-    """One change of all tables; by occurrence, how often each row came (or went)."""
+    """One change of all tables; by occurrence, how often each row came (or went).
+
+    `passed`: the rows now that the clock may have passed.
+    """
 
     old: State
     new: State
     net: dict[int, dict[Row, int]]
+    passed: dict[int, set[Row]]
+
+    def touched(self, occurrence: int) -> list[Row]:
+        """Return the rows that may matter differently."""
+        return list({**self.net[occurrence], **dict.fromkeys(self.passed[occurrence])})
 
 
 class Simulation:
@@ -54,11 +64,9 @@ class Simulation:
     def faults(self, plan: Plan, old: State, new: State) -> Iterator[str]:
         """Yield what a refresh by this plan gets wrong of a change."""
         assert plan.flat is not None
-        net = {
-            found.index: _net(old[found.relation], new[found.relation])
-            for found in plan.flat.occurrences
-        }
-        change = _Change(old, new, net)
+        change = self._change(plan, old, new)
+        if any(change.net[clock] and not compared for clock, compared in plan.parameters.items()):
+            return
         before, after = self.result(plan.flat, old), self.result(plan.flat, new)
         yield from self._unique(plan, before)
         if plan.region is not None:
@@ -78,11 +86,7 @@ class Simulation:
     ) -> Counter[Row]:
         """Return what stands in a table after a refresh by region that runs the query `anew`."""
         assert plan.flat is not None and plan.region is not None
-        net = {
-            mention.index: _net(old[mention.relation], new[mention.relation])
-            for mention in plan.flat.occurrences
-        }
-        change = _Change(old, new, net)
+        change = self._change(plan, old, new)
         affected = self._affected(plan, plan.region, change)
         area = _Area(plan.region, affected, plan.names)
         kept = Counter({row: count for row, count in stored.items() if not area.holds(row)})
@@ -90,6 +94,23 @@ class Simulation:
             return kept
         part = self._part(plan, plan.region, area, anew, change)
         return kept + Counter({row: count for row, count in part.items() if area.holds(row)})
+
+    def _change(self, plan: Plan, old: State, new: State) -> _Change:
+        assert plan.flat is not None
+        mentions = plan.flat.occurrences
+        net = {it.index: _net(old[it.relation], new[it.relation]) for it in mentions}
+        passed: dict[int, set[Row]] = {it.index: set() for it in mentions}
+        for piece in plan.slices:
+            clock = mentions[piece.clock_occurrence].relation
+            ((before,),), ((after,),) = old[clock], new[clock]
+            if before == after:
+                continue
+            relation = mentions[piece.occurrence].relation
+            place = list(self._tables[relation]).index(piece.column)
+            for row in new[relation]:
+                if _lies_between(piece, row[place], before, after):
+                    passed[piece.occurrence].add(row)
+        return _Change(old, new, net, passed)
 
     # Tables ------------------------------------------------------------------------------------
 
@@ -176,15 +197,16 @@ class Simulation:
         return Counter(self._rows(query.render(lambda mention: names[mention.index])))
 
     def _affected(self, plan: Plan, region: Region, change: _Change) -> set[Row]:
-        for occurrence, rows in change.net.items():
+        for occurrence in change.net:
             relation = self._relation(plan, occurrence)
-            self._create(f"touched_{occurrence}", relation, list(rows))
+            rows = change.touched(occurrence)
+            self._create(f"touched_{occurrence}", relation, rows)
             present = self._create(f"present_{occurrence}", relation, change.new[relation])
             known = [*change.new[relation], *rows]
             self._create(present.replace("present", "known"), relation, known)
         found: set[Row] = set()
         for item in region.affected:
-            if change.net[item.occurrence]:
+            if change.touched(item.occurrence):
                 found.update(self._rows(_VIEW.sub(r"\1_\2", item.query)))
         return found
 
@@ -196,7 +218,7 @@ class Simulation:
         before: Counter[Row],
         after: Counter[Row],
     ) -> Iterator[str]:
-        if any(change.net[lookup.occurrence] and not lookup.keys for lookup in signed.lookups):
+        if any(change.touched(it.occurrence) and not it.keys for it in signed.lookups):
             return
         sides: list[tuple[int, list[Row]]] = []
         for sign, state in ((1, change.new), (-1, change.old)):
@@ -228,13 +250,15 @@ class Simulation:
         for lookup in signed.lookups:
             for name, sites in lookup.keys[:1]:
                 place = list(self._tables[self._relation(plan, lookup.occurrence)]).index(name)
-                values = {row[place] for row in change.net[lookup.occurrence]}
+                values = {row[place] for row in change.touched(lookup.occurrence)}
                 for occurrence, own in sites:
                     if occurrence == anchor:
                         wanted[own] |= values
         rows: list[Row] = []
         for row, count in Counter(state[relation]).items():
-            is_found = any(row[columns.index(own)] in values for own, values in wanted.items())
+            is_found = row in change.passed[anchor] or any(
+                row[columns.index(own)] in values for own, values in wanted.items()
+            )
             changed = max(0, sign * change.net[anchor].get(row, 0))
             rows += [row] * (count if is_found else changed)
         return rows
@@ -253,8 +277,11 @@ class Simulation:
                 f"side_{lookup.occurrence}", relation, state[relation]
             )
         for found in plan.flat.occurrences:
-            # A common table expression that is not read.
-            names.setdefault(found.index, f"whole_{found.relation.replace('.', '_')}")
+            # A clock, or a common table expression that is not read.
+            if found.index not in names:
+                names[found.index] = self._create(
+                    f"side_{found.index}", found.relation, state[found.relation]
+                )
         return self._rows(plan.flat.render(lambda found: names[found.index]))
 
 
@@ -352,6 +379,17 @@ def _added_up(
                 return
     for key in wanted.keys() - totals.keys():
         yield f"{key} is missing"
+
+
+def _lies_between(piece: Slice, time: Any, before: Any, after: Any) -> bool:
+    if before is None or after is None:
+        return True
+    if time is None:
+        return False
+    thresholds = (evaluate(piece.threshold, clock) for clock in (before, after))
+    low, high = sorted(_plain(threshold) for threshold in thresholds)
+    low, high = (low, high - 1) if piece.has_lower_end else (low + 1, high)
+    return bool(low - piece.margin <= _plain(time) <= high + piece.margin)
 
 
 def _net(old: Sequence[Row], new: Sequence[Row]) -> dict[Row, int]:

@@ -11,10 +11,12 @@ import pytest
 from livemart.plan.planner import Full, Plan, plan_query
 from tests.unit.plan.golden import summary
 from tests.unit.plan.random_queries import (
+    CLOCK,
     INPUTS,
     KEYS,
     TABLES,
     random_asking_query,
+    random_clock_query,
     random_query,
 )
 from tests.unit.plan.simulation import Simulation
@@ -115,6 +117,19 @@ def test_random_correlated_subqueries_are_planned_right() -> None:
     assert sum(not isinstance(plan.strategy, Full) for plan in plans) > len(plans) // 3
 
 
+def test_random_comparisons_with_the_clock_are_planned_right() -> None:
+    plans = [check_clock_seed(seed) for seed in range(60)]
+
+    assert sum(bool(plan.slices) for plan in plans) > len(plans) // 4
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_many_random_comparisons_with_the_clock_are_planned_right() -> None:
+    for seed in range(1_000, 4_000):
+        check_clock_seed(seed)
+
+
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
 def test_many_random_correlated_subqueries_are_planned_right() -> None:
@@ -140,6 +155,11 @@ def check_seed(seed: int) -> None:
     _check_query(random_query(seed), seed, _CHANGES)
 
 
+def check_clock_seed(seed: int) -> Plan:
+    """Plan the comparisons of a seed with the clock, and carry the plan out as it moves."""
+    return _check_query(random_clock_query(seed), seed, _CHANGES)
+
+
 def _check_query(query: str, seed: int, changes: int) -> Plan:
     plan = plan_query(query, INPUTS)
     if isinstance(plan.strategy, Full):
@@ -158,8 +178,17 @@ def _check_query(query: str, seed: int, changes: int) -> Plan:
 
 def changed_tables(chance: random.Random) -> tuple[dict[str, list[Row]], dict[str, list[Row]]]:
     """Return the rows of all tables before a random change and after it."""
-    old = {relation: _rows(chance, relation) for relation in TABLES}
-    return old, {relation: _changed(chance, relation, rows) for relation, rows in old.items()}
+    tables = [relation for relation in TABLES if relation != CLOCK]
+    old = {relation: _rows(chance, relation) for relation in tables}
+    new = {relation: _changed(chance, relation, rows) for relation, rows in old.items()}
+    old[CLOCK], new[CLOCK] = ([(_moment(chance),)] for _ in range(2))
+    return old, new
+
+
+def _moment(chance: random.Random) -> datetime | None:
+    if chance.random() < 0.05:
+        return None
+    return _STARTED_AT + timedelta(minutes=30 * chance.randrange(12))
 
 
 def _rows(chance: random.Random, relation: str) -> list[Row]:

@@ -8,12 +8,13 @@ from functools import cached_property
 import pytest
 from sqlglot import exp
 
+from livemart.plan.build import scopes
 from livemart.plan.relations import relation
 from livemart.plan.relations.gate import Gate, WindowGate
 from livemart.plan.relations.relation import Expr
 from livemart.plan.sql import written
 from tests.unit.plan.golden import actual, cases
-from tests.unit.plan.test_random_queries import check_seed
+from tests.unit.plan.test_random_queries import check_clock_seed, check_seed
 
 
 def differing_titles() -> set[str]:
@@ -69,3 +70,13 @@ def test_expressions_that_are_printed_anew_are_seen(monkeypatch: pytest.MonkeyPa
     assert written.sql_of(parsed.selects[0]) != "to_char(x, 'yyyy')"
     written.cut_texts(parsed, tokens, text)
     assert written.sql_of(parsed.selects[0]) == "to_char(x, 'yyyy')"
+
+
+def test_a_comparison_with_the_clock_that_moves_no_row_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scopes, "comparisons_in", lambda expr: [])
+
+    with pytest.raises(AssertionError, match="seed"):
+        for seed in range(10):
+            check_clock_seed(seed)
