@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,7 +30,7 @@ from livemart.cli.flags import (
     with_flags,
 )
 from livemart.cli.ingest import ingest
-from livemart.cli.letters import dead_letters
+from livemart.cli.letters import dead_letters, read_moment
 from livemart.cli.starting import completion, init
 from livemart.settings import Settings
 
@@ -218,6 +219,34 @@ def plan(output: str, strict: bool, **flags: Any) -> None:
         if strict and (names := full_models(report)):
             click.echo(f"recomputed in full: {', '.join(names)}", err=True)
             sys.exit(1)
+
+
+@cli.command()
+@with_flags(PROJECT, PLACES, SPARK, SELECTION, OUTPUT)
+@json_or_text
+@click.option(
+    "--since",
+    metavar="TIME",
+    callback=read_moment,
+    help="Snapshots of then or later, such as 2026-03-01T12:00 or '2 hours'. [default: 7 days]",
+)
+def corrections(output: str, since: datetime | None, **flags: Any) -> None:
+    """List late corrections of windows that were final: which, how late, what they changed."""
+    with reported_errors(flags) as settings:
+        from livemart.delta.warehouse import Warehouse
+        from livemart.inspect.corrections import find_corrections, render_corrections
+        from livemart.run.runtime import load_plans
+        from livemart.state.snapshots import SnapshotLog
+
+        with _narrator(settings) as narrator:
+            project, plans, chosen = load_plans(settings, narrator)
+        earliest = since or datetime.now(UTC) - timedelta(days=7)
+        snapshots = SnapshotLog(settings.warehouse).since(earliest)
+        answer = find_corrections(Warehouse(settings.warehouse), project, plans, snapshots, chosen)
+        is_json = output == "json"
+        click.echo(
+            json.dumps(answer.to_json(), indent=2) if is_json else render_corrections(answer)
+        )
 
 
 @cli.command()

@@ -41,7 +41,7 @@ def _read_reason(_: click.Context, __: click.Parameter, text: str | None) -> str
     return code
 
 
-def _read_time(_: click.Context, __: click.Parameter, text: str | None) -> datetime | None:
+def read_moment(_: click.Context, __: click.Parameter, text: str | None) -> datetime | None:
     """Return a moment: a time, UTC without a zone, or an interval before now."""
     if text is None:
         return None
@@ -66,8 +66,8 @@ _FILTERS = (
         callback=_read_reason,
         help="Letters for this reason: TYPE_MISMATCH.",
     ),
-    click.option("--since", metavar="TIME", callback=_read_time, help="Written at or after it."),
-    click.option("--until", metavar="TIME", callback=_read_time, help="Written before it."),
+    click.option("--since", metavar="TIME", callback=read_moment, help="Written at or after it."),
+    click.option("--until", metavar="TIME", callback=read_moment, help="Written before it."),
 )
 
 

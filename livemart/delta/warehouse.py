@@ -9,7 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,6 +41,8 @@ from livemart.spark_sql import quoted
 
 # Entries past the log retention go with a checkpoint, but listing them costs, so not with each.
 _CLEAN_LOG_EVERY = 100
+# File statistics tell times in milliseconds, an upper bound at most so much above the row.
+_COARSE = timedelta(milliseconds=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +145,16 @@ class Warehouse:
     def highest(self, relation: str, column: str, version: int | None = None) -> object:
         """Return an upper bound of a column from file statistics; None if no file has one."""
         return self._tables.at(relation, version).bounds.highest(column)
+
+    def newest(self, relation: str, column: str, version: int | None = None) -> Any:
+        """Return the greatest value of a column of times or dates, None if it holds none.
+
+        Only the files are read that can hold it.
+        """
+        bound = self.highest(relation, column, version)
+        near = pds.field(column) >= bound - _COARSE if isinstance(bound, date) else None
+        values = self.read(relation, version, columns=[column], filter=near)
+        return pc.max(values[column]).as_py()
 
     def changes(self, relation: str, from_version: int, to_version: int) -> pa.Table:
         """Return the net change between two versions.

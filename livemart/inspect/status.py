@@ -20,7 +20,7 @@ from livemart.inspect.store_standing import StoreStanding, look_at_store
 from livemart.inspect.terminal_text import aligned
 from livemart.intervals import format_interval
 from livemart.land.lag import SourceLag, source_lags
-from livemart.land.newest_landing import newest_landing
+from livemart.project.landing_columns import LANDED_AT
 from livemart.refresh.clock import skipped_panes
 from livemart.state.counts import Counts
 from livemart.state.last_pass import last_pass_at
@@ -317,7 +317,7 @@ def _source(
     version = rows[0].sources.get(relation)
     try:
         count = warehouse.row_count(relation, version)
-        landed_at = newest_landing(warehouse, relation, version)
+        landed_at = warehouse.newest(relation, LANDED_AT, version)
     except (LivemartError, KeyError, ValueError):
         # The doctor and the next refresh speak of a table that is gone.
         pass

@@ -36,7 +36,7 @@ _MEANINGS: Mapping[LetterReason, str] = {
     LetterReason.NULL_KEY: "a column of the key is missing",
     LetterReason.NULL_SEQUENCE: "a column of the sequence is missing",
     LetterReason.FUTURE_EVENT_TIME: "the event time is further in the future than `max_future`",
-    LetterReason.TOO_LATE: "the event time is longer ago than `max_age`",
+    LetterReason.TOO_LATE: "the event time is longer ago than `horizon`",
     LetterReason.EVENT_TIME_MOVED: (
         "a key broke the promise `event_time_is_fixed`: another time than the stored one, or than"
         " the earliest of the key's lowest sequence in the batch"

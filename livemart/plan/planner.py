@@ -19,7 +19,8 @@ from livemart.plan.build.scopes import Query, build_query
 from livemart.plan.build.using import mark_written
 from livemart.plan.notes import KnownRelations, growth, notes_of
 from livemart.plan.reasons import Reason, Unplannable
-from livemart.plan.relations.relation import Scan, column
+from livemart.plan.relations.clock import comparisons_in
+from livemart.plan.relations.relation import Renaming, Scan, bare, column
 from livemart.plan.sql.determinism import require_deterministic
 from livemart.plan.sql.flatten import Flat, flatten
 from livemart.plan.sql.names import even_out, note_names
@@ -81,6 +82,20 @@ Strategy = Append | Signed | Region | Running | Full | View
 
 
 @dataclass(frozen=True, slots=True)
+class FinalFlag:
+    """An output column that says whether a moment lies behind a value read from `relation`.
+
+    `time`: the output column that holds the moment, None if none does; `watermark`: the column of
+    the relation.
+    """
+
+    column: str
+    time: str | None
+    relation: str
+    watermark: str
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """How one model is refreshed.
 
@@ -89,7 +104,8 @@ class Plan:
     with times); `slices`: see Slice; `used`: stored columns that the query needs, where fewer than
     all are enough; `ties`: where more than one answer is right, `computed_among_ties`: output
     columns that a function of the rows that tie computes, `decided_by`: those that keep together
-    the rows that hang on one decision; `stamps`, `stamped`: see `plan_varying`.
+    the rows that hang on one decision; `final_flag`: see FinalFlag; `stamps`, `stamped`: see
+    `plan_varying`.
     """
 
     strategy: Strategy
@@ -103,6 +119,7 @@ class Plan:
     ties: tuple[Reason, ...] = ()
     computed_among_ties: Mapping[str, Computed] = field(default_factory=dict)
     decided_by: tuple[str, ...] = ()
+    final_flag: FinalFlag | None = None
     stamps: Mapping[str, str] = field(default_factory=dict)
     stamped: Flat | None = None
     fingerprint: str = ""
@@ -374,6 +391,7 @@ def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:
         parameters=parameters,
         ties=ties,
         computed_among_ties=computed,
+        final_flag=_final_flag(query, flat),
     )
     if isinstance(strategy, Full):
         return plan
@@ -395,6 +413,35 @@ def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:
         slices=slices,
         decided_by=strategy.keys if ties and isinstance(strategy, Region) else (),
     )
+
+
+def _final_flag(query: Query, flat: Flat) -> FinalFlag | None:
+    """Return the output column that is nothing but one comparison with a value read from a table.
+
+    Not being NULL may be made sure of around it.
+    """
+    relation = query.top
+    exprs: dict[str, exp.Expr] = {name: column(name) for name in query.names}
+    while isinstance(relation, Renaming):
+        exprs = {name: bare(relation.over_source(expr)) for name, expr in exprs.items()}
+        relation = relation.source
+        for name, expr in exprs.items():
+            test = bare(expr.this) if isinstance(expr, exp.Coalesce) else expr
+            bounds = comparisons_in(test) if isinstance(test, exp.Binary) else None
+            if bounds is None or len(bounds) != 1 or isinstance(test, exp.Connector):
+                continue
+            (bound,) = bounds
+            if bound.is_lower:
+                # It says which rows are not.
+                continue
+            texts = {sql_of(bare(other)): known for known, other in exprs.items()}
+            return FinalFlag(
+                name,
+                texts.get(sql_of(bare(bound.time))),
+                flat.occurrences[bound.occurrence].relation,
+                bound.clock_column,
+            )
+    return None
 
 
 def _strategy(

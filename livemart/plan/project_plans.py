@@ -26,7 +26,7 @@ from livemart.plan.sql.flatten import Flat, flatten
 from livemart.plan.sql.functions import AGGREGATE_FUNCTIONS, BUILT_IN_FUNCTIONS
 from livemart.plan.sql.parse import words_of
 from livemart.plan.strategies.signed import Append, Signed
-from livemart.project.graph import DataTest, Model, Project
+from livemart.project.graph import OVERALL_WATERMARK, DataTest, Model, Project
 from livemart.project.landing_columns import LANDING_COLUMNS
 from livemart.project.session_spec import SessionSpec
 
@@ -145,9 +145,10 @@ def _plan_models(
     for source in project.sources.values():
         known = stored.get(source.relation)
         declared = tuple(column.name for column in source.columns)
-        if source.is_clock:
+        if source.is_provided:
             clocks.add(source.relation)
-            declared = declared or ("as_of",)
+            marks = (OVERALL_WATERMARK, *(it.watermark for it in project.with_lateness))
+            declared = marks if source.is_watermarks else declared or ("as_of",)
         elif source.stream is not None:
             declared = (*declared, *LANDING_COLUMNS)
             if source.event_time is not None or not source.stream.keys:

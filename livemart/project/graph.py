@@ -46,7 +46,8 @@ class StreamSpec:
     empty_is_null: bool = True
     schema_drift: Literal["rescue", "evolve", "fail"] = "rescue"
     max_future: timedelta | None = timedelta(hours=1)
-    max_age: timedelta | None = None
+    horizon: timedelta | None = None
+    lateness: timedelta | None = None
     max_files_per_trigger: int | None = None
     max_bytes_per_trigger: int | None = None
     kind: str = "files"
@@ -54,9 +55,13 @@ class StreamSpec:
     max_records_per_trigger: int | None = None
 
 
+# The column of `livemart.watermarks` that holds the least of all.
+OVERALL_WATERMARK = "complete_to"
+
+
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """A dbt source table. `stream` is None if livemart does not land it (the clock included).
+    """A dbt source table. `stream` is None if livemart does not land it (its own ones included).
 
     `freshness`: dbt's criteria (`warn_after`, `error_after`, `filter`); None without any.
     """
@@ -72,6 +77,7 @@ class SourceTable:
     stream: StreamSpec | None
     file: str
     is_clock: bool = False
+    is_watermarks: bool = False
     freshness: Mapping[str, Any] | None = field(default=None, compare=False)
 
     @property
@@ -81,9 +87,19 @@ class SourceTable:
         return self.stream
 
     @property
+    def is_provided(self) -> bool:
+        """True for a table that livemart itself writes for the models to read."""
+        return self.is_clock or self.is_watermarks
+
+    @property
     def relation(self) -> str:
         """`schema.identifier` in lower case: name in the catalog and path in the warehouse."""
         return f"{self.schema}.{self.identifier}".lower()
+
+    @property
+    def watermark(self) -> str:
+        """The column of `livemart.watermarks` that says how complete it is."""
+        return f"{self.source_name}__{self.name}".lower()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -246,3 +262,14 @@ class Project:
     def clock(self) -> SourceTable | None:
         """The source table `livemart.clock`, if the project declares it."""
         return next((source for source in self.sources.values() if source.is_clock), None)
+
+    @property
+    def watermarks(self) -> SourceTable | None:
+        """The source table `livemart.watermarks`, if the project reads it."""
+        return next((source for source in self.sources.values() if source.is_watermarks), None)
+
+    @property
+    def with_lateness(self) -> list[SourceTable]:
+        """The sources that say how late their records may come, in the order of their names."""
+        sources = sorted(self.sources.values(), key=lambda source: source.watermark)
+        return [it for it in sources if it.stream is not None and it.stream.lateness is not None]

@@ -176,6 +176,7 @@ def _source(node: Any, root: Path) -> tuple[SourceTable, list[ConfigError]]:
         stream=stream,
         file=node.original_file_path,
         is_clock=(node.source_name, node.name) == ("livemart", "clock"),
+        is_watermarks=(node.source_name, node.name) == ("livemart", "watermarks"),
         freshness=_freshness(node),
     )
     return source, errors

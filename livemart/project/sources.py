@@ -99,7 +99,8 @@ class _Reader:
             empty_is_null=self._flag("empty_is_null", True),
             schema_drift=self._word("schema_drift", DRIFTS, "rescue"),  # type: ignore[arg-type]
             max_future=self._interval("max_future", timedelta(hours=1)),
-            max_age=self._interval("max_age", None),
+            horizon=self._interval("horizon", None),
+            lateness=self._interval("lateness", None),
             max_files_per_trigger=self._count("max_files_per_trigger"),
             max_bytes_per_trigger=self._count("max_bytes_per_trigger"),
             kind=kind,
@@ -277,7 +278,7 @@ class _Reader:
             )
         if event_time is not None:
             self._check_event_time(event_time)
-        for key in ("event_time_is_fixed", "max_age"):
+        for key in ("event_time_is_fixed", "horizon", "lateness"):
             if event_time is None and self._meta.get(key):
                 self._refuse(
                     "SOURCE_VALUE_INVALID",

@@ -17,6 +17,7 @@ from livemart.project.graph import Project
 from livemart.refresh.clock import fix_as_of
 from livemart.refresh.context import BatchContext
 from livemart.run.runtime import Runtime
+from livemart.run.watermarks import fix_watermarks
 from livemart.state.counts import Counts, TableCounts
 from livemart.state.snapshots import ModelState, Snapshot
 
@@ -74,7 +75,7 @@ def draft_snapshot(
     started_at: datetime,
     now: Callable[[], datetime],
 ) -> SnapshotDraft:
-    """Fix `as_of` and the version of every source table and of the clock.
+    """Fix `as_of`, the watermarks and the version of every source table.
 
     Args:
         runtime: the warm process.
@@ -87,7 +88,7 @@ def draft_snapshot(
     sources = dict(batch.versions)
     # Tables that another program fills are pinned like landed ones.
     for source in runtime.project.sources.values():
-        is_foreign = source.stream is None and not source.is_clock
+        is_foreign = source.stream is None and not source.is_provided
         if is_foreign and runtime.warehouse.exists(source.relation):
             sources[source.relation] = runtime.warehouse.version(source.relation)
     as_of = None
@@ -102,6 +103,10 @@ def draft_snapshot(
             now=now,
         )
         failpoint("clock.after")
+    if (table := runtime.project.watermarks) is not None:
+        sources[table.relation] = fix_watermarks(
+            context, table.relation, runtime.project.with_lateness, sources, as_of
+        )
     return SnapshotDraft(runtime, context.epoch, newest, batch, as_of, sources, started_at)
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError
-from livemart.land.newest_landing import newest_landing
 from livemart.project.graph import Project, SourceTable
+from livemart.project.landing_columns import LANDED_AT
 from livemart.run.artifact_files import Entry, artifact_metadata, artifact_time, write_artifact
 from livemart.state.snapshots import Snapshot
 
@@ -79,9 +79,11 @@ def _landed_at(warehouse: Warehouse, source: SourceTable, snapshot: Snapshot) ->
     if source.stream is None or source.relation not in snapshot.sources:
         return None
     try:
-        return newest_landing(warehouse, source.relation, snapshot.sources[source.relation])
+        version = snapshot.sources[source.relation]
+        landed_at: datetime | None = warehouse.newest(source.relation, LANDED_AT, version)
     except LivemartError:
         return None
+    return landed_at
 
 
 def _entry(

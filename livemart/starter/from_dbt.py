@@ -142,7 +142,7 @@ def ensure_profile(
 def describe_sources(project: Project) -> str:
     """Return the sources, and for each that livemart does not land the lines to fill in."""
     lines = []
-    sources = [source for source in project.sources.values() if not source.is_clock]
+    sources = [source for source in project.sources.values() if not source.is_provided]
     landed = [source for source in sources if source.stream is not None]
     others = [source for source in sources if source.stream is None]
     lines.append(f"sources: {len(sources)}, of which livemart lands {len(landed)}")

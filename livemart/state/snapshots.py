@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal, cast
 from urllib.parse import unquote
@@ -196,6 +197,14 @@ class SnapshotLog:
         if self._tail[:2] != state or len(self._tail[2]) < limit:
             self._tail = (*state, tuple(_read(table, None, limit)))
         return list(self._tail[2][:limit])
+
+    def since(self, moment: datetime) -> list[Snapshot]:
+        """Return the snapshots from a moment on and the one before them, the newest first."""
+        limit = _SPAN
+        while len(rows := self.rows(limit)) == limit and rows[-1].finished_at >= moment:
+            limit *= 8
+        late = sum(1 for _ in takewhile(lambda row: row.finished_at >= moment, rows))
+        return rows[: late + 1]
 
     def model_tables(self) -> dict[str, str]:
         """Return the unique id of every model that a row names, by the id of its table."""

@@ -41,7 +41,7 @@ class Rules:
     sequence_by: tuple[str, ...] = ()
     event_time: str | None = None
     max_future: timedelta | None = None
-    max_age: timedelta | None = None
+    horizon: timedelta | None = None
     refuses_drift: bool = False
     event_time_is_fixed: bool = False
 
@@ -54,7 +54,7 @@ class Rules:
             sequence_by=spec.sequence_by,
             event_time=source.event_time,
             max_future=spec.max_future,
-            max_age=spec.max_age,
+            horizon=spec.horizon,
             refuses_drift=spec.schema_drift == "fail",
             event_time_is_fixed=spec.event_time_is_fixed,
         )
@@ -250,16 +250,16 @@ def _verdict(rules: Rules, rows: pa.Table, arrived_at: datetime) -> tuple[pa.Arr
         refuse(_array(rows, name).is_null(), LetterReason.NULL_KEY, f"{name} is NULL")
     for name in rules.sequence_by:
         refuse(_array(rows, name).is_null(), LetterReason.NULL_SEQUENCE, f"{name} is NULL")
-    if rules.event_time is not None and (rules.max_future or rules.max_age):
+    if rules.event_time is not None and (rules.max_future or rules.horizon):
         name = rules.event_time
         times = _instants(_array(rows, name))
         if (latest := _moved_by(arrived_at, rules.max_future)) is not None:
             bound = pa.scalar(latest, times.type)
             detail = f"{name} is more than {rules.max_future} after {arrived_at.isoformat()}"
             refuse(pc.greater(times, bound), LetterReason.FUTURE_EVENT_TIME, detail)
-        if (oldest := _moved_by(arrived_at, rules.max_age, -1)) is not None:
+        if (oldest := _moved_by(arrived_at, rules.horizon, -1)) is not None:
             bound = pa.scalar(oldest, times.type)
-            detail = f"{name} is more than {rules.max_age} before {arrived_at.isoformat()}"
+            detail = f"{name} is more than {rules.horizon} before {arrived_at.isoformat()}"
             refuse(pc.less(times, bound), LetterReason.TOO_LATE, detail)
     return codes, details
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DRIFTING = source(
-    "drifting", keys=("order_id",), schema_drift="evolve", event_time_is_fixed=True, max_age=None
+    "drifting", keys=("order_id",), schema_drift="evolve", event_time_is_fixed=True, horizon=None
 )
 STRICT = source("strict", path="strict/*.jsonl", schema_drift="fail")
 

@@ -17,6 +17,7 @@ from livemart.inspect.verify import Comparison
 
 COMMANDS = (
     "build",
+    "corrections",
     "dead-letters",
     "doctor",
     "env",

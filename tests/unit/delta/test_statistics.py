@@ -41,3 +41,17 @@ def test_a_column_named_like_a_field_of_a_struct_is_read_without_bounds(
 
     assert warehouse.read(RELATION, filter=pds.field("a.b") == 7).to_pylist() == rows.to_pylist()
     assert warehouse.highest(RELATION, "a.b") is None
+
+
+def test_the_newest_value_is_that_of_a_row_not_of_the_statistics(warehouse: Warehouse) -> None:
+    """Files say no more than milliseconds."""
+    schema = pa.schema([("at", pa.timestamp("us", tz="UTC")), ("day", pa.date32())])
+    moments = [datetime(2026, 1, 1, 12, 0, 0, micros, tzinfo=UTC) for micros in (1_200, 1_400)]
+    rows = pa.table({"at": [*moments, None], "day": [moments[0].date(), None, None]}, schema=schema)
+    warehouse.overwrite(RELATION, rows.slice(0, 0), tag(1))
+    assert warehouse.newest(RELATION, "at") is None
+    warehouse.overwrite(RELATION, rows, tag(2))
+
+    assert warehouse.newest(RELATION, "at") == moments[1]
+    assert warehouse.newest(RELATION, "day") == moments[0].date()
+    assert warehouse.newest(RELATION, "at", 1) is None

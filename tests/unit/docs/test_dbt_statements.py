@@ -75,6 +75,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "`as_of()`": ("unit/project/clock_macros::a_project_that_declares_no_clock_has_livemarts",),
     "`window_start": ("unit/project/clock_macros::a_project_that_declares_no_clock_has_livemarts",),
+    "`is_final": ("unit/project/clock_macros::a_model_asks_whether_its_windows_are_final",),
+    "`watermark": ("unit/project/clock_macros::a_watermark_that_no_source_can_give_is_told",),
     "`pane_start": ("unit/project/clock_macros::the_pane_is_the_projects_variable",),
     "Every table is Delta": (
         "unit/project/dbt::livemarts_macros_come_before_dbt_sparks_and_after_the_projects",

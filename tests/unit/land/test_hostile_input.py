@@ -73,7 +73,7 @@ def test_hostile_files_are_all_accounted_for(tmp_path: Path, seed: int) -> None:
         # Without types that only the exact reader knows, Arrow reads runs of good lines.
         columns = {name: kind for name, kind in columns.items() if name not in ("blob", "tags")}
     specs: dict[str, dict[str, Any]] = {
-        "keyed": {"keys": ("order_id",), "max_age": timedelta(days=400)},
+        "keyed": {"keys": ("order_id",), "horizon": timedelta(days=400)},
         "deleting": {"keys": ("order_id",), "apply_as_deletes": "op = 'd'"},
         "events": {"max_future": None},
         "fixed": {

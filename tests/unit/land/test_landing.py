@@ -114,7 +114,7 @@ def test_a_correction_replaces_the_row_and_a_newer_version_brings_a_key_back(sho
 
 
 def test_records_outside_the_bounds_of_event_time_are_dead_letters(tmp_path: Path) -> None:
-    bounds: dict[str, Any] = {"max_age": timedelta(days=2), "max_future": timedelta(minutes=30)}
+    bounds: dict[str, Any] = {"horizon": timedelta(days=2), "max_future": timedelta(minutes=30)}
     shop = Shop(None, tmp_path, [source("orders", keys=("order_id",), **bounds)])
     records = [
         order(name, ordered_at=(NOON + offset).isoformat())

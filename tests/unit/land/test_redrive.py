@@ -100,10 +100,10 @@ def test_mended_records_land_once_and_their_letters_are_marked(shop: Mended) -> 
 
 
 def test_a_mended_rule_takes_the_records_as_they_are(tmp_path: Path) -> None:
-    strict = source("orders", {"ordered_at": "timestamp"}, max_age=timedelta(days=1))
+    strict = source("orders", {"ordered_at": "timestamp"}, horizon=timedelta(days=1))
     shop = Mended(None, tmp_path, [strict])
     shop.deliver_and_land("orders/1.jsonl", '{"ordered_at":"2026-01-01"}\n{"ordered_at":"x"}\n')
-    shop.sources = [replace(strict, stream=replace(strict.arrival, max_age=None))]
+    shop.sources = [replace(strict, stream=replace(strict.arrival, horizon=None))]
     shop.restart()
 
     counts = shop.redrive()

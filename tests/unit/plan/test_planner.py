@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from livemart.plan.planner import Full, Inputs, plan_query
 from livemart.plan.strategies.signed import Append, Signed
 
@@ -36,3 +38,26 @@ def test_a_table_that_is_not_known_is_a_reason() -> None:
     plan = plan_query("select * from s.others", INPUTS)
 
     assert plan.reasons[0].code == "INPUT_NOT_IN_DELTA"
+
+
+@pytest.mark.parametrize(
+    ("select", "flag"),
+    [
+        ("at <= (select m.upto from s.marks as m) as is_over, at", ("is_over", "at")),
+        ("coalesce(at <= (select m.upto from s.marks as m), false) as over", ("over", None)),
+        ("at, not (at > (select m.upto from s.marks as m)) as is_over", None),
+        ("at, at <= (select m.upto from s.marks as m) and id > 1 as is_over", None),
+        ("at, id > 1 as is_over", None),
+        ("at, at > (select m.upto from s.marks as m) as is_open", None),
+    ],
+)
+def test_a_column_that_is_one_comparison_with_a_value_says_which_rows_are_final(
+    select: str, flag: tuple[str, str | None] | None
+) -> None:
+    inputs = Inputs(columns={"s.t": ("id", "at"), "s.marks": ("upto",)})
+
+    found = plan_query(f"with t as (select id, {select} from s.t) select * from t", inputs)
+
+    known = found.final_flag
+    assert (known and (known.column, known.time)) == flag
+    assert known is None or (known.relation, known.watermark) == ("s.marks", "upto")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from livemart.errors import ConfigErrors
 from livemart.project.dbt import Dbt
 from livemart.project.graph import Project
 
@@ -140,3 +141,59 @@ def test_plain_dbt_in_any_terminal_knows_them(shop: Path) -> None:
     ]
     # What stores tables in a warehouse is for terminals that have one.
     assert not any(".livemart_spark." in name for name in manifest["macros"])
+
+
+_LATE = """
+version: 2
+sources:
+  - name: raw
+    tables:
+      - name: orders
+        config: {event_time: at, meta: {livemart: {path: o/*.jsonl, lateness: 10 minutes}}}
+        columns: [{name: at, data_type: timestamp}]
+      - name: shops
+        config: {meta: {livemart: {path: s/*.jsonl}}}
+        columns: [{name: shop, data_type: string}]
+"""
+
+
+def test_a_model_asks_whether_its_windows_are_final(shop: Path) -> None:
+    _write(
+        shop,
+        {
+            "models/_sources.yml": _LATE,
+            "models/windowed.sql": (
+                "select {{ is_final('t') }} as f, {{ is_final('t', 'raw', 'orders') }}"
+            ),
+        },
+    )
+
+    project = Dbt(shop).load()
+
+    table = "from livemart.watermarks as watermarks"
+    assert _code(project) == (
+        f"select coalesce(t <= (select watermarks.complete_to {table}), false) as f, "
+        f"coalesce(t <= (select watermarks.raw__orders {table}), false)"
+    )
+    assert project.watermarks is not None
+    assert [source.watermark for source in project.with_lateness] == ["raw__orders"]
+
+
+@pytest.mark.parametrize(
+    ("sources", "ask", "message"),
+    [
+        (_LATE, "is_final('t', 'raw', 'shops')", r"raw\.shops declares no lateness.*raw__orders"),
+        (
+            _LATE.replace(", lateness: 10 minutes", ""),
+            "is_final('t')",
+            "add `lateness: 10 minutes`",
+        ),
+    ],
+)
+def test_a_watermark_that_no_source_can_give_is_told(
+    shop: Path, sources: str, ask: str, message: str
+) -> None:
+    _write(shop, {"models/_sources.yml": sources, "models/windowed.sql": f"select {{{{ {ask} }}}}"})
+
+    with pytest.raises(ConfigErrors, match=message):
+        Dbt(shop).load()

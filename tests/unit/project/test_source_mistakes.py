@@ -30,7 +30,7 @@ KEYED: Mapping[str, object] = {
         ({**KEYED, "sequence": ["updated_at"]}, ["SOURCE_KEY_UNKNOWN"]),
         ({**KEYED, "format": "xml"}, ["SOURCE_VALUE_INVALID"]),
         ({"keys": ["order_id"], "sequence_by": ["updated_at"]}, ["SOURCE_VALUE_INVALID"]),
-        ({**KEYED, "max_age": "soon"}, ["SOURCE_VALUE_INVALID"]),
+        ({**KEYED, "horizon": "soon"}, ["SOURCE_VALUE_INVALID"]),
         ({**KEYED, "keys": ["order"]}, ["SOURCE_COLUMN_UNKNOWN"]),
         ({**KEYED, "keys": ["labels"]}, ["SOURCE_COLUMN_INVALID"]),
         ({"path": "a/*.csv", "keys": ["order_id"]}, ["SOURCE_KEYS_INCOMPLETE"]),

@@ -54,7 +54,7 @@ def test_every_key_is_read() -> None:
         "event_time_is_fixed": True,
         "schema_drift": "evolve",
         "max_future": "90 minutes",
-        "max_age": "48 hours",
+        "horizon": "48 hours",
         "max_files_per_trigger": 10,
     }
     expected = StreamSpec(
@@ -66,7 +66,7 @@ def test_every_key_is_read() -> None:
         event_time_is_fixed=True,
         schema_drift="evolve",
         max_future=timedelta(minutes=90),
-        max_age=timedelta(hours=48),
+        horizon=timedelta(hours=48),
         max_files_per_trigger=10,
     )
 

@@ -40,7 +40,7 @@ SNAPSHOT = Snapshot(
 
 @pytest.fixture(autouse=True)
 def _landed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_freshness, "newest_landing", lambda *_: NOON - timedelta(hours=3))
+    monkeypatch.setattr(source_freshness, "_landed_at", lambda *_: NOON - timedelta(hours=3))
 
 
 def _write(folder: Path, project: Project = PROJECT) -> None:

@@ -206,7 +206,7 @@ def test_a_detail_is_cut_however_long_the_name_that_it_quotes(tmp_path: Path) ->
 
 def test_bounds_beyond_the_calendar_bound_nothing(tmp_path: Path) -> None:
     ages = timedelta(days=5_000_000)
-    rules = Rules(event_time="moment", max_future=ages, max_age=ages)
+    rules = Rules(event_time="moment", max_future=ages, horizon=ages)
     group = group_of({"moment": "timestamp"}, "json", rules)
 
     table = read(group, tmp_path / "a.jsonl", '{"moment":"0001-01-01"}\n{"moment":"9999-01-01"}')

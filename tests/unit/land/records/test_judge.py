@@ -45,7 +45,7 @@ def test_the_rules_are_those_that_the_source_declares() -> None:
 
 
 def test_the_first_rule_that_refuses_gives_the_reason() -> None:
-    rules = Rules(("id",), ("at",), "at", max_age=timedelta(days=1), refuses_drift=True)
+    rules = Rules(("id",), ("at",), "at", horizon=timedelta(days=1), refuses_drift=True)
     group = group_of(KINDS, "json", rules)
     old = "2020-01-01"
     records = {"tip": "1", "who": "x"}, {"at": old}, {"id": "c", "at": old}

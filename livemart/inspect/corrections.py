@@ -1,0 +1,248 @@
+"""Lists the late corrections of windows that were final: which, how late, and what they changed.
+
+Used by the command `corrections`. A model that says of its rows whether they are final (the macro
+`is_final`) is compared from snapshot to snapshot; nothing is kept for it but the tables' history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+from livemart.arrow.bags import WEIGHT
+from livemart.delta.warehouse import Warehouse
+from livemart.errors import RefreshError
+from livemart.inspect.terminal_text import aligned, one_line
+from livemart.intervals import format_interval
+from livemart.plan.planner import FinalFlag, Plan
+from livemart.project.graph import Project
+from livemart.run.watermarks import read_watermarks
+from livemart.state.snapshots import Snapshot
+
+_Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """One row that a snapshot changed though it was final in the one before.
+
+    `window_end` and `late_by` are None where the model does not show the end of its windows;
+    `late_by`: how far the watermark had passed it. `old` or `new` is None for a row that came or
+    went.
+    """
+
+    model: str
+    snapshot_id: int
+    corrected_at: datetime
+    window_end: datetime | None
+    late_by: timedelta | None
+    key: _Row
+    old: _Row | None
+    new: _Row | None
+
+    @property
+    def changes(self) -> Mapping[str, tuple[Any, Any]]:
+        """The columns that changed, with the value before and after; key columns left out."""
+        old, new = self.old or {}, self.new or {}
+        return {
+            name: (old.get(name), new.get(name))
+            for name in dict.fromkeys((*old, *new))
+            if name not in self.key and old.get(name) != new.get(name)
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Corrections:
+    """What was corrected, the newest first.
+
+    `flagged`: how many models say whether their rows are final; `unknown`: the snapshots whose
+    changes are no longer kept, by model.
+    """
+
+    rows: tuple[Correction, ...]
+    flagged: int
+    unknown: Mapping[str, tuple[int, ...]]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the answer as the command prints it; times and values as text."""
+        return {
+            "corrections": [
+                {
+                    "model": row.model,
+                    "snapshot": row.snapshot_id,
+                    "corrected_at": row.corrected_at.isoformat(),
+                    "window_end": row.window_end and row.window_end.isoformat(),
+                    "late_by_s": row.late_by and row.late_by.total_seconds(),
+                    "key": {name: _text(value) for name, value in row.key.items()},
+                    "changes": {
+                        name: [_text(before), _text(after)]
+                        for name, (before, after) in row.changes.items()
+                    },
+                }
+                for row in self.rows
+            ],
+            "not_kept": {name: list(snapshots) for name, snapshots in self.unknown.items()},
+        }
+
+
+def find_corrections(
+    warehouse: Warehouse,
+    project: Project,
+    plans: Mapping[str, Plan],
+    snapshots: Sequence[Snapshot],
+    selected: frozenset[str] | None = None,
+) -> Corrections:
+    """Return the corrections that these snapshots made.
+
+    Args:
+        warehouse: of all tables.
+        project: what the analyst wrote.
+        plans: by unique id.
+        snapshots: the newest first, as the log gives them.
+        selected: unique ids of the models to look at; all if None.
+    """
+    rows: list[Correction] = []
+    unknown: dict[str, tuple[int, ...]] = {}
+    marks = project.watermarks
+    flags = {
+        unique_id: plan.final_flag
+        for unique_id, plan in plans.items()
+        if plan.final_flag is not None
+        and marks is not None
+        and plan.final_flag.relation == marks.relation
+        and (selected is None or unique_id in selected)
+    }
+    for after, before in pairwise(snapshots):
+        for unique_id, flag in flags.items():
+            old, new = before.models.get(unique_id), after.models.get(unique_id)
+            if old is None or new is None or before.epoch != after.epoch:
+                continue
+            if old.version == new.version or old.generation != new.generation:
+                continue
+            model, key = project.models[unique_id], plans[unique_id].unique_key
+            try:
+                mark = read_watermarks(warehouse, flag.relation, before.sources[flag.relation])
+                changed = warehouse.changes(model.relation, old.version, new.version).to_pylist()
+            except (RefreshError, KeyError):
+                unknown[model.name] = (*unknown.get(model.name, ()), after.snapshot_id)
+                continue
+            passed = mark.get(flag.watermark.lower())
+            rows += _corrected(model.name, after, flag, key, passed, changed)
+    return Corrections(tuple(rows), len(flags), unknown)
+
+
+def render_corrections(corrections: Corrections) -> str:
+    """Return the corrections as lines for a terminal."""
+    lines: list[str] = []
+    if not corrections.flagged:
+        lines.append(
+            "no model says whether its rows are final: add a column "
+            "{{ is_final('window_end') }}, see docs/refresh.md, Provisional and final windows"
+        )
+    elif not corrections.rows:
+        lines.append("no final window was corrected")
+    if corrections.rows:
+        head = ("model", "window end", "late by", "corrected", "snapshot", "key", "changes")
+        lines += aligned([head, *(_cells(row) for row in corrections.rows)])
+        late = [row.late_by for row in corrections.rows if row.late_by is not None]
+        if late:
+            lines.append(
+                f"the latest came {format_interval(max(late))} after the watermark: a lateness "
+                "longer by so much would have waited for it"
+            )
+    for name, snapshots in corrections.unknown.items():
+        lines.append(
+            f"{name}: the changes of {len(snapshots)} snapshot{'s'[: len(snapshots) != 1]} are no "
+            "longer kept "
+            f"({min(snapshots)} to {max(snapshots)})"
+        )
+    return "\n".join(lines)
+
+
+def _corrected(
+    model: str,
+    snapshot: Snapshot,
+    flag: FinalFlag,
+    key: Sequence[str],
+    passed: datetime | None,
+    changed: Sequence[_Row],
+) -> Iterator[Correction]:
+    names = [name for name in key if name.lower() != flag.column.lower()]
+
+    def identity(row: _Row) -> tuple[Any, ...]:
+        # Without a key, each row is all that tells it from others.
+        return tuple(row[name] for name in names or _values(row))
+
+    gone: dict[tuple[Any, ...], list[_Row]] = {}
+    for row in changed:
+        if row[WEIGHT] < 0:
+            gone.setdefault(identity(row), []).append(row)
+    for row in changed:
+        if row[WEIGHT] < 0:
+            continue
+        before = gone.pop(identity(row), [None])[0]
+        end = row.get(flag.time) if flag.time else None
+        is_late = end is not None and passed is not None and end <= passed
+        if before[flag.column] if before is not None else is_late:
+            yield _correction(model, snapshot, flag, names, passed, before, row)
+    for rows in gone.values():
+        for row in rows:
+            if row[flag.column]:
+                yield _correction(model, snapshot, flag, names, passed, row, None)
+
+
+def _correction(
+    model: str,
+    snapshot: Snapshot,
+    flag: FinalFlag,
+    key: Sequence[str],
+    passed: datetime | None,
+    old: _Row | None,
+    new: _Row | None,
+) -> Correction:
+    row = old or new or {}
+    end = row.get(flag.time) if flag.time else None
+    late_by = passed - end if passed is not None and isinstance(end, datetime) else None
+    return Correction(
+        model,
+        snapshot.snapshot_id,
+        snapshot.finished_at,
+        end,
+        late_by,
+        {name: row[name] for name in key},
+        _values(old),
+        _values(new),
+    )
+
+
+def _values(row: _Row | None) -> Any:
+    return None if row is None else {name: row[name] for name in row if name != WEIGHT}
+
+
+def _cells(row: Correction) -> tuple[str, ...]:
+    is_new, is_gone = row.old is None, row.new is None
+    changes = ", ".join(
+        f"{name} {_text(after if is_new else before)}"
+        if is_new or is_gone
+        else f"{name} {_text(before)} -> {_text(after)}"
+        for name, (before, after) in row.changes.items()
+    )
+    verb = "came: " if is_new else "went: " if is_gone else ""
+    return (
+        row.model,
+        "-" if row.window_end is None else f"{row.window_end:%Y-%m-%d %H:%M:%S}",
+        "-" if row.late_by is None else format_interval(row.late_by),
+        f"{row.corrected_at:%Y-%m-%d %H:%M:%S}",
+        str(row.snapshot_id),
+        one_line(", ".join(f"{name}={_text(value)}" for name, value in row.key.items())),
+        one_line(verb + changes),
+    )
+
+
+def _text(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int):
+        return value
+    return value.isoformat() if isinstance(value, datetime) else str(value)
