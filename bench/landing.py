@@ -2,7 +2,8 @@
 
 For each kind of record and source: one file of orders through the front door, a stream that runs
 until nothing waits, into an empty table. Beside it Spark reads the same file as a stream into
-Delta, without keys, dead letters or counts; `landing_<kind>_over_plain` is the ratio of the speeds.
+Delta, without keys, dead letters or counts; `landing_<kind>_over_plain` is the ratio of the speeds,
+`landing_<kind>_rss_mb` what the driver's Python and JVM hold at most above what they held before.
 JSON lines on standard output, progress on standard error.
 """
 
@@ -23,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.refresh import label_of, report
+from bench.resident_memory import ResidentMemory
 from livemart.delta.warehouse import Warehouse
 from livemart.land.landing import Landing
 from livemart.project.graph import Column, Format, SourceTable, StreamSpec
@@ -76,16 +78,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         lambda path=path: _land_plainly(spark, root / "plain", path),  # type: ignore[misc]
                     )
                 source = _source(kind, record_format, is_keyed=tables == "keyed")
-                seconds = _timed(
-                    f"landing {kind}",
-                    lambda source=source: _land(spark, settings, source),  # type: ignore[misc]
-                )
+                with ResidentMemory() as memory:
+                    seconds = _timed(
+                        f"landing {kind}",
+                        lambda source=source: _land(spark, settings, source),  # type: ignore[misc]
+                    )
                 count = Warehouse(settings.warehouse).row_count(source.relation)
                 is_whole &= count == given.records
                 megabytes = path.stat().st_size / 1e6
                 report(f"landing_{label_of(given.records)}_{kind}_per_s", given.records / seconds)
                 report(f"landing_{kind}_mb_per_s", megabytes / seconds)
                 report(f"landing_{kind}_over_plain", plain[record_format] / seconds)
+                report(f"landing_{kind}_rss_mb", memory.growth_mb)
         finally:
             spark.stop()
     report("landing_whole", int(is_whole))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -67,6 +68,28 @@ def order(order_id: str, minutes: int = 0, **fields: Any) -> dict[str, Any]:
 
 def lines(records: Iterable[dict[str, Any]]) -> list[str]:
     return [json.dumps(record) for record in records]
+
+
+def disordered_orders(chance: random.Random) -> list[str]:
+    """Many versions of few keys, ties of all kinds, repeats, deletes, drift, broken lines."""
+    records = []
+    for _ in range(1_500):
+        record = order(
+            f"o{chance.randrange(500)}",
+            chance.randrange(6),
+            status=chance.choice(["placed", "delivered", "cancelled"]),
+            op=chance.choice(["c", "c", "c", "d"]),
+        )
+        if chance.random() < 0.1:
+            record["tip"] = chance.randrange(3)
+        if chance.random() < 0.02:
+            record["ordered_at"] = chance.choice(["2026-02-28T00:00:00Z", "2027-01-01", None])
+        if chance.random() < 0.02:
+            record[chance.choice(list(record))] = None
+        records.append(record)
+    content = lines(records)
+    content[::97] = ["{broken"] * len(content[::97])
+    return content + content[:200]
 
 
 @dataclass

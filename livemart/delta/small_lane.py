@@ -7,6 +7,7 @@ so maps, structs and floats need no special care.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
@@ -20,7 +21,12 @@ from deltalake import DeltaTable
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, is_member, repeated
 from livemart.delta.layout import USUAL_FILE_ROWS, crowded, lay_out, order_column
 from livemart.delta.log import Action, write_entry
-from livemart.delta.parquet import in_parallel, write_change_files, write_files
+from livemart.delta.parquet import (
+    in_parallel,
+    read_change_file,
+    write_change_files,
+    write_files,
+)
 from livemart.delta.partitions import PartitionValues, partition_text, split_partitions
 from livemart.delta.tags import Tag
 from livemart.delta.version import DataFile, TableVersion
@@ -58,7 +64,22 @@ def unsupported_reason(table: DeltaTable) -> str | None:
     return None
 
 
-def commit_diff(files: TableVersion, diff: pa.Table, *, key: Sequence[str], tag: Tag) -> int:
+def write_rows(files: TableVersion, rows: pa.Table, *, key: Sequence[str]) -> list[Action]:
+    """Write rows to files of a table that no commit names yet; return their `add` actions."""
+    order_by = order_column(files.schema, key)
+    parts = split_partitions(rows, files.partition_columns)
+    laid_out = [(values, file) for values, part in parts for file in lay_out([], part, order_by)]
+    return write_files(files.root, laid_out)
+
+
+def commit_diff(
+    files: TableVersion,
+    diff: pa.Table,
+    *,
+    key: Sequence[str],
+    tag: Tag,
+    written: Sequence[Action] = (),
+) -> int:
     """Apply a change set to the newest version of a table in one commit.
 
     Args:
@@ -67,6 +88,7 @@ def commit_diff(files: TableVersion, diff: pa.Table, *, key: Sequence[str], tag:
             NULL); one row for each distinct row whose multiplicity changes.
         key: columns that identify a row; if empty, all columns do.
         tag: application id, its version, commit metadata.
+        written: files of `write_rows` whose rows the commit adds as well.
 
     Returns:
         The new version.
@@ -90,6 +112,10 @@ def commit_diff(files: TableVersion, diff: pa.Table, *, key: Sequence[str], tag:
     touched += _misplaced_files(files, added, {piece.file.path for piece in touched})
     order_by = order_column(files.schema, key)
     actions, removed = _rewrite(files, touched, added, order_by)
+    if touched:
+        # With files of changes in a commit, readers of changes look at nothing else.
+        actions += [_change_of(files, action["add"]) for action in written]
+    actions += written
     write_entry(
         files.root,
         files.version + 1,
@@ -98,7 +124,10 @@ def commit_diff(files: TableVersion, diff: pa.Table, *, key: Sequence[str], tag:
         app_id=tag.app_id,
         app_version=tag.version,
         metadata=tag.metadata,
-        metrics={"numTargetRowsDeleted": removed, "numTargetRowsInserted": added.num_rows},
+        metrics={
+            "numTargetRowsDeleted": removed,
+            "numTargetRowsInserted": added.num_rows + sum(map(_rows_of, written)),
+        },
     )
     files.replaced(piece.file for piece in touched)
     return files.version + 1
@@ -243,6 +272,18 @@ def _parts(
 
 def _partition_texts(file: DataFile) -> PartitionValues:
     return {name: partition_text(value.as_py()) for name, value in file.partition.items()}
+
+
+def _change_of(files: TableVersion, added: Action) -> Action:
+    """Write the change file of a file of new rows."""
+    values: PartitionValues = added["partitionValues"]
+    rows = read_change_file(files.root, added, files.schema).drop_columns(list(values))
+    (change,) = write_change_files(files.root, [(values, _with_change_type(rows, "insert"))])
+    return change
+
+
+def _rows_of(action: Action) -> int:
+    return int(json.loads(action["add"]["stats"])["numRecords"])
 
 
 def _with_change_type(rows: pa.Table, change: str) -> pa.Table:

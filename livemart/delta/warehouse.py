@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +25,7 @@ from livemart.arrow.types import align, plain_schema
 from livemart.delta.changes import NetChanges
 from livemart.delta.conflicts import TableChangedError
 from livemart.delta.log import (
+    Action,
     LogEntry,
     VersionTakenError,
     read_entries,
@@ -32,7 +34,13 @@ from livemart.delta.log import (
 from livemart.delta.open_tables import OpenTables, version_gone
 from livemart.delta.partitions import without_blank_partitions
 from livemart.delta.properties import TABLE_PROPERTIES
-from livemart.delta.small_lane import StoredRowsError, commit_diff, commit_rows, unsupported_reason
+from livemart.delta.small_lane import (
+    StoredRowsError,
+    commit_diff,
+    commit_rows,
+    unsupported_reason,
+    write_rows,
+)
 from livemart.delta.tags import Tag
 from livemart.delta.version import TableVersion
 from livemart.errors import RefreshError
@@ -179,6 +187,7 @@ class Warehouse:
         tag: Tag,
         *,
         key: Sequence[str] = (),
+        written: Sequence[Action] = (),
     ) -> Commit:
         """Apply a change set in one Delta commit, at most once per tag.
 
@@ -189,6 +198,7 @@ class Warehouse:
             tag: skipped if the table carries this version of the application id, or a higher one.
             key: columns unique in the table before and after; rows to delete are found by it, NULL
                 equal to NULL. Empty: found by all columns, all copies removed, the new ones added.
+            written: what `write` has written, whose rows the commit adds as well.
 
         Raises:
             RefreshError: TABLE_MISSING, SCHEMA_MISMATCH, TABLE_NOT_WRITABLE, STORED_ROWS_DIFFER if
@@ -201,11 +211,11 @@ class Warehouse:
             if self.is_tagged(relation, tag):
                 return Commit.skip(index.version, started)
             rows = _changed_rows(diff, index, relation)
-            if rows.num_rows == 0:
+            if rows.num_rows == 0 and not written:
                 return Commit.of(index.version, 0, started)
             self._require_writable(relation)
             try:
-                version = commit_diff(index, rows, key=key, tag=tag)
+                version = commit_diff(index, rows, key=key, tag=tag, written=written)
             except VersionTakenError as error:
                 raise _table_changed(relation, index.version) from error
             except StoredRowsError as error:
@@ -215,12 +225,29 @@ class Warehouse:
                     hint="check that the model's key is unique, then run build",
                 ) from error
             self._checkpoint(relation, version)
+        if written:
+            # Whoever asks for the change reads it: it may be more than memory should hold.
+            return Commit.of(version, rows.num_rows, started)
         weights = pc.subtract(rows.column(NEW_COUNT), rows.column(OLD_COUNT))
         change = rows.select(index.schema.names).append_column(
             pa.field(WEIGHT, pa.int64(), nullable=False), weights
         )
         self._changes.keep(self.path(relation), version, change)
         return Commit.of(version, rows.num_rows, started)
+
+    def write(self, relation: str, rows: pa.Table, *, key: Sequence[str] = ()) -> list[Action]:
+        """Write rows to files of a table that no commit names yet, for `commit` to take in."""
+        index = self._tables.newest(relation)
+        self._require_writable(relation)
+        rows = without_blank_partitions(
+            align(rows, index.schema, relation), index.partition_columns
+        )
+        return write_rows(index, rows, key=key)
+
+    def discard(self, relation: str, written: Sequence[Action]) -> None:
+        """Remove files of `write` that no commit will name."""
+        for action in written:
+            (self.path(relation) / unquote(action["add"]["path"])).unlink(missing_ok=True)
 
     def overwrite(
         self,

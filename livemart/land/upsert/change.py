@@ -66,18 +66,30 @@ def change_of(
         version_of: version of a table before the batch.
         is_delete: evaluates `apply_as_deletes` on rows.
     """
-    codes = judged.column(verdict("code", position))
-    good = judged.filter(codes.is_null())
-    letters = dead_letters.from_judged(
-        judged.filter(codes.is_valid()), position, source.relation, stamp
-    )
+    good, letters = good_and_refused(source, judged, position, stamp)
     if not source.arrival.keys:
-        rows = _stamped(good, stamp, warehouse.arrow_schema(source.relation))
-        counts = Counts(judged.num_rows, rows.num_rows, 0, letters.num_rows)
-        newest = newest_time(source, rows)
-        held = RowLetters(letters)
-        return SourceChange(source, warehouse, as_added(rows), None, held, counts, newest)
-    return _keyed(source, good, letters, stamp, warehouse, version_of, is_delete)
+        return appended(source, good, letters, stamp, warehouse)
+    return upserted(source, good, letters, stamp, warehouse, version_of, is_delete)
+
+
+def good_and_refused(
+    source: SourceTable, judged: pa.Table, position: int, stamp: Stamp
+) -> tuple[pa.Table, pa.Table]:
+    """Return the judged records that a source takes, and the others as dead letters."""
+    codes = judged.column(verdict("code", position))
+    refused = judged.filter(codes.is_valid())
+    letters = dead_letters.from_judged(refused, position, source.relation, stamp)
+    return judged.filter(codes.is_null()), letters
+
+
+def appended(
+    source: SourceTable, good: pa.Table, letters: pa.Table, stamp: Stamp, warehouse: Warehouse
+) -> SourceChange:
+    """Return what the good records of a source without keys change."""
+    rows = _stamped(good, stamp, warehouse.arrow_schema(source.relation))
+    counts = Counts(rows.num_rows + letters.num_rows, rows.num_rows, 0, letters.num_rows)
+    newest, held = newest_time(source, rows), RowLetters(letters)
+    return SourceChange(source, warehouse, as_added(rows), None, held, counts, newest)
 
 
 def newest_time(source: SourceTable, rows: pa.Table) -> datetime | None:
@@ -92,7 +104,7 @@ def newest_time(source: SourceTable, rows: pa.Table) -> datetime | None:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def _keyed(
+def upserted(
     source: SourceTable,
     good: pa.Table,
     letters: pa.Table,
@@ -101,6 +113,7 @@ def _keyed(
     version_of: Callable[[str], int],
     is_delete: Callable[[pa.Table], np.ndarray],
 ) -> SourceChange:
+    """Return what the good records of a source with keys change: all versions of some keys."""
     spec = source.arrival
     keys = list(spec.keys)
     produced = good.num_rows + letters.num_rows

@@ -12,7 +12,16 @@ import pytest
 from livemart.errors import SourceError
 from livemart.land.letters import dead_letters
 from livemart.land.micro_batch import Limit
-from tests.deliveries import COLUMNS, EVENTS, ORDERS, Shop, lines, order, source
+from tests.deliveries import (
+    COLUMNS,
+    EVENTS,
+    ORDERS,
+    Shop,
+    disordered_orders,
+    lines,
+    order,
+    source,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,7 +38,7 @@ def test_bulk_and_small_batches_land_the_same(spark: SparkSession, tmp_path: Pat
         _shop(spark, tmp_path / lane, sources, Limit.of(lane)) for lane in ("small", "large")
     )
     for batch_id in range(2):
-        content = _records(random.Random(batch_id))
+        content = disordered_orders(random.Random(batch_id))
         landed = [
             shop.land(batch_id, shop.deliver(f"orders/{batch_id}.jsonl", content))
             for shop in (small, bulk)
@@ -95,25 +104,3 @@ def test_files_of_a_first_load_are_ranged_by_key(
 def _shop(spark: SparkSession, root: Path, sources: list[Any], limit: Limit) -> Shop:
     root.mkdir()
     return Shop(spark, root, sources, limit=limit)
-
-
-def _records(chance: random.Random) -> list[str]:
-    """Many versions of few keys, ties of all kinds, repeats, deletes, drift, broken lines."""
-    records = []
-    for _ in range(1_500):
-        record = order(
-            f"o{chance.randrange(500)}",
-            chance.randrange(6),
-            status=chance.choice(["placed", "delivered", "cancelled"]),
-            op=chance.choice(["c", "c", "c", "d"]),
-        )
-        if chance.random() < 0.1:
-            record["tip"] = chance.randrange(3)
-        if chance.random() < 0.02:
-            record["ordered_at"] = chance.choice(["2026-02-28T00:00:00Z", "2027-01-01", None])
-        if chance.random() < 0.02:
-            record[chance.choice(list(record))] = None
-        records.append(record)
-    content = lines(records)
-    content[::97] = ["{broken"] * len(content[::97])
-    return content + content[:200]

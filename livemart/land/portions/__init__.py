@@ -1,0 +1,1 @@
+"""Landing of more records than memory should hold, by the driver alone."""

@@ -1,0 +1,126 @@
+"""A delivery that is decided in portions lands the rows, deletes, letters and counts of one."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from livemart.errors import SourceError
+from livemart.land import micro_batch
+from livemart.land.letters import dead_letters
+from livemart.land.micro_batch import Limit
+from livemart.land.portions import change
+from tests.deliveries import (
+    COLUMNS,
+    EVENTS,
+    ORDERS,
+    Shop,
+    disordered_orders,
+    lines,
+    order,
+    source,
+)
+
+IN_PORTIONS = Limit(-1, most_cores=float("inf"))
+DRIFTING = source("drifting", keys=("order_id",), schema_drift="evolve", event_time_is_fixed=True)
+STRICT = source("strict", path="strict/*.jsonl", schema_drift="fail")
+
+
+@pytest.fixture(autouse=True)
+def _small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(micro_batch, "_PORTION_BYTES", 60_000)
+    monkeypatch.setattr("livemart.land.records.parse._RUN_RECORDS", 100)
+    monkeypatch.setattr(change, "ROWS_PER_RANGE", 300)
+
+
+def _shop(root: Path, *sources: Any, limit: Limit = IN_PORTIONS) -> Shop:
+    root.mkdir()
+    return Shop(None, root, sources, limit=limit)
+
+
+def test_portions_and_whole_batches_land_the_same(tmp_path: Path) -> None:
+    sources = (ORDERS, EVENTS, DRIFTING)
+    whole = _shop(tmp_path / "whole", *sources, limit=Limit())
+    portions = _shop(tmp_path / "portions", *sources)
+    for batch_id in range(2):
+        content = disordered_orders(random.Random(batch_id))
+        landed = [
+            shop.land(batch_id, shop.deliver(f"orders/{batch_id}.jsonl", content))
+            for shop in (whole, portions)
+        ]
+        again = portions.land(batch_id, portions.folder / f"orders/{batch_id}.jsonl")
+
+        assert landed[1].counts == landed[0].counts
+        assert landed[1].newest_event_time == landed[0].newest_event_time
+        assert again == landed[1]
+        for name in ("orders", "drifting"):
+            assert _change(portions, name) == _change(whole, name)
+
+    for name, columns in {
+        "orders": [*COLUMNS, "_landed_at", "_batch_id", "_origin", "_rescued_data"],
+        "order_events": [*COLUMNS, "_origin"],
+        "drifting": [*COLUMNS, "tip", "_origin", "_rescued_data"],
+        "_deletes_orders": ["order_id", "updated_at", "_batch_id", "_origin"],
+        "_dead_letters": dead_letters.LETTERS.names,
+    }.items():
+        assert portions.rows(name, *columns) == whole.rows(name, *columns), name
+    assert not (portions.warehouse.root / "_livemart" / "staging").exists()
+
+
+def _change(shop: Shop, name: str) -> list[str]:
+    """Return the change that a reader finds in the last commit, without the memory of this one."""
+    relation = f"bronze.{name}"
+    version = shop.warehouse.version(relation)
+    fresh = type(shop.warehouse)(shop.warehouse.root)
+    rows: pa.Table = fresh.changes(relation, version - 1, version)
+    return sorted(str(row) for row in rows.to_pylist())
+
+
+def test_files_of_a_first_load_are_ranged_by_key(tmp_path: Path) -> None:
+    shop = _shop(tmp_path / "shop", ORDERS)
+    numbers = random.Random(1).sample(range(10_000, 90_000), 1_000)
+
+    shop.land(0, shop.deliver("orders/0.jsonl", lines(order(f"o{n}") for n in numbers)))
+    bounds = shop.warehouse.files("bronze.orders").bounds.text_bounds("order_id")
+
+    assert bounds is not None
+    ranges = sorted(zip(bounds[0].to_pylist(), bounds[1].to_pylist(), strict=True))
+    assert len(ranges) >= 3
+    assert all(one[1] < other[0] for one, other in pairwise(ranges))
+
+
+def test_a_batch_that_ends_early_leaves_no_file_behind(tmp_path: Path) -> None:
+    shop = _shop(tmp_path / "shop", STRICT)
+    path = shop.deliver("strict/1.jsonl", lines([order("a"), order("b", tip=1)]))
+
+    with pytest.raises(SourceError, match="SCHEMA_DRIFT"):
+        shop.land(0, path)
+
+    assert list(shop.warehouse.path("bronze.strict").glob("*.parquet")) == []
+    shop.sources = [source("strict", path="strict/*.jsonl")]
+    shop.restart()
+    assert shop.land(0, path).counts["bronze.strict"].landed == 2
+
+
+def test_more_replaced_rows_than_memory_should_hold_are_left_to_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = _shop(tmp_path / "shop", ORDERS)
+    shop.land(0, shop.deliver("orders/0.jsonl", lines(order(f"o{n}") for n in range(50))))
+    files = set(shop.warehouse.path("bronze.orders").glob("*.parquet"))
+    monkeypatch.setattr(change, "MOST_REPLACED", 40)
+
+    def stage(*_: Any) -> None:
+        raise RuntimeError("left to Spark")
+
+    monkeypatch.setattr(micro_batch, "stage", stage)
+    newer = lines(order(f"o{n}", 1, status="paid") for n in range(50))
+    with pytest.raises(RuntimeError, match="left to Spark"):
+        shop.land(1, shop.deliver("orders/1.jsonl", newer))
+
+    assert set(shop.warehouse.path("bronze.orders").glob("*.parquet")) == files
