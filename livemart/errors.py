@@ -8,6 +8,8 @@ from __future__ import annotations
 import difflib
 import errno
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 # Of the system, as Spark's JVM and the table library pass it on; of SQLite; of a quota.
@@ -31,6 +33,10 @@ class LivemartError(Exception):
     def __str__(self) -> str:
         return f"{self.code}: {self.message}\n  next: {self.hint}"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Spark's workers hand theirs to the driver.
+        return partial(type(self), hint=self.hint), (self.code, self.message)
+
 
 class ConfigError(LivemartError):
     """A wrong configuration, found before anything ran."""
@@ -48,6 +54,9 @@ class ConfigErrors(ConfigError):
 
     def __str__(self) -> str:
         return "\n".join(str(error) for error in self.errors)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.errors,)
 
 
 class StateError(LivemartError):

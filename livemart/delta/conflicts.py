@@ -6,6 +6,9 @@ error.
 
 from __future__ import annotations
 
+import errno
+import os
+
 from livemart.errors import LivemartError, RefreshError, causes
 
 # Words in the messages of Delta and deltalake for "somebody else committed first".
@@ -18,6 +21,12 @@ CONFLICTS = (
 )
 # A table that is being replaced may be missed for a moment; one that is gone stays so.
 _PASSING = ("CommitFailedError", "DELTA_TABLE_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST")
+# What the system says of a disk that is far away, and Spark's JVM after it.
+_AWAY = (
+    *(errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.ETIMEDOUT),
+    *(errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETUNREACH),
+)
+_AWAY_WORDS = (*map(os.strerror, _AWAY), "Invalid directory or I/O error")
 
 
 class TableChangedError(RefreshError):
@@ -36,9 +45,16 @@ def is_another_writers(error: BaseException) -> bool:
 def may_pass(error: BaseException) -> bool:
     """Return True for a fault that running the batch again may overcome."""
     return any(
-        getattr(seen, "is_retriable", False) or speaks_of(seen, CONFLICTS + _PASSING)
+        getattr(seen, "is_retriable", False)
+        or is_disk_away(seen)
+        or speaks_of(seen, CONFLICTS + _PASSING + _AWAY_WORDS)
         for seen in causes(error)
     )
+
+
+def is_disk_away(error: BaseException) -> bool:
+    """Return True for an error of the system that says that a disk cannot be reached just now."""
+    return isinstance(error, OSError) and error.errno in _AWAY
 
 
 def speaks_of(error: BaseException, words: tuple[str, ...]) -> bool:

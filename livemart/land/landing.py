@@ -33,6 +33,7 @@ from livemart.land.sources.files.stream import (
     Limits,
     files_of_batch,
     find_unplaced,
+    folder_of,
     last_committed,
     place_slots,
     start_stream,
@@ -155,14 +156,18 @@ class Landing:
         self._epoch, self._watched = epoch.id, None
         self.create_tables()
         paths = {name: self._sources[name].arrival.path for name in self._of_files()}
+        added = find_unplaced(checkpoint, paths)
         self._landed_before = note_landed_files(
             checkpoint,
             self._folder.root,
             self._warehouse,
             append_only=[name for name in paths if not self._sources[name].arrival.keys],
-            added=find_unplaced(checkpoint, paths),
+            added=added,
             planned=self._planned(checkpoint),
         )
+        for name in added:
+            # Once: later a folder that is not there may be on a disk that is away.
+            folder_of(self._folder.root, paths[name]).mkdir(parents=True, exist_ok=True)
         slots = place_slots(checkpoint, paths)
         limited = [(slot, self._limits(slot.relations)) for slot in slots]
 
@@ -204,7 +209,9 @@ class Landing:
             if (name := self._folder.name_in(error)) is None:
                 raise
             raise (
-                gone(name) if isinstance(error, FileNotFoundError) else unreadable(name, error)
+                gone(self._folder, name)
+                if isinstance(error, FileNotFoundError)
+                else unreadable(name, error)
             ) from error
 
     def _land(self, batch_id: int, files: Mapping[str, Sequence[Path]] | None) -> LandedBatch:

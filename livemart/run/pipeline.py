@@ -105,7 +105,7 @@ class Pipeline:
         self._follower: Follower | None = None
         # What the stream goes on with: an edited project, or the one before it.
         self._next: Runtime | None = None
-        self._replays = Replays(runtime.settings.attempts, self._stop, watcher.retrying)
+        self._replays = self._open_replays()
 
     def build(self, *, new_epoch: bool = False) -> RunOutcome:
         """Land all that waits, build the whole project with dbt, append one snapshot row.
@@ -157,9 +157,11 @@ class Pipeline:
 
         A micro-batch that takes longer than the interval is followed by the next one at once, with
         the newest `as_of`: what came in between is landed together. An edit of the project is taken
-        over between two micro-batches; one that cannot be is told, and what ran goes on.
+        over between two micro-batches; one that cannot be is told, and what ran goes on. A source
+        that is away is waited for.
         """
         done = RunOutcome()
+        self._replays = self._open_replays(waits_for_sources=True)
         with self._publications:
             if self._runtime.log.newest() is None:
                 done.outcomes += self._build(new_epoch=False).outcomes
@@ -206,6 +208,10 @@ class Pipeline:
             self._abandon,
             self._watcher.publishing,
         )
+
+    def _open_replays(self, *, waits_for_sources: bool = False) -> Replays:
+        attempts, told = self._runtime.settings.attempts, self._watcher.retrying
+        return Replays(attempts, self._stop, told, waits_for_sources=waits_for_sources)
 
     def _open_epoch(self, new_epoch: bool) -> Epoch:
         runtime = self._runtime

@@ -1,12 +1,14 @@
 """Replays a micro-batch as long as its faults may pass.
 
 Used by the pipeline round the landing stream. A fault of the project or of the state is raised at
-once: no replay overcomes it.
+once: no replay overcomes it. Between two attempts it rests, longer each time, and by chance not
+quite as long as others that met the same fault.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 from threading import Event
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, sleep_using_event
@@ -29,18 +31,30 @@ class Replays:
 
     A commit of another writer is no fault, and each costs the batch its work only once: a dbt that
     builds many models beside the stream may hit one micro-batch any number of times, and must not
-    end the stream.
+    end the stream. Nor is a source that is away a failure of a stream, which waits for it.
 
     Args:
         attempts: failures in a row, other writers' commits apart, after which the last is raised.
         stop: ends the waiting, and the replays.
         notify: is told the error, the failures in a row so far and `attempts` before each replay.
+        waits_for_sources: however long one is away.
+        chance: shortens each rest, by up to a half.
     """
 
-    def __init__(self, attempts: int, stop: Event, notify: Notify) -> None:
+    def __init__(
+        self,
+        attempts: int,
+        stop: Event,
+        notify: Notify,
+        *,
+        waits_for_sources: bool = False,
+        chance: Random | None = None,
+    ) -> None:
         self._attempts = attempts
         self._stop = stop
         self._notify = notify
+        self._waits_for_sources = waits_for_sources
+        self._chance = chance or Random()
         self._failures = 0
         self._in_a_row = 0
 
@@ -54,7 +68,7 @@ class Replays:
         for attempt in Retrying(
             retry=retry_if_exception(is_retriable),
             stop=lambda _: self._failures >= self._attempts,
-            wait=lambda _: min(_FIRST_REST_S * 2 ** min(self._in_a_row, 10), _LONGEST_REST_S),
+            wait=lambda _: self._rest_s(),
             sleep=sleep_using_event(self._stop),
             before_sleep=self._tell,
             reraise=True,
@@ -66,12 +80,21 @@ class Replays:
                     if self._stop.is_set():
                         return
                     self._in_a_row += 1
-                    self._failures += not is_another_writers(error)
+                    is_waited_for = self._waits_for_sources and _is_source_away(error)
+                    self._failures += not (is_another_writers(error) or is_waited_for)
                     raise
+
+    def _rest_s(self) -> float:
+        longest: float = min(_FIRST_REST_S * 2 ** min(self._in_a_row, 10), _LONGEST_REST_S)
+        return longest * self._chance.uniform(0.5, 1)
 
     def _tell(self, state: RetryCallState) -> None:
         failure = state.outcome.exception() if state.outcome else None
         self._notify(failure or RuntimeError("unknown"), self._failures, self._attempts)
+
+
+def _is_source_away(error: BaseException) -> bool:
+    return any(getattr(seen, "is_away", False) for seen in causes(error))
 
 
 def is_retriable(error: BaseException) -> bool:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from livemart.errors import ConfigError, ConfigErrors, causes, first_lines, nearest
@@ -17,6 +19,7 @@ def test_all_mistakes_are_printed_at_once() -> None:
     error = ConfigErrors([first, second])
 
     assert (error.code, str(error)) == ("A", f"{first}\n{second}")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
 def test_causes_are_what_an_error_was_raised_from() -> None:

@@ -24,10 +24,15 @@ def stage(spark: SparkSession, folder: Path, group: Group, parts: Sequence[Part]
         folder: made anew; the caller removes it.
         group: columns and rules.
         parts: each is one task.
+
+    Raises:
+        SourceError, OSError: of a part that cannot be read.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     rows = [(number, pickle.dumps(part)) for number, part in enumerate(parts)]
     tasks = spark.createDataFrame(rows, NUMBERED_PARTS).repartition(max(1, len(rows)))
-    tasks.mapInArrow(StageParts(group, folder), STAGED_PARTS).collect()
+    staged = tasks.mapInArrow(StageParts(group, folder), STAGED_PARTS)
+    for row in staged.where("failure is not null").collect():
+        raise pickle.loads(row.failure)
     return spark.read.schema(spark_schema(group.judged)).parquet(str(folder))

@@ -15,12 +15,15 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from livemart.errors import LivemartError
 from livemart.land.records.judge import Group
 
 # What a worker is given, and what it gives back, as Spark's DDL.
 NUMBERED_PARTS = "number bigint, part binary"
-STAGED_PARTS = "number bigint, records bigint"
-_STAGED = pa.schema([("number", pa.int64()), ("records", pa.int64())])
+STAGED_PARTS = "number bigint, records bigint, failure binary"
+_STAGED = pa.schema(
+    [("number", pa.int64()), ("records", pa.int64()), ("failure", pa.binary())],
+)
 
 
 class Part(Protocol):
@@ -36,7 +39,8 @@ class StageParts:
     """Parses pickled parts (rows of `NUMBERED_PARTS`), each to one Parquet file of `folder`.
 
     The worker writes the file itself: its rows need not pass through the JVM. A part that is tried
-    twice has one file all the same. Gives rows of `STAGED_PARTS`.
+    twice has one file all the same. Gives rows of `STAGED_PARTS`; `failure` is the pickled error of
+    a source that cannot be read, which Spark would hand to the driver as text alone.
     """
 
     group: Group
@@ -46,9 +50,14 @@ class StageParts:
         for batch in batches:
             for row in batch.to_pylist():
                 part: Part = pickle.loads(row["part"])
-                tables = part.read(self.group)
-                count = stage_tables(self.folder, row["number"], self.group.judged, tables)
-                staged = {"number": row["number"], "records": count}
+                staged = {"number": row["number"], "records": 0, "failure": None}
+                try:
+                    tables = part.read(self.group)
+                    staged["records"] = stage_tables(
+                        self.folder, row["number"], self.group.judged, tables
+                    )
+                except (LivemartError, OSError) as error:
+                    staged["failure"] = pickle.dumps(error)
                 yield pa.RecordBatch.from_pylist([staged], schema=_STAGED)
 
 

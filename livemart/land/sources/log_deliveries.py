@@ -29,9 +29,9 @@ _RECORD_BYTES = 512
 
 
 class UnreadableLogError(SourceError):
-    """A record log cannot be read; `is_retriable`: a server far away may come back."""
+    """A record log cannot be read; it may come back: `is_retriable`, and a stream waits for it."""
 
-    is_retriable = True
+    is_retriable = is_away = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from livemart.errors import SourceError
 from livemart.land.micro_batch import Limit
+from livemart.run.replays import is_retriable
 from tests.deliveries import Shop, lines, order, source
 from tests.integration.mini import Mini
 from tests.project_run import NOON
@@ -42,15 +44,16 @@ def kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install_kind(tmp_path / "site", monkeypatch, "folder", "tests.record_logs:FolderLog")
 
 
-# 10 s.
-def test_workers_land_what_the_driver_lands(spark: SparkSession, tmp_path: Path) -> None:
+# 15 s.
+def test_workers_land_what_the_driver_lands_and_fail_as_it_fails(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     log: dict[str, Any] = {
         "path": "",
         "kind": "folder",
         "options": (("folder", str(tmp_path / "log")),),
     }
     records = lines([order("a"), order("b"), order("a", 1), order("c")])
-    write_partition(tmp_path / "log", "orders-0", [*records[:2], None, "{broken"])
     write_partition(tmp_path / "log", "orders-1", [*records[2:], ""], start=40)
     tables = [source("orders", keys=("order_id",), **log), source("order_events", **log)]
     rows = []
@@ -58,8 +61,16 @@ def test_workers_land_what_the_driver_lands(spark: SparkSession, tmp_path: Path)
         root = tmp_path / str(number)
         root.mkdir()
         shop = Shop(spark, root, tables, limit=limit)
+        # No text: to read it is an error of the log.
+        write_partition(tmp_path / "log", "orders-0", [7] * 4)  # type: ignore[list-item]
+        with pytest.raises(SourceError, match="SOURCE_UNREADABLE: folder: orders-0") as caught:
+            shop.run()
+        assert is_retriable(caught.value)
+        write_partition(tmp_path / "log", "orders-0", [*records[:2], None, "{broken"])
+        shop.restart()
         batches = [*shop.run(), *shop.run()]
-        assert [batch.has_records for batch in batches] == [True, False]
+        # The replay, a tick of its own, and a run without news.
+        assert [batch.has_records for batch in batches] == [True, False, False]
         rows.append(
             [
                 shop.rows("orders", "order_id", "updated_at", "_origin"),

@@ -72,7 +72,7 @@ class DeliveredFiles:
                 continue
             now = self._folder.identify(path)
             if now is None:
-                raise gone(before.path)
+                raise gone(self._folder, before.path)
             if now.size and not now.is_same_content(before):
                 raise changed(before, now, batch_id)
 
@@ -107,7 +107,7 @@ class DeliveredFiles:
             return FileIdentity(name, 0, 0, "")
         identity = self._folder.identify(path)
         if identity is None:
-            raise gone(name)
+            raise gone(self._folder, name)
         return identity
 
 

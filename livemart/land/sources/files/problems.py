@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from livemart.delta.conflicts import is_disk_away
 from livemart.errors import SourceError
 from livemart.land.reasons import LetterReason
 from livemart.land.sources.delivery import DeliveryProblem
@@ -37,13 +38,21 @@ def changed_since(now: FileIdentity) -> DeliveryProblem:
 
 
 class UnreadableFileError(SourceError):
-    """A delivered file cannot be read; `is_retriable`: a disk far away may come back."""
+    """A delivered file cannot be read; `is_retriable`: rights may be mended, a disk read again."""
 
     is_retriable = True
 
 
+class FolderAwayError(UnreadableFileError):
+    """The disk that a delivered file is on cannot be reached; a stream waits for it: `is_away`."""
+
+    is_away = True
+
+
 def unreadable(name: str, error: OSError) -> SourceError:
     """Return the error for a file that the system refuses to read."""
+    if is_disk_away(error):
+        return _away(name, error.strerror or str(error))
     return UnreadableFileError(
         "SOURCE_FILE_UNREADABLE",
         f"{name}: {error.strerror or error}",
@@ -51,12 +60,23 @@ def unreadable(name: str, error: OSError) -> SourceError:
     )
 
 
-def gone(name: str) -> SourceError:
-    """Return the error for a file that is no longer there."""
+def gone(folder: LandingFolder, name: str) -> SourceError:
+    """Return the error for a file that is no longer there, or with all of its folder."""
+    if not (folder.root / name).parent.is_dir():
+        return _away(name, f"its folder below {folder.root} is not there")
     return SourceError(
         "SOURCE_FILE_CHANGED",
         f"{name}: was delivered, is gone now, and is not landed yet",
         hint="put the file back; to give its records up, put an empty file in its place",
+    )
+
+
+def _away(name: str, why: str) -> SourceError:
+    return FolderAwayError(
+        "SOURCE_FILE_UNREADABLE",
+        f"{name}: {why}",
+        hint="see that the disk is there and mounted; until then nothing of its batch lands, and "
+        "nothing is lost",
     )
 
 

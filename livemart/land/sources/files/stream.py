@@ -238,14 +238,21 @@ def _widen_offsets(checkpoint: Path, sources: int) -> None:
             replace_file(path, "\n".join([*lines, *["-"] * missing]))
 
 
-def _spark_pattern(landing: Path, pattern: str) -> str:
-    fixed = pattern.split("/")[:-1]
+def folder_of(landing: Path, pattern: str) -> Path:
+    """Return the folder below which a pattern finds all of its files.
+
+    >>> folder_of(Path("/landing"), "orders/eu/*/*.jsonl")
+    PosixPath('/landing/orders/eu')
+    """
     folder = landing
-    for part in fixed:
+    for part in pattern.split("/")[:-1]:
         if any(character in part for character in _GLOB):
             break
         folder = folder / part
-    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _spark_pattern(landing: Path, pattern: str) -> str:
     # Without a wildcard Spark refuses to start before the file is there.
     if not any(character in pattern for character in _GLOB):
         pattern = f"{pattern[:-1]}[{pattern[-1]}]"

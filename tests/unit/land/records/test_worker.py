@@ -5,15 +5,26 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from livemart.land.records.judge import Group
 from livemart.land.records.runs import Span
 from livemart.land.records.worker import StageParts
 from livemart.land.sources.files.parts import FilePart
+from livemart.land.sources.log_deliveries import unreadable_log
+from livemart.run.replays import is_retriable
 from tests.unit.land.records.rows import group_of, read
+
+
+class Away:
+    """A part of a log that cannot be read."""
+
+    def read(self, group: Group) -> Iterator[pa.Table]:
+        raise unreadable_log("outbox", "orders-0", ConnectionError("no route to host"))
 
 
 def test_a_pickled_task_gives_the_rows_of_its_spans(tmp_path: Path) -> None:
@@ -31,11 +42,30 @@ def test_a_pickled_task_gives_the_rows_of_its_spans(tmp_path: Path) -> None:
     task = pickle.loads(pickle.dumps(StageParts(group, folder)))
     first_try, second_try = (pa.Table.from_batches(task(iter([tasks]))) for _ in range(2))
 
-    assert first_try.to_pylist() == [{"number": 0, "records": 2}, {"number": 1, "records": 1}]
+    assert first_try.to_pylist() == [
+        {"number": 0, "records": 2, "failure": None},
+        {"number": 1, "records": 1, "failure": None},
+    ]
     assert second_try.equals(first_try)
     staged = [pq.read_table(path) for path in sorted(folder.iterdir())]
     assert len(staged) == 2
     assert pa.concat_tables(staged).sort_by("_origin").equals(whole)
+
+
+def test_the_error_of_a_part_reaches_the_driver_as_it_is(tmp_path: Path) -> None:
+    group = group_of({"text": "string"})
+    away = unreadable_log("outbox", "orders-0", ConnectionError("no route to host"))
+    gone = FilePart("a.jsonl", tmp_path / "a.jsonl")
+    parts = enumerate((Away(), gone))
+    numbered = [{"number": it, "part": pickle.dumps(part)} for it, part in parts]
+
+    staged = pa.Table.from_batches(
+        StageParts(group, tmp_path)(iter([pa.RecordBatch.from_pylist(numbered)]))
+    )
+
+    of_log, of_file = map(pickle.loads, staged.column("failure").to_pylist())
+    assert (type(of_log), str(of_log), is_retriable(of_log)) == (type(away), str(away), True)
+    assert (type(of_file), of_file.filename) == (FileNotFoundError, str(gone.path))
 
 
 def test_a_worker_imports_no_engine() -> None:

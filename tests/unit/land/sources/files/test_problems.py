@@ -18,6 +18,7 @@ from livemart.land.landing import Landing
 from livemart.land.sources.files import folder as files
 from livemart.land.sources.files.blocks import read_blocks
 from livemart.land.sources.files.folder import LandingFolder
+from livemart.land.sources.files.problems import FolderAwayError
 from livemart.project.graph import Column, SourceTable, StreamSpec
 from livemart.run.replays import is_retriable
 
@@ -205,3 +206,17 @@ def test_dead_letters_of_a_stop_are_taken_back_when_the_batch_lands(place: Place
         assert place.rows("bronze._dead_letters", "code", "origin") == [
             ("TYPE_MISMATCH", "sales/1.jsonl:3")
         ]
+
+
+def test_a_file_whose_folder_is_away_is_waited_for_and_lands_when_it_is_back(place: Place) -> None:
+    path = place.deliver("1.jsonl", {"sale_id": "a", "amount": 1})
+    path.parent.rename(place.landing / "_unmounted")
+
+    with pytest.raises(SourceError, match=r"sales/1.jsonl: its folder below .* is not there") as e:
+        place.land(0, path)
+    (place.landing / "_unmounted").rename(path.parent)
+    place.land(0, path)
+
+    assert (e.value.code, is_retriable(e.value)) == ("SOURCE_FILE_UNREADABLE", True)
+    assert isinstance(e.value, FolderAwayError)
+    assert place.rows("bronze.sales", "sale_id") == [("a",)]
