@@ -24,7 +24,6 @@ from livemart.project.landing_columns import LANDED_AT
 from livemart.refresh.clock import skipped_panes
 from livemart.state.counts import Counts
 from livemart.state.last_pass import last_pass_at
-from livemart.state.places import StateFolder
 from livemart.state.refusals import ProjectRefusal, read_refusal
 from livemart.state.snapshots import RELEASE, Snapshot, SnapshotLog
 
@@ -35,7 +34,12 @@ _COARSE = timedelta(milliseconds=2)
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """One landed table: its newest landing, what the listed snapshots brought, what waits."""
+    """One landed table: its newest landing, what the listed snapshots brought, what waits.
+
+    Of what waits None is what nobody knows. `waiting_partition`: of a record log, the one in which
+    most wait. `look_age_s`: how long ago the log last answered. `away`: why the source cannot be
+    looked at, for `away_s`; empty if it can.
+    """
 
     relation: str
     landed_at: datetime | None
@@ -45,9 +49,15 @@ class SourceStatus:
     landed: int
     superseded: int
     dead_letters: int
-    waiting_files: int = 0
-    waiting_bytes: int = 0
+    waiting_files: int | None = 0
+    waiting_bytes: int | None = 0
     waiting_s: float = 0.0
+    waiting_records: int | None = None
+    waiting_partition: str | None = None
+    waiting_partition_records: int | None = None
+    look_age_s: float | None = None
+    away: str = ""
+    away_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +181,9 @@ def read_status(
 def render_status(status: WarehouseStatus) -> str:
     """Return the status as lines for a terminal."""
     if not status.snapshots:
-        return "\n".join(["no snapshot yet", *_store_lines(status), "  next: run `build`"])
-    lines = [_age_line(status), *_store_lines(status)]
+        known = [*_store_lines(status), *_away_lines(status)]
+        return "\n".join(["no snapshot yet", *known, "  next: run `build`"])
+    lines = [_age_line(status), *_store_lines(status), *_away_lines(status)]
     if (edit := status.refused_edit) is not None:
         lines.append(f"edit of {edit.at} refused, the project as it was runs on: {edit.message}")
     lines += [f"held by {name}" for name in status.held_by]
@@ -246,12 +257,40 @@ def render_status(status: WarehouseStatus) -> str:
 
 
 def _waiting(source: SourceStatus) -> str:
-    if not source.waiting_files:
-        return "-"
-    age = format_interval(timedelta(seconds=round(source.waiting_s)))
-    megabytes = source.waiting_bytes / 1e6
-    plural = "s"[: source.waiting_files != 1]
-    return f"{source.waiting_files:,} file{plural}, {megabytes:,.1f} MB, {age}"
+    words = []
+    if source.waiting_files:
+        words.append(_counted(source.waiting_files, "file"))
+    if source.waiting_bytes:
+        words.append(f"{source.waiting_bytes / 1e6:,.1f} MB")
+    if source.waiting_records:
+        about = "about " if source.waiting_files else ""
+        words.append(about + _counted(source.waiting_records, "record"))
+    if source.waiting_partition_records:
+        words[-1] += f" ({source.waiting_partition}: {source.waiting_partition_records:,})"
+    if words:
+        words.append(_age(source.waiting_s))
+    if source.look_age_s is not None:
+        words.append(f"seen {_age(source.look_age_s)} ago")
+    return ", ".join(words) or "-"
+
+
+def _away_lines(status: WarehouseStatus) -> list[str]:
+    lines = []
+    for source in status.sources:
+        if source.away:
+            age = "" if source.away_s is None else f" for {_age(source.away_s)}"
+            lines.append(f"away {source.relation}{age}: {source.away}")
+    if lines:
+        lines.append("  next: nothing of it lands until it is back; a stream waits for it")
+    return lines
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count:,} {word}{'s'[: count != 1]}"
+
+
+def _age(seconds: float) -> str:
+    return format_interval(timedelta(seconds=round(seconds)))
 
 
 def _checked(
@@ -288,10 +327,8 @@ def _store_lines(status: WarehouseStatus) -> list[str]:
 
 
 def _lags(warehouse: Path, landing: Path | None) -> Mapping[str, SourceLag]:
-    if landing is None:
-        return {}
     try:
-        return source_lags(StateFolder(warehouse).checkpoint, landing)
+        return source_lags(warehouse, landing)
     except (LivemartError, OSError):
         # The doctor speaks of a checkpoint that cannot be read.
         return {}
@@ -300,12 +337,12 @@ def _lags(warehouse: Path, landing: Path | None) -> Mapping[str, SourceLag]:
 def _sources(
     warehouse: Warehouse, rows: list[Snapshot], now: datetime, lags: Mapping[str, SourceLag]
 ) -> tuple[SourceStatus, ...]:
-    if not rows:
-        return ()
-    landed = sorted({relation for row in rows for relation in row.landed})
+    landed = {relation for row in rows for relation in row.landed}
+    # One that is away may never have landed anything.
+    away = {relation for relation, lag in lags.items() if lag.away}
     return tuple(
         _source(warehouse, relation, rows, now, lags.get(relation, SourceLag()))
-        for relation in landed
+        for relation in sorted(landed | away)
     )
 
 
@@ -314,7 +351,7 @@ def _source(
 ) -> SourceStatus:
     landed_at: datetime | None = None
     count: int | None = None
-    version = rows[0].sources.get(relation)
+    version = rows[0].sources.get(relation) if rows else None
     try:
         count = warehouse.row_count(relation, version)
         landed_at = warehouse.newest(relation, LANDED_AT, version)
@@ -335,6 +372,12 @@ def _source(
         waiting_files=lag.files,
         waiting_bytes=lag.size,
         waiting_s=lag.waits_s(now),
+        waiting_records=lag.records,
+        waiting_partition=lag.partition,
+        waiting_partition_records=lag.partition_records,
+        look_age_s=lag.look_age_s(now),
+        away=lag.away,
+        away_s=None if lag.away_since is None else (now - lag.away_since).total_seconds(),
     )
 
 

@@ -1,11 +1,13 @@
-"""Tells what waits below the landing folder: delivered, and in no micro-batch yet.
+"""Tells what waits for each source: delivered, and in no micro-batch yet.
 
-Used by `status` and by the server's measurements. It is read from the checkpoint and the folder
-alone; a file that a micro-batch has begun to read waits no more.
+Used by `status` and by the server's measurements. Of files it is read from the checkpoint and the
+landing folder; of record logs from what the runner saw when it last asked them. What a micro-batch
+has begun to read waits no more.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,53 +15,101 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from livemart.land.sources.files.folder import LandingFolder
-from livemart.land.sources.files.stream import kept_slots, seen_files
+from livemart.land.sources.files.stream import Slot, folder_of, kept_slots, seen_files
+from livemart.land.sources.log_looks import LogLook, log_looks
+from livemart.state.places import StateFolder
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLag:
-    """What waits for one source table: files, their bytes, when the oldest was delivered, UTC."""
+    """What waits for one source table.
 
-    files: int = 0
-    size: int = 0
+    `files` and `size`, their bytes: None for a record log. `oldest_at`: when the oldest was
+    delivered, UTC, None if nothing waits or nobody knows. `records`: how many wait, at most; None
+    if nobody knows. `partition`: of a log the one in which most wait, and `partition_records`.
+    `looked_at`: when a log last answered, UTC; None for files, which are looked at now. `away`: why
+    the source cannot be looked at, since `away_since` (UTC, None if nobody knows); empty if it can.
+    """
+
+    files: int | None = 0
+    size: int | None = 0
     oldest_at: datetime | None = None
+    records: int | None = None
+    partition: str | None = None
+    partition_records: int | None = None
+    looked_at: datetime | None = None
+    away: str = ""
+    away_since: datetime | None = None
 
     def waits_s(self, now: datetime) -> float:
         """Return how long the oldest has waited, in seconds; 0 if nothing waits."""
         return 0.0 if self.oldest_at is None else max(0.0, (now - self.oldest_at).total_seconds())
 
+    def look_age_s(self, now: datetime) -> float | None:
+        """Return how long ago a log last answered, in seconds; None for files."""
+        if self.looked_at is None:
+            return None
+        return max(0.0, (now - self.looked_at).total_seconds())
 
-def source_lags(checkpoint: Path, landing: Path) -> dict[str, SourceLag]:
-    """Return what waits for each source table of files that the stream has begun to read.
+
+def source_lags(warehouse: Path, landing: Path | None) -> dict[str, SourceLag]:
+    """Return what waits for each source table that the stream has begun to read.
 
     Args:
-        checkpoint: of the landing stream.
-        landing: the landing folder.
+        warehouse: root of all tables.
+        landing: the landing folder; None leaves out sources of files.
 
     Raises:
         StateError: CHECKPOINT_TORN.
     """
-    folder = LandingFolder(landing)
-    lags: dict[str, SourceLag] = {}
-    for position, slot in enumerate(kept_slots(checkpoint), 1):
-        if not slot.relations:
-            continue
-        seen = seen_files(checkpoint, position)
-        waiting = []
+    lags = {name: _lag_of_log(look) for name, look in log_looks(warehouse).items()}
+    checkpoint = StateFolder(warehouse).checkpoint
+    if landing is not None:
+        for position, slot in enumerate(kept_slots(checkpoint), 1):
+            if slot.relations:
+                lag = _lag_of_files(checkpoint, LandingFolder(landing), position, slot)
+                lags |= dict.fromkeys(slot.relations, lag)
+    return lags
+
+
+def _lag_of_log(look: LogLook) -> SourceLag:
+    waiting = look.waiting
+    largest = max(waiting, key=lambda name: waiting[name], default=None)
+    return SourceLag(
+        None,
+        None,
+        look.waits_since if waiting else None,
+        sum(waiting.values()) if look.at is not None else None,
+        largest,
+        None if largest is None else waiting[largest],
+        look.at,
+        look.away,
+        look.away_since,
+    )
+
+
+def _lag_of_files(checkpoint: Path, folder: LandingFolder, position: int, slot: Slot) -> SourceLag:
+    seen = seen_files(checkpoint, position)
+    place = folder_of(folder.root, slot.path)
+    waiting: list[os.stat_result] = []
+    try:
+        if not place.is_dir():
+            return SourceLag(None, None, away=f"{place} is not there")
         for path in folder.find(slot.path):
             if path not in seen:
                 try:
                     waiting.append(path.stat())
                 except FileNotFoundError:
                     continue
-        oldest = min((status.st_mtime for status in waiting), default=None)
-        lag = SourceLag(
-            len(waiting),
-            sum(status.st_size for status in waiting),
-            None if oldest is None else datetime.fromtimestamp(oldest, UTC),
-        )
-        lags |= dict.fromkeys(slot.relations, lag)
-    return lags
+    except OSError as error:
+        return SourceLag(None, None, away=f"{place}: {error.strerror or error}")
+    oldest = min((status.st_mtime for status in waiting), default=None)
+    return SourceLag(
+        len(waiting),
+        sum(status.st_size for status in waiting),
+        None if oldest is None else datetime.fromtimestamp(oldest, UTC),
+        None if waiting else 0,
+    )
 
 
 class WatchedLags:

@@ -8,7 +8,8 @@ skipped if the table carries the batch already.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -40,7 +41,8 @@ from livemart.land.sources.files.stream import (
 )
 from livemart.land.sources.files.watched import WatchedFiles
 from livemart.land.sources.kinds import open_logs
-from livemart.land.sources.log_deliveries import LogDeliveries
+from livemart.land.sources.log_deliveries import LogDeliveries, LogPlan, UnreadableLogError
+from livemart.land.sources.log_looks import LogLooks
 from livemart.land.sources.manifest import Manifest, ManifestStore, Offsets
 from livemart.land.tables import create_tables
 from livemart.land.upsert.deletes import deletes_relation
@@ -116,6 +118,7 @@ class Landing:
         self._readers: Mapping[str, DeliveryReader] = {
             name: self._logs.get(name, self._files) for name in self._sources
         }
+        self._looks = LogLooks(warehouse.root, self._logs)
         self._until: Mapping[str, Offsets] | None = None
         self._limit = Limit.of(settings.lane if settings else "auto")
         self._now = now
@@ -183,7 +186,11 @@ class Landing:
                 raise
 
         if self._until is None:
-            self._until = {name: log.ends() for name, log in self._logs.items()}
+            until: dict[str, Offsets] = {}
+            for name, log in self._logs.items():
+                with self._told_away(lambda name=name: [name]):  # type: ignore[misc]
+                    until[name] = log.ends()
+            self._until = until
         self._is_ending, self.failure = False, None
         return start_stream(self._spark, self._folder.root, checkpoint, limited, land, trigger)
 
@@ -234,7 +241,8 @@ class Landing:
             store.write(manifest)
         elif known is not None:
             self._check_replay(manifest, batch.waiting())
-        landed = batch.land()
+        with self._told_away(lambda: batch.reading):
+            landed = batch.land()
         failpoint("landing.after")
         watched.add(manifest)
         times = [note.newest_event_time for note in landed.values() if note.newest_event_time]
@@ -250,6 +258,15 @@ class Landing:
             delivered_at=manifest.delivered_at,
             refusals=self._refusals(manifest, landed),
         )
+
+    @contextmanager
+    def _told_away(self, relations: Callable[[], Sequence[str]]) -> Iterator[None]:
+        """Note for those who look that the log of some source tables cannot be read."""
+        try:
+            yield
+        except UnreadableLogError as error:
+            self._looks.missed(relations(), self._now().astimezone(UTC), error.message)
+            raise
 
     def _refusals(self, manifest: Manifest, landed: Mapping[str, Landed]) -> dict[str, int]:
         """Count the dead letters of a batch by their code, those of an earlier attempt as well."""
@@ -317,12 +334,26 @@ class Landing:
         deliveries = [*self._files.plan(files), *watched.changed()]
         offsets = dict(self._offsets())
         for (log, after, max_records), names in self._log_readers(offsets).items():
-            delivery, reached = log.plan(names, dict(after), max_records)
-            if delivery is not None:
-                deliveries.append(delivery)
-                offsets |= dict.fromkeys(names, reached)
+            with self._told_away(lambda names=names: names):  # type: ignore[misc]
+                planned = log.plan(names, dict(after), max_records)
+            if planned.delivery is not None:
+                deliveries.append(planned.delivery)
+                offsets |= dict.fromkeys(names, planned.offsets)
+            self._look(log, names, planned, landed_at)
+        self._looks.keep()
         versions = {name: self._warehouse.version(name) for name in tables}
         return Manifest(batch_id, landed_at, versions, deliveries, offsets)
+
+    def _look(
+        self, log: LogDeliveries, names: Sequence[str], planned: LogPlan, at: datetime
+    ) -> None:
+        """Note what a log holds, and what of it this micro-batch leaves waiting."""
+        waiting = {
+            name: planned.offsets.get(name, 0)
+            for name, end in planned.ends.items()
+            if end > planned.offsets.get(name, 0)
+        }
+        self._looks.answered(names, at, planned.ends, planned.offsets, log.oldest_at(waiting))
 
     def _log_readers(
         self, offsets: Mapping[str, Offsets]

@@ -124,6 +124,8 @@ class MicroBatch:
         self._changes: dict[str, LandedChange] = {}
         self._refused_deliveries: Counter[str] = Counter()
         self._portioned: list[PortionedChange] = []
+        # The relations whose records are being read, for those who are to say which.
+        self.reading: Sequence[str] = ()
 
     def waiting(self) -> list[str]:
         """Return the relations that are still to be landed."""
@@ -178,6 +180,7 @@ class MicroBatch:
 
     def _decide(self, names: Sequence[str], delivery: Delivery) -> None:
         """Read a delivery for a group and work out what changes; nothing is committed yet."""
+        self.reading = names
         sources = [self._sources[name] for name in names]
         reader = self._readers[names[0]]
         problems = reader.problems(delivery)

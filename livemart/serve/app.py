@@ -45,7 +45,6 @@ from livemart.serve.owner.pull import restaurants_router
 from livemart.serve.owner.schemas import StateBody
 from livemart.serve.owner.stream import restaurant_stream_router
 from livemart.settings import Settings
-from livemart.state.places import StateFolder
 from livemart.store.reader import StoreReader
 
 # Their ids may hold a slash.
@@ -110,8 +109,7 @@ def create_app(
         docs_url=None,
         redoc_url=None,
     )
-    checkpoint = StateFolder(settings.warehouse).checkpoint
-    lags = WatchedLags(lambda: source_lags(checkpoint, settings.landing))
+    lags = WatchedLags(lambda: source_lags(settings.warehouse, settings.landing))
     parts = (settings, reader, guard, hub, readings, answers, measurements, lags)
     app.state.parts = {type(part): part for part in (*parts, *([intake] if intake else []))}
     install_problems(app)

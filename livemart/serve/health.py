@@ -84,9 +84,21 @@ async def measurements_text(request: Request) -> Response:
     lags = await run_in_threadpool(part_of(request, WatchedLags).lags)
     measurements.show_waiting(
         {
-            source: {"files": lag.files, "bytes": lag.size, "seconds": lag.waits_s(now)}
+            source: {
+                "waiting_records": lag.records,
+                "waiting_files": lag.files,
+                "waiting_bytes": lag.size,
+                "waiting_seconds": lag.waits_s(now),
+                "up": 0 if lag.away else 1,
+                "look_age_seconds": lag.look_age_s(now),
+            }
             for source, lag in lags.items()
-        }
+        },
+        {
+            (source, lag.partition): lag.partition_records
+            for source, lag in lags.items()
+            if lag.partition is not None and lag.partition_records is not None
+        },
     )
     return Response(measurements.render(), headers={"Cache-Control": "no-store"}, media_type=_TEXT)
 

@@ -7,6 +7,7 @@ the default of the setting `store`, whose database `serving.db` lies here, too.
     checkpoint/                   Spark's checkpoint of the landing stream, with its epoch
     files/EPOCH/                  manifests of the files of each batch
     files/EPOCH/uncounted/        landed batches that no snapshot counts yet
+    log_looks.json                what record logs held when they were last asked
     staging/                      files of a bulk load, gone when it has landed
     ingested_keys.jsonl           requests that were taken by HTTP and may be sent again
     redrives/                     records that are on their way from dead letters to landing again
@@ -59,6 +60,10 @@ class StateFolder:
     @property
     def last_pass(self) -> Path:
         return self.path / "last_pass.json"
+
+    @property
+    def log_looks(self) -> Path:
+        return self.path / "log_looks.json"
 
     @property
     def staging(self) -> Path:

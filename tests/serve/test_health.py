@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -9,8 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 from prometheus_client.parser import text_string_to_metric_families
 
+from livemart.land.sources.files.stream import place_slots
+from livemart.land.sources.log_looks import LogLooks
+from livemart.state.places import StateFolder
 from livemart.state.snapshots import SetAside, Snapshot
-from tests.serve.apps import Site, site
+from tests.serve.apps import Site, make_settings, site
 from tests.store.stores import NOON, fill_store, reference_tables
 
 METRICS = "restaurant_order_metrics"
@@ -26,6 +30,19 @@ def measured(served: Site, name: str) -> dict[str, float]:
         for sample in family.samples
         if sample.name == name
     }
+
+
+def of_sources(served: Site) -> dict[str, dict[str, float]]:
+    """Return what is measured of sources, by measurement and source, or source and partition."""
+    measures: dict[str, dict[str, float]] = {}
+    for family in text_string_to_metric_families(served.client.get("/metrics").text):
+        for sample in family.samples:
+            if "source" in sample.labels:
+                label = " ".join(
+                    sample.labels[name] for name in sorted(sample.labels, reverse=True)
+                )
+                measures.setdefault(sample.name, {})[label] = sample.value
+    return measures
 
 
 def troubled(snapshot: Snapshot) -> Snapshot:
@@ -81,3 +98,33 @@ def test_a_model_that_is_set_aside_tells_its_age_wherever_it_is_read(tmp_path: P
         assert measured(served, "livemart_model_age_seconds") == {}
         assert measured(served, "livemart_strategy_failures") == {"restaurant_top_dishes": 2}
         assert "set_aside_since" not in served.client.get(f"/v1/models/{METRICS}").json()
+
+
+def test_what_waits_for_each_source_is_measured_in_records_bytes_and_seconds(
+    tmp_path: Path,
+) -> None:
+    settings = make_settings(tmp_path)
+    checkpoint = StateFolder(settings.warehouse).checkpoint
+    checkpoint.mkdir(parents=True)
+    place_slots(checkpoint, {"s.files": "files/*", "s.gone": "gone/*"})
+    path = settings.landing / "files" / "1"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"x" * 70)
+    os.utime(path, (OLD.timestamp(), OLD.timestamp()))
+    looks = LogLooks(settings.warehouse, ["s.log", "s.away"])
+    looks.answered(["s.log"], NOON, {"p0": 20, "p1": 9}, {"p0": 5, "p1": 4}, OLD)
+    looks.missed(["s.away"], NOON, "outbox: its end: no route")
+    with site(tmp_path, now=lambda: NOON) as served:
+        measures = of_sources(served)
+
+    assert measures == {
+        "livemart_source_waiting_records": {"s.log": 20},
+        "livemart_source_waiting_files": {"s.files": 1},
+        "livemart_source_waiting_bytes": {"s.files": 70},
+        "livemart_source_waiting_seconds": {
+            **{"s.files": 7_200, "s.gone": 0, "s.log": 7_200, "s.away": 0}
+        },
+        "livemart_source_up": {"s.files": 1, "s.gone": 0, "s.log": 1, "s.away": 0},
+        "livemart_source_look_age_seconds": {"s.log": 0},
+        "livemart_source_partition_waiting_records": {"s.log p0": 15},
+    }

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice
 
 import pyarrow as pa
+import structlog
 
 from livemart.errors import SourceError
 from livemart.land.reasons import LetterReason
@@ -20,7 +22,7 @@ from livemart.land.records.origin import Place
 from livemart.land.records.parse import malformed, parse_runs
 from livemart.land.records.runs import Lines
 from livemart.land.sources.delivery import Delivery, DeliveryProblem
-from livemart.land.sources.record_log import RecordLog, plan_ranges
+from livemart.land.sources.record_log import DatedRecordLog, RecordLog, plan_ranges
 
 _RUN_RECORDS = 8_192
 _PART_RECORDS = 100_000
@@ -64,6 +66,19 @@ class LogPart:
             raise unreadable_log(self.kind, self.partition, error) from error
 
 
+@dataclass(frozen=True, slots=True)
+class LogPlan:
+    """What a new micro-batch reads of a log.
+
+    `delivery`: None if nothing waits; `offsets`: behind what is read; `ends`: of all there is, both
+    by partition.
+    """
+
+    delivery: Delivery | None
+    offsets: Mapping[str, int]
+    ends: Mapping[str, int]
+
+
 class LogDeliveries:
     """The deliveries of one record log.
 
@@ -93,8 +108,8 @@ class LogDeliveries:
 
     def plan(
         self, relations: Iterable[str], after: Mapping[str, int], max_records: int | None
-    ) -> tuple[Delivery | None, Mapping[str, int]]:
-        """Return what a new micro-batch reads, None if nothing waits, and the offsets behind it.
+    ) -> LogPlan:
+        """Return what a new micro-batch reads.
 
         Args:
             relations: source tables that have read to the same offsets.
@@ -122,12 +137,29 @@ class LogDeliveries:
         ranges = plan_ranges(begin, ends, max_records)
         offsets = {**begin, **{name: end for name, (_, end) in ranges.items()}}
         if not ranges and not expired:
-            return None, offsets
+            return LogPlan(None, offsets, ends)
         receipt = {
             "read": {name: list(range_) for name, range_ in ranges.items()},
             "expired": {name: list(range_) for name, range_ in expired.items()},
         }
-        return Delivery(self.kind, tuple(relations), receipt), offsets
+        return LogPlan(Delivery(self.kind, tuple(relations), receipt), offsets, ends)
+
+    def oldest_at(self, offsets: Mapping[str, int]) -> datetime | None:
+        """Return when the first record behind some offsets was written, UTC, if the kind knows.
+
+        Args:
+            offsets: of partitions that hold records behind them.
+        """
+        if not isinstance(self._log, DatedRecordLog):
+            return None
+        try:
+            times = [self._log.written_at(name, offset) for name, offset in offsets.items()]
+            known = [time if time.tzinfo else time.replace(tzinfo=UTC) for time in times if time]
+        # It is code of others, and nothing that landing needs.
+        except Exception as error:
+            structlog.get_logger().debug("log_times_unknown", kind=self.kind, error=str(error))
+            return None
+        return min(known, default=None)
 
     def _told(self, what: str, ask: Callable[[], Mapping[str, int]]) -> Mapping[str, int]:
         try:

@@ -7,7 +7,8 @@ what was read, in which steps, and again after a crash, is landing's own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Protocol
+from datetime import datetime
+from typing import Protocol, runtime_checkable
 
 Ranges = Mapping[str, tuple[int, int]]
 
@@ -30,6 +31,18 @@ class RecordLog(Protocol):
 
     def read(self, partition: str, start: int, end: int) -> Iterator[tuple[int, bytes]]:
         """Yield offset and content of the records from `start` to before `end`, in order."""
+        ...
+
+
+@runtime_checkable
+class DatedRecordLog(RecordLog, Protocol):
+    """A record log that also knows when its records were written; no kind need be one."""
+
+    def written_at(self, partition: str, offset: int) -> datetime | None:
+        """Return when the first record from an offset on was written; None if nobody knows.
+
+        A time without a zone is UTC.
+        """
         ...
 
 

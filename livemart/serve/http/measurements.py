@@ -12,10 +12,13 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
-_WAITING = {
-    "livemart_source_waiting_files": "Files that were delivered and are in no micro-batch yet.",
-    "livemart_source_waiting_bytes": "Bytes of these files.",
-    "livemart_source_waiting_seconds": "How long the oldest of these files has waited.",
+_OF_SOURCES = {
+    "waiting_records": "Records that were delivered and are in no micro-batch yet, where known.",
+    "waiting_files": "Files that were delivered and are in no micro-batch yet.",
+    "waiting_bytes": "Bytes of these files.",
+    "waiting_seconds": "How long the oldest of what waits has waited.",
+    "up": "1 if the source could be looked at, else 0.",
+    "look_age_seconds": "How long ago a record log last answered.",
 }
 
 
@@ -63,23 +66,36 @@ class Measurements:
             registry=self._registry,
         )
 
-        self._waiting = {
-            name: Gauge(
-                f"livemart_source_waiting_{name}", text, ["source"], registry=self._registry
-            )
-            for name, text in {
-                "files": "Files that were delivered and are in no micro-batch yet.",
-                "bytes": "Bytes of these files.",
-                "seconds": "How long the oldest of these files has waited.",
-            }.items()
+        self._of_sources = {
+            name: Gauge(f"livemart_source_{name}", text, ["source"], registry=self._registry)
+            for name, text in _OF_SOURCES.items()
         }
+        self._of_partitions = Gauge(
+            "livemart_source_partition_waiting_records",
+            "Records that wait in the partition of a record log in which most do.",
+            ["source", "partition"],
+            registry=self._registry,
+        )
 
-    def show_waiting(self, waiting: Mapping[str, Mapping[str, float]]) -> None:
-        """Show what waits for each source: files, bytes, seconds."""
-        for name, gauge in self._waiting.items():
+    def show_waiting(
+        self,
+        waiting: Mapping[str, Mapping[str, float | None]],
+        partitions: Mapping[tuple[str, str], int],
+    ) -> None:
+        """Show what waits for each source.
+
+        Args:
+            waiting: values by source and measurement; what is None is left out.
+            partitions: records by source and partition.
+        """
+        for name, gauge in self._of_sources.items():
             gauge.clear()
             for source, values in waiting.items():
-                gauge.labels(source).set(values[name.rpartition("_")[2]])
+                if (value := values[name]) is not None:
+                    gauge.labels(source).set(value)
+        self._of_partitions.clear()
+        for labels, count in partitions.items():
+            self._of_partitions.labels(*labels).set(count)
 
     def show_models(
         self, ages: Mapping[str, float | None], strategy_failures: Mapping[str, int]

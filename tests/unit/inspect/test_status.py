@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from livemart.inspect.status import read_status, render_status
+from livemart.land.sources.files.stream import place_slots
+from livemart.land.sources.log_looks import LogLooks
 from livemart.state.counts import TableCounts
 from livemart.state.places import StateFolder
 from livemart.state.refusals import ProjectRefusal, note_refusal
@@ -71,6 +73,50 @@ def test_counts_are_those_of_the_listed_snapshots_and_of_each(tmp_path: Path) ->
     assert text[title + 2].split() == ["bronze.orders", "-", "-", "9", "5", "1", "3", "-"]
     only = render_status(read_status(tmp_path, every=PANE, pane=PANE, now=NOON, limit=1))
     assert "with the records of the last snapshot\n" in only
+
+
+def test_what_waits_in_files_and_in_logs_is_told_in_the_same_columns(tmp_path: Path) -> None:
+    landing, checkpoint = tmp_path / "landing", StateFolder(tmp_path).checkpoint
+    checkpoint.mkdir(parents=True)
+    place_slots(checkpoint, {"bronze.files": "files/*"})
+    (landing / "files").mkdir(parents=True)
+    path = landing / "files" / "1"
+    path.write_bytes(b"x" * 250_000)
+    os.utime(path, (NOON.timestamp(), NOON.timestamp()))
+    looks = LogLooks(tmp_path, ["bronze.log", "bronze.idle", "bronze.away"])
+    looks.answered(["bronze.log"], NOON, {"p0": 1_500, "p1": 9}, {"p0": 300}, None)
+    looks.answered(["bronze.idle"], NOON, {"p0": 9}, {"p0": 9}, None)
+    looks.missed(["bronze.away"], NOON, "outbox: its end: ConnectionError: no route to host")
+    unread = read_status(tmp_path, every=PANE, pane=PANE, landing=landing, now=NOON + PANE)
+    counts = TableCounts(1, 1, 0, 0)
+    SnapshotLog(tmp_path).append(
+        replace(
+            _snapshot(1, "build", NOON),
+            landed=dict.fromkeys(("bronze.files", "bronze.log", "bronze.idle"), counts),
+        )
+    )
+
+    status = read_status(tmp_path, every=PANE, pane=PANE, landing=landing, now=NOON + PANE)
+
+    away, files, idle, log = status.to_json()["sources"]
+    names = ("waiting_records", "waiting_files", "waiting_bytes", "waiting_s", "look_age_s")
+    assert [[row[name] for name in names] for row in (files, log, idle, away)] == [
+        [None, 1, 250_000, 300.0, None],
+        [1_209, None, None, 300.0, 300.0],
+        [0, None, None, 0.0, 300.0],
+        [None, None, None, 0.0, None],
+    ]
+    assert (log["waiting_partition"], log["waiting_partition_records"]) == ("p0", 1_200)
+    assert away["away_s"] == 300.0
+    told = (
+        "away bronze.away for 5m: outbox: its end: ConnectionError: no route to host\n"
+        "  next: nothing of it lands until it is back; a stream waits for it"
+    )
+    text = render_status(status)
+    assert told in text
+    assert "1 file, 0.2 MB, 5m" in text
+    assert "1,209 records (p0: 1,200), 5m, seen 5m ago" in text
+    assert render_status(unread) == f"no snapshot yet\n{told}\n  next: run `build`"
 
 
 def test_freshness_is_the_age_of_the_newest_landing(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ import pytest
 from livemart.errors import StateError
 from livemart.land.lag import SourceLag, WatchedLags, source_lags
 from livemart.land.sources.files.stream import place_slots
+from livemart.land.sources.log_looks import LogLooks
+from livemart.state.places import StateFolder
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -32,8 +34,9 @@ def log(path: Path, *files: Path) -> None:
 
 
 def test_files_that_no_batch_was_given_wait(tmp_path: Path) -> None:
-    landing, checkpoint = tmp_path / "landing", tmp_path / "checkpoint"
-    checkpoint.mkdir()
+    landing, checkpoint = tmp_path / "landing", StateFolder(tmp_path).checkpoint
+    checkpoint.mkdir(parents=True)
+    (landing / "c").mkdir(parents=True)
     place_slots(checkpoint, {"s.a": "a/*", "s.b": "a/*", "s.c": "c/*"})
     files = [deliver(landing, f"a/{number}", number, 10) for number in range(5)]
     deliver(landing, "a/_draft", 0, 10)
@@ -43,12 +46,39 @@ def test_files_that_no_batch_was_given_wait(tmp_path: Path) -> None:
     log(checkpoint / "sources/1/2", files[2])
     (checkpoint / "sources/1/.2.crc").touch()
 
-    lags = source_lags(checkpoint, landing)
+    lags = source_lags(tmp_path, landing)
 
     waiting = SourceLag(2, 20, NOON + timedelta(minutes=3))
-    assert lags == {"s.a": waiting, "s.b": waiting, "s.c": SourceLag()}
+    assert lags == {"s.a": waiting, "s.b": waiting, "s.c": SourceLag(records=0)}
     assert waiting.waits_s(NOON + timedelta(minutes=5)) == 120
     assert SourceLag().waits_s(NOON) == 0
+
+
+def test_a_folder_that_is_not_there_is_away_and_the_others_are_told(tmp_path: Path) -> None:
+    landing, checkpoint = tmp_path / "landing", StateFolder(tmp_path).checkpoint
+    checkpoint.mkdir(parents=True)
+    place_slots(checkpoint, {"s.a": "a/*", "s.b": "b/eu/*/*.csv"})
+    deliver(landing, "a/1", 0, 10)
+
+    lags = source_lags(tmp_path, landing)
+
+    assert lags["s.a"].files == 1
+    assert lags["s.b"] == SourceLag(None, None, away=f"{landing}/b/eu is not there")
+
+
+def test_records_that_no_batch_was_given_wait_in_a_log(tmp_path: Path) -> None:
+    looks = LogLooks(tmp_path, ["s.a", "s.b"])
+    ends, after = {"p0": 100, "p1": 50, "p2": 5}, {"p0": 90, "p1": 10, "p2": 5}
+    looks.answered(["s.a"], NOON, ends, after, None)
+    looks.missed(["s.b"], NOON, "outbox: its end: no route")
+
+    lags = source_lags(tmp_path, None)
+
+    now = NOON + timedelta(minutes=5)
+    assert lags["s.a"] == SourceLag(None, None, NOON, 50, "p1", 40, NOON)
+    assert (lags["s.a"].waits_s(now), lags["s.a"].look_age_s(now)) == (300, 300)
+    assert lags["s.b"] == SourceLag(None, None, away="outbox: its end: no route", away_since=NOON)
+    assert lags["s.b"].look_age_s(now) is None
 
 
 def test_before_the_first_stream_nothing_is_known(tmp_path: Path) -> None:
@@ -56,9 +86,11 @@ def test_before_the_first_stream_nothing_is_known(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
-    place_slots(tmp_path, {"s.a": "a/*"})
-    log(tmp_path / "sources/1/0")
-    (tmp_path / "sources/1/0").write_text("v1\n{")
+    checkpoint = StateFolder(tmp_path).checkpoint
+    checkpoint.mkdir(parents=True)
+    place_slots(checkpoint, {"s.a": "a/*"})
+    log(checkpoint / "sources/1/0")
+    (checkpoint / "sources/1/0").write_text("v1\n{")
 
     with pytest.raises(StateError, match="CHECKPOINT_TORN"):
         source_lags(tmp_path, tmp_path)

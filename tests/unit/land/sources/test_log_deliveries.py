@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from livemart.errors import ConfigError, SourceError, StateError
+from livemart.land.lag import SourceLag, source_lags
 from livemart.land.sources.log_deliveries import LogPart
 from livemart.run.replays import is_retriable
 from tests.deliveries import NOON, Shop, lines, order, source
@@ -178,6 +180,88 @@ def test_landing_is_behind_until_what_waited_at_its_start_has_landed(shop: Shop)
         write(shop, *lines([order(f"o{number}") for number in range(9 + batch)]))
 
     assert behind == [True, False]
+
+
+def lag_of(shop: Shop, name: str = "bronze.orders") -> SourceLag:
+    return source_lags(shop.warehouse.root, None)[name]
+
+
+def test_what_a_limit_leaves_in_a_log_waits_since_it_was_first_seen(shop: Shop) -> None:
+    limited(shop, 4)
+    records = lines([order(f"o{number}") for number in range(6)])
+    write(shop, *records[:1], name="orders-0")
+    write(shop, *records, name="orders-1")
+    lags = []
+    for batch in range(3):
+        shop.land(batch)
+        shop.restart()
+        lags.append(lag_of(shop))
+        shop.now += timedelta(minutes=5)
+
+    assert lags == [
+        SourceLag(None, None, NOON, 3, "orders-1", 3, NOON),
+        SourceLag(None, None, None, 0, looked_at=NOON + timedelta(minutes=5)),
+        SourceLag(None, None, None, 0, looked_at=NOON + timedelta(minutes=10)),
+    ]
+
+
+def test_a_kind_may_tell_when_its_records_were_written(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited(shop, 2)
+    write(shop, *lines([order(f"o{number}") for number in range(9)]))
+    asked = []
+
+    def written_at(_: FolderLog, partition: str, offset: int) -> datetime:
+        asked.append((partition, offset))
+        if offset > 4:
+            raise ConnectionError("no route to host")
+        return datetime(2026, 3, 1, 11, offset)
+
+    monkeypatch.setattr(FolderLog, "written_at", written_at, raising=False)
+    since = []
+    for batch in range(3):
+        shop.land(batch)
+        since.append(lag_of(shop).oldest_at)
+
+    assert asked == [("orders-0", 2), ("orders-0", 4), ("orders-0", 6)]
+    # What is not told was seen.
+    assert since == [NOON.replace(hour=11, minute=2), NOON.replace(hour=11, minute=4), NOON]
+
+
+def test_a_log_that_is_away_is_told_with_what_was_known_until_it_is_back(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited(shop, 2)
+    write(shop, *lines([order(f"o{number}") for number in range(3)]))
+    shop.land(0)
+    shop.now += timedelta(minutes=5)
+    with monkeypatch.context() as patch:
+        patch.setattr(FolderLog, "fails", "no route to host")
+        for _ in range(2):
+            with pytest.raises(SourceError):
+                shop.land(1)
+            shop.now += timedelta(minutes=5)
+    at_plan = lag_of(shop)
+    with monkeypatch.context() as patch:
+        patch.setattr(FolderLog, "read", lambda *_: 1 / 0)
+        with pytest.raises(SourceError):
+            shop.land(1)
+    at_read = lag_of(shop)
+    shop.land(1)
+    shop.land(2)
+
+    assert at_plan == SourceLag(
+        *(None, None, NOON, 1, "orders-0", 1, NOON),
+        away="folder: its end: ConnectionError: no route to host",
+        away_since=NOON + timedelta(minutes=5),
+    )
+    # It answered and said its end before it could not be read.
+    assert (at_read.away, at_read.away_since) == (
+        "folder: orders-0: ZeroDivisionError: division by zero",
+        NOON + timedelta(minutes=15),
+    )
+    assert lag_of(shop) == SourceLag(None, None, records=0, looked_at=shop.now)
 
 
 def test_files_and_logs_land_in_one_batch(shop: Shop) -> None:

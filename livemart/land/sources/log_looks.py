@@ -1,0 +1,162 @@
+"""Keeps when a record log was asked what it holds, and what waited then.
+
+Written by landing at each micro-batch, and read by whoever tells what waits: so that a log that is
+away keeps nobody waiting, and its options stay with the project.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from livemart.land.sources.manifest import Offsets
+from livemart.state.atomic_files import replace_file
+from livemart.state.places import StateFolder
+
+# Beyond that, the later half of them is kept whole, and of the earlier every second one.
+_LOOKS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class LogLook:
+    """The newest look at the record log of one source table, and what is left of those before.
+
+    `at`: when the log last answered, UTC, None if it never has; `ends`: what it said, by partition;
+    `after`: offsets behind what micro-batches were given. `earlier`: time and ends of each look
+    that saw records that wait still, oldest first. `told_at`: when the oldest of them was written,
+    UTC, if the kind knows. `away`: why the log did not answer since `away_since`; empty if it did.
+    """
+
+    at: datetime | None = None
+    ends: Offsets = field(default_factory=dict)
+    after: Offsets = field(default_factory=dict)
+    earlier: tuple[tuple[datetime, Offsets], ...] = ()
+    told_at: datetime | None = None
+    away: str = ""
+    away_since: datetime | None = None
+
+    @property
+    def waiting(self) -> dict[str, int]:
+        """How many offsets wait, by partition; those of which none does are left out."""
+        return _ahead(self.ends, self.after)
+
+    @property
+    def waits_since(self) -> datetime | None:
+        """When the oldest that waits was written, or first seen, UTC; None if nothing waits.
+
+        As exporters of lag do it that know offsets alone: a record is as old as the first look at
+        which the log ended behind it.
+        """
+        return self.told_at or next((at for at, _ in self.earlier), None)
+
+    def answered(
+        self, at: datetime, ends: Offsets, after: Offsets, told_at: datetime | None
+    ) -> LogLook:
+        """Return this look with a newer one, at which the log answered."""
+        looks = [(time, seen) for time, seen in self.earlier if _ahead(seen, after)]
+        looks += [(at, ends)] if _ahead(ends, after) else []
+        if len(looks) > _LOOKS:
+            half = len(looks) // 2
+            looks = [*looks[:half:2], *looks[half:]]
+        return LogLook(at, dict(ends), dict(after), tuple(looks), told_at)
+
+    def missed(self, at: datetime, why: str) -> LogLook:
+        """Return this look after one at which the log did not answer."""
+        return replace(self, away=why, away_since=self.away_since or at)
+
+
+class LogLooks:
+    """The looks of a warehouse, by relation.
+
+    Args:
+        warehouse: whose state folder keeps them.
+        relations: which read a log; what is known of others is forgotten.
+    """
+
+    def __init__(self, warehouse: Path, relations: Collection[str]) -> None:
+        self._warehouse = warehouse
+        kept = log_looks(warehouse)
+        self._looks = {name: kept.get(name, LogLook()) for name in relations}
+        self._is_stale = kept.keys() - self._looks.keys() != set()
+
+    def answered(
+        self,
+        relations: Iterable[str],
+        at: datetime,
+        ends: Offsets,
+        after: Offsets,
+        told_at: datetime | None,
+    ) -> None:
+        """Note what a log answered."""
+        for name in relations:
+            self._looks[name] = self._looks[name].answered(at, ends, after, told_at)
+            self._is_stale = True
+
+    def missed(self, relations: Iterable[str], at: datetime, why: str) -> None:
+        """Note that a log did not answer, and keep all that was noted."""
+        for name in relations:
+            self._looks[name] = self._looks[name].missed(at, why)
+            self._is_stale = True
+        self.keep()
+
+    def keep(self) -> None:
+        """Keep what was noted."""
+        if not self._is_stale:
+            return
+        path = StateFolder(self._warehouse).log_looks
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, json.dumps({name: _plain(look) for name, look in self._looks.items()}))
+        self._is_stale = False
+
+
+def log_looks(warehouse: Path) -> dict[str, LogLook]:
+    """Return the looks that were kept, by relation; nothing of what cannot be read."""
+    with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
+        content = json.loads(StateFolder(warehouse).log_looks.read_text(encoding="utf-8"))
+        return {str(name): _look(it) for name, it in content.items()}
+    return {}
+
+
+def _ahead(ends: Offsets, after: Offsets) -> dict[str, int]:
+    return {
+        name: end - after.get(name, 0)
+        for name, end in sorted(ends.items())
+        if end > after.get(name, 0)
+    }
+
+
+def _plain(look: LogLook) -> dict[str, Any]:
+    return {
+        "at": _text(look.at),
+        "ends": dict(look.ends),
+        "after": dict(look.after),
+        "earlier": [[at.isoformat(), dict(ends)] for at, ends in look.earlier],
+        "told_at": _text(look.told_at),
+        "away": look.away,
+        "away_since": _text(look.away_since),
+    }
+
+
+def _look(content: Mapping[str, Any]) -> LogLook:
+    return LogLook(
+        _time(content["at"]),
+        content["ends"],
+        content["after"],
+        tuple((datetime.fromisoformat(at), ends) for at, ends in content["earlier"]),
+        _time(content["told_at"]),
+        content["away"],
+        _time(content["away_since"]),
+    )
+
+
+def _text(at: datetime | None) -> str | None:
+    return at.isoformat() if at else None
+
+
+def _time(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
