@@ -6,7 +6,7 @@ shared with the versions that follow.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -166,6 +166,46 @@ class TableVersion:
             result = pa.concat_tables([result, rows.filter(filter).select(names)])
         return result.combine_chunks()
 
+    def batches(
+        self, columns: Sequence[str], filter: pds.Expression, most: int
+    ) -> Iterator[pa.Table]:
+        """Yield rows of the version, at most so many at a time; nothing is kept for later.
+
+        Args:
+            columns: names in the order wanted.
+            filter: rows to keep; also prunes files by partition and statistics.
+            most: rows that are held at once.
+        """
+        text = str(filter)
+        names = [name for name in self.schema.names if name in columns or name in text]
+        passing = self._dataset(self._fragments(filter)).get_fragments(filter)
+        for file in self._files_at([fragment.path for fragment in passing]):
+            # Buffered ahead, a file of long values would be held whole.
+            with self._open(file, pre_buffer=False) as source:
+                present = [name for name in source.schema_arrow.names if name in names]
+                for batch in source.iter_batches(most, columns=present, use_threads=False):
+                    rows = self._completed(pa.Table.from_batches([batch]), file, names, len(batch))
+                    rows = rows.filter(filter).select(columns)
+                    if rows.num_rows:
+                        yield rows.combine_chunks()
+
+    def _open(self, file: DataFile, *, pre_buffer: bool) -> pq.ParquetFile:
+        path = self.root / unquote(file.path)
+        return pq.ParquetFile(path, coerce_int96_timestamp_unit="us", pre_buffer=pre_buffer)
+
+    def _completed(
+        self, data: pa.Table, file: DataFile, columns: Sequence[str], count: int
+    ) -> pa.Table:
+        """Return so many rows of a file in the table's types, with what the file does not hold."""
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        arrays = [
+            _as_type(data.column(field.name), field.type)
+            if field.name in data.column_names
+            else pa.repeat(file.partition.get(field.name, pa.scalar(None, field.type)), count)
+            for field in schema
+        ]
+        return pa.table(arrays, schema=schema).combine_chunks()
+
     def _dataset(self, fragments: Sequence[pds.Fragment]) -> pds.FileSystemDataset:
         return pds.FileSystemDataset(list(fragments), self.schema, _FORMAT, self._filesystem)
 
@@ -191,7 +231,7 @@ class TableVersion:
         path = self.root / unquote(file.path)
         data = self._files.rows(path)
         if data is None:
-            source = pq.ParquetFile(path, coerce_int96_timestamp_unit="us", pre_buffer=True)
+            source = self._open(file, pre_buffer=True)
             present = [name for name in source.schema_arrow.names if name not in file.partition]
             is_whole = set(present) <= set(columns)
             read_names = [name for name in columns if name in present]
@@ -201,14 +241,7 @@ class TableVersion:
             count = source.metadata.num_rows
         else:
             count = data.num_rows
-        schema = pa.schema([self.schema.field(name) for name in columns])
-        arrays = [
-            _as_type(data.column(field.name), field.type)
-            if field.name in data.column_names
-            else pa.repeat(file.partition.get(field.name, pa.scalar(None, field.type)), count)
-            for field in schema
-        ]
-        return pa.table(arrays, schema=schema).combine_chunks()
+        return self._completed(data, file, columns, count)
 
     def replaced(self, files: Iterable[DataFile]) -> None:
         """Note files that a commit to this table has just taken out of it."""

@@ -7,7 +7,7 @@ milliseconds (`small_lane`); `spark/large_lane.py` does the same by Spark.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pds
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.schema import Schema as DeltaSchema
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, WEIGHT
@@ -51,6 +51,7 @@ from livemart.spark_sql import quoted
 _CLEAN_LOG_EVERY = 100
 # File statistics tell times in milliseconds, an upper bound at most so much above the row.
 _COARSE = timedelta(milliseconds=2)
+_ROWS_REWRITTEN = 8_192
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,24 @@ class Warehouse:
         index = self._tables.at(relation, version)
         try:
             return index.read(columns, filter)
+        except FileNotFoundError as error:
+            raise version_gone(relation, index.version) from error
+
+    def batches(
+        self,
+        relation: str,
+        version: int,
+        columns: Sequence[str],
+        filter: pds.Expression,
+        most: int,
+    ) -> Iterator[pa.Table]:
+        """Yield rows of one version, at most so many at a time, in the order of its files.
+
+        For tables that may be larger than memory; arguments and errors are those of `read`.
+        """
+        index = self._tables.at(relation, version)
+        try:
+            yield from index.batches(columns, filter, most)
         except FileNotFoundError as error:
             raise version_gone(relation, index.version) from error
 
@@ -305,6 +324,31 @@ class Warehouse:
                 app_transactions=[Transaction(tag.app_id, tag.version)]
             ),
         )
+
+    def rename_column(self, relation: str, name: str, new_name: str) -> None:
+        """Give a column another name, in one commit that writes all rows anew.
+
+        The table keeps its id, properties and transactions. Its rows pass through memory a part at
+        a time. (Column mapping would write no row, but no table here has it.)
+        """
+        with self._tables.lock(relation):
+            index = self._tables.newest(relation)
+            stored = index.schema
+            names = [new_name if it == name else it for it in stored.names]
+            schema = pa.schema(
+                [field.with_name(it) for it, field in zip(names, stored, strict=True)]
+            )
+            rows = (
+                batch
+                for table in index.batches(stored.names, pds.scalar(True), _ROWS_REWRITTEN)
+                for batch in table.rename_columns(names).to_batches()
+            )
+            write_deltalake(
+                self._tables.newest_table(relation),
+                pa.RecordBatchReader.from_batches(schema, rows),
+                mode="overwrite",
+                schema_mode="overwrite",
+            )
 
     def metadata_of(self, relation: str, version: int) -> Mapping[str, str]:
         """Return the metadata of a commit's tag; empty if it had none or its entry is gone."""

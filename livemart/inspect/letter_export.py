@@ -26,8 +26,8 @@ from livemart.land.letters.redriven import letter_key
 from livemart.land.redrive import RedriveCounts, mended
 from livemart.project.graph import SourceTable
 
-# What tells a letter: as in its table, and in a line.
-_NAMES = {"source": "source", "origin": "origin", "code": "reason", "batch_id": "batch_id"}
+# What tells a letter, as a line has it beside the time.
+_NAMES = ("source", "origin", "reason", "batch_id")
 
 
 def exported_letters(
@@ -51,7 +51,7 @@ def exported_letters(
             for record in records:
                 counts.records += 1
                 letter = record.letter
-                line: dict[str, Any] = {name: letter[it] for it, name in _NAMES.items()}
+                line: dict[str, Any] = {name: letter[name] for name in _NAMES}
                 line |= {"landed_at": letter["landed_at"].isoformat(), "detail": letter["detail"]}
                 if record.header:
                     line["header"] = record.header.decode("utf-8", errors="surrogateescape")
@@ -127,7 +127,7 @@ def chosen_rows(
 def _read_line(
     line: Mapping[str, Any],
 ) -> tuple[tuple[Any, ...], tuple[bytes, bytes | None]]:
-    letter = {it: line[name] for it, name in _NAMES.items()}
+    letter = {name: line[name] for name in _NAMES}
     letter["landed_at"] = datetime.fromisoformat(line["landed_at"]).astimezone(UTC)
     if "record" in line:
         content = line["record"].encode()

@@ -6,22 +6,19 @@ Used by `dead-letters list` and `show`. Records are shown as text that no termin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import ConfigError, nearest
-from livemart.inspect.terminal_text import aligned, one_line
-from livemart.land.letters.chosen_letters import LetterChoice, letter_relations, read_letters
-from livemart.land.letters.dead_letters import LETTERS
+from livemart.inspect.terminal_text import aligned
+from livemart.land.letters.chosen_letters import LetterChoice
+from livemart.land.letters.letter_pages import read_letter_page
+from livemart.land.letters.plain_text import one_line
 
 _SHOWN_CHARACTERS = 500
-_NEWEST_FIRST = [("landed_at", "descending"), ("batch_id", "descending"), ("origin", "ascending")]
 
 
 def letter_choice(
@@ -43,14 +40,10 @@ def letter_choice(
     Raises:
         ConfigError: LETTER_SOURCE_UNKNOWN.
     """
-    tables = Warehouse(warehouse)
     if source is not None:
-        known = {
-            name
-            for relation in letter_relations(tables)
-            for name in pc.unique(tables.read(relation, columns=["source"])["source"]).to_pylist()
-        }
-        source = _source_named(source, sorted(known), tables)
+        tables = Warehouse(warehouse)
+        every = read_letter_page(tables, LetterChoice(with_redriven=True), limit=0)
+        source = _source_named(source, sorted({count.source for count in every.counts}), tables)
     return LetterChoice(source, reason, since, until, with_redriven)
 
 
@@ -68,28 +61,11 @@ def describe_letters(
         `counts`: by source and reason, with the first and last time of landing; `letters`: the
         newest of them; `total`: how many there are.
     """
-    tables, choice = Warehouse(warehouse), choice or LetterChoice()
-    chosen = {name: read_letters(tables, name, choice) for name in letter_relations(tables)}
-    counts = [
-        row
-        for letters in chosen.values()
-        for row in letters.group_by(["source", "code"])
-        .aggregate([("landed_at", "count"), ("landed_at", "min"), ("landed_at", "max")])
-        .to_pylist()
-    ]
+    page = read_letter_page(Warehouse(warehouse), choice or LetterChoice(), limit=limit)
     return {
-        "counts": [
-            {
-                "source": row["source"],
-                "reason": row["code"],
-                "letters": row["landed_at_count"],
-                "first_seen": row["landed_at_min"].isoformat(),
-                "last_seen": row["landed_at_max"].isoformat(),
-            }
-            for row in sorted(counts, key=lambda row: (row["source"], row["code"]))
-        ],
-        "letters": [_letter(row) for row in _newest(tables, chosen, choice, limit)],
-        "total": sum(row["landed_at_count"] for row in counts),
+        "counts": [_as_json(asdict(count)) for count in page.counts],
+        "letters": [_as_json(asdict(letter)) for letter in page.letters],
+        "total": page.total,
     }
 
 
@@ -119,36 +95,10 @@ def render_letters(report: Mapping[str, Any]) -> str:
     return "\n\n".join(blocks)
 
 
-def _newest(
-    tables: Warehouse, chosen: Mapping[str, pa.Table], choice: LetterChoice, limit: int
-) -> list[dict[str, Any]]:
-    newest = LETTERS.empty_table()
-    for relation, letters in chosen.items() if limit else ():
-        # There may be millions: first when they landed, and then those that landed last.
-        times = letters.column("landed_at")
-        if not len(times):
-            continue
-        last = pc.select_k_unstable(times, min(limit, len(times)), [("landed_at", "descending")])
-        since = pc.min(times.take(last)).as_py()
-        whole = read_letters(tables, relation, replace(choice, since=since), LETTERS.names)
-        both = pa.concat_tables([newest, whole.select(LETTERS.names).cast(LETTERS)])
-        newest = both.sort_by(_NEWEST_FIRST).slice(0, limit)
-    return list(newest.to_pylist())
-
-
-def _letter(row: Mapping[str, Any]) -> dict[str, Any]:
-    record = row["record"]
-    is_cut = record is not None and (row["record_bytes"] or 0) > len(record.encode())
+def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "source": row["source"],
-        "reason": row["code"],
-        "detail": row["detail"],
-        "origin": row["origin"],
-        "record": record,
-        "record_bytes": row["record_bytes"],
-        "cut": is_cut,
-        "batch_id": row["batch_id"],
-        "landed_at": row["landed_at"].isoformat(),
+        name: value.isoformat() if isinstance(value, datetime) else value
+        for name, value in values.items()
     }
 
 
@@ -176,7 +126,7 @@ def _block(letter: Mapping[str, Any]) -> str:
         f"  detail  {one_line(letter['detail'])}",
     ]
     if (record := letter["record"]) is not None:
-        is_whole = not letter["cut"] and len(record) <= _SHOWN_CHARACTERS
+        is_whole = not letter["is_cut"] and len(record) <= _SHOWN_CHARACTERS
         size = "" if is_whole else f"... ({letter['record_bytes'] or 0:,} bytes)"
         lines.append(f"  record  {one_line(record[:_SHOWN_CHARACTERS])}{size}")
     return "\n".join(lines)

@@ -65,7 +65,7 @@ class LandedBatch:
     `versions`: of every landed table, by relation. `counts`: by relation. `newest_event_time`: over
     the records that were taken, UTC. `has_records`: whether it held any record. `delivered_at`:
     when the oldest of its files was delivered, UTC; None without files. `refusals`: how many dead
-    letters this landing made, by their code.
+    letters this landing made, by their reason.
     """
 
     batch_id: int
@@ -269,7 +269,7 @@ class Landing:
             raise
 
     def _refusals(self, manifest: Manifest, landed: Mapping[str, Landed]) -> dict[str, int]:
-        """Count the dead letters of a batch by their code, those of an earlier attempt as well."""
+        """Count the dead letters of a batch by reason, those of an earlier attempt as well."""
         refusing = {
             self._sources[name].schema for name, it in landed.items() if it.counts.dead_letters
         }
@@ -277,8 +277,8 @@ class Landing:
         of_batch &= pds.field("landed_at") == pa.scalar(manifest.landed_at, TIMESTAMP)
         counts: Counter[str] = Counter()
         for relation in sorted({relation_of(schema) for schema in refusing}):
-            letters = self._warehouse.read(relation, columns=["code"], filter=of_batch)
-            counts.update(letters.column("code").to_pylist())
+            letters = self._warehouse.read(relation, columns=["reason"], filter=of_batch)
+            counts.update(letters.column("reason").to_pylist())
         return dict(counts)
 
     def _manifests(self) -> ManifestStore:

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class LetterReason(StrEnum):
-    """The code of a dead letter."""
+    """Why there is a dead letter."""
 
     MALFORMED_RECORD = "MALFORMED_RECORD"
     TYPE_MISMATCH = "TYPE_MISMATCH"

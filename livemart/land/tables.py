@@ -15,6 +15,7 @@ from livemart.delta.tags import Tags
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import StateError
 from livemart.land.letters import dead_letters
+from livemart.land.letters.earlier_name import rename_reason
 from livemart.land.records.schema import LANDING_NAMES, RecordSchema
 from livemart.land.upsert.deletes import deletes_relation, deletes_schema
 from livemart.project.graph import SourceTable
@@ -39,7 +40,9 @@ def create_tables(warehouse: Warehouse, sources: Sequence[SourceTable], epoch: s
             if not warehouse.exists(relation):
                 warehouse.create(relation, deletes_schema(source, declared))
         letters = dead_letters.relation_of(source.schema)
-        if not warehouse.exists(letters):
+        if warehouse.exists(letters):
+            rename_reason(warehouse, letters)
+        else:
             warehouse.create(letters, dead_letters.LETTERS)
 
 

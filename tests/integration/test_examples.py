@@ -41,7 +41,7 @@ def shown(value: Any) -> str:
 
 def actual(run: ProjectRun, name: str) -> list[tuple[str, ...]]:
     if name == "dead_letters":
-        rows = run.warehouse.read("bronze._dead_letters", columns=["source", "code", "record"])
+        rows = run.warehouse.read("bronze._dead_letters", columns=["source", "reason", "record"])
     else:
         rows = run.warehouse.read(f"small_mart.{name}")
     return sorted(tuple(map(shown, row.values())) for row in rows.to_pylist())

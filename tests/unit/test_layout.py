@@ -42,7 +42,7 @@ COVERED = {
     "land/records/runs.py": "unit/land/sources/files/test_blocks.py",
     "land/sources/delivery.py": "unit/land/sources/test_log_deliveries.py",
     "land/sources/files/delivered.py": "unit/land/sources/files/test_watched.py",
-    "land/letters/chosen_letters.py": "unit/inspect/test_letter_report.py",
+    "land/letters/chosen_letters.py": "unit/land/letters/test_letter_pages.py",
     "land/letters/originals.py": "unit/land/test_redrive.py",
     "land/letters/redriven.py": "unit/land/test_redrive.py",
     "land/letters/drift_stop.py": "unit/land/test_landing.py",

@@ -165,13 +165,13 @@ class BulkLanding:
         both = refused.unionByName(self._letters(records, sql.lit(MOVED.value), detail))
         return FrameLetters(both, self._refused)
 
-    def _letters(self, records: DataFrame, code: Column, detail: Column) -> DataFrame:
+    def _letters(self, records: DataFrame, reason: Column, detail: Column) -> DataFrame:
         from pyspark.sql import functions as sql
 
         return records.select(
             sql.lit(self._source.relation).alias("source"),
             sql.col(ORIGIN).alias("origin"),
-            code.alias("code"),
+            reason.alias("reason"),
             detail.alias("detail"),
             sql.col(RECORD).alias("record"),
             sql.col(SIZE).alias("record_bytes"),

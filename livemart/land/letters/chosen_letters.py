@@ -15,6 +15,7 @@ import pyarrow.dataset as pds
 
 from livemart.delta.warehouse import Warehouse
 from livemart.land.letters.dead_letters import LETTERS, TABLE
+from livemart.land.letters.earlier_name import stored_rows
 from livemart.land.letters.redriven import LETTER_KEY, unmarked
 from livemart.land.records.schema import TIMESTAMP
 
@@ -23,8 +24,8 @@ from livemart.land.records.schema import TIMESTAMP
 class LetterChoice:
     """Which letters are meant; None stands for all.
 
-    `source`: relation; `reason`: code; `since`, `until`: when the letter was written, UTC, the
-    second not included; `with_redriven`: also those whose records were handed over again.
+    `source`: relation; `reason`: a `LetterReason`; `since`, `until`: when the letter was written,
+    UTC, the second not included; `with_redriven`: also those whose records were handed over again.
     """
 
     source: str | None = None
@@ -33,19 +34,22 @@ class LetterChoice:
     until: datetime | None = None
     with_redriven: bool = False
 
-    @property
-    def expression(self) -> pds.Expression:
-        """What it asks of a row."""
+    def condition(self, reason: str = "reason") -> pds.Expression:
+        """Return what it asks of a row, given the name of the column of its reason."""
         chosen = pds.scalar(True)
         if self.source is not None:
             chosen &= pds.field("source") == self.source
         if self.reason is not None:
-            chosen &= pds.field("code") == self.reason
+            chosen &= pds.field(reason) == self.reason
         if self.since is not None:
             chosen &= pds.field("landed_at") >= pa.scalar(self.since, TIMESTAMP)
         if self.until is not None:
             chosen &= pds.field("landed_at") < pa.scalar(self.until, TIMESTAMP)
         return chosen
+
+    def is_about(self, source: str, reason: str) -> bool:
+        """Return whether it leaves letters of this source and reason in."""
+        return self.source in (None, source) and self.reason in (None, reason)
 
 
 def letter_relations(warehouse: Warehouse) -> list[str]:
@@ -54,13 +58,13 @@ def letter_relations(warehouse: Warehouse) -> list[str]:
     return [name for folder in folders if warehouse.exists(name := f"{folder}.{TABLE}")]
 
 
-def read_letters(
+def letter_batches(
     warehouse: Warehouse,
     relation: str,
     choice: LetterChoice,
     columns: Sequence[str] = LETTER_KEY,
-) -> pa.Table:
-    """Return the chosen letters of a table.
+) -> Iterator[pa.Table]:
+    """Yield the chosen letters of a table, a part at a time: there may be millions.
 
     Args:
         warehouse: the tables.
@@ -68,8 +72,19 @@ def read_letters(
         choice: which of them.
         columns: with `LETTER_KEY`.
     """
-    table = warehouse.read(relation, columns=list(columns), filter=choice.expression)
-    return table if choice.with_redriven else unmarked(warehouse, relation, table)
+    for letters in stored_rows(warehouse, relation, columns, choice.condition):
+        yield letters if choice.with_redriven else unmarked(warehouse, relation, letters)
+
+
+def read_letters(
+    warehouse: Warehouse,
+    relation: str,
+    choice: LetterChoice,
+    columns: Sequence[str] = LETTER_KEY,
+) -> pa.Table:
+    """Return the chosen letters of a table at once; see `letter_batches`."""
+    none = pa.schema([LETTERS.field(name) for name in columns]).empty_table()
+    return pa.concat_tables([none, *letter_batches(warehouse, relation, choice, columns)])
 
 
 def whole_letters(warehouse: Warehouse, choice: LetterChoice) -> Iterator[tuple[str, pa.Table]]:
@@ -77,4 +92,4 @@ def whole_letters(warehouse: Warehouse, choice: LetterChoice) -> Iterator[tuple[
     for relation in letter_relations(warehouse):
         letters = read_letters(warehouse, relation, choice, LETTERS.names)
         if letters.num_rows:
-            yield relation, letters.select(LETTERS.names).cast(LETTERS)
+            yield relation, letters

@@ -18,7 +18,7 @@ LETTERS = pa.schema(
     [
         pa.field("source", pa.string()),
         pa.field("origin", pa.string()),
-        pa.field("code", pa.string()),
+        pa.field("reason", pa.string()),
         pa.field("detail", pa.string()),
         pa.field("record", pa.string()),
         pa.field("record_bytes", pa.int64()),
@@ -51,7 +51,7 @@ def from_judged(rows: pa.Table, position: int, source: str, stamp: Stamp) -> pa.
 def of_records(
     rows: pa.Table,
     source: str,
-    code: str | pa.ChunkedArray,
+    reason: str | pa.ChunkedArray,
     detail: str | pa.ChunkedArray,
     stamp: Stamp,
 ) -> pa.Table:
@@ -60,28 +60,28 @@ def of_records(
     Args:
         rows: `_origin` and the records as they arrived.
         source: relation of the source that refuses them.
-        code: reason, of all or of each.
+        reason: of all or of each.
         detail: what is wrong, with all or with each.
         stamp: the micro-batch.
     """
-    return _letters(source, rows.column(ORIGIN), code, detail, rows.select([RECORD, SIZE]), stamp)
+    return _letters(source, rows.column(ORIGIN), reason, detail, rows.select([RECORD, SIZE]), stamp)
 
 
-def of_file(source: str, name: str, code: str, detail: str, stamp: Stamp) -> pa.Table:
+def of_file(source: str, name: str, reason: str, detail: str, stamp: Stamp) -> pa.Table:
     """Return one dead letter that stands for a whole file."""
     record = pa.table([pa.array([None], pa.string()), pa.array([None], pa.int64())], [RECORD, SIZE])
-    return _letters(source, pa.array([name], pa.string()), code, detail, record, stamp)
+    return _letters(source, pa.array([name], pa.string()), reason, detail, record, stamp)
 
 
 def _letters(
     source: str,
     origin: pa.Array | pa.ChunkedArray,
-    code: str | pa.ChunkedArray,
+    reason: str | pa.ChunkedArray,
     detail: str | pa.ChunkedArray,
     record: pa.Table,
     stamp: Stamp,
 ) -> pa.Table:
-    given = [source, origin, code, detail, *record.columns, stamp.batch_id, stamp.landed_at]
+    given = [source, origin, reason, detail, *record.columns, stamp.batch_id, stamp.landed_at]
     columns = [
         value
         if isinstance(value, pa.Array | pa.ChunkedArray)

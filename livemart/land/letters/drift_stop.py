@@ -61,7 +61,7 @@ class DriftStop:
                 continue
             is_of_stop = (
                 (pc.field("batch_id") == self._tags.batch_id)
-                & (pc.field("code") == _DRIFTED)
+                & (pc.field("reason") == _DRIFTED)
                 & (pc.field("source") == source.relation)
             )
             letters = self._warehouse.read(table, filter=is_of_stop)

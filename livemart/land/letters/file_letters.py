@@ -18,7 +18,7 @@ from livemart.land.letters import dead_letters
 from livemart.land.sources.delivery import DeliveryProblem
 from livemart.project.graph import SourceTable
 
-_NAMED_BY = ["source", "origin", "code"]
+_NAMED_BY = ["source", "origin", "reason"]
 
 
 class FileLetters:
@@ -39,7 +39,7 @@ class FileLetters:
     def put(self, source: SourceTable, problem: DeliveryProblem) -> None:
         """Take a letter of a source that reads the file."""
         letter = dead_letters.of_file(
-            source.relation, problem.origin, problem.code, problem.detail, self._stamp
+            source.relation, problem.origin, problem.reason, problem.detail, self._stamp
         )
         self._letters.setdefault(dead_letters.relation_of(source.schema), []).append(letter)
 

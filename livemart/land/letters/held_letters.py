@@ -61,7 +61,7 @@ class RowLetters:
         return True
 
     def of(self, reason: LetterReason) -> RowLetters:
-        return RowLetters(self.rows.filter(pc.equal(self.rows.column("code"), reason)))
+        return RowLetters(self.rows.filter(pc.equal(self.rows.column("reason"), reason)))
 
     def first(self) -> tuple[str, str]:
         letter = self.rows.slice(0, 1).to_pylist()[0]
@@ -90,7 +90,7 @@ class FrameLetters:
         return False
 
     def of(self, reason: LetterReason) -> FrameLetters:
-        return FrameLetters(self.letters.where(f"code = '{reason}'"))
+        return FrameLetters(self.letters.where(f"reason = '{reason}'"))
 
     def first(self) -> tuple[str, str]:
         letter = self.letters.select("origin", "detail").head(1)[0]

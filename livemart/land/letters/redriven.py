@@ -11,20 +11,24 @@ from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pds
 
+from livemart.arrow.bags import is_member
 from livemart.arrow.change_sets import as_added
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
+from livemart.land.letters.earlier_name import rename_reason, stored_rows
 from livemart.land.records.schema import TIMESTAMP
 
 MARKS_TABLE = "_redriven_letters"
 # What tells a letter from all others; a new epoch counts its batches anew.
-LETTER_KEY = ("source", "origin", "code", "batch_id", "landed_at")
+LETTER_KEY = ("source", "origin", "reason", "batch_id", "landed_at")
 MARKS = pa.schema(
     [
         pa.field("source", pa.string()),
         pa.field("origin", pa.string()),
-        pa.field("code", pa.string()),
+        pa.field("reason", pa.string()),
         pa.field("batch_id", pa.int64()),
         pa.field("landed_at", TIMESTAMP),
         pa.field("redriven_at", TIMESTAMP),
@@ -47,13 +51,41 @@ def letter_key(letter: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(letter[name] for name in LETTER_KEY)
 
 
+def is_one_of(rows: pa.Table, letters: pa.Table) -> pa.Array:
+    """Return, for each row, whether it is, or marks, one of the letters; all have `LETTER_KEY`."""
+    return pa.array(is_member(*([rows[name] for name in LETTER_KEY] for rows in (rows, letters))))
+
+
+def near(letters: pa.Table) -> pds.Expression:
+    """Return a condition of few rows but these letters or their marks: it rules files out."""
+    condition = pds.scalar(True)
+    for name in ("landed_at", "origin"):
+        bounds = pc.min_max(letters[name])
+        condition &= (pds.field(name) >= bounds["min"]) & (pds.field(name) <= bounds["max"])
+    return condition
+
+
+def marks_of(warehouse: Warehouse, relation: str, letters: pa.Table) -> pa.Table:
+    """Return the marks of some letters of a table, in the columns of `MARKS`.
+
+    Args:
+        warehouse: the tables.
+        relation: the table of letters.
+        letters: with the columns of `LETTER_KEY`.
+    """
+    marks, marked = marks_relation(relation), [MARKS.empty_table()]
+    if letters.num_rows and warehouse.exists(marks):
+        marked += [
+            rows.filter(is_one_of(rows, letters))
+            for rows in stored_rows(warehouse, marks, MARKS.names, lambda _: near(letters))
+        ]
+    return pa.concat_tables(marked)
+
+
 def unmarked(warehouse: Warehouse, relation: str, letters: pa.Table) -> pa.Table:
     """Return the letters of a table that were not handed over again; they have `LETTER_KEY`."""
-    marks = marks_relation(relation)
-    if not letters.num_rows or not warehouse.exists(marks):
-        return letters
-    marked = warehouse.read(marks, columns=list(LETTER_KEY))
-    return letters.join(marked, keys=list(LETTER_KEY), join_type="left anti").combine_chunks()
+    marks = marks_of(warehouse, relation, letters)
+    return letters.filter(pc.invert(is_one_of(letters, marks))) if marks.num_rows else letters
 
 
 def mark(
@@ -73,7 +105,9 @@ def mark(
         redriven_at: when.
     """
     marks = marks_relation(relation)
-    if not warehouse.exists(marks):
+    if warehouse.exists(marks):
+        rename_reason(warehouse, marks)
+    else:
         warehouse.create(marks, MARKS)
     rows = [
         {name: letter[name] for name in LETTER_KEY} | {"redriven_at": redriven_at, "file": file}

@@ -33,11 +33,11 @@ class Delivery:
 class DeliveryProblem:
     """What is wrong with a whole file, or a range of a log, and not with one record.
 
-    `origin`: which; `code`: the dead letter's reason.
+    `origin`: which; `reason`: of the dead letter.
     """
 
     origin: str
-    code: LetterReason
+    reason: LetterReason
     detail: str
 
 

@@ -72,7 +72,7 @@ def test_a_stop_for_drift_leaves_dead_letters_until_the_batch_lands(
     for _ in range(2):
         with pytest.raises(SourceError, match=r"SCHEMA_DRIFT: bronze.strict: strict/1.jsonl:"):
             shop.land(0, path)
-    stopped = shop.rows("_dead_letters", "code", "origin", "detail")
+    stopped = shop.rows("_dead_letters", "reason", "origin", "detail")
     shop.sources = [source("strict", path="strict/*.jsonl")]
     shop.restart()
     counts = shop.land(0, path).counts["bronze.strict"]
@@ -82,7 +82,7 @@ def test_a_stop_for_drift_leaves_dead_letters_until_the_batch_lands(
         ("SCHEMA_DRIFT", "strict/1.jsonl:3", "found fields tip, to"),
     ]
     assert (counts.produced, counts.landed, counts.dead_letters) == (4, 3, 1)
-    assert shop.rows("_dead_letters", "code", "origin") == [("TYPE_MISMATCH", "strict/1.jsonl:4")]
+    assert shop.rows("_dead_letters", "reason", "origin") == [("TYPE_MISMATCH", "strict/1.jsonl:4")]
 
 
 def test_files_of_a_first_load_are_ranged_by_key(

@@ -75,7 +75,7 @@ def test_workers_land_what_the_driver_lands_and_fail_as_it_fails(
             [
                 shop.rows("orders", "order_id", "updated_at", "_origin"),
                 shop.rows("order_events", "order_id", "_origin"),
-                shop.rows("_dead_letters", "source", "origin", "code", "record"),
+                shop.rows("_dead_letters", "source", "origin", "reason", "record"),
             ]
         )
 

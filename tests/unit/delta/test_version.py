@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.dataset as pds
+import pytest
 from deltalake import DeltaTable
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
@@ -55,3 +56,24 @@ def test_what_is_read_again_is_what_is_stored(warehouse: Warehouse) -> None:
                 RELATION, filter=passing, columns=["n", "day", "at"]
             )
             assert warm.sort_by("n").equals(cold.sort_by("n"))
+
+
+@pytest.mark.parametrize("most", [1, 3, 100])
+def test_rows_come_a_part_at_a_time_and_are_those_of_a_read(
+    warehouse: Warehouse, most: int
+) -> None:
+    warehouse.create(RELATION, SMALL, partition_by=["name"])
+    for batch in range(4):
+        warehouse.commit(
+            RELATION, diff(*((10 * batch + it, "ab"[it % 2], 0, 1) for it in range(8))), tag(batch)
+        )
+    warehouse.add_columns(RELATION, [pa.field("more", pa.int64())], tag(5))
+    passing = (pds.field("id") >= 12) & (pds.field("name") == "b")
+
+    parts = list(
+        warehouse.batches(RELATION, warehouse.version(RELATION), ["more", "id"], passing, most)
+    )
+
+    assert max(part.num_rows for part in parts) <= most
+    expected = warehouse.read(RELATION, columns=["more", "id"], filter=passing)
+    assert pa.concat_tables(parts).sort_by("id").equals(expected.sort_by("id"))

@@ -21,7 +21,7 @@ def _letter(source: str, code: str, batch: int, record: str | None = "{}") -> di
     return {
         "source": source,
         "origin": f"orders/{batch}.jsonl#1",
-        "code": code,
+        "reason": code,
         "detail": "amount: found 'x'",
         "record": record,
         "record_bytes": None if record is None else len(record.encode()),

@@ -28,7 +28,7 @@ def test_tables_are_there_before_the_first_record(shop: Shop) -> None:
 
     assert actual == expected
     assert shop.rows("_deletes_orders", "order_id") == []
-    assert shop.rows("_dead_letters", "code") == []
+    assert shop.rows("_dead_letters", "reason") == []
 
 
 def test_one_file_feeds_a_keyed_and_an_append_only_source(shop: Shop) -> None:
@@ -47,7 +47,7 @@ def test_one_file_feeds_a_keyed_and_an_append_only_source(shop: Shop) -> None:
     ]
     assert len(shop.rows("order_events", "order_id")) == 4
     assert shop.rows("_deletes_orders", "order_id", "_origin") == [("b", "orders/1.jsonl:4")]
-    assert shop.rows("_dead_letters", "source", "origin", "code", "record", "batch_id") == [
+    assert shop.rows("_dead_letters", "source", "origin", "reason", "record", "batch_id") == [
         (name, "orders/1.jsonl:5", "MALFORMED_RECORD", "{broken", 0)
         for name in ("bronze.order_events", "bronze.orders")
     ]
@@ -130,7 +130,7 @@ def test_records_outside_the_bounds_of_event_time_are_dead_letters(tmp_path: Pat
 
     assert shop.rows("orders", "order_id") == [("newest",), ("oldest",)]
     assert (counts.produced, counts.landed, counts.dead_letters) == (4, 2, 2)
-    letters = shop.rows("_dead_letters", "source", "origin", "code", "record", "landed_at")
+    letters = shop.rows("_dead_letters", "source", "origin", "reason", "record", "landed_at")
     assert letters == [
         ("bronze.orders", "orders/1.jsonl:2", "TOO_LATE", json.dumps(records[1]), NOON),
         ("bronze.orders", "orders/1.jsonl:4", "FUTURE_EVENT_TIME", json.dumps(records[3]), NOON),
@@ -199,7 +199,7 @@ def test_columns_of_any_name_land(tmp_path: Path, kind: str) -> None:
         ("k0", *"2" * 10, "c"),
         ("k2", *"1" * 10, "c"),
     ]
-    assert shop.rows("_dead_letters", "code") == []
+    assert shop.rows("_dead_letters", "reason") == []
 
 
 def test_drift_is_rescued_or_evolves_the_table_or_stops(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_a_fixed_event_time_that_moves_is_a_dead_letter(tmp_path: Path) -> None:
         ("b", "placed", NOON),
     ]
     assert batch.counts["bronze.orders"].dead_letters == 1
-    assert shop.rows("_dead_letters", "code", "origin", "record", "record_bytes") == [
+    assert shop.rows("_dead_letters", "reason", "origin", "record", "record_bytes") == [
         ("EVENT_TIME_MOVED", f"orders/{file}.jsonl:{line}", raw, len(raw))
         for file, line, raw in [(0, 2, lines(first)[1]), (1, 1, lines(second)[0])]
     ]
@@ -332,7 +332,7 @@ def test_a_thousand_fuzzed_records_are_all_accounted_for(shop: Shop) -> None:
     for name, counts in batch.counts.items():
         total = counts.landed + counts.superseded + counts.dead_letters
         assert (counts.produced, total) == (1_000, 1_000), name
-    letters = len(shop.rows("_dead_letters", "code"))
+    letters = len(shop.rows("_dead_letters", "reason"))
     assert letters == sum(counts.dead_letters for counts in batch.counts.values()) > 300
     assert after.counts["bronze.orders"].landed == 1
 

@@ -30,7 +30,7 @@ def test_the_verdict_of_one_source_is_the_reason() -> None:
         {
             "source": "bronze.orders",
             "origin": "a.jsonl:1",
-            "code": "MALFORMED_RECORD",
+            "reason": "MALFORMED_RECORD",
             "detail": "cut off",
             "record": "{",
             "record_bytes": 1,
@@ -39,7 +39,7 @@ def test_the_verdict_of_one_source_is_the_reason() -> None:
         {
             "source": "bronze.orders",
             "origin": "a.jsonl:2",
-            "code": "NULL_KEY",
+            "reason": "NULL_KEY",
             "detail": "id is NULL",
             "record": "[]",
             "record_bytes": 2,
@@ -51,7 +51,7 @@ def test_the_verdict_of_one_source_is_the_reason() -> None:
 def test_one_reason_may_stand_for_all_records() -> None:
     letters = dead_letters.of_records(RECORDS, "bronze.orders", "TOO_LATE", "late", STAMP)
 
-    assert letters.column("code").to_pylist() == ["TOO_LATE"] * 2
+    assert letters.column("reason").to_pylist() == ["TOO_LATE"] * 2
     assert letters.column("detail").to_pylist() == ["late"] * 2
 
 

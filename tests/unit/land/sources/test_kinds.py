@@ -74,7 +74,7 @@ def test_the_outbox_of_the_documents_lands_exactly_once(
 
     assert [batch.counts["bronze.orders"].produced for batch in (first, second, third)] == [2, 2, 0]
     assert totals(shop) == [("a", "12.00"), ("b", "7.00")]
-    assert shop.rows("_dead_letters", "origin", "code") == [("outbox@4", "TYPE_MISMATCH")]
+    assert shop.rows("_dead_letters", "origin", "reason") == [("outbox@4", "TYPE_MISMATCH")]
 
 
 def test_options_that_the_kind_refuses_are_told_before_anything_runs(

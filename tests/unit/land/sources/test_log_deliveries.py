@@ -67,7 +67,7 @@ def test_a_broken_and_an_empty_record_are_dead_letters(shop: Shop) -> None:
 
     shop.land(0)
 
-    assert shop.rows("_dead_letters", "source", "origin", "code") == [
+    assert shop.rows("_dead_letters", "source", "origin", "reason") == [
         (f"bronze.{name}", f"orders-0@{offset}", "MALFORMED_RECORD")
         for name in ("order_events", "orders")
         for offset in (0, 1)
@@ -134,7 +134,7 @@ def test_what_expired_before_it_was_read_is_a_dead_letter(shop: Shop) -> None:
     landed = shop.land(1)
 
     assert landed.counts["bronze.orders"].produced == 2
-    letters = shop.rows("_dead_letters", "origin", "code", "detail")
+    letters = shop.rows("_dead_letters", "origin", "reason", "detail")
     assert {letter[:2] for letter in letters} == {("orders-0@6", "RECORDS_EXPIRED")}
     assert "records 6 to 8" in letters[0][2]
     assert len(letters) == 2

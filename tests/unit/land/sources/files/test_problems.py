@@ -183,7 +183,7 @@ def test_a_source_that_may_not_drift_stops_before_it_lands_anything(place: Place
 
         assert caught.value.code == "SCHEMA_DRIFT"
         assert place.rows("bronze.sales", "sale_id") == []
-        assert place.rows("bronze._dead_letters", "code", "origin", "record", "detail") == [
+        assert place.rows("bronze._dead_letters", "reason", "origin", "record", "detail") == [
             (
                 "SCHEMA_DRIFT",
                 "sales/1.jsonl:2",
@@ -203,7 +203,7 @@ def test_dead_letters_of_a_stop_are_taken_back_when_the_batch_lands(place: Place
         place.land(0, path, source=wider)
 
         assert place.rows("bronze.sales", "sale_id", "tip") == [("a", None), ("b", 2)]
-        assert place.rows("bronze._dead_letters", "code", "origin") == [
+        assert place.rows("bronze._dead_letters", "reason", "origin") == [
             ("TYPE_MISMATCH", "sales/1.jsonl:3")
         ]
 

@@ -50,7 +50,7 @@ def test_a_replay_after_a_crash_changes_nothing_twice(
     assert shop.rows("orders", "order_id") == [("b",), ("c",)]
     assert len(shop.rows("order_events", "order_id")) == 6
     assert shop.rows("_deletes_orders", "order_id") == [("a",)]
-    assert len(shop.rows("_dead_letters", "code")) == 2
+    assert len(shop.rows("_dead_letters", "reason")) == 2
     assert replay == again
     assert first is None or first == replay
     assert replay.landed_at == NOON
@@ -88,7 +88,7 @@ def test_records_that_are_given_up_become_a_dead_letter(
 
     assert (counts.produced, counts.dead_letters) == (1, 1)
     assert (
-        shop.rows("_dead_letters", "code", "origin")
+        shop.rows("_dead_letters", "reason", "origin")
         == [("SOURCE_FILE_CHANGED", "orders/1.jsonl")] * 2
     )
 
@@ -118,7 +118,7 @@ def test_each_file_that_is_given_up_has_a_letter_whatever_letters_were_there(
     counts = shop.land(0, first, second).counts["bronze.orders"]
 
     assert (counts.produced, counts.dead_letters) == (2, 2)
-    assert shop.rows("_dead_letters", "source", "origin", "code") == [
+    assert shop.rows("_dead_letters", "source", "origin", "reason") == [
         (source, *letter)
         for source in ("bronze.order_events", "bronze.orders")
         for letter in (
@@ -140,7 +140,7 @@ def test_a_file_changed_after_it_was_landed_is_noticed_once(shop: Shop) -> None:
 
     assert noticed.counts["bronze.orders"].dead_letters == 1
     assert quiet.counts["bronze.orders"].dead_letters == 0
-    assert shop.rows("_dead_letters", "code", "batch_id") == [("SOURCE_FILE_CHANGED", 1)] * 2
+    assert shop.rows("_dead_letters", "reason", "batch_id") == [("SOURCE_FILE_CHANGED", 1)] * 2
     assert shop.rows("orders", "order_id") == [("a",)]
 
 

@@ -1,0 +1,191 @@
+"""Counts dead letters by source and reason, and gives the newest of them a page at a time.
+
+Used by `dead-letters list` and `show`, and by the server. There may be millions: they pass through
+memory a part at a time, without their records, and only those of the page are read whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from livemart.delta.warehouse import Warehouse
+from livemart.land.letters.chosen_letters import LetterChoice, letter_batches, letter_relations
+from livemart.land.letters.dead_letters import LETTERS
+from livemart.land.letters.earlier_name import stored_rows
+from livemart.land.letters.redriven import LETTER_KEY, is_one_of, letter_key, marks_of, near
+
+_KEYS = pa.schema([LETTERS.field(name) for name in LETTER_KEY])
+# The newest first, and no two letters of one table at the same place.
+_ORDER = {
+    "landed_at": "descending",
+    "batch_id": "descending",
+    "source": "ascending",
+    "origin": "ascending",
+    "reason": "ascending",
+}
+# Of each record 8 KiB are kept.
+_MOST_RECORDS = 1_024
+
+# The values of `_ORDER`, in its order.
+LetterPlace = tuple[datetime, int, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class LetterCount:
+    """How many letters of a source there are for a reason, and when the first and last landed."""
+
+    source: str
+    reason: str
+    letters: int
+    first_seen: datetime
+    last_seen: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A dead letter, as it is shown. Times are UTC.
+
+    `record`: text, None for a whole file or range; `record_bytes`: of the record as it arrived;
+    `is_cut`: only its beginning is kept; `redriven_at`, `redriven_in`: when its record was handed
+    over again, and in which file.
+    """
+
+    source: str
+    reason: str
+    detail: str
+    origin: str
+    record: str | None
+    record_bytes: int | None
+    is_cut: bool
+    batch_id: int
+    landed_at: datetime
+    redriven_at: datetime | None
+    redriven_in: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LetterPage:
+    """Some of the chosen letters, and how many there are.
+
+    `counts`: of those chosen, by source and reason; `overview`: the same of all sources and reasons
+    in the span of time; `letters`: the newest behind the place that was asked for; `last`: the
+    place of the last of them, None if no more follow.
+    """
+
+    counts: Sequence[LetterCount]
+    overview: Sequence[LetterCount]
+    letters: Sequence[Letter]
+    last: LetterPlace | None
+
+    @property
+    def total(self) -> int:
+        """How many letters are chosen, on this page or not."""
+        return sum(count.letters for count in self.counts)
+
+
+def read_letter_page(
+    warehouse: Warehouse,
+    choice: LetterChoice,
+    *,
+    limit: int,
+    after: LetterPlace | None = None,
+) -> LetterPage:
+    """Return counts and the newest of the chosen letters.
+
+    Args:
+        warehouse: the tables.
+        choice: which letters.
+        limit: most letters of the page.
+        after: place of the last letter that is not to be on it; None for the first page.
+    """
+    span = replace(choice, source=None, reason=None)
+    counts: dict[tuple[str, str], LetterCount] = {}
+    newest = {relation: _KEYS.empty_table() for relation in letter_relations(warehouse)}
+    for relation in newest:
+        for keys in letter_batches(warehouse, relation, span):
+            _add(counts, keys)
+            if limit:
+                chosen = _behind(keys.filter(choice.condition()), after)
+                # One more tells whether others follow.
+                newest[relation] = _first([newest[relation], chosen], limit + 1)
+    picked = _first([_KEYS.empty_table(), *newest.values()], limit + 1)
+    page = picked.slice(0, limit)
+    letters = {key: it for name in newest for key, it in _whole(warehouse, name, page).items()}
+    places = [_place(row) for row in page.to_pylist()]
+    overview = sorted(counts.values(), key=lambda count: (count.source, count.reason))
+    return LetterPage(
+        counts=[count for count in overview if choice.is_about(count.source, count.reason)],
+        overview=overview,
+        # One that was taken back meanwhile is not there any more.
+        letters=[letters[key] for row in page.to_pylist() if (key := letter_key(row)) in letters],
+        last=places[-1] if places and picked.num_rows > limit else None,
+    )
+
+
+def _add(counts: dict[tuple[str, str], LetterCount], keys: pa.Table) -> None:
+    groups = keys.group_by(["source", "reason"]).aggregate(
+        [("landed_at", "count"), ("landed_at", "min"), ("landed_at", "max")]
+    )
+    for row in groups.to_pylist():
+        source, reason = row["source"], row["reason"]
+        first, last = row["landed_at_min"], row["landed_at_max"]
+        count = LetterCount(source, reason, row["landed_at_count"], first, last)
+        known = counts.get((source, reason), count)
+        counts[source, reason] = replace(
+            count,
+            letters=count.letters + (known.letters if known is not count else 0),
+            first_seen=min(first, known.first_seen),
+            last_seen=max(last, known.last_seen),
+        )
+
+
+def _behind(keys: pa.Table, after: LetterPlace | None) -> pa.Table:
+    """Return the letters that come after a place."""
+    if after is None:
+        return keys
+    condition = pc.scalar(False)
+    for (name, order), value in reversed(list(zip(_ORDER.items(), after, strict=True))):
+        column, bound = pc.field(name), pa.scalar(value, _KEYS.field(name).type)
+        is_later = column < bound if order == "descending" else column > bound
+        condition = is_later | ((column == bound) & condition)
+    return keys.filter(condition)
+
+
+def _first(tables: Sequence[pa.Table], count: int) -> pa.Table:
+    keys = pa.concat_tables(tables)
+    return keys.take(pc.select_k_unstable(keys, min(count, len(keys)), list(_ORDER.items())))
+
+
+def _place(row: Mapping[str, Any]) -> LetterPlace:
+    return (row["landed_at"], row["batch_id"], row["source"], row["origin"], row["reason"])
+
+
+def _whole(warehouse: Warehouse, relation: str, keys: pa.Table) -> dict[tuple[Any, ...], Letter]:
+    """Return those of some letters that are in a table, by their key."""
+    if not keys.num_rows:
+        return {}
+    marks = {letter_key(mark): mark for mark in marks_of(warehouse, relation, keys).to_pylist()}
+    letters = {}
+    for rows in stored_rows(
+        warehouse, relation, LETTERS.names, lambda _: near(keys), _MOST_RECORDS
+    ):
+        for row in rows.filter(is_one_of(rows, keys)).to_pylist():
+            key = letter_key(row)
+            letters[key] = _letter(row, marks.get(key, {}))
+    return letters
+
+
+def _letter(row: Mapping[str, Any], mark: Mapping[str, Any]) -> Letter:
+    record = row["record"]
+    return Letter(
+        **row,
+        is_cut=record is not None and (row["record_bytes"] or 0) > len(record.encode()),
+        redriven_at=mark.get("redriven_at"),
+        redriven_in=mark.get("file"),
+    )
