@@ -13,6 +13,8 @@ from livemart.errors import RefreshError
 # Digits of the decimal that Spark makes of an integer, by its bits, to compare it with decimals.
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 _MOST_DIGITS = 38
+# A double holds each whole number of so many bits.
+_EXACT_DOUBLE_BITS = 32
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
@@ -85,6 +87,47 @@ def compares_exactly(left: pa.DataType, right: pa.DataType, *, is_utc: bool = Tr
     if common is None:
         return False
     return not pa.types.is_floating(common) or plain_type(left) == plain_type(right)
+
+
+def widens(stored: pa.DataType, declared: pa.DataType) -> bool:
+    """Return True if each value of `stored` is the same value in `declared`: nothing is lost.
+
+    A struct may gain fields as well. (None without a zone: they ask more of a table's readers.)
+
+    >>> widens(pa.int32(), pa.int64()), widens(pa.decimal128(10, 2), pa.decimal128(12, 1))
+    (True, False)
+    """
+    types = pa.types
+    if stored == declared:
+        return True
+    if types.is_signed_integer(stored):
+        if types.is_signed_integer(declared):
+            return bool(declared.bit_width > stored.bit_width)
+        if types.is_decimal(declared):
+            return bool(declared.precision - declared.scale >= _DIGITS[stored.bit_width])
+        return bool(types.is_float64(declared) and stored.bit_width <= _EXACT_DOUBLE_BITS)
+    if types.is_float32(stored):
+        return bool(types.is_float64(declared))
+    if types.is_decimal(stored) and types.is_decimal(declared):
+        gains = declared.scale - stored.scale
+        return bool(0 <= gains <= declared.precision - stored.precision)
+    if types.is_list(stored) and types.is_list(declared):
+        return widens(stored.value_type, declared.value_type)
+    if types.is_map(stored) and types.is_map(declared):
+        return stored.key_type == declared.key_type and widens(stored.item_type, declared.item_type)
+    if types.is_struct(stored) and types.is_struct(declared):
+        members = {field.name: field.type for field in declared}
+        gained = members.keys() - {field.name for field in stored}
+        return not any(_has_local_times(members[name]) for name in gained) and all(
+            field.name in members and widens(field.type, members[field.name]) for field in stored
+        )
+    return False
+
+
+def _has_local_times(kind: pa.DataType) -> bool:
+    if pa.types.is_nested(kind):
+        return any(_has_local_times(kind.field(n).type) for n in range(kind.num_fields))
+    return bool(pa.types.is_timestamp(kind) and kind.tz is None)
 
 
 def _compared_numbers(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:

@@ -75,7 +75,12 @@ def _files_with_keys(
         stored = index.read_file(file, list(keys))
         if not stored.num_rows:
             continue
-        hits = np.flatnonzero(is_member([stored.column(name) for name in keys], looked_for))
+        # The version may be from before its keys were given a wider type.
+        known = [
+            stored.column(name).cast(values.type)
+            for name, values in zip(keys, looked_for, strict=True)
+        ]
+        hits = np.flatnonzero(is_member(known, looked_for))
         if len(hits):
             hits_by_file.append((file, hits))
     return hits_by_file

@@ -135,7 +135,7 @@ def commit_diff(
 
 def commit_rows(files: TableVersion, rows: pa.Table, *, tag: Tag) -> int:
     """Replace all rows of a table in one commit; its schema stays. Return the new version."""
-    removes = [_remove(file) for file in files.files()]
+    removes = [remove_action(file) for file in files.files()]
     order_by = order_column(files.schema, ())
     written = write_files(
         files.root,
@@ -250,7 +250,7 @@ def _rewrite(
         [_with_change_type(gone, "delete"), _with_change_type(added, "insert")]
     )
     cdc = write_change_files(files.root, list(split_partitions(changed, partitions)))
-    return [*(_remove(piece.file) for piece in touched), *adds, *cdc], gone.num_rows
+    return [*(remove_action(piece.file) for piece in touched), *adds, *cdc], gone.num_rows
 
 
 def _parts(
@@ -264,13 +264,14 @@ def _parts(
         parts[tuple(values.values())] = (values, [], rows)
     nothing = added.slice(0, 0).drop_columns(list(partition_columns))
     for file, rows in kept:
-        values = _partition_texts(file)
+        values = partition_texts(file)
         part = parts.setdefault(tuple(values.values()), (values, [], nothing))
         part[1].append(rows.drop_columns(list(partition_columns)))
     return list(parts.values())
 
 
-def _partition_texts(file: DataFile) -> PartitionValues:
+def partition_texts(file: DataFile) -> PartitionValues:
+    """Return the partition values of a file as the log spells them."""
     return {name: partition_text(value.as_py()) for name, value in file.partition.items()}
 
 
@@ -291,14 +292,15 @@ def _with_change_type(rows: pa.Table, change: str) -> pa.Table:
     return rows.append_column("_change_type", kinds)
 
 
-def _remove(file: DataFile) -> Action:
+def remove_action(file: DataFile) -> Action:
+    """Return the action that takes a file out of its table."""
     return {
         "remove": {
             "path": file.path,
             "deletionTimestamp": int(time.time() * 1000),
             "dataChange": True,
             "extendedFileMetadata": True,
-            "partitionValues": dict(_partition_texts(file)),
+            "partitionValues": dict(partition_texts(file)),
             "size": file.size,
         }
     }

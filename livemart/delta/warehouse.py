@@ -43,6 +43,7 @@ from livemart.delta.small_lane import (
 )
 from livemart.delta.tags import Tag
 from livemart.delta.version import TableVersion
+from livemart.delta.wider_types import commit_types
 from livemart.errors import RefreshError
 from livemart.intervals import ms_since
 from livemart.spark_sql import quoted
@@ -349,6 +350,27 @@ class Warehouse:
                 mode="overwrite",
                 schema_mode="overwrite",
             )
+    def widen(self, relation: str, schema: pa.Schema, tag: Tag) -> None:
+        """Give columns of a table wider types; its rows stay, and count as unchanged.
+
+        Args:
+            relation: an existing table.
+            schema: its columns, in its order, in types that hold all of their values.
+            tag: of the commit.
+
+        Raises:
+            RefreshError: TABLE_NOT_WRITABLE, or TABLE_CHANGED (retriable).
+        """
+        with self._tables.lock(relation):
+            index = self._tables.newest(relation)
+            self._require_writable(relation)
+            try:
+                version = commit_types(
+                    self._tables.newest_table(relation), index, plain_schema(schema), tag
+                )
+            except VersionTakenError as error:
+                raise _table_changed(relation, index.version) from error
+            self._checkpoint(relation, version)
 
     def metadata_of(self, relation: str, version: int) -> Mapping[str, str]:
         """Return the metadata of a commit's tag; empty if it had none or its entry is gone."""

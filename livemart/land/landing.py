@@ -128,13 +128,16 @@ class Landing:
         self._is_ending = False
         self.failure: BaseException | None = None
 
-    def create_tables(self) -> None:
+    def create_tables(self) -> bool:
         """Create what is missing: landed tables, remembered deletes, dead letters; all empty.
+
+        Returns:
+            True if a table that was there before has other columns or types now.
 
         Raises:
             StateError: LANDED_COLUMN_CHANGED.
         """
-        create_tables(self._warehouse, list(self._sources.values()), self._epoch)
+        return create_tables(self._warehouse, list(self._sources.values()), self._epoch)
 
     def stream(
         self,
@@ -143,6 +146,7 @@ class Landing:
         *,
         trigger: Literal["available_now"] | timedelta,
         began: Callable[[int, int], None] = lambda batch_id, files: None,
+        retyped: Callable[[], None] = lambda: None,
     ) -> StreamingQuery:
         """Start the query that lands each micro-batch and then calls `body` with it.
 
@@ -154,10 +158,12 @@ class Landing:
             body: called once for each micro-batch, and again if the micro-batch is replayed.
             trigger: land what waits and end, or look for files at each interval.
             began: is told of each micro-batch, and how many files it reads, before they are read.
+            retyped: is told before all if tables have other columns or types than before.
         """
         epoch = read_epoch(checkpoint) or open_checkpoint(checkpoint, None, new_epoch=False)
         self._epoch, self._watched = epoch.id, None
-        self.create_tables()
+        if self.create_tables():
+            retyped()
         paths = {name: self._sources[name].arrival.path for name in self._of_files()}
         added = find_unplaced(checkpoint, paths)
         self._landed_before = note_landed_files(

@@ -1,82 +1,136 @@
-"""Creates the tables that landing writes, and adds columns that were declared since.
+"""Creates the tables that landing writes, and follows what was declared since.
 
-Used by landing before the first record, and for the columns of each batch. A column keeps the type
-that it was created with.
+Used by landing before the first record, and for the columns of each batch. A table gains columns
+and wider types, in place; a type that does not hold what is stored is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from livemart.arrow.types import plain_schema
+from livemart.arrow.types import plain_schema, widens
 from livemart.delta.tags import Tags
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import StateError
 from livemart.land.letters import dead_letters
 from livemart.land.letters.earlier_name import rename_reason
 from livemart.land.records.schema import LANDING_NAMES, RecordSchema
+from livemart.land.records.values import TEXT
 from livemart.land.upsert.deletes import deletes_relation, deletes_schema
 from livemart.project.graph import SourceTable
+from livemart.project.spark_types import SparkType, parse_type
 from livemart.spark.types import arrow_type_text
 from livemart.spark_sql import stored_name
 
 
-def create_tables(warehouse: Warehouse, sources: Sequence[SourceTable], epoch: str) -> None:
-    """Create what is missing and add columns that were declared since.
+def require_fitting(warehouse: Warehouse, sources: Sequence[SourceTable]) -> None:
+    """Refuse columns that the tables, as they are, cannot follow; nothing is changed.
 
     Raises:
-        StateError: LANDED_COLUMN_CHANGED, if a column is declared with another type than it has.
+        StateError: LANDED_COLUMN_CHANGED, naming every such column.
     """
+    misfits = [
+        f"{source.file}: {source.relation}: {misfit}"
+        for source in sources
+        if warehouse.exists(source.relation)
+        for misfit in _misfits(warehouse, source)
+    ]
+    if misfits:
+        raise StateError(
+            "LANDED_COLUMN_CHANGED",
+            "\n".join(misfits),
+            hint="declare each column as the landed table has it and cast in the model, or give "
+            "it a new name; to land what still lies below the landing folder again, remove the "
+            "table and run `build --new-epoch`",
+        )
+
+
+def create_tables(warehouse: Warehouse, sources: Sequence[SourceTable], epoch: str) -> bool:
+    """Create what is missing; add columns and widen types that were declared since.
+
+    Returns:
+        True if a table that was there before has other columns or types now.
+
+    Raises:
+        StateError: LANDED_COLUMN_CHANGED, before any table is changed.
+    """
+    require_fitting(warehouse, sources)
+    has_changed = False
     for source in sources:
         declared = RecordSchema.of(source).landed
         if warehouse.exists(source.relation):
-            _widen(warehouse, source, declared, epoch)
+            has_changed |= _follow(warehouse, source.relation, declared, epoch)
         else:
             warehouse.create(source.relation, declared)
         if source.stream is not None and source.stream.keys:
-            relation = deletes_relation(source)
-            if not warehouse.exists(relation):
-                warehouse.create(relation, deletes_schema(source, declared))
+            relation, columns = deletes_relation(source), deletes_schema(source, declared)
+            if warehouse.exists(relation):
+                _widen(warehouse, relation, columns, epoch)
+            else:
+                warehouse.create(relation, columns)
         letters = dead_letters.relation_of(source.schema)
         if warehouse.exists(letters):
             rename_reason(warehouse, letters)
         else:
             warehouse.create(letters, dead_letters.LETTERS)
+    return has_changed
 
 
 def record_schema(warehouse: Warehouse, source: SourceTable) -> RecordSchema:
-    """Return the columns of a source's records: declared ones, then those that drift brought."""
+    """Return the columns of a source's records: declared ones, then the others of its table.
+
+    Drift brought those, or they were declared once: they go on as the table holds them.
+    """
     declared = {column.name for column in source.columns}
-    stored = warehouse.arrow_schema(source.relation).names
-    added = [name for name in stored if name not in declared and name not in LANDING_NAMES]
+    added = [
+        (field.name, _stored_kind(field.type))
+        for field in warehouse.arrow_schema(source.relation)
+        if field.name not in declared and field.name not in LANDING_NAMES
+    ]
     return RecordSchema.of(source, added)
 
 
-def _widen(warehouse: Warehouse, source: SourceTable, declared: pa.Schema, epoch: str) -> None:
+def _stored_kind(kind: pa.DataType) -> SparkType:
+    return SparkType(TEXT) if pa.types.is_string(kind) else parse_type(arrow_type_text(kind))
+
+
+def _misfits(warehouse: Warehouse, source: SourceTable) -> Iterator[str]:
+    """Yield what is wrong with each column that its table cannot follow."""
     stored = warehouse.arrow_schema(source.relation)
-    columns = plain_schema(declared)
-    missing = [field for field in columns if field.name not in stored.names]
-    for field in missing:
-        if (known := stored_name(field.name, stored.names)) is not None:
-            raise StateError(
-                "LANDED_COLUMN_CHANGED",
-                f"{source.file}: {source.relation}: column {field.name} is declared, the landed "
-                f"table calls it {known}: Spark does not tell the two apart",
-                hint=f"declare {known}, and let the records say so, or choose another name; to land"
-                " what still lies below the landing folder again, remove the table and run "
-                "`build --new-epoch`",
+    for field in plain_schema(RecordSchema.of(source).landed):
+        if field.name not in stored.names:
+            if (known := stored_name(field.name, stored.names)) is not None:
+                yield (
+                    f"column {field.name} is declared, the landed table calls it {known}: Spark "
+                    f"does not tell the two apart; declare {known}, and let the records say so"
+                )
+            continue
+        held = stored.field(field.name).type
+        if not widens(held, field.type):
+            declared, kept = arrow_type_text(field.type), arrow_type_text(held)
+            why = f", which is wider: declare {kept}" if widens(field.type, held) else ""
+            yield (
+                f"column {field.name} is declared as {declared}, the landed table holds {kept}{why}"
             )
-    for field in columns:
-        if field.name in stored.names and stored.field(field.name).type != field.type:
-            raise StateError(
-                "LANDED_COLUMN_CHANGED",
-                f"{source.file}: {source.relation}: column {field.name} is declared as "
-                f"{arrow_type_text(field.type)}, the landed table holds "
-                f"{arrow_type_text(stored.field(field.name).type)}",
-                hint="declare the type it has, or a new column beside it; to land what still lies "
-                "below the landing folder again, remove the table and run `build --new-epoch`",
-            )
+
+
+def _follow(warehouse: Warehouse, relation: str, declared: pa.Schema, epoch: str) -> bool:
+    """Give a table what was declared since; return True if that is anything."""
+    stored = warehouse.arrow_schema(relation).names
+    missing = [field for field in plain_schema(declared) if field.name not in stored]
     if missing:
-        warehouse.add_columns(source.relation, missing, Tags(epoch, 0).columns(source.relation))
+        warehouse.add_columns(relation, missing, Tags(epoch, 0).columns(relation))
+    return _widen(warehouse, relation, declared, epoch) or bool(missing)
+
+
+def _widen(warehouse: Warehouse, relation: str, declared: pa.Schema, epoch: str) -> bool:
+    """Give columns of a table the types that are declared; return True if it has others."""
+    types = {field.name: field.type for field in plain_schema(declared)}
+    stored = warehouse.arrow_schema(relation)
+    wider = pa.schema([field.with_type(types.get(field.name, field.type)) for field in stored])
+    if wider == stored:
+        return False
+    warehouse.widen(relation, wider, Tags(epoch, 0).columns(relation))
+    return True

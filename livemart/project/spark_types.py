@@ -39,7 +39,7 @@ SCALARS = (
 TYPE_WORDS = (*SCALARS, "array", "struct", "map", *_ALIASES)
 
 _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|([^\W\d]\w*)|(\d+)|('[^']*')|(.))", re.S)
-_MAX_PRECISION = 38
+MAX_PRECISION = 38
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class _Parser:
                 self.expect(",")
                 scale = self._number()
             self.expect(")")
-        if not (1 <= precision <= _MAX_PRECISION and scale <= precision):
+        if not (1 <= precision <= MAX_PRECISION and scale <= precision):
             text = f"decimal({precision},{scale})"
             raise TypeSyntaxError(f"found {text}, precision is 1 to 38, scale within it", text)
         return SparkType("decimal", precision, scale)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Literal, Protocol
 
 import pyarrow as pa
@@ -234,11 +235,19 @@ class InputSchemas:
         self._inputs = inputs
         self._differences: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
 
-    def changed(self, flat: Flat) -> Reason | None:
-        """Return why a query may yield other columns than at the frontier, None if it cannot."""
+    def changed(
+        self, flat: Flat, used: Mapping[int, frozenset[str]] = MappingProxyType({})
+    ) -> Reason | None:
+        """Return why a query may yield other columns than at the frontier, None if it cannot.
+
+        `used`: stored columns that it needs, in lower case, by occurrence; those left out: all.
+        """
         every_column: bool | None = None
-        for relation in flat.relations:
+        for occurrence in flat.occurrences:
+            relation, needed = occurrence.relation, used.get(occurrence.index)
             retyped, named = self._differing(relation)
+            if needed is not None:
+                retyped = frozenset(name for name in retyped if name.lower() in needed)
             if retyped:
                 return _reason(relation, retyped)
             if named:

@@ -325,7 +325,7 @@ class _Refresher:
                 (project.models.get(unique_id) or project.sources[unique_id]).relation
                 for unique_id in _read_tables(project, model)
             ]
-        elif self._inputs.schemas.changed(plan.flat) is not None:
+        elif self._inputs.schemas.changed(plan.flat, plan.used) is not None:
             return True
         else:
             relations = list(plan.flat.relations)

@@ -61,7 +61,7 @@ def move(
     failure: Exception | None = None
     try:
         if plan.flat is not None:
-            reason = inputs.schemas.changed(plan.flat)
+            reason = inputs.schemas.changed(plan.flat, plan.used)
         if reason is None and not isinstance(plan.strategy, Full):
             return (*_by_strategy(context, model, plan, inputs, stored, tag), None)
     except FallBack as fall:

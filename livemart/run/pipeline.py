@@ -18,6 +18,7 @@ from livemart.delta.tags import Tags
 from livemart.errors import LivemartError
 from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch, Landing
+from livemart.land.tables import require_fitting
 from livemart.land.uncounted import UncountedBatches
 from livemart.project.sessions import keep_sessions
 from livemart.publish.publications import Publications
@@ -29,6 +30,7 @@ from livemart.run.idle import note_pass, waiting_files
 from livemart.run.replays import Replays, Stopped
 from livemart.run.runtime import Runtime
 from livemart.run.source_freshness import renew_freshness
+from livemart.spark.catalog import register
 from livemart.state.checkpoint import Epoch, Recorded, open_checkpoint
 from livemart.state.snapshots import ModelState, Snapshot
 
@@ -215,6 +217,11 @@ class Pipeline:
 
     def _open_epoch(self, new_epoch: bool) -> Epoch:
         runtime = self._runtime
+        # Before anything runs, and before the checkpoint is another one.
+        require_fitting(
+            runtime.warehouse,
+            [source for source in runtime.project.sources.values() if source.stream],
+        )
         recorded = None
         if newest := runtime.log.newest():
             recorded = Recorded(
@@ -360,7 +367,11 @@ class Pipeline:
         trigger: Literal["available_now"] | timedelta,
     ) -> None:
         query = landing.stream(
-            self._runtime.checkpoint, body, trigger=trigger, began=self._watcher.landing_began
+            self._runtime.checkpoint,
+            body,
+            trigger=trigger,
+            began=self._watcher.landing_began,
+            retyped=self._remake_views,
         )
         try:
             # Seconds may be a fraction, whatever its annotation says.
@@ -393,6 +404,12 @@ class Pipeline:
                 self._runtime.spark.sparkContext.cancelAllJobs()
                 break
         query.stop()
+
+    def _remake_views(self) -> None:
+        """Let Spark read the views anew: one keeps the columns and types that its inputs had."""
+        runtime = self._runtime
+        warehouse = runtime.settings.warehouse
+        register(runtime.spark, warehouse, runtime.project, remakes_views=True)
 
     def _refuse_if_stopped(self) -> None:
         if self._stop.is_set():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from livemart.delta.warehouse import Warehouse
 from livemart.spark.types import spark_schema
+from livemart.spark_sql import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,7 +23,7 @@ class TablesBefore:
     versions: Mapping[str, int]
 
     def frame(self, relation: str) -> DataFrame:
-        """Return a table as it was, with the columns that were added since."""
+        """Return a table as it was, with the columns and types that it has since."""
         from pyspark.sql import functions as sql
 
         path = str(self.warehouse.path(relation))
@@ -31,6 +32,8 @@ class TablesBefore:
         for field in spark_schema(self.warehouse.arrow_schema(relation)):
             if field.name not in rows.columns:
                 rows = rows.withColumn(field.name, sql.lit(None).cast(field.dataType))
+            elif rows.schema[field.name].dataType != field.dataType:
+                rows = rows.withColumn(field.name, sql.col(quoted(field.name)).cast(field.dataType))
         return rows
 
     def has_rows(self, relation: str) -> bool:

@@ -12,13 +12,15 @@ from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
 from livemart.land.records.written import Convert, Rescued, misfit
-from livemart.project.spark_types import SparkType
+from livemart.project.spark_types import MAX_PRECISION, SparkType
 
 _INTEGER = re.compile(r"[+-]?[0-9]+\Z")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 # Nobody writes more digits by accident, and each costs quadratic time to read.
 _MAX_DIGITS = 400
+# Digits for which Delta widens a bigint to a decimal.
+_LONGEST_BIGINT = 20
 _MAX_FLOAT = 3.4028234663852886e38
 _EXACT = Context(prec=2 * _MAX_DIGITS)
 
@@ -39,7 +41,7 @@ def integer(kind: SparkType) -> Convert:
                 number = int(exact)
                 if number == exact and -bound <= number < bound:
                     return number
-        raise misfit(path, value, kind)
+        raise misfit(path, value, kind, _wider_than(kind, value))
 
     return convert
 
@@ -61,9 +63,32 @@ def decimal(kind: SparkType) -> Convert:
                     return fitted
             except InvalidOperation:
                 pass
-        raise misfit(path, value, kind)
+        raise misfit(path, value, kind, _wider_than(kind, value))
 
     return convert
+
+
+def _wider_than(kind: SparkType, value: Any) -> SparkType | None:
+    """Return a type that holds a number and all that `kind` does; None if there is none.
+
+    It is of the same family: a fraction is no whole number that was declared too narrow.
+    """
+    number = _to_decimal(value) if isinstance(value, str) else None
+    if number is None:
+        return None
+    is_whole = kind.name in _BITS
+    exact = number.normalize(_EXACT)
+    places = max(0, -int(exact.as_tuple().exponent)) if exact else 0
+    if is_whole and places:
+        return None
+    for name, bits in _BITS.items() if is_whole else ():
+        if -(1 << (bits - 1)) <= number < 1 << (bits - 1):
+            return SparkType(name)
+    scale = max(kind.scale, places)
+    # Whole numbers of a table fit into no narrower decimal.
+    whole = _LONGEST_BIGINT if is_whole else kind.precision - kind.scale
+    whole = max(whole, number.adjusted() + 1)
+    return SparkType("decimal", whole + scale, scale) if whole + scale <= MAX_PRECISION else None
 
 
 def _to_decimal(text: str) -> Decimal | None:
@@ -94,5 +119,5 @@ def single(value: Any, path: str, rescued: Rescued) -> float | None:
     """Convert to a double within the range of a float."""
     number = double(value, path, rescued)
     if number is not None and abs(number) > _MAX_FLOAT:
-        raise misfit(path, value, "float")
+        raise misfit(path, value, "float", "double")
     return number

@@ -52,12 +52,12 @@ class RecordSchema:
     columns: tuple[tuple[str, SparkType], ...]
 
     @classmethod
-    def of(cls, source: SourceTable, added: Sequence[str] = ()) -> RecordSchema:
-        """Return the schema of a source; `added` are string columns that drift brought."""
+    def of(cls, source: SourceTable, added: Sequence[tuple[str, SparkType]] = ()) -> RecordSchema:
+        """Return the schema of a source; `added` are columns of its table that it does not name."""
         declared = tuple(
             (column.name, parse_type(column.data_type or "string")) for column in source.columns
         )
-        return cls(declared + tuple((name, SparkType(TEXT)) for name in added))
+        return cls((*declared, *added))
 
     @property
     def names(self) -> list[str]:

@@ -16,7 +16,7 @@ from livemart.land.records.times import day, local_timestamp, timestamp
 from livemart.land.records.written import Convert, Number, Rescued, compact, misfit
 from livemart.project.spark_types import SparkType
 
-# The type of a column that drift brought: a string that takes any value. Never declared.
+# The type of a string column that is not declared, as drift brings it: it takes any value.
 TEXT = "text"
 MAX_NESTING = 64
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"?|[][{}]', re.S)

@@ -35,12 +35,13 @@ def compact(value: object) -> str | None:
     return _json(value)
 
 
-def misfit(path: str, value: object, kind: object) -> MisfitError:
-    """Return the refusal of a value at a path for a type."""
+def misfit(path: str, value: object, kind: object, wider: object = None) -> MisfitError:
+    """Return the refusal of a value at a path for a type; `wider`: one that would hold it."""
     shown = "null" if (text := compact(value)) is None else text
     shown = shown if len(shown) <= 80 else f"{shown[:80]}... ({len(shown)} characters)"
     quoted = json.dumps(shown, ensure_ascii=False) if type(value) is str else shown
-    return MisfitError(f"{path}: {quoted} does not fit {kind}")
+    advice = "" if wider is None else f", it is wider than the declared type: declare {wider}"
+    return MisfitError(f"{path}: {quoted} does not fit {kind}{advice}")
 
 
 def _json(value: object) -> str:

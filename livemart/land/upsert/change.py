@@ -123,6 +123,7 @@ def upserted(
     stored = find_stored(warehouse, source.relation, version, rows.select(keys), keys=keys)
     stored = _widened(stored, rows.schema)
     remembered = find_stored(warehouse, deletes, version_of(deletes), rows.select(keys), keys=keys)
+    remembered = _widened(remembered, warehouse.arrow_schema(deletes))
     upsert = Upsert.of(source)
     is_moved, winners = upsert.change(stored, remembered, rows, is_delete(rows))
     if is_moved.any():
@@ -145,9 +146,9 @@ def upserted(
 
 
 def _widened(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return rows of an earlier version with the columns that were added since."""
+    """Return rows of an earlier version with the columns and types that the table has since."""
     columns = [
-        rows.column(field.name)
+        rows.column(field.name).cast(field.type)
         if field.name in rows.column_names
         else pa.nulls(rows.num_rows, field.type)
         for field in schema

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pytest
 
 from livemart.errors import SourceError
 from livemart.land.letters import dead_letters
-from livemart.land.micro_batch import Limit
+from livemart.land.micro_batch import Limit, MicroBatch
 from tests.deliveries import (
     COLUMNS,
     EVENTS,
@@ -83,6 +85,35 @@ def test_a_stop_for_drift_leaves_dead_letters_until_the_batch_lands(
     ]
     assert (counts.produced, counts.landed, counts.dead_letters) == (4, 3, 1)
     assert shop.rows("_dead_letters", "reason", "origin") == [("TYPE_MISMATCH", "strict/1.jsonl:4")]
+
+
+def test_a_bulk_load_that_was_begun_with_narrower_types_is_replayed_with_wider_ones(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    spec: dict[str, Any] = {"keys": ("id",), "path": "sales/*"}
+    narrow = source("sales", {"id": "int", "updated_at": "int", "n": "decimal(4,2)"}, **spec)
+    wide = source("sales", {"id": "bigint", "updated_at": "bigint", "n": "decimal(9,3)"}, **spec)
+    shop = _shop(spark, tmp_path / "shop", [narrow], Limit.of("large"))
+    old: dict[str, Any] = {"id": 1, "updated_at": 1, "n": "1.50"}
+    shop.land(0, shop.deliver("sales/0", lines([old, {**old, "id": 3}])))
+    new: list[dict[str, Any]] = [
+        {"id": 1, "updated_at": 2, "n": "9.125"},
+        {"id": 2**40, "updated_at": 2**40},
+    ]
+    path = shop.deliver("sales/1", lines(new))
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(OSError, match="no disk"):
+        patched.setattr(MicroBatch, "land", Mock(side_effect=OSError("no disk")))
+        shop.land(1, path)
+
+    shop.sources = [wide]
+    shop.restart()
+    shop.land(1, path)
+
+    assert shop.rows("sales", "id", "updated_at", "n") == [
+        (1, 2, Decimal("9.125")),
+        (2**40, 2**40, None),
+        (3, 1, Decimal("1.500")),
+    ]
 
 
 def test_files_of_a_first_load_are_ranged_by_key(

@@ -64,6 +64,27 @@ def test_a_build_lands_and_publishes_one_snapshot(unbuilt: Mini) -> None:
     assert unbuilt.differing() == []
 
 
+# 4 s.
+def test_a_wider_declared_type_rebuilds_the_models_that_read_the_column_and_no_others(
+    mini: Mini,
+) -> None:
+    sources = (mini.project / "models/_sources.yml").read_text()
+    mini.edit("models/_sources.yml", sources.replace("decimal(10,2)", "decimal(12,2)"))
+    mini.deliver("sales", sale("4", "b", "1234567890.12"))
+
+    mini.refresh()
+
+    assert mini.totals() == {"a": (2, "2.00"), "b": (2, "1234567892.62")}
+    told = {name: reason for name, reason in reasons(mini.newest).items() if reason}
+    assert told.keys() == {"shop_totals", "shop_last_hour", "shop_ranks"}
+    assert strategies(mini.newest)["visit_counts"] == "unchanged"
+    assert mini.newest.landed["bronze.sales"].dead_letters == 0
+    # A view keeps the types that its inputs had when it was made.
+    amount = mini.spark.table("mini.stg_shop__sales").schema["amount"].dataType
+    assert amount.simpleString() == "decimal(12,2)"
+    assert mini.differing() == []
+
+
 # 3 s.
 def test_a_build_and_a_refresh_leave_artifacts_that_dbt_reads(mini: Mini) -> None:
     path = str(mini.project / "target" / "run_results.json")

@@ -14,6 +14,7 @@ from livemart.arrow.types import (
     plain_schema,
     plain_table,
     plain_type,
+    widens,
 )
 from livemart.errors import RefreshError
 
@@ -121,3 +122,49 @@ def test_how_spark_compares_two_types(
     for one, other in ((left, right), (right, left)):
         assert compared_as(one, other) == common
         assert compares_exactly(one, other) is is_exact
+
+
+@pytest.mark.parametrize(
+    ("stored", "declared"),
+    [
+        (pa.int8(), pa.int16()),
+        (pa.int32(), pa.int64()),
+        (pa.int32(), pa.decimal128(12, 2)),
+        (pa.int64(), pa.decimal128(20, 0)),
+        (pa.int32(), pa.float64()),
+        (pa.float32(), pa.float64()),
+        (pa.decimal128(10, 2), pa.decimal128(12, 2)),
+        (pa.decimal128(10, 2), pa.decimal128(12, 4)),
+        (pa.list_(pa.field("element", pa.int8())), pa.list_(pa.field("element", pa.int16()))),
+        (pa.map_(pa.string(), pa.int32()), pa.map_(pa.string(), pa.int64())),
+        (pa.struct([("a", pa.int8())]), pa.struct([("b", pa.string()), ("a", pa.int64())])),
+    ],
+)
+def test_a_wider_type_holds_every_value_and_the_narrower_one_does_not(
+    stored: pa.DataType, declared: pa.DataType
+) -> None:
+    assert widens(stored, stored) and widens(stored, declared)
+    assert not widens(declared, stored)
+
+
+@pytest.mark.parametrize(
+    ("stored", "declared"),
+    [
+        (pa.int64(), pa.float64()),
+        (pa.int32(), pa.float32()),
+        (pa.int32(), pa.decimal128(10, 2)),
+        (pa.decimal128(10, 2), pa.decimal128(11, 4)),
+        (pa.decimal128(10, 2), pa.float64()),
+        (pa.int32(), pa.string()),
+        (pa.date32(), pa.timestamp("us")),
+        (pa.struct([("a", pa.int8())]), pa.struct([("A", pa.int8())])),
+        (
+            pa.struct([("a", pa.int8())]),
+            pa.struct([("a", pa.int8()), ("b", pa.struct([("at", pa.timestamp("us"))]))]),
+        ),
+    ],
+)
+def test_a_type_that_would_change_or_lose_a_value_is_not_wider(
+    stored: pa.DataType, declared: pa.DataType
+) -> None:
+    assert not widens(stored, declared)

@@ -7,12 +7,15 @@ import json
 import os
 import random
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from livemart.errors import SourceError, StateError
+from livemart.land.micro_batch import MicroBatch
 from tests.deliveries import COLUMNS, NOON, Shop, lines, order, source
 
 
@@ -229,6 +232,65 @@ def test_drift_is_rescued_or_evolves_the_table_or_stops(tmp_path: Path) -> None:
     ]
     with pytest.raises(SourceError, match=r"SCHEMA_DRIFT: bronze.failing: strict/1:1"):
         shop.land(3, shop.deliver("strict/1", lines([drifted])))
+
+
+def test_a_wider_type_goes_on_with_stored_rows_and_remembered_deletes(tmp_path: Path) -> None:
+    spec: dict[str, Any] = {"keys": ("id",), "path": "sales/*", "apply_as_deletes": "n is null"}
+    narrow = source("sales", {"id": "int", "updated_at": "smallint", "n": "decimal(4,2)"}, **spec)
+    wide = source("sales", {"id": "bigint", "updated_at": "bigint", "n": "decimal(9,3)"}, **spec)
+    shop = Shop(None, tmp_path, [narrow])
+    first = [(1, 1, "1.50"), (2, 5, "2"), (2, 6, None), (3, 1, "3")]
+    then = [(1, 2, "9.125"), (2, 4, "2.125"), (2**40, 70_000, "123456.789"), (3, 2, None)]
+
+    def write(rows: list[tuple[int, int, str | None]]) -> list[str]:
+        return lines(dict(zip(("id", "updated_at", "n"), row, strict=True)) for row in rows)
+
+    shop.land(0, shop.deliver("sales/0", write(first)))
+    shop.sources = [wide]
+    shop.restart()
+    batch = shop.land(1, shop.deliver("sales/1", write(then)))
+
+    assert shop.rows("sales", "id", "n") == [(1, Decimal("9.125")), (2**40, Decimal("123456.789"))]
+    assert shop.rows("_deletes_sales", "id", "updated_at") == [(2, 6), (3, 2)]
+    counts = batch.counts["bronze.sales"]
+    assert (counts.produced, counts.landed, counts.superseded, counts.dead_letters) == (4, 3, 1, 0)
+
+
+def test_a_batch_that_was_begun_with_narrower_types_is_replayed_with_wider_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec: dict[str, Any] = {"keys": ("id",), "path": "sales/*"}
+    narrow = source("sales", {"id": "int", "updated_at": "int"}, **spec)
+    wide = source("sales", {"id": "bigint", "updated_at": "bigint"}, **spec)
+    shop = Shop(None, tmp_path, [narrow])
+    shop.land(0, shop.deliver("sales/0", lines([{"id": 1, "updated_at": 1}])))
+    path = shop.deliver("sales/1", lines([{"id": 1, "updated_at": 2}, {"id": 2**40}]))
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="no disk"):
+        patched.setattr(MicroBatch, "land", Mock(side_effect=OSError("no disk")))
+        shop.land(1, path)
+
+    shop.sources = [wide]
+    shop.restart()
+    shop.land(1, path)
+
+    assert shop.rows("sales", "id", "updated_at", "_origin") == [(1, 2, "sales/1:1")]
+
+
+def test_a_value_of_a_column_that_is_no_longer_declared_is_judged_as_before(
+    tmp_path: Path,
+) -> None:
+    columns = {"id": "string", "amount": "decimal(10,2)"}
+    shop = Shop(None, tmp_path, [source("sales", columns, path="sales/*")])
+    shop.sources = [source("sales", {"id": "string"}, path="sales/*")]
+    shop.restart()
+    records: list[dict[str, Any]] = [{"id": "a", "amount": 1.5}, {"id": "b", "amount": "many"}]
+
+    shop.land(0, shop.deliver("sales/0", lines(records)))
+
+    assert shop.rows("sales", "id", "amount") == [("a", Decimal("1.50"))]
+    assert shop.rows("_dead_letters", "code", "detail") == [
+        ("TYPE_MISMATCH", 'amount: "many" does not fit decimal(10,2)')
+    ]
 
 
 def test_fields_named_as_landing_names_its_own_columns_stay_rescued(tmp_path: Path) -> None:

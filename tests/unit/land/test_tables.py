@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from livemart.delta.warehouse import Warehouse
@@ -12,7 +13,8 @@ from livemart.errors import StateError
 from livemart.land.tables import create_tables, record_schema
 from livemart.project.graph import Column
 from livemart.project.landing_columns import LANDING_COLUMNS
-from tests.deliveries import EVENTS, ORDERS
+from livemart.project.spark_types import parse_type
+from tests.deliveries import EVENTS, ORDERS, source
 
 DECLARED = [column.name for column in EVENTS.columns]
 
@@ -62,6 +64,72 @@ def test_a_column_declared_in_another_spelling_is_refused(tmp_path: Path) -> Non
 
     assert caught.value.code == "LANDED_COLUMN_CHANGED"
     assert "order_id" in warehouse.arrow_schema(EVENTS.relation).names
+
+
+def test_a_wider_declared_type_widens_the_table_and_what_deletes_remember(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    columns = {
+        "sale_id": "int",
+        "updated_at": "smallint",
+        "amount": "decimal(10,2)",
+        "who": "struct<a:int>",
+    }
+    narrow = source("sales", columns, keys=("sale_id",))
+    kinds = ("bigint", "int", "decimal(12,2)", "struct<a:bigint,b:string>")
+    wide = replace(
+        narrow,
+        columns=tuple(
+            Column(column.name, kind) for column, kind in zip(narrow.columns, kinds, strict=True)
+        ),
+    )
+    first = create_tables(warehouse, [narrow], "epoch")
+
+    has_changed = [create_tables(warehouse, [wide], "epoch") for _ in range(2)]
+
+    assert (first, has_changed) == (False, [True, False])
+    stored = warehouse.arrow_schema("bronze.sales")
+    assert stored.types[:4] == [
+        pa.int64(),
+        pa.int32(),
+        pa.decimal128(12, 2),
+        pa.struct([("a", pa.int64()), ("b", pa.string())]),
+    ]
+    assert warehouse.arrow_schema("bronze._deletes_sales").types[:2] == [pa.int64(), pa.int32()]
+
+
+def test_columns_that_cannot_follow_are_refused_all_at_once_and_nothing_is_changed(
+    tmp_path: Path,
+) -> None:
+    warehouse = Warehouse(tmp_path)
+    columns = {"sale_id": "bigint", "amount": "decimal(10,2)", "count": "int"}
+    first, second = source("first", columns), source("second", columns)
+    create_tables(warehouse, [first, second], "epoch")
+    edited = {"sale_id": "int", "amount": "decimal(10,3)", "count": "bigint"}
+
+    with pytest.raises(StateError) as caught:
+        create_tables(warehouse, [source("first", edited), source("second", edited)], "epoch")
+
+    table = "models/sources.yml: bronze.{}: column {} is declared as {}, the landed table holds {}"
+    assert caught.value.message.splitlines() == [
+        line
+        for name in ("first", "second")
+        for line in (
+            table.format(name, "sale_id", "int", "bigint, which is wider: declare bigint"),
+            table.format(name, "amount", "decimal(10,3)", "decimal(10,2)"),
+        )
+    ]
+    assert warehouse.version("bronze.first") == 0
+
+
+def test_a_column_that_is_no_longer_declared_keeps_its_type(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    kept = Column("tips", "array<struct<`a b`:int>>")
+    create_tables(warehouse, [replace(EVENTS, columns=(kept, *EVENTS.columns))], "epoch")
+
+    schema = record_schema(warehouse, EVENTS)
+
+    assert schema.names == [*DECLARED, "tips"]
+    assert schema.columns[-1][1] == parse_type("array<struct<`a b`:int>>")
 
 
 def test_columns_that_drift_brought_are_read_as_text_after_the_declared_ones(

@@ -63,6 +63,25 @@ def test_another_type_changes_every_reader(tmp_path: Path) -> None:
     assert found == "FINGERPRINT_CHANGED: columns of mart.totals changed: id"
 
 
+def test_another_type_of_a_column_that_a_query_does_not_need_changes_nothing(
+    tmp_path: Path,
+) -> None:
+    warehouse = Warehouse(tmp_path)
+    warehouse.create(RELATION, SMALL)
+    retype(warehouse, "long", "string")
+    inputs = PinnedInputs(warehouse, {RELATION: 0}, {RELATION: 1})
+    flat = flatten("select name from mart.totals", {})
+
+    reasons = [
+        inputs.schemas.changed(flat, {0: frozenset(names)}) for names in (["name"], ["name", "id"])
+    ]
+
+    assert [reason and reason.message for reason in reasons] == [
+        None,
+        "columns of mart.totals changed: id",
+    ]
+
+
 def retype(warehouse: Warehouse, old: str, new: str) -> None:
     """Write a commit that gives the column `id` another type, as an overwrite by Spark does."""
     log = warehouse.path(RELATION) / "_delta_log"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 
 import pytest
 
+from livemart.arrow.types import widens
 from livemart.land.records.numbers import decimal, double, integer, single
+from livemart.land.records.schema import arrow_type
+from livemart.land.records.values import converter
 from livemart.land.records.written import MisfitError, Number
 from livemart.project.spark_types import parse_type
 
@@ -46,6 +50,53 @@ def test_digits_beyond_400_are_refused_except_by_a_float() -> None:
         with pytest.raises(MisfitError):
             convert(written, "n", {})
     assert double(written, "n", {}) == 7
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "wider"),
+    [
+        ("tinyint", "128", "smallint"),
+        ("int", "3000000000", "bigint"),
+        ("int", "-2147483649", "bigint"),
+        ("int", "1e10", "bigint"),
+        ("bigint", "9223372036854775808", "decimal(20,0)"),
+        ("int", "1" * 25, "decimal(25,0)"),
+        ("decimal(10,2)", "12345678901.23", "decimal(13,2)"),
+        ("decimal(10,2)", "0.001", "decimal(11,3)"),
+        ("decimal(4,4)", "-1.50", "decimal(5,4)"),
+        ("float", "1e39", "double"),
+    ],
+)
+def test_a_number_wider_than_declared_is_refused_with_the_type_that_holds_it(
+    kind: str, written: str, wider: str
+) -> None:
+    declared = parse_type(kind)
+
+    with pytest.raises(MisfitError) as caught:
+        converter(declared, True)(Number(written), "n", {})
+
+    advice = f"it is wider than the declared type: declare {wider}"
+    assert str(caught.value) == f"n: {written} does not fit {kind}, {advice}"
+    assert converter(parse_type(wider), True)(Number(written), "n", {}) is not None
+    assert widens(arrow_type(declared), arrow_type(parse_type(wider)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "written"),
+    [
+        ("int", "7.5"),
+        ("int", "many"),
+        ("int", "1" * 39),
+        ("decimal(38,2)", "0.001"),
+        ("decimal(10,2)", "1e37"),
+        ("double", "1e999"),
+    ],
+)
+def test_a_number_that_no_wider_type_holds_is_refused_without_advice(
+    kind: str, written: str
+) -> None:
+    with pytest.raises(MisfitError, match=rf"does not fit {re.escape(kind)}$"):
+        converter(parse_type(kind), True)(Number(written), "n", {})
 
 
 def test_a_boolean_is_no_number() -> None:

@@ -37,7 +37,7 @@ def test_every_scalar_has_an_arrow_type() -> None:
 
 
 def test_a_landed_row_has_the_declared_columns_then_landings_own() -> None:
-    schema = RecordSchema.of(EVENTS, ["tip"])
+    schema = RecordSchema.of(EVENTS, [("tip", parse_type("string"))])
 
     assert schema.names == [*(column.name for column in EVENTS.columns), "tip"]
     assert schema.landed.names == [*schema.names, *LANDING_COLUMNS]

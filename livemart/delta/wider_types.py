@@ -1,0 +1,79 @@
+"""Gives columns of a table wider types in one commit: its files are written anew, its rows stay.
+
+Used by the warehouse. Delta can widen a type without touching a file (`typeWidening`), but such a
+table is refused by deltalake, here and in other readers. The commit says that no data changed, so
+that the change feed is empty, and it keeps id, properties and transactions of the table.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.schema import Schema as DeltaSchema
+
+from livemart.delta.log import Action, write_entry
+from livemart.delta.parquet import write_files
+from livemart.delta.small_lane import partition_texts, remove_action
+from livemart.delta.tags import Tag
+from livemart.delta.version import DataFile, TableVersion
+
+
+def commit_types(table: DeltaTable, files: TableVersion, schema: pa.Schema, tag: Tag) -> int:
+    """Give a table the types of a schema; return the new version.
+
+    Args:
+        table: at its newest version.
+        files: of that version.
+        schema: the table's columns in types that hold all of their values.
+        tag: application id, its version, commit metadata.
+
+    Raises:
+        VersionTakenError: another writer committed in between; nothing was changed.
+    """
+    # One at a time: a bulk load has written files of any size.
+    actions = [action for file in files.files() for action in _rewrite(files, file, schema)]
+    write_entry(
+        files.root,
+        files.version + 1,
+        [_metadata(table, schema), *actions],
+        operation="CHANGE COLUMN",
+        app_id=tag.app_id,
+        app_version=tag.version,
+        metadata=tag.metadata,
+        metrics={},
+    )
+    files.replaced(files.files())
+    return files.version + 1
+
+
+def _rewrite(files: TableVersion, file: DataFile, schema: pa.Schema) -> list[Action]:
+    rows = files.read_file(file, schema.names).cast(schema)
+    stored = rows.drop_columns(list(files.partition_columns))
+    actions = [remove_action(file), *write_files(files.root, [(partition_texts(file), stored)])]
+    return [
+        {name: {**body, "dataChange": False} for name, body in action.items()} for action in actions
+    ]
+
+
+def _metadata(table: DeltaTable, schema: pa.Schema) -> Action:
+    """Return the table's metadata with other types and nothing else that differs."""
+    known, stored = table.metadata(), json.loads(table.schema().to_json())
+    declared = {
+        field["name"]: field["type"]
+        for field in json.loads(DeltaSchema.from_arrow(schema).to_json())["fields"]
+    }
+    fields = [{**field, "type": declared[field["name"]]} for field in stored["fields"]]
+    metadata: dict[str, Any] = {
+        "id": str(known.id),
+        "name": known.name,
+        "description": known.description,
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps({**stored, "fields": fields}),
+        "partitionColumns": list(known.partition_columns),
+        "configuration": dict(known.configuration),
+        "createdTime": known.created_time,
+    }
+    return {"metaData": {name: value for name, value in metadata.items() if value is not None}}
