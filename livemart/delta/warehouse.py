@@ -350,6 +350,7 @@ class Warehouse:
                 mode="overwrite",
                 schema_mode="overwrite",
             )
+
     def widen(self, relation: str, schema: pa.Schema, tag: Tag) -> None:
         """Give columns of a table wider types; its rows stay, and count as unchanged.
 
