@@ -30,6 +30,11 @@ class LetterReason(StrEnum):
         return _MEANINGS[self]
 
 
+def meaning_of(reason: str) -> str:
+    """Return what is wrong, in a sentence of Markdown; nothing for a reason of another version."""
+    return LetterReason(reason).meaning if reason in LetterReason.__members__ else ""
+
+
 _MEANINGS: Mapping[LetterReason, str] = {
     LetterReason.MALFORMED_RECORD: "the record cannot be read as its format, or is not UTF-8",
     LetterReason.TYPE_MISMATCH: "a value does not fit its column's type",

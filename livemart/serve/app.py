@@ -36,6 +36,8 @@ from livemart.serve.ingest.endpoint import (
     Intake,
     ingest_router,
 )
+from livemart.serve.letters.letter_desk import LetterDesk
+from livemart.serve.letters.pull import letters_router
 from livemart.serve.live.hub import Hub
 from livemart.serve.live.readings import Readings
 from livemart.serve.models.pull import models_router
@@ -110,7 +112,8 @@ def create_app(
         redoc_url=None,
     )
     lags = WatchedLags(lambda: source_lags(settings.warehouse, settings.landing))
-    parts = (settings, reader, guard, hub, readings, answers, measurements, lags)
+    desk = LetterDesk(settings.warehouse)
+    parts = (settings, reader, guard, hub, readings, answers, measurements, lags, desk)
     app.state.parts = {type(part): part for part in (*parts, *([intake] if intake else []))}
     install_problems(app)
     app.add_middleware(EncodedSlashes, prefixes=_PATHS_WITH_IDS)
@@ -122,6 +125,7 @@ def create_app(
         models_router,
         restaurant_stream_router,
         model_stream_router,
+        letters_router,
         health_router,
     ):
         app.include_router(router)

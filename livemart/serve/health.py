@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 
 from livemart.intervals import format_interval
 from livemart.land.lag import WatchedLags
-from livemart.serve.auth.callers import Guard, current_caller
+from livemart.serve.auth.callers import Guard, current_caller, require_admin
 from livemart.serve.auth.this_machine import is_from_this_machine
 from livemart.serve.http.measurements import Measurements
 from livemart.serve.http.parts import part_of
@@ -76,8 +76,7 @@ async def measurements_text(request: Request) -> Response:
         if problem.status != 401 or not is_from_this_machine(request):
             raise
     else:
-        if not caller.is_admin:
-            raise ProblemError("NOT_FOUND", "no such path; /openapi.json lists all")
+        require_admin(caller)
     measurements = part_of(request, Measurements)
     now = part_of(request, Guard).now()
     _measure(measurements, part_of(request, Hub), now)

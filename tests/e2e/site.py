@@ -79,6 +79,11 @@ class Site:
             snapshot = make_snapshot(self._snapshot_id, self.raw.models())
             assert confirm(store, snapshot, datetime.now(UTC))
 
+    @property
+    def warehouse(self) -> Path:
+        """The root of the tables that the server is given."""
+        return self._folder
+
     def tokens(self) -> TokenStore:
         """Return the tokens of the store."""
         return TokenStore(self.store_url)

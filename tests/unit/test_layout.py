@@ -28,6 +28,7 @@ COVERED = {
     "project/landing_columns.py": "unit/land/test_landing.py",
     "refresh/limits.py": "unit/refresh/test_models.py",
     "serve/http/schemas.py": "serve/http/test_schema.py",
+    "serve/letters/schemas.py": "serve/http/test_schema.py",
     "serve/models/schemas.py": "serve/http/test_schema.py",
     "serve/owner/schemas.py": "serve/http/test_schema.py",
     "store/schema.py": "store/test_store.py",

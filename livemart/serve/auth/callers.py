@@ -174,6 +174,20 @@ async def require_caller(request: Request) -> Caller:
 CallerOf = Annotated[Caller, Depends(require_caller)]
 
 
+def require_admin(caller: CallerOf) -> Caller:
+    """Return who asks, if it may read everything; to any other there is no such path.
+
+    Raises:
+        ProblemError: NOT_FOUND.
+    """
+    if not caller.is_admin:
+        raise ProblemError("NOT_FOUND", "no such path; /openapi.json lists all")
+    return caller
+
+
+AdminOf = Annotated[Caller, Depends(require_admin)]
+
+
 def is_still_allowed(request: HTTPConnection, caller: Caller) -> bool:
     """Return False once the token behind an open stream is revoked or expired."""
     guard = part_of(request, Guard)

@@ -42,9 +42,15 @@ def etag_of(published: Published, *parts: object) -> str:
 
     One snapshot may be published again, with another model or with rows that were mended.
     """
-    text = "\0".join([published.epoch, published.published_at.isoformat(), *map(str, parts)])
+    of_snapshot = (published.epoch, published.published_at.isoformat())
+    return tag_of(str(published.snapshot_id), *of_snapshot, *parts)
+
+
+def tag_of(name: str, *parts: object) -> str:
+    """Return a strong tag that begins with a name: a hash of all that decides the bytes."""
+    text = "\0".join(map(str, parts))
     digest = hashlib.blake2s(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-    return f'"{published.snapshot_id}-{digest}"'
+    return f'"{name}-{digest}"'
 
 
 def is_known(request: Request, etag: str) -> bool:

@@ -15,17 +15,20 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 from anyio import from_thread
-from fastapi import APIRouter, Form
+from fastapi import APIRouter, Form, Query
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from livemart.errors import PublishError
+from livemart.land.letters.chosen_letters import LetterChoice
+from livemart.land.reasons import LetterReason
 from livemart.serve.auth import callers
 from livemart.serve.http.encoded_slashes import read_id
 from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError, problem_of
+from livemart.serve.letters.letter_desk import LetterDesk, read_place, utc_moment
 from livemart.serve.live.hub import Hub
 from livemart.serve.live.snapshot_json import times_of
 from livemart.serve.models.pull import may_read, unknown_model
@@ -33,6 +36,7 @@ from livemart.serve.owner.bodies import read_trend, read_window, restaurants_of
 from livemart.serve.owner.facts import WINDOWS, first_window, has_owner_models, read_facts
 from livemart.serve.owner.owner_problems import OwnerProblemError
 from livemart.serve.owner.pull import known_window
+from livemart.serve.page.letters_view import LETTERS_PATH, build_letters
 from livemart.serve.page.models_view import ModelView, build_model, build_rows
 from livemart.serve.page.text import DASH, age
 from livemart.serve.page.view import build_view
@@ -48,6 +52,8 @@ _BUTTONS = (("1h", "1 h", ""), ("24h", "24 h", ""), ("168h", "168 h", "(7 days)"
 _OWN_PATH = re.compile(r"/(?![/\\])[!-\[\]-~]*")
 # Rows of a model on its page: the API has them all.
 _MOST_SHOWN = 100
+# Letters of a page; a record may be 8 KiB.
+_MOST_LETTERS = 50
 # A longer list is no help: an id in the address is.
 _MOST_IN_PICKER = 500
 
@@ -85,6 +91,7 @@ def page_router() -> APIRouter:
     router.add_api_route("/r/{restaurant_id}", _restaurant_page, methods=["GET"])
     router.add_api_route("/models", _models_page, methods=["GET"])
     router.add_api_route("/models/{name}", _model_page, methods=["GET"])
+    router.add_api_route(LETTERS_PATH, _letters_page, methods=["GET"])
     router.add_api_route("/login", _sign_in_page, methods=["GET"])
     router.add_api_route("/login", _sign_in, methods=["POST"])
     router.add_api_route("/logout", _sign_out, methods=["POST"])
@@ -166,7 +173,9 @@ def _models_page(request: Request) -> Response:
             has_figures = has_owner_models(view)
     except (ProblemError, PublishError) as error:
         return _problem_page(request, error)
-    return _rows_page("models.html", models=models, has_figures=has_figures, **values)
+    return _rows_page(
+        "models.html", models=models, has_figures=has_figures, is_admin=caller.is_admin, **values
+    )
 
 
 def _model_page(request: Request, name: str) -> Response:
@@ -191,6 +200,50 @@ def _model_page(request: Request, name: str) -> Response:
         dash=DASH,
         **values,
     )
+
+
+def _letters_page(
+    request: Request,
+    source: str = "",
+    reason: str = "",
+    from_: Annotated[str, Query(alias="from")] = "",
+    to: str = "",
+    redriven: str = "",
+    after: str = "",
+) -> Response:
+    """Answer admins with the dead letters at this machine, in the names of `/v1/dead-letters`.
+
+    A form sends each of its fields, empty ones as empty text.
+    """
+    try:
+        caller = callers.require_admin(callers.current_caller(request))
+        if reason and reason not in LetterReason.__members__:
+            raise ProblemError("PARAMETER_WRONG", f"reason: one of {', '.join(LetterReason)}")
+        choice = LetterChoice(
+            source or None, reason or None, _time("from", from_), _time("to", to), bool(redriven)
+        )
+        place = read_place(after) if after else None
+        desk = part_of(request, LetterDesk)
+        desk.versions()
+        page = desk.read(choice, _MOST_LETTERS, place)
+    except (ProblemError, PublishError) as error:
+        return _problem_page(request, error)
+    asked = {"source": source, "reason": reason, "from": from_, "to": to, "redriven": redriven}
+    return _rows_page(
+        "letters.html",
+        view=build_letters(page, choice, part_of(request, Settings), is_first=place is None),
+        asked=asked,
+        path=LETTERS_PATH,
+        is_local=caller.is_local,
+    )
+
+
+def _time(name: str, text: str) -> datetime | None:
+    try:
+        return utc_moment(datetime.fromisoformat(text) if text else None)
+    except ValueError:
+        detail = f"{name}: write a time of UTC, 2026-03-01T12:00"
+        raise ProblemError("PARAMETER_WRONG", detail) from None
 
 
 def _of_snapshot(request: Request, caller: callers.Caller, view: SnapshotView) -> dict[str, Any]:

@@ -54,6 +54,10 @@ def headers_of(one: Site, caller: str) -> dict[str, str]:
             return session(one, token_id=made.token_id)
         case "admin":
             return one.bearer()
+        case "ingest":
+            text, _ = one.tokens.create("till", sources=["orders"])
+            one.learn_tokens()
+            return bearer(text)
         case "several":
             return one.bearer("r1", "r4")
     return one.bearer("r1")

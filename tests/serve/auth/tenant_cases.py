@@ -60,8 +60,14 @@ PAGES = [
 ]
 WAYS = [Case("/", "/?restaurant={r}", HTML), Case("/", "/?restaurant={r}&window=1h", HTML)]
 PAGES_OF_ALL = [Case("/", "/", HTML), Case("/models", "/models", HTML)]
+OF_ADMINS = [
+    Case("/v1/dead-letters", "/v1/dead-letters"),
+    Case("/v1/dead-letters", "/v1/dead-letters?limit=wrong&after=wrong"),
+    Case("/dead-letters", "/dead-letters", HTML),
+    Case("/dead-letters", "/dead-letters?reason=wrong&from=wrong", HTML),
+]
 GUARDED = [
-    *(*OF_RESTAURANT, *OF_MODEL, *OF_NO_TENANT, *LISTS),
+    *(*OF_RESTAURANT, *OF_MODEL, *OF_NO_TENANT, *LISTS, *OF_ADMINS),
     *(*PAGES, *WAYS, *PAGES_OF_ALL, *MODEL_PAGES),
 ]
 # The same for everybody, or with a test of their own.

@@ -23,6 +23,7 @@ from tests.serve.auth.tenant_cases import (
     JSON,
     LISTS,
     MODEL_PAGES,
+    OF_ADMINS,
     OF_MODEL,
     OF_NO_TENANT,
     OF_RESTAURANT,
@@ -246,6 +247,23 @@ def test_a_model_without_tenants_is_not_there_but_for_admins(
     assert hidden.body.replace(b"market_totals", b"nothing_there") == unknown.body
     assert hidden.headers == unknown.headers
     assert ask(one, address, case, "", one.bearer()).status == 200
+
+
+@pytest.mark.parametrize("case", OF_ADMINS, ids=lambda case: case.path)
+@pytest.mark.parametrize("caller", ["own", "several", "cookie", "ingest"])
+def test_what_could_not_land_is_nothing_but_to_admins(
+    one: Site, address: tuple[str, int], case: Case, caller: str
+) -> None:
+    answer = ask(one, address, case, "", headers_of(one, caller))
+
+    assert (answer.status, "NOT_FOUND" in answer.text) == (404, True)
+    if case.form == JSON:
+        nothing = Case("", case.path.replace("dead-letters", "nothing"))
+        unknown = ask(one, address, nothing, "", headers_of(one, caller))
+        assert answer.body.replace(b"dead-letters", b"nothing") == unknown.body
+    # An admin is told that there is no such table here, or what is wrong with the question.
+    told = ask(one, address, case, "", one.bearer()).text
+    assert ("PARAMETER_WRONG" if "wrong" in case.path else "LETTERS_MISSING") in told
 
 
 @pytest.mark.parametrize("form", [JSON, CSV, ARROW])

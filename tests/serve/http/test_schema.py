@@ -20,6 +20,7 @@ from livemart.serve.auth.tokens import TokenStore
 from livemart.store.reader import StoreReader
 from tests.conftest import IS_NIGHTLY
 from tests.serve.apps import bearer, make_settings, server, site
+from tests.serve.letters.stored_letters import letter, store_letters
 from tests.store.stores import fill_store, reference_tables
 from tests.waits import PATIENCE_S
 
@@ -68,6 +69,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dic
     folder = tmp_path_factory.mktemp("schema")
     url = str(make_settings(folder).store_url)
     fill_store(url, reference_tables())
+    store_letters(folder / "warehouse", [letter(number) for number in range(3)])
     tokens = TokenStore(url)
     text, _ = tokens.create("fuzzer", is_admin=True)
     tokens.close()

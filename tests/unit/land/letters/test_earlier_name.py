@@ -114,6 +114,15 @@ def test_landing_renames_the_column_before_its_first_letter(
     ]
 
 
+def test_a_table_without_letters_is_renamed_as_well(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path / "warehouse")
+    warehouse.create(TABLE, before(LETTERS))
+
+    shop = Shop(None, tmp_path, [NOTES])
+
+    assert shop.warehouse.arrow_schema(TABLE).names == LETTERS.names
+
+
 @pytest.mark.parametrize("is_renamed", [False, True])
 def test_letters_and_exports_of_before_are_redriven_once(
     warehouse: Warehouse, tmp_path: Path, is_renamed: bool

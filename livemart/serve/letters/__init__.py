@@ -1,0 +1,1 @@
+"""Dead letters, for admins: what could not land, and why."""

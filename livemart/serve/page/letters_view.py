@@ -1,0 +1,194 @@
+"""Builds what the page of dead letters says: counts, letters as text, and the commands that mend.
+
+Used by the page for admins. Records come from anywhere: here they become text without signs that
+are obeyed or not seen, and the template escapes it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from urllib.parse import urlencode
+
+from livemart.land.letters.chosen_letters import LetterChoice
+from livemart.land.letters.letter_pages import Letter, LetterCount, LetterPage
+from livemart.land.letters.plain_text import one_line, plain_lines
+from livemart.land.reasons import LetterReason, meaning_of
+from livemart.serve.letters.letter_desk import write_place
+from livemart.serve.page.text import count
+from livemart.settings import Settings
+
+LETTERS_PATH = "/dead-letters"
+# Of a longer record the rest is unfolded.
+_SHOWN_CHARACTERS, _SHOWN_LINES = 600, 8
+_EXPORT = "letters.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class CountView:
+    """How many letters there are of a source for a reason; `href` chooses them.
+
+    `meaning`: pieces of the reason's sentence, and whether each is a name.
+    """
+
+    source: str
+    reason: str
+    meaning: Sequence[tuple[str, bool]]
+    letters: str
+    first_seen: datetime
+    last_seen: datetime
+    href: str
+    is_chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LetterView:
+    """A dead letter as text.
+
+    `opening`: of the record, None if there is no record; `whole`: all that is kept, empty if that
+    is the opening; `size`: of the record as it arrived.
+    """
+
+    source: str
+    reason: str
+    detail: str
+    origin: str
+    opening: str | None
+    whole: str
+    size: str
+    is_cut: bool
+    batch_id: int
+    landed_at: datetime
+    redriven_at: datetime | None
+    redriven_in: str
+
+
+@dataclass(frozen=True, slots=True)
+class LettersView:
+    """What the page says.
+
+    `older`, `newest`: addresses, empty if there is nothing; `redrive`, `export`, `redrive_export`:
+    commands, word by word as a shell reads them.
+    """
+
+    total: int
+    total_text: str
+    counts: Sequence[CountView]
+    letters: Sequence[LetterView]
+    sources: Sequence[str]
+    reasons: Sequence[str]
+    newest: str
+    older: str
+    redrive: Sequence[str]
+    export: Sequence[str]
+    redrive_export: Sequence[str]
+
+
+def build_letters(
+    page: LetterPage, choice: LetterChoice, settings: Settings, *, is_first: bool
+) -> LettersView:
+    """Return the page of dead letters.
+
+    Args:
+        page: counts and some letters.
+        choice: which letters were asked for.
+        settings: of the server: where the commands find what it shows.
+        is_first: the page begins with the newest letter.
+    """
+    places = _places(settings)
+    chosen = [*_chosen(choice), *places]
+    return LettersView(
+        total=page.total,
+        total_text=count(page.total),
+        counts=[_count_view(it, choice) for it in page.overview],
+        letters=[_letter_view(letter) for letter in page.letters],
+        sources=_named([it.source for it in page.overview], choice.source),
+        reasons=list(LetterReason),
+        newest="" if is_first else _address(choice),
+        older="" if page.last is None else _address(choice, after=write_place(page.last)),
+        redrive=_command("redrive", *chosen),
+        export=[*_command("export", *chosen), ">", _EXPORT],
+        redrive_export=_command("redrive", _EXPORT, *places),
+    )
+
+
+def _count_view(it: LetterCount, choice: LetterChoice) -> CountView:
+    pieces = meaning_of(it.reason).split("`")
+    return CountView(
+        source=one_line(it.source),
+        reason=one_line(it.reason),
+        meaning=[(piece, index % 2 == 1) for index, piece in enumerate(pieces) if piece],
+        letters=count(it.letters),
+        first_seen=it.first_seen,
+        last_seen=it.last_seen,
+        href=_address(replace(choice, source=it.source, reason=it.reason)),
+        is_chosen=(it.source, it.reason) == (choice.source, choice.reason),
+    )
+
+
+def _letter_view(letter: Letter) -> LetterView:
+    record = letter.record
+    opening = "\n".join((record or "")[:_SHOWN_CHARACTERS].split("\n")[:_SHOWN_LINES])
+    return LetterView(
+        source=one_line(letter.source),
+        reason=one_line(letter.reason),
+        detail=one_line(letter.detail),
+        origin=one_line(letter.origin),
+        opening=None if record is None else plain_lines(opening),
+        whole=plain_lines(record) if record and record != opening else "",
+        size="" if letter.record_bytes is None else f"{count(letter.record_bytes)} bytes",
+        is_cut=letter.is_cut,
+        batch_id=letter.batch_id,
+        landed_at=letter.landed_at,
+        redriven_at=letter.redriven_at,
+        redriven_in=one_line(letter.redriven_in or ""),
+    )
+
+
+def _named(sources: Sequence[str], chosen: str | None) -> list[str]:
+    """Return the sources to choose from; one that was chosen is there, with letters or without."""
+    return sorted({*sources, *([chosen] if chosen is not None else [])})
+
+
+def _address(choice: LetterChoice, after: str = "") -> str:
+    given = {
+        "source": choice.source,
+        "reason": choice.reason,
+        "from": _time(choice.since),
+        "to": _time(choice.until),
+        "redriven": "true" if choice.with_redriven else "",
+        "after": after,
+    }
+    query = urlencode({name: value for name, value in given.items() if value})
+    return f"{LETTERS_PATH}?{query}" if query else LETTERS_PATH
+
+
+def _command(*words: str) -> list[str]:
+    return [shlex.quote(word) for word in ("livemart", "dead-letters", *words)]
+
+
+def _chosen(choice: LetterChoice) -> list[str]:
+    given = {
+        "--source": choice.source,
+        "--reason": choice.reason,
+        "--since": _time(choice.since),
+        "--until": _time(choice.until),
+    }
+    return [word for flag, value in given.items() if value for word in (flag, value)]
+
+
+def _places(settings: Settings) -> list[str]:
+    given = {
+        "--project-dir": settings.project_dir,
+        "--profiles-dir": settings.profiles_dir,
+        "--warehouse": settings.warehouse,
+        "--landing": settings.landing,
+    }
+    return [word for flag, path in given.items() if path for word in (flag, str(path.absolute()))]
+
+
+def _time(moment: datetime | None) -> str:
+    """Return a moment of UTC as the field of the form has it."""
+    return "" if moment is None else moment.replace(tzinfo=None).isoformat()
