@@ -15,8 +15,9 @@ from typing import Any
 from livemart.arrow.bags import WEIGHT
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
-from livemart.inspect.terminal_text import aligned, one_line
+from livemart.inspect.terminal_text import aligned
 from livemart.intervals import format_interval
+from livemart.land.letters.plain_text import one_line
 from livemart.plan.planner import FinalFlag, Plan
 from livemart.project.graph import Project
 from livemart.run.watermarks import read_watermarks
