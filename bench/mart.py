@@ -20,6 +20,7 @@ import pyarrow.dataset as pds
 from bench.history import END, History
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.check.checks import TestResult, run_checks
+from livemart.delta.log import Action
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit, Warehouse
 from livemart.inspect.comparison import compare
@@ -89,10 +90,11 @@ class Stopwatch(Warehouse):
         tag: Tag,
         *,
         key: Sequence[str] = (),
+        written: Sequence[Action] = (),
     ) -> Commit:
         """Commit, and remember how long it took."""
         started = time.perf_counter()
-        done = super().commit(relation, diff, tag, key=key)
+        done = super().commit(relation, diff, tag, key=key, written=written)
         self.took_ms[relation] = (time.perf_counter() - started) * 1000
         return done
 

@@ -107,6 +107,16 @@ class TableVersion:
             return None
         return int(pc.sum(counts).as_py() or 0)
 
+    def null_share(self, name: str) -> float | None:
+        """Return the part of all rows that are NULL in a column, by statistics; None: unknown."""
+        counted = f"null_count.{name}"
+        rows = self.row_count
+        # Of a column `a.b` and field b of a struct a there is one name.
+        if not rows or self._adds.column_names.count(counted) != 1:
+            return None
+        nulls = self._column(counted)
+        return None if nulls.null_count else float(pc.sum(nulls).as_py() / rows)
+
     @property
     def rows_by_file(self) -> _Array:
         """Rows of each file; -1 where its statistics do not say."""

@@ -23,6 +23,7 @@ from livemart.land.lag import SourceLag, source_lags
 from livemart.project.landing_columns import LANDED_AT
 from livemart.refresh.clock import skipped_panes
 from livemart.state.counts import Counts
+from livemart.state.drift import Drift, DriftKind, by_kind, describe_drift, merge_drift
 from livemart.state.last_pass import last_pass_at
 from livemart.state.refusals import ProjectRefusal, read_refusal
 from livemart.state.snapshots import RELEASE, Snapshot, SnapshotLog
@@ -101,7 +102,8 @@ class WarehouseStatus:
     that found it to be the newest. `held_by` names the failing tests of the newest snapshot;
     `strategy_failures` counts the snapshots of those listed in which a strategy failed, by model;
     `store` is None if nothing is served; `refused_edit` is why the project runs as it was;
-    `orphans` are tables of renamed and deleted models.
+    `orphans` are tables of renamed and deleted models; `drift`: how the records of the listed
+    snapshots differ from the declared columns, and the columns that nobody declares, by relation.
     """
 
     at: datetime
@@ -117,6 +119,7 @@ class WarehouseStatus:
     strategy_failures: Mapping[str, int] = field(default_factory=dict)
     refused_edit: ProjectRefusal | None = None
     orphans: tuple[Orphan, ...] = ()
+    drift: Mapping[str, Drift] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the status as JSON values; times in ISO 8601, UTC."""
@@ -175,6 +178,7 @@ def read_status(
         ),
         refused_edit=read_refusal(warehouse_root),
         orphans=find_orphans(warehouse, log),
+        drift=_drift(rows),
     )
 
 
@@ -203,6 +207,9 @@ def render_status(status: WarehouseStatus) -> str:
     lines += [f"orphan {orphan.relation}: {orphan.model} is no more" for orphan in status.orphans]
     if status.orphans:
         lines.append("  next: no model fills these tables any more; drop them if nobody reads them")
+    for relation, drift in status.drift.items():
+        for kind, fields in by_kind(drift):
+            lines += [describe_drift(relation, kind, fields), f"  next: {kind.next_step}"]
     header = (
         "source",
         "freshness",
@@ -378,6 +385,19 @@ def _source(
         look_age_s=lag.look_age_s(now),
         away=lag.away,
         away_s=None if lag.away_since is None else (now - lag.away_since).total_seconds(),
+    )
+
+
+def _drift(rows: Sequence[Snapshot]) -> Mapping[str, Drift]:
+    """Return what some snapshots saw, newest first; columns may be declared by now."""
+    return merge_drift(
+        {
+            relation: tuple(
+                field for field in drift if number == 0 or field.kind is not DriftKind.UNDECLARED
+            )
+            for relation, drift in row.drift.items()
+        }
+        for number, row in enumerate(rows)
     )
 
 

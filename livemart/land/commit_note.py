@@ -1,4 +1,4 @@
-"""Stores the record counts of one source in one micro-batch in the commit that landed it.
+"""Stores the record counts and the drift of one source in one micro-batch in its commit.
 
 Used by landing: a replay reads them back from the commit instead of landing the records again.
 """
@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.state.counts import Counts
+from livemart.state.drift import Drift, DriftedField
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Landed:
 
     counts: Counts
     newest_event_time: datetime | None = None
+    drift: Drift = ()
 
 
 def noted(tag: Tag, landed: Landed) -> Tag:
@@ -40,6 +42,8 @@ def noted(tag: Tag, landed: Landed) -> Tag:
     note = {"counts": json.dumps(asdict(landed.counts))}
     if landed.newest_event_time is not None:
         note["newest_event_time"] = landed.newest_event_time.isoformat()
+    if landed.drift:
+        note["drift"] = json.dumps([asdict(field) for field in landed.drift])
     return tag.with_metadata(note)
 
 
@@ -64,5 +68,7 @@ def read_note(warehouse: Warehouse, relation: str, batch_id: int, before: int) -
             good = counts.produced - counts.dead_letters
             counts = replace(counts, landed=landed, superseded=good - landed)
         newest = note.get("newest_event_time")
-        return Landed(counts, datetime.fromisoformat(newest).astimezone(UTC) if newest else None)
+        drift = tuple(map(DriftedField.of, json.loads(note.get("drift", "[]"))))
+        moment = datetime.fromisoformat(newest).astimezone(UTC) if newest else None
+        return Landed(counts, moment, drift)
     return Landed(Counts())

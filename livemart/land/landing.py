@@ -49,6 +49,7 @@ from livemart.land.upsert.deletes import deletes_relation
 from livemart.project.graph import SourceTable
 from livemart.state.checkpoint import open_checkpoint, read_epoch
 from livemart.state.counts import Counts
+from livemart.state.drift import Drift
 from livemart.state.places import StateFolder
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ class LandedBatch:
     `versions`: of every landed table, by relation. `counts`: by relation. `newest_event_time`: over
     the records that were taken, UTC. `has_records`: whether it held any record. `delivered_at`:
     when the oldest of its files was delivered, UTC; None without files. `refusals`: how many dead
-    letters this landing made, by their reason.
+    letters this landing made, by their reason. `drift`: how records differ from the declared
+    columns, by relation, where they do.
     """
 
     batch_id: int
@@ -76,6 +78,7 @@ class LandedBatch:
     has_records: bool
     delivered_at: datetime | None = None
     refusals: Mapping[str, int] = field(default_factory=dict, compare=False)
+    drift: Mapping[str, Drift] = field(default_factory=dict)
 
 
 class LandingEnded(Exception):
@@ -263,6 +266,7 @@ class Landing:
             has_records=any(note.counts.produced for note in landed.values()),
             delivered_at=manifest.delivered_at,
             refusals=self._refusals(manifest, landed),
+            drift={name: note.drift for name, note in landed.items() if note.drift},
         )
 
     @contextmanager

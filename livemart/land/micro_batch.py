@@ -41,6 +41,7 @@ from livemart.project.graph import SourceTable
 from livemart.project.landing_columns import RESCUED
 from livemart.spark.tables_before import TablesBefore
 from livemart.state.counts import Counts
+from livemart.state.drift import Drift
 from livemart.state.places import StateFolder
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ class LandedChange(Protocol):
     workers do (`BulkLanding`).
 
     `deletes`: the change set of remembered deletes, None for a source whose records hold none;
-    `letters`: refused records; `newest_event_time`: of the records that were taken, UTC.
+    `letters`: refused records; `newest_event_time`: of the records that were taken, UTC; `drift`:
+    how the records differ from the declared columns.
     """
 
     @property
@@ -88,6 +90,8 @@ class LandedChange(Protocol):
     def counts(self) -> Counts: ...
     @property
     def newest_event_time(self) -> datetime | None: ...
+    @property
+    def drift(self) -> Drift: ...
     def commit(self, tag: Tag) -> None:
         """Commit the rows in one commit."""
         ...
@@ -306,7 +310,8 @@ class MicroBatch:
         refused, change = self._refused_deliveries[name], self._changes.get(name)
         if change is None:
             return Landed(Counts().with_dead_letters(refused))
-        landed = Landed(change.counts.with_dead_letters(refused), change.newest_event_time)
+        counts = change.counts.with_dead_letters(refused)
+        landed = Landed(counts, change.newest_event_time, change.drift)
         tag = noted(self._tags.rows(name), landed)
         change.commit(tag)
         return landed

@@ -18,6 +18,7 @@ from livemart.errors import StateError
 from livemart.land.landing import LandedBatch
 from livemart.state.atomic_files import numbers_of, replace_file
 from livemart.state.counts import Counts
+from livemart.state.drift import DriftedField, merge_drift
 from livemart.state.places import StateFolder
 from livemart.state.snapshots import Snapshot
 
@@ -45,6 +46,10 @@ class UncountedBatches:
             "counts": {relation: asdict(counts) for relation, counts in batch.counts.items()},
             "newest_event_time": _to_text(batch.newest_event_time),
             "delivered_at": _to_text(batch.delivered_at),
+            "drift": {
+                relation: [asdict(field) for field in drift]
+                for relation, drift in batch.drift.items()
+            },
         }
         replace_file(self._path(batch.batch_id), json.dumps(content))
 
@@ -96,6 +101,10 @@ def _batch_of(batch_id: int, content: Mapping[str, Any]) -> LandedBatch:
         newest_event_time=_from_text(content["newest_event_time"]),
         has_records=True,
         delivered_at=_from_text(content.get("delivered_at")),
+        drift={
+            relation: tuple(map(DriftedField.of, drift))
+            for relation, drift in content.get("drift", {}).items()
+        },
     )
 
 
@@ -121,4 +130,5 @@ def _merged(batches: Sequence[LandedBatch]) -> LandedBatch:
         newest_event_time=max(times, default=None),
         has_records=any(batch.has_records for batch in batches),
         delivered_at=min(delivered, default=None),
+        drift=merge_drift(batch.drift for batch in batches),
     )

@@ -7,18 +7,20 @@ measurements at `/metrics`, so that a number is found in both.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
 import structlog
+
+from livemart.state.drift import Drift, DriftedField, DriftKind, by_kind
 
 if TYPE_CHECKING:
     from livemart.check.checks import TestResult
     from livemart.land.landing import LandedBatch
     from livemart.run.batch import BatchOutcome
     from livemart.run.follower import PlanChange
-    from livemart.state.snapshots import ModelState
+    from livemart.state.snapshots import ModelState, Snapshot
 
 # Longer than ten seconds without a line, and people take it for dead; looked at each second.
 _SILENCE_S = 9.0
@@ -95,6 +97,7 @@ class LogWatcher:
         self._is_told = True
         # Until a micro-batch begins to refresh what it landed.
         self._is_building = True
+        self._drift = UntoldDrift()
 
     def beat(self) -> None:
         """Say what goes on, if nothing was said for long; called every second or so."""
@@ -241,6 +244,15 @@ class LogWatcher:
                 since_snapshot=aside.since,
                 refreshed_at=aside.refreshed_at,
             )
+        for source, kind, fields in self._drift.of(snapshot, outcome.drift_before):
+            self._log.warning(
+                "schema_drift",
+                batch_id=outcome.batch_id,
+                source=source,
+                kind=kind,
+                fields="; ".join(map(str, fields)),
+                hint=kind.next_step,
+            )
         took = snapshot.finished_at - snapshot.started_at
         self._log.info(
             f"snapshot_{snapshot.status}",
@@ -292,6 +304,27 @@ class LogWatcher:
             attempts=attempts,
             error=str(error),
         )
+
+
+class UntoldDrift:
+    """Drift that was not told yet, by this run or by the one before: batches bring the same."""
+
+    def __init__(self) -> None:
+        self._told: set[tuple[str, DriftedField]] = set()
+
+    def of(
+        self, snapshot: Snapshot, before: Mapping[str, Drift]
+    ) -> Iterator[tuple[str, DriftKind, Drift]]:
+        """Yield what a snapshot has that is new, by source and kind; it counts as told then.
+
+        `before`: what the snapshot before it has.
+        """
+        self._told.update((source, field) for source, drift in before.items() for field in drift)
+        for source, drift in snapshot.drift.items():
+            untold = tuple(field for field in drift if (source, field) not in self._told)
+            self._told.update((source, field) for field in untold)
+            for kind, fields in by_kind(untold):
+                yield source, kind, fields
 
 
 def describe_check(unique_id: str, result: TestResult) -> str:

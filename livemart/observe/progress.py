@@ -23,7 +23,8 @@ from rich.table import Table
 from rich.text import Text
 
 from livemart.errors import first_lines
-from livemart.observe.logs import LogFormat, LogWatcher, short_name
+from livemart.observe.logs import LogFormat, LogWatcher, UntoldDrift, short_name
+from livemart.state.drift import describe_drift
 from livemart.state.snapshots import LEFT_OUT
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ class TerminalWatcher:
         self._title = ""
         self._copied: int | None = None
         self._tests_ended = 0
+        self._drift = UntoldDrift()
         self._live = Live(
             console=console,
             get_renderable=self._render,
@@ -192,6 +194,9 @@ class TerminalWatcher:
             name, cause = short_name(unique_id), short_name(aside.cause)
             why = "cannot be computed" if name == cause else f"waits for {cause}"
             self._console.print(Text(f"  {name} set aside: {why}", style="red"))
+        for source, kind, fields in self._drift.of(outcome.snapshot, outcome.drift_before):
+            told = f"  {describe_drift(source, kind, fields)}\n    {kind.next_step}"
+            self._console.print(Text(told, style="yellow"))
         if told := describe_left_out(outcome.snapshot):
             self._console.print(Text(f"  {told}", style="yellow"))
         if outcome.snapshot.kind == "build" and outcome.checks:

@@ -25,6 +25,7 @@ from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.sql.flatten import Flat, flatten
 from livemart.plan.sql.functions import AGGREGATE_FUNCTIONS, BUILT_IN_FUNCTIONS
 from livemart.plan.sql.parse import words_of
+from livemart.plan.sql.used_columns import reads_every_column
 from livemart.plan.strategies.signed import Append, Signed
 from livemart.project.graph import OVERALL_WATERMARK, DataTest, Model, Project
 from livemart.project.landing_columns import LANDING_COLUMNS
@@ -122,6 +123,23 @@ class ProjectPlans:
             return self._planned(model.compiled_code, model.session).unique_key
         return self.models[unique_id].unique_key
 
+    def readers_without(self, unique_id: str, column: str) -> list[str]:
+        """Return the models that read a source and not this column of it, by unique id.
+
+        A model of which that is not for certain is left out.
+        """
+        relation = self.project.sources[unique_id].relation
+        readers = []
+        for reader, model in self.project.models.items():
+            if unique_id not in model.depends_on:
+                continue
+            plan = self.models[reader]
+            if not model.is_stored and model.compiled_code:
+                plan = self._planned(model.compiled_code, model.session)
+            if plan.flat is not None and not _may_need(plan, plan.flat, relation, column):
+                readers.append(reader)
+        return readers
+
     def _planned(self, text: str, session: SessionSpec) -> Plan:
         key = (text, session)
         if key not in self._by_text:
@@ -131,6 +149,18 @@ class ProjectPlans:
                 session, plan_query(text, inputs, self._planned_queries), other_views
             )
         return self._by_text[key]
+
+
+def _may_need(plan: Plan, flat: Flat, relation: str, column: str) -> bool:
+    """Return True if a query needs a column of a relation, or if that is not known."""
+    needed = [
+        plan.used.get(occurrence.index)
+        for occurrence in flat.occurrences
+        if occurrence.relation == relation
+    ]
+    if None in needed and (reads_every_column(flat) or column.lower() in flat.text.lower()):
+        return True
+    return not needed or any(column.lower() in (names or ()) for names in needed)
 
 
 def _plan_models(

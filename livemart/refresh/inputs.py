@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import Literal, Protocol
 
 import pyarrow as pa
-from sqlglot import exp
 
 from livemart.arrow.bags import WEIGHT
 from livemart.delta.log import LogEntry
@@ -21,9 +20,9 @@ from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
 from livemart.plan.planner import Plan
 from livemart.plan.project_plans import ProjectPlans
-from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.reasons import Reason
 from livemart.plan.sql.flatten import Flat
-from livemart.plan.sql.parse import parse
+from livemart.plan.sql.used_columns import reads_every_column
 from livemart.refresh.context import BatchContext
 from livemart.refresh.pinned_table import FallBack, PinnedTable
 from livemart.state.snapshots import ModelState, Snapshot
@@ -284,17 +283,6 @@ class InputSchemas:
         kept = types.keys() & old_types.keys()
         retyped = {name for name in kept if types[name] != old_types[name]}
         return frozenset(retyped), frozenset(types.keys() ^ old_types.keys())
-
-
-def reads_every_column(flat: Flat) -> bool:
-    """Return True if the columns of an input decide which ones the query has."""
-    try:
-        tree = parse(flat.text)
-    except Unplannable:
-        return True
-    if any(join.args.get("method") == "NATURAL" for join in tree.find_all(exp.Join)):
-        return True
-    return any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star))
 
 
 def _reason(relation: str, names: frozenset[str]) -> Reason:

@@ -32,6 +32,7 @@ from livemart.run.dbt_builds import build_models, build_seeds, build_snapshot
 from livemart.run.draft import SnapshotDraft, draft_snapshot, table_versions
 from livemart.run.runtime import Runtime, selection_empty
 from livemart.spark.catalog import register
+from livemart.state.drift import Drift
 from livemart.state.run_starts import run_start
 from livemart.state.snapshots import LEFT_OUT, ModelState, SetAside, Snapshot
 
@@ -63,7 +64,8 @@ class BatchRecord:
 class BatchOutcome:
     """The result of a micro-batch. `snapshot` is None if there was nothing to do.
 
-    Then `checks` are those of a held snapshot that stays held.
+    Then `checks` are those of a held snapshot that stays held. `drift_before`: what the snapshot
+    before this one has told already.
     """
 
     batch_id: int
@@ -71,6 +73,7 @@ class BatchOutcome:
     checks: Mapping[str, TestResult] = field(default_factory=dict)
     rebuilds: Mapping[str, Rebuild] = field(default_factory=dict)
     record: BatchRecord = field(default_factory=BatchRecord)
+    drift_before: Mapping[str, Drift] = field(default_factory=dict)
 
     @property
     def is_held(self) -> bool:
@@ -418,11 +421,13 @@ class BatchRunner:
             status="held" if is_held else "published",
             finished_at=datetime.now(UTC),
         )
+        newest = runtime.log.newest()
         failpoint("snapshot.before")
         runtime.log.append(snapshot)
         failpoint("snapshot.after")
         record, self.record = self.record, BatchRecord()
-        return BatchOutcome(snapshot.batch_id, snapshot, checks, rebuilds, record)
+        before = newest.drift if newest is not None else {}
+        return BatchOutcome(snapshot.batch_id, snapshot, checks, rebuilds, record, before)
 
     def _report(self, unique_id: str, word: str, state: ModelState | None = None, /) -> None:
         self.record.model_changed(unique_id, word, state)

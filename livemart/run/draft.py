@@ -17,8 +17,10 @@ from livemart.project.graph import Project
 from livemart.refresh.clock import fix_as_of
 from livemart.refresh.context import BatchContext
 from livemart.run.runtime import Runtime
+from livemart.run.undeclared_columns import undeclared_columns
 from livemart.run.watermarks import fix_watermarks
 from livemart.state.counts import Counts, TableCounts
+from livemart.state.drift import merge_drift
 from livemart.state.snapshots import ModelState, Snapshot
 
 
@@ -63,6 +65,7 @@ class SnapshotDraft:
             finished_at=self.started_at,
             landed=_count_landed(self.runtime, self.batch.counts),
             delivered_at=self.batch.delivered_at,
+            drift=merge_drift([self.batch.drift, undeclared_columns(self.runtime)]),
         )
 
 

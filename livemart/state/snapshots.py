@@ -8,7 +8,7 @@ batch is replayed from the row before.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
@@ -25,6 +25,7 @@ from deltalake.schema import Schema as DeltaSchema
 
 from livemart.errors import PublishError
 from livemart.state.counts import TableCounts
+from livemart.state.drift import Drift, DriftedField
 from livemart.state.places import StateFolder
 
 _PROPERTIES = {
@@ -98,7 +99,8 @@ class Snapshot:
     `test_fingerprints`: of the SQL and settings that had this outcome, empty in logs from before
     there were any; `set_aside`: models whose state is that of an earlier snapshot, or which have
     none, by unique id; `delivered_at`: when the oldest file that it has landed was delivered, None
-    if it has landed none. Times are UTC.
+    if it has landed none; `drift`: how records that it has landed differ from the declared columns,
+    by relation. Times are UTC.
     """
 
     snapshot_id: int
@@ -116,6 +118,7 @@ class Snapshot:
     test_fingerprints: Mapping[str, str] = field(default_factory=dict)
     set_aside: Mapping[str, SetAside] = field(default_factory=dict)
     delivered_at: datetime | None = None
+    drift: Mapping[str, Drift] = field(default_factory=dict)
 
 
 _MODEL = pa.struct(
@@ -144,6 +147,12 @@ _SET_ASIDE = pa.struct(
         *((name, pa.string()) for name in ("fingerprint", "cause", "message")),
     ]
 )
+_DRIFTED_FIELD = pa.struct(
+    [
+        *((name, pa.string()) for name in ("kind", "name", "note")),
+        ("unused_by", pa.list_(pa.field("element", pa.string()))),
+    ]
+)
 SCHEMA = pa.schema(
     [
         ("snapshot_id", pa.int64()),
@@ -161,6 +170,7 @@ SCHEMA = pa.schema(
         ("test_fingerprints", pa.map_(pa.string(), pa.string())),
         ("set_aside", pa.map_(pa.string(), _SET_ASIDE)),
         ("delivered_at", _TIME),
+        ("drift", pa.map_(pa.string(), pa.list_(pa.field("element", _DRIFTED_FIELD)))),
     ]
 )
 
@@ -317,6 +327,7 @@ def _to_row(snapshot: Snapshot) -> dict[str, Any]:
         "test_fingerprints": list(snapshot.test_fingerprints.items()),
         "set_aside": [(name, columns_of(aside)) for name, aside in snapshot.set_aside.items()],
         "delivered_at": snapshot.delivered_at,
+        "drift": [(name, list(map(asdict, drift))) for name, drift in snapshot.drift.items()],
     }
 
 
@@ -340,6 +351,7 @@ def _from_row(row: Mapping[str, Any]) -> Snapshot:
             for name, aside in row.get("set_aside") or ()
         },
         delivered_at=_utc(row.get("delivered_at")),
+        drift={name: tuple(map(DriftedField.of, drift)) for name, drift in row.get("drift") or ()},
     )
 
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.arrow.types import plain_table
 from livemart.delta.tags import Tag
+from livemart.delta.version import TableVersion
 from livemart.land.bulk.key_ranges import (
     ACTION,
     ARRIVED,
@@ -35,6 +36,13 @@ from livemart.land.bulk.key_ranges import (
 )
 from livemart.land.commit_note import Stamp
 from livemart.land.letters.held_letters import FrameLetters
+from livemart.land.letters.seen_drift import (
+    REFUSED_VALUE,
+    WITHOUT_VALUE,
+    Sightings,
+    seen_drift,
+)
+from livemart.land.reasons import LetterReason
 from livemart.land.records.judge import RECORD, SIZE, verdict
 from livemart.land.upsert.deletes import deletes_relation, remember
 from livemart.land.upsert.event_time import MOVED, moved_detail
@@ -45,9 +53,13 @@ from livemart.spark.large_lane import LargeLane
 from livemart.spark.tables_before import TablesBefore
 from livemart.spark_sql import quoted
 from livemart.state.counts import Counts
+from livemart.state.drift import Drift
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, Row
+
+# More names than are told.
+_MOST_NAMES = 1_000
 
 
 class BulkLanding:
@@ -85,14 +97,68 @@ class BulkLanding:
         self._schema = before.warehouse.arrow_schema(source.relation)
 
     @cached_property
-    def _figures(self) -> tuple[int, int, datetime | None]:
-        """Records, records without a mistake, and the newest event time of those, UTC."""
+    def _looked_at(self) -> Row:
+        """What one look at all records tells."""
         time = self._source.event_time
         newest = f"timestamp({quoted(time)})" if time else "cast(null as timestamp)"
-        count, refused, moment = self._staged.selectExpr(
-            "count(*)", f"count({self._code})", f"max({newest}) filter (where {self._code} is null)"
+        is_good = f"{self._code} is null"
+        # A delete may well hold no more than its key.
+        is_live = f"{is_good} and not {self._is_delete}"
+        counts = (f"count_if({quoted(name)} is not null and {is_live})" for name in self._filled)
+        return self._staged.selectExpr(
+            "count(*) as produced",
+            f"count({self._code}) as refused",
+            f"max({newest}) filter (where {is_good}) as newest",
+            f"count({RESCUED}) as rescued",
+            f"count_if({self._code} = '{LetterReason.TYPE_MISMATCH}') as misfits",
+            f"count_if({is_live}) as live",
+            f"array({', '.join(counts)}) as filled",
         ).collect()[0]
-        return count, count - refused, _utc(moment)
+
+    @property
+    def _figures(self) -> tuple[int, int, datetime | None]:
+        """Records, records without a mistake, and the newest event time of those, UTC."""
+        seen = self._looked_at
+        return seen.produced, seen.produced - seen.refused, _utc(seen.newest)
+
+    @cached_property
+    def drift(self) -> Drift:
+        seen = self._looked_at
+        # Fields that became columns with these very records are still among the rescued ones.
+        fields = self._distinct(f"explode(map_keys({RESCUED}))") if seen.rescued else []
+        shapes = f"regexp_replace({self._detail}, '{REFUSED_VALUE}', '$1{WITHOUT_VALUE}')"
+        is_misfit = f"{self._code} = '{LetterReason.TYPE_MISMATCH}'"
+        return seen_drift(
+            Sightings(
+                [field for field in fields if field not in self._schema.names],
+                self._distinct(shapes, is_misfit) if seen.misfits else [],
+                seen.live,
+                dict(zip(self._filled, seen.filled, strict=True)),
+            ),
+            self._files_before,
+            self._schema.names,
+        )
+
+    @property
+    def _files_before(self) -> TableVersion:
+        relation = self._source.relation
+        return self._before.warehouse.files(relation, self._before.versions[relation])
+
+    @cached_property
+    def _filled(self) -> list[str]:
+        """Columns whose values are counted: of no others could one say that they are missing."""
+        names = [column.name for column in self._source.columns]
+        return [name for name in names if self._files_before.null_share(name) is not None]
+
+    def _distinct(self, expression: str, condition: str = "true") -> list[str]:
+        """Return values of an expression, each once, the first of them in their order."""
+        values = self._staged.where(condition).selectExpr(f"{expression} as value").distinct()
+        return [row.value for row in values.orderBy("value").limit(_MOST_NAMES).collect()]
+
+    @property
+    def _is_delete(self) -> str:
+        condition = self._spec.apply_as_deletes
+        return f"coalesce(({condition}), false)" if condition else "false"
 
     @cached_property
     def _changed(self) -> tuple[DataFrame, Mapping[str, int]]:
@@ -215,9 +281,8 @@ class BulkLanding:
 
         keys = list(self._spec.keys)
         arrived = self._arrived()
-        condition = self._spec.apply_as_deletes
-        is_delete = f"coalesce(({condition}), false)" if condition else "false"
-        versions = arrived.selectExpr("*", f"{ARRIVED} as {KIND}", f"{is_delete} as {IS_DELETE}")
+        marks = (f"{ARRIVED} as {KIND}", f"{self._is_delete} as {IS_DELETE}")
+        versions = arrived.selectExpr("*", *marks)
         for relation, kind in (
             (self._source.relation, STORED),
             (deletes_relation(self._source), REMEMBERED),

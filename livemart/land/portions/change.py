@@ -23,11 +23,13 @@ from livemart.delta.warehouse import Warehouse
 from livemart.land.commit_note import Stamp
 from livemart.land.letters.dead_letters import LETTERS
 from livemart.land.letters.held_letters import FrameLetters, Letters, RowLetters
+from livemart.land.letters.seen_drift import Sightings, seen_drift, sightings_in
 from livemart.land.portions.key_order import KeyOrder
-from livemart.land.upsert.change import SourceChange, appended, good_and_refused, upserted
+from livemart.land.upsert.change import Records, SourceChange, appended, taken, upserted
 from livemart.project.graph import SourceTable
 from livemart.spark.types import spark_schema
 from livemart.state.counts import Counts
+from livemart.state.drift import Drift
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,6 +82,7 @@ class PortionedChange:
         self._version_of = version_of
         self._is_delete = is_delete
         self._spark = spark
+        self._sightings = Sightings()
         self._waiting = KeyOrder(folder / "rows", source.arrival.keys, ROWS_PER_RANGE)
         self._letters = folder / "letters"
         self._written: list[Action] = []
@@ -89,13 +92,15 @@ class PortionedChange:
     def take(self, judged: pa.Table) -> None:
         """Take the next judged records, in file and line order."""
         source = self._source
-        good, letters = good_and_refused(source, judged, self._position, self._stamp)
+        records = self._records(judged)
+        self._sightings += sightings_in(judged, self._position, records.live, source)
         if source.arrival.keys:
+            letters = records.letters
             self._keep_letters(letters)
             self.counts += Counts(letters.num_rows, 0, 0, letters.num_rows)
-            self._waiting.add(good)
+            self._waiting.add(records.good)
         else:
-            self._add(appended(source, good, letters, self._stamp, self._warehouse))
+            self._add(appended(source, records, self._warehouse))
 
     def decide(self) -> None:
         """Decide the records that have keys; all have been taken.
@@ -103,15 +108,24 @@ class PortionedChange:
         Raises:
             TooManyReplacedError: see there.
         """
-        none = LETTERS.empty_table()
         for good in self._waiting.ranges():
-            change = upserted(
-                *(self._source, good, none, self._stamp, self._warehouse),
-                *(self._version_of, self._is_delete),
-            )
+            records = self._records(good)
+            change = upserted(self._source, records, self._stamp, self._warehouse, self._version_of)
             self._add(change)
             if sum(rows.num_rows for rows in self._replaced) > MOST_REPLACED:
                 raise TooManyReplacedError
+
+    def _records(self, judged: pa.Table) -> Records:
+        return taken(
+            *(self._source, judged, self._position, self._stamp),
+            *(self._warehouse, self._is_delete),
+        )
+
+    @property
+    def drift(self) -> Drift:
+        relation = self._source.relation
+        before = self._warehouse.files(relation, self._version_of(relation))
+        return seen_drift(self._sightings, before, self._warehouse.arrow_schema(relation).names)
 
     def _add(self, change: SourceChange) -> None:
         rows = change.landed

@@ -15,6 +15,10 @@ from livemart.land.reasons import LetterReason
 Rescued = dict[str, str | None]
 Convert = Callable[[Any, str, Rescued], Any]
 
+# Between a value that is refused and its type, and before a type that would hold it.
+DOES_NOT_FIT = " does not fit "
+WIDER = ", it is wider than the declared type: declare "
+
 
 class Number(str):
     """A JSON number as it was written: no float ever stands between the text and a decimal."""
@@ -40,8 +44,8 @@ def misfit(path: str, value: object, kind: object, wider: object = None) -> Misf
     shown = "null" if (text := compact(value)) is None else text
     shown = shown if len(shown) <= 80 else f"{shown[:80]}... ({len(shown)} characters)"
     quoted = json.dumps(shown, ensure_ascii=False) if type(value) is str else shown
-    advice = "" if wider is None else f", it is wider than the declared type: declare {wider}"
-    return MisfitError(f"{path}: {quoted} does not fit {kind}{advice}")
+    advice = "" if wider is None else f"{WIDER}{wider}"
+    return MisfitError(f"{path}: {quoted}{DOES_NOT_FIT}{kind}{advice}")
 
 
 def _json(value: object) -> str:

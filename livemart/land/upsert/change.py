@@ -6,7 +6,7 @@ Used by micro-batches that the driver holds. Nothing is committed here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -20,6 +20,7 @@ from livemart.delta.warehouse import Warehouse
 from livemart.land.commit_note import Stamp
 from livemart.land.letters import dead_letters
 from livemart.land.letters.held_letters import RowLetters
+from livemart.land.letters.seen_drift import seen_drift, sightings_in
 from livemart.land.records.judge import verdict
 from livemart.land.records.schema import TIMESTAMP
 from livemart.land.upsert.deletes import deletes_relation, remember
@@ -28,11 +29,15 @@ from livemart.land.upsert.upsert import Upsert
 from livemart.project.graph import SourceTable
 from livemart.project.landing_columns import BATCH_ID, LANDED_AT
 from livemart.state.counts import Counts
+from livemart.state.drift import Drift
 
 
 @dataclass(frozen=True, slots=True)
 class SourceChange:
-    """Change sets of the landed table and of the remembered deletes, dead letters, and counts."""
+    """Change sets of the landed table and of the remembered deletes, dead letters, and counts.
+
+    `drift`: how the records differ from the declared columns.
+    """
 
     source: SourceTable
     warehouse: Warehouse
@@ -41,6 +46,7 @@ class SourceChange:
     letters: RowLetters
     counts: Counts
     newest_event_time: datetime | None
+    drift: Drift = ()
 
     def commit(self, tag: Tag) -> None:
         self.warehouse.commit(self.source.relation, self.landed, tag, key=self.source.arrival.keys)
@@ -57,6 +63,8 @@ def change_of(
 ) -> SourceChange:
     """Return what one source's records change, given the tables before the batch.
 
+    (Fields that became columns are in the table, and rescued no more.)
+
     Args:
         source: a streaming source.
         judged: records of its group, in file and line order.
@@ -66,28 +74,62 @@ def change_of(
         version_of: version of a table before the batch.
         is_delete: evaluates `apply_as_deletes` on rows.
     """
-    good, letters = good_and_refused(source, judged, position, stamp)
-    if not source.arrival.keys:
-        return appended(source, good, letters, stamp, warehouse)
-    return upserted(source, good, letters, stamp, warehouse, version_of, is_delete)
+    records = taken(source, judged, position, stamp, warehouse, is_delete)
+    before = warehouse.files(source.relation, version_of(source.relation))
+    sightings = sightings_in(judged, position, records.live, source)
+    drift = seen_drift(sightings, before, records.rows.schema.names)
+    if source.arrival.keys:
+        change = upserted(source, records, stamp, warehouse, version_of)
+    else:
+        change = appended(source, records, warehouse)
+    return replace(change, drift=drift)
 
 
-def good_and_refused(
-    source: SourceTable, judged: pa.Table, position: int, stamp: Stamp
-) -> tuple[pa.Table, pa.Table]:
-    """Return the judged records that a source takes, and the others as dead letters."""
+@dataclass(frozen=True, slots=True)
+class Records:
+    """What a source takes of judged records, and what it refuses.
+
+    `good`: those it takes, as judged; `rows`: the same as rows of the landed table; `deleting`:
+    which of them delete their key; `letters`: the others as dead letters.
+    """
+
+    good: pa.Table
+    rows: pa.Table
+    deleting: np.ndarray
+    letters: pa.Table
+
+    @property
+    def live(self) -> pa.Table:
+        """The rows without deletes, which may well hold no more than their key."""
+        return self.rows.filter(pa.array(~self.deleting))
+
+    @property
+    def count(self) -> int:
+        """How many records there are, good and refused."""
+        return int(self.good.num_rows + self.letters.num_rows)
+
+
+def taken(
+    source: SourceTable,
+    judged: pa.Table,
+    position: int,
+    stamp: Stamp,
+    warehouse: Warehouse,
+    is_delete: Callable[[pa.Table], np.ndarray],
+) -> Records:
+    """Return what a source takes of judged records; arguments as for `change_of`."""
     codes = judged.column(verdict("code", position))
-    refused = judged.filter(codes.is_valid())
+    good, refused = judged.filter(codes.is_null()), judged.filter(codes.is_valid())
     letters = dead_letters.from_judged(refused, position, source.relation, stamp)
-    return judged.filter(codes.is_null()), letters
-
-
-def appended(
-    source: SourceTable, good: pa.Table, letters: pa.Table, stamp: Stamp, warehouse: Warehouse
-) -> SourceChange:
-    """Return what the good records of a source without keys change."""
     rows = _stamped(good, stamp, warehouse.arrow_schema(source.relation))
-    counts = Counts(rows.num_rows + letters.num_rows, rows.num_rows, 0, letters.num_rows)
+    deleting = is_delete(rows) if source.arrival.keys else np.zeros(rows.num_rows, dtype=bool)
+    return Records(good, rows, deleting, letters)
+
+
+def appended(source: SourceTable, records: Records, warehouse: Warehouse) -> SourceChange:
+    """Return what the records of a source without keys change."""
+    rows, letters = records.rows, records.letters
+    counts = Counts(records.count, rows.num_rows, 0, letters.num_rows)
     newest, held = newest_time(source, rows), RowLetters(letters)
     return SourceChange(source, warehouse, as_added(rows), None, held, counts, newest)
 
@@ -106,18 +148,15 @@ def newest_time(source: SourceTable, rows: pa.Table) -> datetime | None:
 
 def upserted(
     source: SourceTable,
-    good: pa.Table,
-    letters: pa.Table,
+    records: Records,
     stamp: Stamp,
     warehouse: Warehouse,
     version_of: Callable[[str], int],
-    is_delete: Callable[[pa.Table], np.ndarray],
 ) -> SourceChange:
-    """Return what the good records of a source with keys change: all versions of some keys."""
+    """Return what the records of a source with keys change: all versions of some keys."""
     spec = source.arrival
     keys = list(spec.keys)
-    produced = good.num_rows + letters.num_rows
-    rows = _stamped(good, stamp, warehouse.arrow_schema(source.relation))
+    rows, letters = records.rows, records.letters
     deletes = deletes_relation(source)
     version = version_of(source.relation)
     stored = find_stored(warehouse, source.relation, version, rows.select(keys), keys=keys)
@@ -125,9 +164,9 @@ def upserted(
     remembered = find_stored(warehouse, deletes, version_of(deletes), rows.select(keys), keys=keys)
     remembered = _widened(remembered, warehouse.arrow_schema(deletes))
     upsert = Upsert.of(source)
-    is_moved, winners = upsert.change(stored, remembered, rows, is_delete(rows))
+    is_moved, winners = upsert.change(stored, remembered, rows, records.deleting)
     if is_moved.any():
-        refused, detail = good.filter(pa.array(is_moved)), moved_detail(source)
+        refused, detail = records.good.filter(pa.array(is_moved)), moved_detail(source)
         moved = dead_letters.of_records(refused, source.relation, MOVED, detail, stamp)
         letters = pa.concat_tables([letters, moved])
     landed = pa.concat_tables(
@@ -138,7 +177,7 @@ def upserted(
     ).combine_chunks()
     taken = rows.filter(pa.array(~is_moved))
     count = len(winners.written) + len(winners.deleting)
-    counts = Counts(produced, count, taken.num_rows - count, letters.num_rows)
+    counts = Counts(records.count, count, taken.num_rows - count, letters.num_rows)
     forgotten = remembered.take(pa.array(winners.forgotten))
     noted = remember(rows.take(pa.array(winners.deleting)), forgotten)
     newest, held = newest_time(source, taken), RowLetters(letters)

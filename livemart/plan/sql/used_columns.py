@@ -1,6 +1,6 @@
 """Finds the stored columns that a query needs: what else a table holds is not read.
 
-Used by the planner; no answer means all columns.
+Used by the planner, where no answer means all columns, and when a table has other columns.
 """
 
 from __future__ import annotations
@@ -10,6 +10,10 @@ from collections.abc import Mapping
 from sqlglot import exp
 from sqlglot.optimizer.pushdown_projections import pushdown_projections
 from sqlglot.optimizer.scope import traverse_scope
+
+from livemart.plan.reasons import Unplannable
+from livemart.plan.sql.flatten import Flat
+from livemart.plan.sql.parse import parse
 
 
 def used_columns(qualified: exp.Query, occurrences: Mapping[str, int]) -> dict[int, frozenset[str]]:
@@ -32,6 +36,17 @@ def used_columns(qualified: exp.Query, occurrences: Mapping[str, int]) -> dict[i
                 if scope.stars:
                     return {}
     return {occurrence: frozenset(names) for occurrence, names in used.items()}
+
+
+def reads_every_column(flat: Flat) -> bool:
+    """Return True if the columns of an input decide which ones the query has."""
+    try:
+        tree = parse(flat.text)
+    except Unplannable:
+        return True
+    if any(join.args.get("method") == "NATURAL" for join in tree.find_all(exp.Join)):
+        return True
+    return any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star))
 
 
 def _is_plain_union(node: exp.Expr) -> bool:

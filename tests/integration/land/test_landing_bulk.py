@@ -49,6 +49,7 @@ def test_bulk_and_small_batches_land_the_same(spark: SparkSession, tmp_path: Pat
 
         assert landed[1].counts == landed[0].counts
         assert landed[1].newest_event_time == landed[0].newest_event_time
+        assert landed[1].drift == landed[0].drift != {}
         assert again == landed[1]
 
     for name, columns in {

@@ -10,6 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
+from livemart.arrow.change_sets import as_added
 from livemart.delta.warehouse import Warehouse
 from tests.unit.delta.small_tables import RELATION, SMALL, diff, tag
 
@@ -77,3 +78,21 @@ def test_rows_come_a_part_at_a_time_and_are_those_of_a_read(
     assert max(part.num_rows for part in parts) <= most
     expected = warehouse.read(RELATION, columns=["more", "id"], filter=passing)
     assert pa.concat_tables(parts).sort_by("id").equals(expected.sort_by("id"))
+
+
+def test_the_share_of_nulls_is_that_of_the_statistics(warehouse: Warehouse) -> None:
+    kinds = pa.schema(
+        [("id", pa.int64()), ("who.id", pa.int64()), ("who", pa.struct([("id", pa.int64())]))]
+    )
+    warehouse.create(RELATION, kinds)
+    empty = warehouse.files(RELATION).null_share("id")
+    rows = [{"id": number or None, "who": {"id": 1}} for number in range(4)]
+    for batch, row in enumerate(rows):
+        change = as_added(pa.Table.from_pylist([row], kinds))
+        warehouse.commit(RELATION, change, tag(batch))
+
+    files = warehouse.files(RELATION)
+
+    assert (empty, files.null_share("id")) == (None, 0.25)
+    # Statistics do not tell the two apart, or have nothing.
+    assert (files.null_share("who.id"), files.null_share("who")) in [(None, None), (1.0, None)]

@@ -10,6 +10,7 @@ from livemart.inspect.status import read_status, render_status
 from livemart.land.sources.files.stream import place_slots
 from livemart.land.sources.log_looks import LogLooks
 from livemart.state.counts import TableCounts
+from livemart.state.drift import DriftedField, DriftKind
 from livemart.state.places import StateFolder
 from livemart.state.refusals import ProjectRefusal, note_refusal
 from livemart.state.snapshots import RELEASE, Kind, ModelState, Snapshot, SnapshotLog
@@ -117,6 +118,35 @@ def test_what_waits_in_files_and_in_logs_is_told_in_the_same_columns(tmp_path: P
     assert "1 file, 0.2 MB, 5m" in text
     assert "1,209 records (p0: 1,200), 5m, seen 5m ago" in text
     assert render_status(unread) == f"no snapshot yet\n{told}\n  next: run `build`"
+
+
+def test_drift_of_the_listed_snapshots_is_told_with_what_to_do(tmp_path: Path) -> None:
+    log = SnapshotLog(tmp_path)
+    tip, fee = DriftedField(DriftKind.ADDED, "tip"), DriftedField(DriftKind.ADDED, "fee")
+    gone, kept = (
+        DriftedField(DriftKind.UNDECLARED, name, "string", ("totals",)) for name in ("gone", "kept")
+    )
+    for number, fields in enumerate([(tip,), (fee, gone), (tip, kept)], 1):
+        row = replace(_snapshot(number, "refresh", None), drift={"bronze.orders": fields})
+        log.append(row)
+
+    status = read_status(tmp_path, every=PANE, pane=PANE, now=NOON, limit=2)
+
+    # What was undeclared once may be declared by now.
+    assert status.to_json()["drift"] == {
+        "bronze.orders": [
+            {"kind": "added", "name": "fee", "note": "", "unused_by": []},
+            {"kind": "added", "name": "tip", "note": "", "unused_by": []},
+            {"kind": "undeclared", "name": "kept", "note": "string", "unused_by": ["totals"]},
+        ]
+    }
+    lines = render_status(status).splitlines()
+    start = lines.index("drift bronze.orders: added fee; tip")
+    assert lines[start + 1 : start + 4] == [
+        f"  next: {DriftKind.ADDED.next_step}",
+        "drift bronze.orders: undeclared kept (string), unused by totals",
+        f"  next: {DriftKind.UNDECLARED.next_step}",
+    ]
 
 
 def test_freshness_is_the_age_of_the_newest_landing(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from livemart.delta.tags import Tag, Tags
 from livemart.delta.warehouse import Warehouse
 from livemart.land.commit_note import Landed, noted, read_note
 from livemart.state.counts import Counts
+from livemart.state.drift import DriftedField, DriftKind
 
 EVENTS = "bronze.events"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -32,7 +33,8 @@ def commit(warehouse: Warehouse, tag: Tag, rows: int) -> None:
 
 @pytest.mark.parametrize("newest", [NOON, None])
 def test_a_note_is_read_back(warehouse: Warehouse, newest: datetime | None) -> None:
-    landed = Landed(Counts(5, 3, 1, 1), newest)
+    drift = (DriftedField(DriftKind.ADDED, "tip"), DriftedField(DriftKind.MISSING, "a", "b?"))
+    landed = Landed(Counts(5, 3, 1, 1), newest, drift)
     commit(warehouse, noted(Tags("epoch", 4).rows(EVENTS), landed), 3)
 
     assert read_note(warehouse, EVENTS, 4, before=0) == landed

@@ -16,6 +16,7 @@ import pytest
 
 from livemart.errors import SourceError, StateError
 from livemart.land.micro_batch import MicroBatch
+from livemart.state.drift import DriftedField, DriftKind
 from tests.deliveries import COLUMNS, NOON, Shop, lines, order, source
 
 
@@ -232,6 +233,65 @@ def test_drift_is_rescued_or_evolves_the_table_or_stops(tmp_path: Path) -> None:
     ]
     with pytest.raises(SourceError, match=r"SCHEMA_DRIFT: bronze.failing: strict/1:1"):
         shop.land(3, shop.deliver("strict/1", lines([drifted])))
+
+
+def test_a_batch_tells_in_which_ways_its_records_drifted_and_a_replay_tells_the_same(
+    tmp_path: Path,
+) -> None:
+    columns = {
+        "id": "string",
+        "status": "string",
+        "n": "int",
+        "who": "struct<x:int>",
+        "at": "bigint",
+    }
+    spec: dict[str, Any] = {"path": "x/*", "keys": ("id",), "sequence_by": ("at",)}
+    sources = [
+        source("keeping", columns, apply_as_deletes="status = 'gone'", **spec),
+        source("evolving", columns, schema_drift="evolve", **spec),
+    ]
+    shop = Shop(None, tmp_path, sources)
+    plain = {"id": "a", "status": "new", "n": 1, "at": 1}
+    drifted: list[dict[str, Any]] = [
+        {"id": "b", "Status": "new", "at": 2, "tip": 1, "who": {"x": 1, "y": 2}},
+        plain | {"id": "c", "n": 3_000_000_000},
+        plain | {"id": "d", "n": "many"},
+    ]
+
+    quiet = shop.land(0, shop.deliver("x/0", lines([plain, plain])))
+    path = shop.deliver("x/1", lines(drifted))
+    batch, again = shop.land(1, path), shop.land(1, path)
+
+    assert quiet.drift == {}
+    common = [
+        ("case-changed", "Status (the column is status)"),
+        ("incompatible", "n (with int)"),
+        ("missing", "n"),
+        ("missing", "status"),
+        ("nested", "who.y"),
+        ("wider", "n (than int: declare bigint)"),
+    ]
+    told = {
+        name: [(str(field.kind), str(field)) for field in drift]
+        for name, drift in batch.drift.items()
+    }
+    assert told == {"bronze.keeping": [("added", "tip"), *common], "bronze.evolving": common}
+    assert again == batch
+
+
+def test_a_delete_that_holds_no_more_than_its_key_lacks_nothing(tmp_path: Path) -> None:
+    columns = {"id": "string", "op": "string", "n": "int", "at": "bigint"}
+    spec: dict[str, Any] = {"path": "x/*", "keys": ("id",), "sequence_by": ("at",)}
+    sources = [
+        source("deleting", columns, apply_as_deletes="op = 'd'", **spec),
+        source("keeping", columns, **spec),
+    ]
+    shop = Shop(None, tmp_path, sources)
+    shop.land(0, shop.deliver("x/0", lines([{"id": "a", "op": "c", "n": 1, "at": 1}])))
+
+    batch = shop.land(1, shop.deliver("x/1", lines([{"id": "a", "op": "d", "at": 2}])))
+
+    assert batch.drift == {"bronze.keeping": (DriftedField(DriftKind.MISSING, "n"),)}
 
 
 def test_a_wider_type_goes_on_with_stored_rows_and_remembered_deletes(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from livemart.errors import StateError
 from livemart.land.uncounted import UncountedBatches
 from livemart.state.counts import Counts
+from livemart.state.drift import DriftedField, DriftKind
 from livemart.state.snapshots import Snapshot
 from tests.deliveries import NOON, Shop, lines, order
 
@@ -41,7 +42,7 @@ def snapshot(epoch: str, batch_id: int) -> Snapshot:
 def test_a_batch_that_no_snapshot_followed_is_counted_with_the_next(shop: Shop) -> None:
     kept = UncountedBatches(shop.warehouse.root, shop.epoch)
     late = order("b", ordered_at=(NOON + timedelta(minutes=30)).isoformat())
-    first = shop.deliver("orders/1.jsonl", ["{broken", *lines([order("a"), late])])
+    first = shop.deliver("orders/1.jsonl", ["{broken", *lines([order("a", tip=1), late])])
     kept.keep(shop.land(0, first))
     kept.keep(shop.land(1, shop.deliver("orders/2.jsonl", ["{broken"])))
 
@@ -51,6 +52,7 @@ def test_a_batch_that_no_snapshot_followed_is_counted_with_the_next(shop: Shop) 
     assert merged.counts[ORDERS] == Counts(produced=4, landed=2, superseded=0, dead_letters=2)
     assert merged.newest_event_time == NOON + timedelta(minutes=30)
     assert merged.has_records
+    assert merged.drift[ORDERS] == (DriftedField(DriftKind.ADDED, "tip"),)
     assert merged.batch_id == 2
     assert merged.versions == shop.land(2).versions
     # The oldest file of all of them.

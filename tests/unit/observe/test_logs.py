@@ -12,6 +12,7 @@ import structlog
 from livemart.check.checks import TestResult
 from livemart.observe.logs import LogWatcher, configure_logs
 from livemart.run.batch import BatchOutcome
+from livemart.state.drift import DriftedField, DriftKind
 from livemart.state.snapshots import LEFT_OUT, SetAside
 from tests.unit.observe.outcomes import (
     make_held_outcome,
@@ -64,6 +65,32 @@ def test_a_snapshot_is_told_with_its_as_of(capsys: pytest.CaptureFixture[str]) -
     events = {str(event["event"]): event for event in events_of(capsys)}
     assert events["snapshot_published"]["as_of"] == "2026-03-01 12:05:00+00:00"
     assert events["snapshot_published"]["took_ms"] == 2100
+
+
+def test_drift_is_told_once_by_source_and_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logs("json")
+    watcher = LogWatcher()
+    tip, who = (DriftedField(DriftKind.ADDED, name) for name in ("tip", "who"))
+    fee = DriftedField(DriftKind.UNDECLARED, "fee", "string", ("totals",))
+
+    # The run before has told of these.
+    old = DriftedField(DriftKind.NESTED, "who.x")
+    before = {"bronze.orders": (old,)}
+    for fields in [(tip, fee, old), (tip, fee), (tip, who, fee)]:
+        snapshot = replace(make_snapshot(), drift={"bronze.orders": fields})
+        watcher.batch_ended(BatchOutcome(42, snapshot, drift_before=before))
+
+    events = [event for event in events_of(capsys) if event["event"] == "schema_drift"]
+    keys = ("level", "batch_id", "source", "kind", "fields", "hint")
+    added, undeclared = DriftKind.ADDED, DriftKind.UNDECLARED
+    assert [tuple(event[key] for key in keys) for event in events] == [
+        ("warning", 42, "bronze.orders", kind, told, DriftKind(kind).next_step)
+        for kind, told in [
+            (added, "tip"),
+            (undeclared, "fee (string), unused by totals"),
+            (added, "who"),
+        ]
+    ]
 
 
 def test_what_landed_is_told_at_once_and_why_records_did_not(

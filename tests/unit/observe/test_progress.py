@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -20,6 +21,7 @@ from livemart.observe.progress import (
 )
 from livemart.run.batch import BatchOutcome
 from livemart.run.follower import PlanChange
+from livemart.state.drift import DriftedField, DriftKind
 from tests.unit.observe.outcomes import make_held_outcome, make_landed, make_snapshot
 
 PACKAGE = Path(__file__).resolve().parents[3] / "livemart"
@@ -94,6 +96,19 @@ def test_a_held_snapshot_names_the_test_that_holds_it_and_what_was_rebuilt() -> 
     actual = show(make_held_outcome()).splitlines()
 
     assert actual == expected
+
+
+def test_drift_is_told_below_the_snapshot_that_brought_it() -> None:
+    drift = {"bronze.orders": (DriftedField(DriftKind.ADDED, "tip"),)}
+    snapshot = replace(make_snapshot(), drift=drift)
+
+    actual = show(BatchOutcome(42, snapshot)).splitlines()
+
+    assert actual == [
+        describe_snapshot(snapshot),
+        "  drift bronze.orders: added tip",
+        f"    {DriftKind.ADDED.next_step}",
+    ]
 
 
 def test_a_batch_without_change_leaves_no_line() -> None:

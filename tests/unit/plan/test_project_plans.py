@@ -11,7 +11,7 @@ from livemart.errors import PlanError
 from livemart.plan.planner import Full, Plan
 from livemart.plan.project_plans import ProjectPlans, is_same_text, require_policies
 from livemart.plan.reasons import Reason
-from livemart.project.graph import Column, Model, Policy, Project
+from livemart.project.graph import Column, Model, Policy, Project, SourceTable
 from livemart.project.session_spec import PLAIN, SessionSpec
 from tests.models import make_model
 
@@ -354,3 +354,28 @@ def test_what_each_reader_of_a_view_decides_for_itself_is_noted_once(
         "rows may tie: ORDER BY changes.changed_at in newest, and 2 tables decide apart"
     ]
     assert not any("decide apart" in note.message for plan in fewer.values() for note in plan.notes)
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_told"),
+    [
+        ("select city from b.shops", True),
+        ("select * from b.shops", False),
+        ("select count(*) as n from b.shops", True),
+        ("select s.city from b.shops as s union select s.tip from b.shops as s", False),
+        # Of these it is not known which columns they need.
+        ("select city from b.shops intersect select city from b.shops", True),
+        ("select tip from b.shops intersect select city from b.shops", False),
+        ("select * from b.shops intersect select * from b.shops", False),
+        ("select nonsense(", False),
+    ],
+)
+def test_a_reader_without_a_column_is_told_where_that_is_certain(sql: str, is_told: bool) -> None:
+    columns = (Column("shop_id", "int"), Column("city", "string"), Column("tip", "string"))
+    source = SourceTable("s.b.shops", "b", "shops", "b", "shops", columns, None, None, None, "")
+    reader = replace(READER, compiled_code=sql, depends_on=("s.b.shops",))
+    other = replace(READER, unique_id="model.m.other", identifier="other")
+    models = {model.unique_id: model for model in (SEED, reader, other)}
+    plans = ProjectPlans(Project("m", ".", "m", {"s.b.shops": source}, models, {}, {}))
+
+    assert plans.readers_without("s.b.shops", "TIP") == ([reader.unique_id] if is_told else [])

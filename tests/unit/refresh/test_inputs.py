@@ -10,7 +10,7 @@ import pytest
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.plan.sql.flatten import flatten
-from livemart.refresh.inputs import PinnedInputs, reads_every_column
+from livemart.refresh.inputs import PinnedInputs
 from livemart.refresh.pinned_table import FallBack, PinnedTable
 
 RELATION = "mart.totals"
@@ -97,21 +97,6 @@ def test_a_commit_of_rows_alone_changes_no_columns(warehouse: Warehouse) -> None
     warehouse.overwrite(RELATION, rows, Tag("t", 0, {}))
 
     assert changed(warehouse, "select * from mart.totals") is None
-
-
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("select t.* from mart.totals as t", True),
-        ("select * except (id) from mart.totals", True),
-        ("with t as (select * from mart.totals) select id from t", True),
-        ("select t.id from mart.totals as t natural join mart.others as o", True),
-        ("select id, count(*) as n from mart.totals group by id", False),
-        ("select id, 2 * id as twice from mart.totals", False),
-    ],
-)
-def test_what_reads_every_column(sql: str, expected: bool) -> None:
-    assert reads_every_column(flatten(sql, {})) is expected
 
 
 CLOCK = "bronze.my_clock"

@@ -5,13 +5,17 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from livemart.land.landing import LandedBatch
 from livemart.project.graph import Project, SourceTable
+from livemart.project.landing_columns import ORIGIN
 from livemart.run.draft import SnapshotDraft, draft_snapshot, table_versions
 from livemart.state.counts import Counts, TableCounts
+from livemart.state.drift import DriftedField, DriftKind
 from livemart.state.snapshots import ModelState, Snapshot
+from tests.deliveries import EVENTS
 from tests.models import make_model
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -43,6 +47,9 @@ class _Tables:
     def version(self, relation: str) -> int:
         return 5
 
+    def arrow_schema(self, relation: str) -> pa.Schema:
+        return pa.schema([("order_id", pa.string()), ("fee", pa.int64()), (ORIGIN, pa.string())])
+
     def table_id(self, relation: str) -> str:
         return f"id of {relation}"
 
@@ -56,7 +63,12 @@ def _runtime() -> Any:
         "m", ".", "m", {customers.unique_id: customers}, {totals.unique_id: totals}, {}, {}
     )
     relations = ["bronze.orders", "bronze.dishes"]
-    return SimpleNamespace(project=project, warehouse=_Tables(), landed_relations=relations)
+    plans = SimpleNamespace(
+        renew=lambda: None, readers_without=lambda unique_id, column: ["model.m.totals"]
+    )
+    return SimpleNamespace(
+        project=project, warehouse=_Tables(), landed_relations=relations, plans=plans
+    )
 
 
 def _draft(newest: Snapshot | None = NEWEST, batch: LandedBatch = BATCH) -> SnapshotDraft:
@@ -93,6 +105,17 @@ def test_a_snapshot_follows_the_newest_and_counts_every_landed_table() -> None:
         "bronze.dishes": TableCounts(0, 0, 0, 0, "id of bronze.dishes"),
     }
     assert _draft(None).snapshot("build", {}).snapshot_id == 1
+
+
+def test_a_snapshot_keeps_how_records_drifted_and_which_columns_nobody_declares() -> None:
+    tip = DriftedField(DriftKind.CASE_CHANGED, "Tip", "the column is tip")
+    draft = _draft(batch=replace(BATCH, drift={EVENTS.relation: (tip,)}))
+    draft.runtime.project.sources[EVENTS.unique_id] = EVENTS  # type: ignore[index]
+
+    snapshot = draft.snapshot("refresh", {})
+
+    fee = DriftedField(DriftKind.UNDECLARED, "fee", "bigint", ("totals",))
+    assert snapshot.drift == {EVENTS.relation: (tip, fee)}
 
 
 def test_versions_are_those_of_sources_and_of_models_that_the_project_still_has() -> None:

@@ -12,6 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from livemart.errors import PublishError
 from livemart.state.counts import TableCounts
+from livemart.state.drift import DriftedField, DriftKind
 from livemart.state.snapshots import ModelState, Snapshot, SnapshotLog
 
 NOON = datetime(2026, 1, 5, 12, 0, 0, 123_456, tzinfo=UTC)
@@ -129,13 +130,13 @@ def test_a_log_that_an_earlier_version_began_is_read_and_widened(tmp_path: Path)
     log = SnapshotLog(tmp_path)
     log.append(make_snapshot(1))
     path = str(tmp_path / "_livemart" / "snapshots")
-    rows = DeltaTable(path).to_pyarrow_table().drop_columns(["test_fingerprints"])
+    rows = DeltaTable(path).to_pyarrow_table().drop_columns(["test_fingerprints", "drift"])
     write_deltalake(path, rows, mode="overwrite", schema_mode="overwrite")
     before = SnapshotLog(tmp_path).newest()
 
     SnapshotLog(tmp_path).append(make_snapshot(2))
 
-    assert before == replace(make_snapshot(1), test_fingerprints={})
+    assert before == replace(make_snapshot(1), test_fingerprints={}, drift={})
     assert SnapshotLog(tmp_path).rows(2) == [make_snapshot(2), before]
 
 
@@ -173,4 +174,10 @@ def make_snapshot(
         finished_at=NOON + timedelta(seconds=2),
         landed={"bronze.orders": TableCounts(produced=5, landed=3, superseded=1, dead_letters=1)},
         test_fingerprints={"test.shop.unique": "a" * 64},
+        drift={
+            "bronze.orders": (
+                DriftedField(DriftKind.ADDED, "tip"),
+                DriftedField(DriftKind.UNDECLARED, "fee", "string", ("totals", "trend")),
+            )
+        },
     )
