@@ -348,7 +348,7 @@ def test_a_value_of_a_column_that_is_no_longer_declared_is_judged_as_before(
     shop.land(0, shop.deliver("sales/0", lines(records)))
 
     assert shop.rows("sales", "id", "amount") == [("a", Decimal("1.50"))]
-    assert shop.rows("_dead_letters", "code", "detail") == [
+    assert shop.rows("_dead_letters", "reason", "detail") == [
         ("TYPE_MISMATCH", 'amount: "many" does not fit decimal(10,2)')
     ]
 
