@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from livemart.land.sources.files.folder import LandingFolder
+from livemart.land.sources.files.record_sizes import RecordSizes
 from livemart.land.sources.files.stream import Slot, folder_of, kept_slots, seen_files
 from livemart.land.sources.log_looks import LogLook, log_looks
 from livemart.state.places import StateFolder
@@ -25,10 +26,11 @@ class SourceLag:
     """What waits for one source table.
 
     `files` and `size`, their bytes: None for a record log. `oldest_at`: when the oldest was
-    delivered, UTC, None if nothing waits or nobody knows. `records`: how many wait, at most; None
-    if nobody knows. `partition`: of a log the one in which most wait, and `partition_records`.
-    `looked_at`: when a log last answered, UTC; None for files, which are looked at now. `away`: why
-    the source cannot be looked at, since `away_since` (UTC, None if nobody knows); empty if it can.
+    delivered, UTC, None if nothing waits or nobody knows. `records`: of a log how many wait, at
+    most; of files about how many; None if nobody knows. `partition`: of a log the one in which most
+    wait, and `partition_records`. `looked_at`: when a log last answered, UTC; None for files, which
+    are looked at now. `away`: why the source cannot be looked at, since `away_since` (UTC, None if
+    nobody knows); empty if it can.
     """
 
     files: int | None = 0
@@ -63,13 +65,21 @@ def source_lags(warehouse: Path, landing: Path | None) -> dict[str, SourceLag]:
         StateError: CHECKPOINT_TORN.
     """
     lags = {name: _lag_of_log(look) for name, look in log_looks(warehouse).items()}
-    checkpoint = StateFolder(warehouse).checkpoint
+    checkpoint, sizes = StateFolder(warehouse).checkpoint, RecordSizes(warehouse)
     if landing is not None:
         for position, slot in enumerate(kept_slots(checkpoint), 1):
             if slot.relations:
                 lag = _lag_of_files(checkpoint, LandingFolder(landing), position, slot)
-                lags |= dict.fromkeys(slot.relations, lag)
+                for name in slot.relations:
+                    lags[name] = replace(lag, records=_count(lag.size, sizes.mean(name)))
     return lags
+
+
+def _count(size: int | None, mean: float | None) -> int | None:
+    """Return about how many records some bytes of files hold; None if nobody knows."""
+    if not size:
+        return size
+    return None if mean is None else max(1, round(size / mean))
 
 
 def _lag_of_log(look: LogLook) -> SourceLag:
@@ -108,7 +118,6 @@ def _lag_of_files(checkpoint: Path, folder: LandingFolder, position: int, slot: 
         len(waiting),
         sum(status.st_size for status in waiting),
         None if oldest is None else datetime.fromtimestamp(oldest, UTC),
-        None if waiting else 0,
     )
 
 

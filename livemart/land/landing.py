@@ -30,8 +30,10 @@ from livemart.land.sources.delivery import DeliveryReader
 from livemart.land.sources.files.delivered import DeliveredFiles, files_of
 from livemart.land.sources.files.folder import LandingFolder
 from livemart.land.sources.files.problems import gone, unreadable
+from livemart.land.sources.files.record_sizes import RecordSizes
 from livemart.land.sources.files.stream import (
     Limits,
+    Slot,
     files_of_batch,
     find_unplaced,
     folder_of,
@@ -51,6 +53,12 @@ from livemart.state.checkpoint import open_checkpoint, read_epoch
 from livemart.state.counts import Counts
 from livemart.state.drift import Drift
 from livemart.state.places import StateFolder
+
+# Of a source without a limit of its own: a backlog of days is taken in steps.
+_MOST_BYTES = 1 << 30
+_MOST_RECORDS = 1_000_000
+# Limits that would be off by more are made anew.
+_DRIFT = 2.0
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -122,6 +130,8 @@ class Landing:
             name: self._logs.get(name, self._files) for name in self._sources
         }
         self._looks = LogLooks(warehouse.root, self._logs)
+        self._record_sizes = RecordSizes(warehouse.root)
+        self._limited: Sequence[tuple[Slot, Limits]] = ()
         self._until: Mapping[str, Offsets] | None = None
         self._limit = Limit.of(settings.lane if settings else "auto")
         self._now = now
@@ -181,7 +191,7 @@ class Landing:
             # Once: later a folder that is not there may be on a disk that is away.
             folder_of(self._folder.root, paths[name]).mkdir(parents=True, exist_ok=True)
         slots = place_slots(checkpoint, paths)
-        limited = [(slot, self._limits(slot.relations)) for slot in slots]
+        self._limited = [(slot, self._limits(slot.relations)) for slot in slots]
 
         def land(batch_id: int) -> None:
             try:
@@ -197,15 +207,26 @@ class Landing:
         if self._until is None:
             until: dict[str, Offsets] = {}
             for name, log in self._logs.items():
-                with self._told_away(lambda name=name: [name]):  # type: ignore[misc]
+                with self._told_away([name]):
                     until[name] = log.ends()
             self._until = until
         self._is_ending, self.failure = False, None
-        return start_stream(self._spark, self._folder.root, checkpoint, limited, land, trigger)
+        return start_stream(
+            self._spark, self._folder.root, checkpoint, self._limited, land, trigger
+        )
 
     def end(self) -> None:
         """Let no further micro-batch of the stream begin: one that does ends the query at once."""
         self._is_ending = True
+
+    def has_other_limits(self) -> bool:
+        """Return whether the stream is to be started anew, for records are not as large as it took.
+
+        Spark is told limits once, when it starts.
+        """
+        return any(
+            limits.is_off(self._limits(slot.relations), _DRIFT) for slot, limits in self._limited
+        )
 
     def land_files(
         self, batch_id: int, files: Mapping[str, Sequence[Path]] | None = None
@@ -250,9 +271,10 @@ class Landing:
             store.write(manifest)
         elif known is not None:
             self._check_replay(manifest, batch.waiting())
-        with self._told_away(lambda: batch.reading):
+        with self._told_away(batch.reading):
             landed = batch.land()
         failpoint("landing.after")
+        self._learn_sizes(manifest, landed)
         watched.add(manifest)
         times = [note.newest_event_time for note in landed.values() if note.newest_event_time]
         return LandedBatch(
@@ -269,13 +291,21 @@ class Landing:
             drift={name: note.drift for name, note in landed.items() if note.drift},
         )
 
+    def _learn_sizes(self, manifest: Manifest, landed: Mapping[str, Landed]) -> None:
+        for delivery in manifest.deliveries:
+            size = sum(file.size for file in files_of(delivery))
+            for name in delivery.relations:
+                if size and name in landed:
+                    self._record_sizes.add(name, landed[name].counts.produced, size)
+        self._record_sizes.keep()
+
     @contextmanager
-    def _told_away(self, relations: Callable[[], Sequence[str]]) -> Iterator[None]:
+    def _told_away(self, relations: Sequence[str]) -> Iterator[None]:
         """Note for those who look that the log of some source tables cannot be read."""
         try:
             yield
         except UnreadableLogError as error:
-            self._looks.missed(relations(), self._now().astimezone(UTC), error.message)
+            self._looks.missed(relations, self._now().astimezone(UTC), error.message)
             raise
 
     def _refusals(self, manifest: Manifest, landed: Mapping[str, Landed]) -> dict[str, int]:
@@ -344,7 +374,7 @@ class Landing:
         deliveries = [*self._files.plan(files), *watched.changed()]
         offsets = dict(self._offsets())
         for (log, after, max_records), names in self._log_readers(offsets).items():
-            with self._told_away(lambda names=names: names):  # type: ignore[misc]
+            with self._told_away(names):
                 planned = log.plan(names, dict(after), max_records)
             if planned.delivery is not None:
                 deliveries.append(planned.delivery)
@@ -367,12 +397,12 @@ class Landing:
 
     def _log_readers(
         self, offsets: Mapping[str, Offsets]
-    ) -> Mapping[tuple[LogDeliveries, tuple[tuple[str, int], ...], int | None], list[str]]:
+    ) -> Mapping[tuple[LogDeliveries, tuple[tuple[str, int], ...], int], list[str]]:
         """Return the relations that read a log from the same offsets on, in the same steps."""
-        readers: dict[tuple[LogDeliveries, tuple[tuple[str, int], ...], int | None], list[str]] = {}
+        readers: dict[tuple[LogDeliveries, tuple[tuple[str, int], ...], int], list[str]] = {}
         for name, log in self._logs.items():
             after = tuple(sorted(offsets.get(name, {}).items()))
-            limit = self._sources[name].arrival.max_records_per_trigger
+            limit = self._sources[name].arrival.max_records_per_trigger or _MOST_RECORDS
             readers.setdefault((log, after, limit), []).append(name)
         return readers
 
@@ -416,8 +446,13 @@ class Landing:
 
     def _limits(self, relations: Sequence[str]) -> Limits:
         specs = [self._sources[name].arrival for name in relations]
-        files = [spec.max_files_per_trigger for spec in specs if spec.max_files_per_trigger]
-        sizes = [spec.max_bytes_per_trigger for spec in specs if spec.max_bytes_per_trigger]
-        if files:
+        if records := [it.max_records_per_trigger for it in specs if it.max_records_per_trigger]:
+            means = [mean for name in relations if (mean := self._record_sizes.mean(name))]
+            if not means:
+                # Nobody knows yet how large a record is: the first file says it.
+                return Limits(max_files=1)
+            return Limits(max_bytes=max(1, round(min(records) * means[0])))
+        if files := [it.max_files_per_trigger for it in specs if it.max_files_per_trigger]:
             return Limits(max_files=min(files))
-        return Limits(max_bytes=min(sizes, default=None))
+        sizes = [it.max_bytes_per_trigger for it in specs if it.max_bytes_per_trigger]
+        return Limits(max_bytes=min(sizes, default=_MOST_BYTES))

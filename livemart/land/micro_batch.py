@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 # Of judged records that are decided together: about 200,000 orders.
 _PORTION_BYTES = 64 << 20
 _ANY_CORES = float("inf")
+# Judged records may take so many times the bytes of which they were read.
+_JUDGED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +130,8 @@ class MicroBatch:
         self._changes: dict[str, LandedChange] = {}
         self._refused_deliveries: Counter[str] = Counter()
         self._portioned: list[PortionedChange] = []
-        # The relations whose records are being read, for those who are to say which.
-        self.reading: Sequence[str] = ()
+        # The relations whose records are being read; the same list all along.
+        self.reading: list[str] = []
 
     def waiting(self) -> list[str]:
         """Return the relations that are still to be landed."""
@@ -184,7 +186,7 @@ class MicroBatch:
 
     def _decide(self, names: Sequence[str], delivery: Delivery) -> None:
         """Read a delivery for a group and work out what changes; nothing is committed yet."""
-        self.reading = names
+        self.reading[:] = names
         sources = [self._sources[name] for name in names]
         reader = self._readers[names[0]]
         problems = reader.problems(delivery)
@@ -201,9 +203,10 @@ class MicroBatch:
             self._stamp.landed_at,
             spec.empty_is_null,
         )
+        judged = None
         if reader.size(delivery) <= self._limit.max_bytes:
-            tables = [table for part in parts for table in part.read(group)]
-            judged = pa.concat_tables([group.judged.empty_table(), *tables]).combine_chunks()
+            judged = self._read(parts, group)
+        if judged is not None:
             for position, source in enumerate(sources):
                 self._take(source, self._small_change(source, judged, position))
         elif not self._decide_portions(names[0], sources, group, parts):
@@ -240,6 +243,20 @@ class MicroBatch:
         for source, change in zip(sources, changes, strict=True):
             self._take(source, change)
         return True
+
+    def _read(self, parts: Sequence[Part], group: Group) -> pa.Table | None:
+        """Return the judged records, None if they are more than the driver is to hold.
+
+        How long records are that are compressed, or come from a log, shows when they are read.
+        """
+        tables, size = [group.judged.empty_table()], 0
+        for part in parts:
+            for table in part.read(group):
+                tables.append(table)
+                size += table.nbytes
+                if size > _JUDGED * self._limit.max_bytes:
+                    return None
+        return pa.concat_tables(tables).combine_chunks()
 
     def _small_change(self, source: SourceTable, judged: pa.Table, position: int) -> SourceChange:
         return change_of(

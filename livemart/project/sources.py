@@ -26,7 +26,8 @@ TEXT_COLUMN = "line"
 FILES_KIND = "files"
 SOURCE_KINDS_GROUP = "livemart.sources"
 _OF_FILES = ("path", "max_files_per_trigger", "max_bytes_per_trigger")
-_OF_LOGS = ("options", "max_records_per_trigger")
+_OF_LOGS = ("options",)
+_LIMITS = ("max_files_per_trigger", "max_bytes_per_trigger", "max_records_per_trigger")
 # Formats of which each record says by itself what it holds.
 _LOG_FORMATS = ("json", "text")
 DRIFTS = ("rescue", "evolve", "fail")
@@ -269,12 +270,13 @@ class _Reader:
                 f"found columns {', '.join(self._columns.by_name) or 'none'} of lines of text",
                 f"declare the one column {TEXT_COLUMN}: SQL takes it apart",
             )
-        if spec.max_files_per_trigger and spec.max_bytes_per_trigger:
+        limits = [key for key in _LIMITS if self._meta.get(key)]
+        if spec.kind == FILES_KIND and len(limits) > 1:
             self._refuse(
                 "SOURCE_LIMITS_CONFLICT",
-                ("meta", "max_bytes_per_trigger"),
-                "max_files_per_trigger and max_bytes_per_trigger",
-                "Spark takes one of the two: remove one",
+                ("meta", limits[-1]),
+                " and ".join(limits),
+                f"Spark takes one limit: keep one of {', '.join(_LIMITS)}",
             )
         if event_time is not None:
             self._check_event_time(event_time)

@@ -352,10 +352,12 @@ class Pipeline:
             self._next = edited
             return
         landing = self._landing()
-        self._await_query(landing, body, trigger)
+        is_cut = self._await_query(landing, body, trigger)
         # What waited in a record log is landed in bounded steps, one a query.
-        while trigger == "available_now" and not self._is_ending() and landing.is_behind():
-            self._await_query(landing, body, trigger)
+        while not self._is_ending() and (
+            is_cut or (trigger == "available_now" and landing.is_behind())
+        ):
+            is_cut = self._await_query(landing, body, trigger)
 
     def _is_ending(self) -> bool:
         return self._stop.is_set() or self._next is not None
@@ -365,7 +367,8 @@ class Pipeline:
         landing: Landing,
         body: Callable[[LandedBatch], None],
         trigger: Literal["available_now"] | timedelta,
-    ) -> None:
+    ) -> bool:
+        """Wait until the query has ended; True if another one is to go on with other limits."""
         query = landing.stream(
             self._runtime.checkpoint,
             body,
@@ -378,16 +381,20 @@ class Pipeline:
             while not query.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type]
                 if self._stop.is_set():
                     self._end(landing, query)
-                    return
+                    return False
                 if self._follower is not None and (edited := self._follower.look()):
                     self._end(landing, query)
                     self._next = edited
-                    return
+                    return False
+                if landing.has_other_limits():
+                    self._end(landing, query)
+                    return True
+            return False
         except Exception as error:
             # Across the JVM only its text arrives.
             if isinstance(landing.failure, ProjectEdited) and self._follower is not None:
                 self._next = self._next or self._follower.settle(self._stop) or self._runtime
-                return
+                return False
             if landing.failure is not None:
                 raise landing.failure from error
             raise

@@ -8,6 +8,7 @@ the default of the setting `store`, whose database `serving.db` lies here, too.
     files/EPOCH/                  manifests of the files of each batch
     files/EPOCH/uncounted/        landed batches that no snapshot counts yet
     log_looks.json                what record logs held when they were last asked
+    record_sizes.json             how many bytes of files a record of each source takes
     staging/                      files of a bulk load, gone when it has landed
     ingested_keys.jsonl           requests that were taken by HTTP and may be sent again
     redrives/                     records that are on their way from dead letters to landing again
@@ -64,6 +65,10 @@ class StateFolder:
     @property
     def log_looks(self) -> Path:
         return self.path / "log_looks.json"
+
+    @property
+    def record_sizes(self) -> Path:
+        return self.path / "record_sizes.json"
 
     @property
     def staging(self) -> Path:

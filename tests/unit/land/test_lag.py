@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from livemart.errors import StateError
 from livemart.land.lag import SourceLag, WatchedLags, source_lags
+from livemart.land.sources.files.record_sizes import RecordSizes
 from livemart.land.sources.files.stream import place_slots
 from livemart.land.sources.log_looks import LogLooks
 from livemart.state.places import StateFolder
@@ -46,10 +48,18 @@ def test_files_that_no_batch_was_given_wait(tmp_path: Path) -> None:
     log(checkpoint / "sources/1/2", files[2])
     (checkpoint / "sources/1/.2.crc").touch()
 
+    sizes = RecordSizes(tmp_path)
+    sizes.add("s.a", 10, 40)
+    sizes.keep()
+
     lags = source_lags(tmp_path, landing)
 
     waiting = SourceLag(2, 20, NOON + timedelta(minutes=3))
-    assert lags == {"s.a": waiting, "s.b": waiting, "s.c": SourceLag(records=0)}
+    assert lags == {
+        "s.a": replace(waiting, records=5),
+        "s.b": waiting,
+        "s.c": SourceLag(records=0),
+    }
     assert waiting.waits_s(NOON + timedelta(minutes=5)) == 120
     assert SourceLag().waits_s(NOON) == 0
 

@@ -15,7 +15,9 @@ from unittest.mock import Mock
 import pytest
 
 from livemart.errors import SourceError, StateError
-from livemart.land.micro_batch import MicroBatch
+from livemart.land import micro_batch
+from livemart.land.micro_batch import Limit, MicroBatch
+from livemart.land.sources.files.stream import Limits, Slot
 from livemart.state.drift import DriftedField, DriftKind
 from tests.deliveries import COLUMNS, NOON, Shop, lines, order, source
 
@@ -484,3 +486,71 @@ def _landed(root: Path, batches: list[list[dict[str, Any]]]) -> Shop:
     for batch_id, records in enumerate(batches):
         shop.land(batch_id, shop.deliver(f"orders/{batch_id}.jsonl", lines(records)))
     return shop
+
+
+def limits(shop: Shop, **spec: Any) -> Limits:
+    """Return what the stream would be told of a source."""
+    shop.sources = [source("orders", keys=("order_id",), **spec)]
+    shop.restart()
+    return shop.landing._limits(["bronze.orders"])
+
+
+def test_a_source_without_a_limit_is_taken_in_steps_of_a_gibibyte(shop: Shop) -> None:
+    assert limits(shop) == Limits(max_bytes=1 << 30)
+    assert limits(shop, max_files_per_trigger=3) == Limits(max_files=3)
+    assert limits(shop, max_bytes_per_trigger=9) == Limits(max_bytes=9)
+
+
+def test_a_limit_by_records_takes_the_bytes_that_so_many_had_before(shop: Shop) -> None:
+    content = lines([order(f"o{number}") for number in range(4)])
+    size = len(content[0]) + 1
+    before = limits(shop, max_records_per_trigger=100)
+    shop.landing._limited = [(Slot("orders/*.jsonl", ("bronze.orders",)), before)]
+    is_off = [shop.landing.has_other_limits()]
+
+    shop.land(0, shop.deliver("orders/1.jsonl", content))
+    is_off.append(shop.landing.has_other_limits())
+    after = limits(shop, max_records_per_trigger=100)
+
+    # Of the first file nobody knows how large its records are.
+    assert before == Limits(max_files=1)
+    assert after == Limits(max_bytes=100 * size)
+    assert is_off == [False, True]
+
+
+def test_a_stream_is_started_anew_if_records_are_more_than_twice_as_large(shop: Shop) -> None:
+    spec = {"max_records_per_trigger": 10}
+    limits(shop, **spec)
+    shop.landing._record_sizes.add("bronze.orders", 1_000_000, 100_000_000)
+    used = shop.landing._limits(["bronze.orders"])
+    shop.landing._limited = [(Slot("orders/*.jsonl", ("bronze.orders",)), used)]
+    is_off = []
+    for size in (190_000_000, 250_000_000, 40_000_000):
+        shop.landing._record_sizes.add("bronze.orders", 100_000_000, 100 * size)
+        is_off.append(shop.landing.has_other_limits())
+
+    assert used == Limits(max_bytes=1_000)
+    assert is_off == [False, True, True]
+
+
+def test_records_that_turn_out_larger_than_the_driver_holds_go_to_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Staged(Exception):
+        """Raised where Spark would begin to read."""
+
+    def stage(*_: object) -> None:
+        raise Staged
+
+    monkeypatch.setattr(micro_batch, "stage", stage)
+    shop = Shop(None, tmp_path, limit=Limit(100_000))
+    records = lines([order("a", status="x" * 100)] * 9_000)
+    packed = gzip.compress("\n".join(records).encode())
+    few = shop.deliver("orders/1.jsonl", gzip.compress("\n".join(records[:100]).encode()))
+    many = shop.deliver("orders/2.jsonl", packed)
+
+    assert shop.land(0, few).has_records
+    # By its size on the disk it would be little.
+    assert len(packed) * 8 < 100_000
+    with pytest.raises(Staged):
+        shop.land(1, many)

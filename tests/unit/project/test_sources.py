@@ -101,6 +101,11 @@ def test_every_key_is_read() -> None:
             ["SOURCE_LIMITS_CONFLICT"],
             "max_files_per_trigger",
         ),
+        (
+            {"path": "x", "max_records_per_trigger": 1, "max_bytes_per_trigger": 1, "keys": "a"},
+            ["SOURCE_COLUMN_UNKNOWN", "SOURCE_KEYS_INCOMPLETE", "SOURCE_LIMITS_CONFLICT"],
+            "max_bytes_per_trigger and max_records_per_trigger",
+        ),
         ({"path": "x", "max_files_per_trigger": 0}, ["SOURCE_VALUE_INVALID"], "found 0"),
         ({"path": "x", "max_future": "2 daze"}, ["SOURCE_VALUE_INVALID"], "2 daze"),
         ({"path": "x", "event_time_is_fixed": "yes"}, ["SOURCE_VALUE_INVALID"] * 2, "'yes'"),

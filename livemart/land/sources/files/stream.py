@@ -37,6 +37,19 @@ class Limits:
     max_files: int | None = None
     max_bytes: int | None = None
 
+    def is_off(self, other: Limits, ratio: float) -> bool:
+        """Return whether others count something else, or so many times more or fewer bytes.
+
+        >>> Limits(max_bytes=10).is_off(Limits(max_bytes=20), 2)
+        False
+        >>> Limits(max_files=1).is_off(Limits(max_bytes=20), 2)
+        True
+        """
+        if self.max_files is None and self.max_bytes and other.max_bytes:
+            less, more = sorted((self.max_bytes, other.max_bytes))
+            return more > less * ratio
+        return self != other
+
 
 @dataclass(frozen=True, slots=True)
 class Slot:

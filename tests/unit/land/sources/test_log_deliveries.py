@@ -84,6 +84,14 @@ def test_a_limit_lands_in_steps(shop: Shop) -> None:
     assert len(shop.rows("order_events", "order_id")) == 5
 
 
+def test_a_log_without_a_limit_is_taken_in_steps_of_a_million(shop: Shop) -> None:
+    ((_, _, without), _), *_ = shop.landing._log_readers({}).items()
+    limited(shop, 2)
+    ((_, _, with_), _), *_ = shop.landing._log_readers({}).items()
+
+    assert (without, with_) == (1_000_000, 2)
+
+
 def test_a_replay_reads_what_the_first_attempt_read(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,63 @@
+"""Keeps how many bytes of its files a record of each source takes.
+
+Written by landing, which limits micro-batches of files by records that way, and read by whoever
+tells how many records wait: so that no file is read to be counted.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+from livemart.state.atomic_files import replace_file
+from livemart.state.places import StateFolder
+
+# The mean is over about so many records, the newest.
+_RECORDS = 1_000_000
+
+
+class RecordSizes:
+    """The mean size of a record by relation, in bytes of files as they were delivered.
+
+    Args:
+        warehouse: whose state folder keeps it.
+    """
+
+    def __init__(self, warehouse: Path) -> None:
+        self._path = StateFolder(warehouse).record_sizes
+        # By relation, how many records there were, and in how many bytes.
+        self._sums = _read(self._path)
+
+    def mean(self, relation: str) -> float | None:
+        """Return the bytes of a record; None before the first one."""
+        records, size = self._sums.get(relation, (0.0, 0.0))
+        return size / records if records else None
+
+    def add(self, relation: str, records: int, size: int) -> None:
+        """Take what has landed into account.
+
+        Args:
+            relation: the source table.
+            records: how many there were in files.
+            size: bytes of these files.
+        """
+        if records and size:
+            before = self._sums.get(relation, (0.0, 0.0))
+            total = before[0] + records
+            share = min(1.0, _RECORDS / total)
+            self._sums[relation] = (total * share, (before[1] + size) * share)
+
+    def keep(self) -> None:
+        """Keep the sizes for the next process."""
+        if self._sums != _read(self._path):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(self._path, json.dumps(self._sums))
+
+
+def _read(path: Path) -> dict[str, tuple[float, float]]:
+    # None yet; what cannot be read is learned again.
+    with suppress(OSError, ValueError, TypeError, AttributeError):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return {name: (float(records), float(size)) for name, (records, size) in content.items()}
+    return {}
