@@ -28,7 +28,7 @@ from livemart.land.letters.file_letters import FileLetters
 from livemart.land.letters.held_letters import Letters
 from livemart.land.letters.letter_box import LetterBox
 from livemart.land.portions.change import PortionedChange, TooManyReplacedError
-from livemart.land.records.judge import Group, Rules
+from livemart.land.records.judge import Group, read_alike
 from livemart.land.records.schema import LANDING_NAMES
 from livemart.land.records.worker import Part
 from livemart.land.sources.delivery import Delivery, DeliveryProblem, DeliveryReader
@@ -180,8 +180,8 @@ class MicroBatch:
                     continue
                 source = self._sources[name]
                 schema = record_schema(self._warehouse, source)
-                form = (source.arrival.format, source.arrival.empty_is_null, schema)
-                groups.setdefault((number, *form), ([], delivery))[0].append(name)
+                form = (number, schema, *read_alike(source))
+                groups.setdefault(form, ([], delivery))[0].append(name)
         return list(groups.values())
 
     def _decide(self, names: Sequence[str], delivery: Delivery) -> None:
@@ -192,17 +192,11 @@ class MicroBatch:
         problems = reader.problems(delivery)
         for source in sources:
             self._refuse(source, problems)
-        spec = sources[0].arrival
-        parts = reader.parts(delivery, spec.format)
+        parts = reader.parts(delivery, sources[0].arrival.format)
         if not parts:
             return
-        group = Group(
-            spec.format,
-            record_schema(self._warehouse, sources[0]),
-            tuple(map(Rules.of, sources)),
-            self._stamp.landed_at,
-            spec.empty_is_null,
-        )
+        schema = record_schema(self._warehouse, sources[0])
+        group = Group.of(sources, schema, self._stamp.landed_at)
         judged = None
         if reader.size(delivery) <= self._limit.max_bytes:
             judged = self._read(parts, group)

@@ -23,6 +23,7 @@ class LetterReason(StrEnum):
     SCHEMA_DRIFT = "SCHEMA_DRIFT"
     SOURCE_FILE_CHANGED = "SOURCE_FILE_CHANGED"
     RECORDS_EXPIRED = "RECORDS_EXPIRED"
+    TRUNCATED = "TRUNCATED"
 
     @property
     def meaning(self) -> str:
@@ -56,5 +57,9 @@ _MEANINGS: Mapping[LetterReason, str] = {
     ),
     LetterReason.RECORDS_EXPIRED: (
         "a range of a record log: the log no longer held it when it was to be read"
+    ),
+    LetterReason.TRUNCATED: (
+        "a change record says that the table was truncated; its rows stay, see"
+        " [sources](sources.md#what-a-change-does)"
     ),
 }

@@ -16,11 +16,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from livemart.land.hand_over import hand_over
 from livemart.land.records.csv_rows import split_records
-from livemart.land.records.judge import Group, Rules, verdict
+from livemart.land.records.judge import Group, refused_by, verdict
 from livemart.land.records.origin import Place
 from livemart.land.records.parse import parse_runs
 from livemart.land.records.runs import Lines
@@ -160,16 +159,13 @@ class Spool:
 
 def group_of(source: SourceTable) -> Group:
     """Return the rules by which landing judges records of a source that arrive now."""
-    spec = source.arrival
-    schema, rules = RecordSchema.of(source), (Rules.of(source),)
-    return Group(spec.format, schema, rules, datetime.now(UTC), spec.empty_is_null)
+    return Group.of([source], RecordSchema.of(source), datetime.now(UTC))
 
 
 def count_judged(table: pa.Table, counts: SpoolCounts) -> None:
     """Count judged records: all of them, and those that will be dead letters."""
     counts.records += table.num_rows
-    codes = pc.drop_null(table.column(verdict("code", 0)))
-    counts.refused.update(codes.to_pylist())
+    counts.refused.update(refused_by(table, 0).column(verdict("code", 0)).to_pylist())
 
 
 def new_stem() -> str:

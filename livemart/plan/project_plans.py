@@ -28,7 +28,6 @@ from livemart.plan.sql.parse import words_of
 from livemart.plan.sql.used_columns import reads_every_column
 from livemart.plan.strategies.signed import Append, Signed
 from livemart.project.graph import OVERALL_WATERMARK, DataTest, Model, Project
-from livemart.project.landing_columns import LANDING_COLUMNS
 from livemart.project.session_spec import SessionSpec
 
 # Between the hash of the SQL and that of its session.
@@ -180,7 +179,7 @@ def _plan_models(
             marks = (OVERALL_WATERMARK, *(it.watermark for it in project.with_lateness))
             declared = marks if source.is_watermarks else declared or ("as_of",)
         elif source.stream is not None:
-            declared = (*declared, *LANDING_COLUMNS)
+            declared = (*declared, *source.added_columns)
             if source.event_time is not None or not source.stream.keys:
                 # Without either it may be as small as a list of shops.
                 growing[source.relation] = source.event_time

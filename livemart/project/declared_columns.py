@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from livemart.errors import nearest
 from livemart.project.graph import Column
@@ -108,6 +109,14 @@ class DeclaredColumns:
                 self._mistakes.refuse(
                     "SOURCE_COLUMN_INVALID", path, f"found a field named {name!r}", _NO_NAME
                 )
+
+    def types(self) -> dict[str, SparkType]:
+        """Return the types of the columns that have a right one."""
+        kinds = {}
+        for name, column in self.by_name.items():
+            with suppress(TypeSyntaxError):
+                kinds[name] = parse_type(column.data_type or "")
+        return kinds
 
     def require_ordered(self, name: str, path: tuple[str, ...]) -> None:
         """Find what keeps a column, named at `path`, from being a key or a sequence."""

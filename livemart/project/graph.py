@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
+from livemart.project.landing_columns import ENVELOPE_COLUMNS, LANDING_COLUMNS
 from livemart.project.questions import Question
 from livemart.project.session_spec import PLAIN, SessionSpec
 
@@ -31,10 +32,34 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class EnvelopeOptions:
+    """How a connector writes what a record holds; its own settings have the same words.
+
+    `table`: the one whose changes are taken, None for all; `schemas`: each record says its types
+    itself; `timestamp_digits`: of fractions of a second, by column, or `*` for all.
+    """
+
+    table: str | None = None
+    schemas: bool = False
+    decimal_handling: Literal["precise", "string", "double"] | None = None
+    time_precision: (
+        Literal["adaptive", "adaptive_time_microseconds", "connect", "isostring"] | None
+    ) = None
+    timestamp_digits: tuple[tuple[str, int], ...] = ()
+    binary_handling: Literal["bytes", "base64", "base64-url-safe", "hex"] = "bytes"
+
+    def digits_of(self, column: str) -> int | None:
+        """Return the digits of fractions of a second of a column's timestamps, if they are told."""
+        told = dict(self.timestamp_digits)
+        return told.get(column, told.get("*"))
+
+
+@dataclass(frozen=True, slots=True)
 class StreamSpec:
     """How a source arrives: `config.meta.livemart` of a dbt source table, defaults filled in.
 
-    `kind`: `files`, which `path` names, or that of a record log, opened with `options`.
+    `kind`: `files`, which `path` names, or that of a record log, opened with `options`. `envelope`:
+    what is around the row in each record, None for nothing.
     """
 
     format: Format
@@ -53,6 +78,8 @@ class StreamSpec:
     kind: str = "files"
     options: tuple[tuple[str, Any], ...] = ()
     max_records_per_trigger: int | None = None
+    envelope: Literal["debezium"] | None = None
+    envelope_options: EnvelopeOptions = EnvelopeOptions()
 
 
 # The column of `livemart.watermarks` that holds the least of all.
@@ -90,6 +117,12 @@ class SourceTable:
     def is_provided(self) -> bool:
         """True for a table that livemart itself writes for the models to read."""
         return self.is_clock or self.is_watermarks
+
+    @property
+    def added_columns(self) -> tuple[str, ...]:
+        """Names of the columns that landing adds to the declared ones, in order."""
+        of_envelope = ENVELOPE_COLUMNS if self.arrival.envelope else ()
+        return *of_envelope, *LANDING_COLUMNS
 
     @property
     def relation(self) -> str:

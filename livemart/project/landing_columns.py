@@ -1,4 +1,4 @@
-"""Names the four columns that landing adds to a source's own.
+"""Names the columns that landing adds to a source's own.
 
 Used by landing, which writes them, and by the planner, which knows of them before a table exists.
 They begin with an underscore, so no declared column can have one of these names.
@@ -12,3 +12,11 @@ ORIGIN = "_origin"
 RESCUED = "_rescued_data"
 
 LANDING_COLUMNS = (LANDED_AT, BATCH_ID, ORIGIN, RESCUED)
+
+# Of a source whose records are changes of a database's rows: what was done, at which position of
+# the database's log, and which columns the record did not hold.
+OPERATION = "_operation"
+SEQUENCE = "_sequence"
+KEPT = "_kept_values"
+
+ENVELOPE_COLUMNS = (OPERATION, SEQUENCE, KEPT)

@@ -6,7 +6,7 @@ nearest valid word.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import timedelta
 from importlib.metadata import entry_points
@@ -16,7 +16,9 @@ from typing import Any
 from livemart.errors import ConfigError, first_lines, nearest
 from livemart.intervals import parse_interval
 from livemart.project.declared_columns import DeclaredColumns, outer_type
-from livemart.project.graph import Column, StreamSpec
+from livemart.project.graph import Column, EnvelopeOptions, StreamSpec
+from livemart.project.landing_columns import ENVELOPE_COLUMNS, OPERATION, SEQUENCE
+from livemart.project.spark_types import SparkType
 from livemart.project.yaml_places import Mistakes, Where, place_of
 
 FORMATS = ("json", "csv", "text", "parquet", "avro")
@@ -32,6 +34,14 @@ _LIMITS = ("max_files_per_trigger", "max_bytes_per_trigger", "max_records_per_tr
 _LOG_FORMATS = ("json", "text")
 DRIFTS = ("rescue", "evolve", "fail")
 _KEYS = tuple(field.name for field in fields(StreamSpec))
+ENVELOPES = ("debezium",)
+_OPTIONS = tuple(field.name for field in fields(EnvelopeOptions))
+_DECIMAL_HANDLING = ("precise", "string", "double")
+_TIME_PRECISION = ("adaptive", "adaptive_time_microseconds", "connect", "isostring")
+_BINARY_HANDLING = ("bytes", "base64", "base64-url-safe", "hex")
+# Of these a timestamp's unit depends on the digits of its column in the database.
+_ADAPTIVE = _TIME_PRECISION[:2]
+_TIMESTAMPS = frozenset({"timestamp", "timestamp_ntz"})
 
 
 def parse_source_spec(
@@ -90,12 +100,13 @@ class _Reader:
         self._columns.check()
         kind = self._word("kind", (FILES_KIND, *_log_kinds()), FILES_KIND)
         formats = FORMATS if kind == FILES_KIND else _LOG_FORMATS
+        envelope = self._word("envelope", ENVELOPES, "") or None
         spec = StreamSpec(
             format=self._word("format", formats, "json"),  # type: ignore[arg-type]
             path=self._path() if kind == FILES_KIND else "",
             keys=self._column_list("keys"),
-            sequence_by=self._column_list("sequence_by"),
-            apply_as_deletes=self._condition(),
+            sequence_by=self._sequence_by(envelope),
+            apply_as_deletes=self._deletes(envelope),
             event_time_is_fixed=self._flag("event_time_is_fixed"),
             empty_is_null=self._flag("empty_is_null", True),
             schema_drift=self._word("schema_drift", DRIFTS, "rescue"),  # type: ignore[arg-type]
@@ -107,6 +118,8 @@ class _Reader:
             kind=kind,
             options=self._options(),
             max_records_per_trigger=self._count("max_records_per_trigger"),
+            envelope=envelope,  # type: ignore[arg-type]
+            envelope_options=self._envelope_options(envelope),
         )
         self._check_together(spec, event_time)
         return spec
@@ -116,7 +129,7 @@ class _Reader:
 
     def _word(self, key: str, known: Sequence[str], default: str) -> str:
         value = self._meta.get(key, default)
-        if value in known:
+        if value in known or key not in self._meta:
             return str(value)
         self._refuse(
             "SOURCE_VALUE_INVALID",
@@ -172,6 +185,34 @@ class _Reader:
         if len(set(names)) < len(names):
             self._invalid(key, "name each column once")
         return tuple(names)
+
+    def _sequence_by(self, envelope: str | None) -> tuple[str, ...]:
+        """Return the declared columns; with an envelope the position that each record names."""
+        if envelope is None:
+            return self._column_list("sequence_by")
+        if "sequence_by" in self._meta:
+            self._invalid("sequence_by", f"leave it out: {envelope} says which change is newer")
+        return (SEQUENCE,) if "keys" in self._meta else ()
+
+    def _deletes(self, envelope: str | None) -> str | None:
+        """Return the declared condition; with an envelope its deletes remove the key as well."""
+        condition = self._condition()
+        if envelope is None or "keys" not in self._meta:
+            return condition
+        of_envelope = f"{OPERATION} = 'd'"
+        return of_envelope if condition is None else f"{of_envelope} or ({condition})"
+
+    def _envelope_options(self, envelope: str | None) -> EnvelopeOptions:
+        """Return how the records' values are written; every mistake is noted."""
+        value = self._meta.get("envelope_options", {})
+        if not isinstance(value, Mapping):
+            self._invalid("envelope_options", "write names with values: `{schemas: true}`")
+            return EnvelopeOptions()
+        if envelope is None:
+            if value:
+                self._invalid("envelope_options", "say `envelope: debezium`, or leave it out")
+            return EnvelopeOptions()
+        return _EnvelopeReader(value, self._columns, self._refuse).read()
 
     def _condition(self) -> str | None:
         value = self._meta.get("apply_as_deletes")
@@ -263,6 +304,13 @@ class _Reader:
                     f"{key}, but the source is of kind {spec.kind}",
                     f"leave {key} out",
                 )
+        if spec.envelope is not None and spec.format != "json":
+            self._refuse(
+                "SOURCE_VALUE_INVALID",
+                ("meta", "envelope"),
+                f"envelope, but the records are of format {spec.format}",
+                "its records are JSON: write `format: json`, or leave envelope out",
+            )
         if spec.format == "text" and list(self._columns.by_name) != [TEXT_COLUMN]:
             self._refuse(
                 "SOURCE_COLUMN_INVALID",
@@ -306,6 +354,115 @@ class _Reader:
                 f"found column {event_time} of type {kind}",
                 "name a column of type timestamp",
             )
+
+
+class _EnvelopeReader:
+    """Reads `envelope_options`, and finds columns that nothing tells how to read."""
+
+    def __init__(
+        self, options: Mapping[Any, Any], columns: DeclaredColumns, refuse: Callable[..., None]
+    ) -> None:
+        self._options = options
+        self._columns = columns
+        self._refuse_at = refuse
+
+    def read(self) -> EnvelopeOptions:
+        for key in self._options:
+            if key not in _OPTIONS:
+                self._refuse(
+                    f"found {key}{nearest(str(key), _OPTIONS)}",
+                    f"the options are {', '.join(_OPTIONS)}",
+                )
+        options = EnvelopeOptions(
+            table=self._table(),
+            schemas=self._schemas(),
+            decimal_handling=self._word("decimal_handling", _DECIMAL_HANDLING, None),
+            time_precision=self._word("time_precision", _TIME_PRECISION, None),
+            timestamp_digits=self._digits(),
+            binary_handling=self._word("binary_handling", _BINARY_HANDLING, "bytes"),
+        )
+        self._check_columns(options)
+        return options
+
+    def _refuse(self, finding: str, hint: str) -> None:
+        self._refuse_at("SOURCE_VALUE_INVALID", ("meta", "envelope_options"), finding, hint)
+
+    def _table(self) -> str | None:
+        value = self._options.get("table")
+        if value is None or (isinstance(value, str) and value):
+            return value
+        self._refuse(f"found table {value!r}", "write its name, as public.orders")
+        return None
+
+    def _schemas(self) -> bool:
+        value = self._options.get("schemas", False)
+        if not isinstance(value, bool):
+            self._refuse(f"found schemas {value!r}", "write true or false")
+        return value is True
+
+    def _word(self, key: str, known: Sequence[str], default: str | None) -> Any:
+        value = self._options.get(key, default)
+        if value in known or key not in self._options:
+            return value
+        self._refuse(
+            f"found {key} {value!r}{nearest(str(value), known)}",
+            f"write one of {', '.join(known)}, as the connector's own setting",
+        )
+        return default
+
+    def _digits(self) -> tuple[tuple[str, int], ...]:
+        value = self._options.get("timestamp_digits", {})
+        told = value if isinstance(value, Mapping) else {"*": value}
+        for column, digits in told.items():
+            if isinstance(digits, bool) or not isinstance(digits, int) or not 0 <= digits <= 9:
+                self._refuse(
+                    f"found timestamp_digits {digits!r}",
+                    "write a number from 0 to 9, or one for each column",
+                )
+                return ()
+            if column != "*" and column not in self._columns.by_name:
+                self._refuse(
+                    f"found column {column}{nearest(str(column), self._columns.by_name)}",
+                    "name declared columns under timestamp_digits",
+                )
+        return tuple(sorted((str(column), digits) for column, digits in told.items()))
+
+    def _check_columns(self, options: EnvelopeOptions) -> None:
+        taken = {name.lower() for name in ENVELOPE_COLUMNS}
+        for name in self._columns.by_name:
+            if name.lower() in taken:
+                self._refuse_at(
+                    "SOURCE_COLUMN_RESERVED",
+                    ("columns", name),
+                    f"found column {name}",
+                    f"landing adds {', '.join(ENVELOPE_COLUMNS)} itself: do not declare them",
+                )
+        if options.schemas:
+            return
+        for name, kind in self._columns.types().items():
+            words = set(_words_of(kind))
+            if "decimal" in words and options.decimal_handling is None:
+                self._untold(name, kind, "decimal_handling", "as the connector's own setting")
+            if words & {*_TIMESTAMPS, "date"} and options.time_precision is None:
+                self._untold(name, kind, "time_precision", "as the connector's own setting")
+            is_adaptive = options.time_precision in _ADAPTIVE
+            if words & _TIMESTAMPS and is_adaptive and options.digits_of(name) is None:
+                hint = "a plain timestamp of PostgreSQL has 6, a datetime of MySQL 0"
+                self._untold(name, kind, "timestamp_digits", hint)
+
+    def _untold(self, name: str, kind: SparkType, option: str, hint: str) -> None:
+        self._refuse(
+            f"no {option}, and column {name} is of type {kind}",
+            f"add {option} ({hint}), or `schemas: true` if each record holds its schema",
+        )
+
+
+def _words_of(kind: SparkType) -> Iterator[str]:
+    """Yield the words of a type and of all in it."""
+    yield kind.name
+    for part in (kind.element, *(member for _, member in kind.fields)):
+        if part is not None:
+            yield from _words_of(part)
 
 
 def _log_kinds() -> tuple[str, ...]:

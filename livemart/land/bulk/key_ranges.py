@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -65,17 +64,16 @@ class DecideRange:
         is_delete = pc.filter(versions.column(IS_DELETE), pa.array(kinds == ARRIVED))
         arrived = arrived.take(order)
         is_delete = is_delete.take(order).to_numpy(zero_copy_only=False).astype(bool)
-        is_moved, winners = self.upsert.change(stored, remembered, arrived, is_delete)
-        for action, of_action, positions in (
-            (WRITTEN, arrived, winners.written),
-            (DELETING, arrived, winners.deleting),
-            (REMOVED, stored, winners.removed),
-            (FORGOTTEN, remembered, winners.forgotten),
-            (REFUSED, arrived, np.flatnonzero(is_moved)),
+        change = self.upsert.change(stored, remembered, arrived, is_delete)
+        for action, changed in (
+            (WRITTEN, change.written),
+            (DELETING, change.deleting),
+            (REMOVED, change.removed),
+            (FORGOTTEN, change.forgotten),
+            (REFUSED, arrived.filter(pa.array(change.is_refused))),
         ):
-            if len(positions):
-                changed = of_action.take(pa.array(positions, pa.int64()))
-                actions = pa.repeat(pa.scalar(action), len(positions))
+            if len(changed):
+                actions = pa.repeat(pa.scalar(action), len(changed))
                 yield from changed.append_column(ACTION, actions).to_batches()
 
 

@@ -43,7 +43,7 @@ from livemart.land.letters.seen_drift import (
     seen_drift,
 )
 from livemart.land.reasons import LetterReason
-from livemart.land.records.judge import RECORD, SIZE, verdict
+from livemart.land.records.judge import PASSED_OVER, RECORD, SIZE, verdict
 from livemart.land.upsert.deletes import deletes_relation, remember
 from livemart.land.upsert.event_time import MOVED, moved_detail
 from livemart.land.upsert.upsert import Upsert
@@ -92,6 +92,7 @@ class BulkLanding:
         self._spec = source.arrival
         self._stamp = stamp
         self._code = quoted(verdict("code", position))
+        self._is_refused = f"{self._code} <> '{PASSED_OVER}'"
         self._detail = quoted(verdict("detail", position))
         self._staged = staged
         self._schema = before.warehouse.arrow_schema(source.relation)
@@ -107,7 +108,8 @@ class BulkLanding:
         counts = (f"count_if({quoted(name)} is not null and {is_live})" for name in self._filled)
         return self._staged.selectExpr(
             "count(*) as produced",
-            f"count({self._code}) as refused",
+            f"count_if({is_good}) as good",
+            f"count_if({self._is_refused}) as refused",
             f"max({newest}) filter (where {is_good}) as newest",
             f"count({RESCUED}) as rescued",
             f"count_if({self._code} = '{LetterReason.TYPE_MISMATCH}') as misfits",
@@ -116,10 +118,10 @@ class BulkLanding:
         ).collect()[0]
 
     @property
-    def _figures(self) -> tuple[int, int, datetime | None]:
-        """Records, records without a mistake, and the newest event time of those, UTC."""
+    def _figures(self) -> tuple[int, int, int, datetime | None]:
+        """Records, those that are rows, those that are refused; the newest event time of rows."""
         seen = self._looked_at
-        return seen.produced, seen.produced - seen.refused, _utc(seen.newest)
+        return seen.produced, seen.good, seen.refused, _utc(seen.newest)
 
     @cached_property
     def drift(self) -> Drift:
@@ -163,7 +165,7 @@ class BulkLanding:
     @cached_property
     def _changed(self) -> tuple[DataFrame, Mapping[str, int]]:
         """The rows that change with their `ACTION`, and how many there are of each."""
-        _, good, _ = self._figures
+        _, good, _, _ = self._figures
         upsert, names = Upsert.of(self._source), tuple(self._schema.names)
         return decide_ranges(self._versions(), upsert, names, good, self._folder)
 
@@ -177,20 +179,19 @@ class BulkLanding:
     @property
     def _refused(self) -> int:
         """How many records become dead letters."""
-        produced, good, _ = self._figures
-        return produced - good + (self._actions.get(REFUSED, 0) if self._spec.keys else 0)
+        _, _, refused, _ = self._figures
+        return refused + (self._actions.get(REFUSED, 0) if self._spec.keys else 0)
 
     @cached_property
     def counts(self) -> Counts:
-        produced, good, _ = self._figures
-        if not self._spec.keys:
-            return Counts(produced, good, 0, self._refused)
-        landed = self._actions.get(WRITTEN, 0) + self._actions.get(DELETING, 0)
+        produced, landed, _, _ = self._figures
+        if self._spec.keys:
+            landed = self._actions.get(WRITTEN, 0) + self._actions.get(DELETING, 0)
         return Counts(produced, landed, produced - self._refused - landed, self._refused)
 
     @cached_property
     def newest_event_time(self) -> datetime | None:
-        _, _, newest = self._figures
+        _, _, _, newest = self._figures
         time = self._source.event_time
         if not self._has_moved or time is None:
             return newest
@@ -219,7 +220,7 @@ class BulkLanding:
         from pyspark.sql import functions as sql
 
         refused = self._letters(
-            self._staged.where(f"{self._code} is not null"),
+            self._staged.where(self._is_refused),
             sql.expr(self._code),
             sql.expr(self._detail),
         )

@@ -95,9 +95,10 @@ class PortionedChange:
         records = self._records(judged)
         self._sightings += sightings_in(judged, self._position, records.live, source)
         if source.arrival.keys:
-            letters = records.letters
+            letters, passed_over = records.letters, records.passed_over
             self._keep_letters(letters)
-            self.counts += Counts(letters.num_rows, 0, 0, letters.num_rows)
+            refused = letters.num_rows
+            self.counts += Counts(refused + passed_over, 0, passed_over, refused)
             self._waiting.add(records.good)
         else:
             self._add(appended(source, records, self._warehouse))

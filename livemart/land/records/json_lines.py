@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.json as pj
 
 from livemart.land.records.columns import UnlikeError, from_text, text_type
+from livemart.land.records.debezium.change_record import ChangeRecords
 from livemart.land.records.halves import read_in_halves
 from livemart.land.records.judge import (
     MAX_RECORD_BYTES,
@@ -33,6 +34,9 @@ def read_json_lines(group: Group, lines: Sequence[tuple[int, bytes]]) -> Chunk:
         group: columns of the records.
         lines: line number and content without the line's end; blank lines left out.
     """
+    if group.envelope is not None:
+        changes = ChangeRecords(group.schema.columns, group.rules[0].keys, group.envelope_options)
+        return read_one_by_one(group, lines, changes.fields)
     schema = text_schema(group)
     fast = None if schema is None else partial(_by_arrow, group, schema)
     return read_in_halves(group, lines, fast, partial(read_one_by_one, group, fields=parse_object))

@@ -8,10 +8,10 @@ its own keys, sequence and bounds of event time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,9 +20,9 @@ from livemart.land.reasons import LetterReason
 from livemart.land.records.origin import Place
 from livemart.land.records.runs import line_size
 from livemart.land.records.schema import RESCUED_TYPE, RecordSchema
-from livemart.land.records.values import converter
+from livemart.land.records.values import PASSED_OVER, converter
 from livemart.land.records.written import Convert, MisfitError, Rescued, compact
-from livemart.project.graph import Format, SourceTable
+from livemart.project.graph import EnvelopeOptions, Format, SourceTable
 from livemart.project.landing_columns import ORIGIN, RESCUED
 
 # A record beyond this is refused before it is parsed; of a refused one this much is kept.
@@ -62,10 +62,10 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A record that cannot become a row. `code` is the dead letter's reason."""
+    """A record that becomes no row. `code`: the dead letter's reason, or `PASSED_OVER`."""
 
     line: int
-    code: LetterReason
+    code: str
     detail: str
     record: bytes
 
@@ -74,7 +74,8 @@ class Refused:
 class Group:
     """A format, the columns, and the rules of each source. Picklable for Spark's workers.
 
-    `empty_is_null`: an empty text is no value of a column that holds no text.
+    `empty_is_null`: an empty text is no value of a column that holds no text. `envelope`: what is
+    around the row in each record, read as `envelope_options` say.
     """
 
     format: Format
@@ -82,6 +83,18 @@ class Group:
     rules: tuple[Rules, ...]
     arrived_at: datetime
     empty_is_null: bool = True
+    envelope: Literal["debezium"] | None = None
+    envelope_options: EnvelopeOptions = field(default_factory=EnvelopeOptions)
+
+    @classmethod
+    def of(
+        cls, sources: Sequence[SourceTable], schema: RecordSchema, arrived_at: datetime
+    ) -> Group:
+        """Return the group of sources that are `read_alike`."""
+        spec = sources[0].arrival
+        rules = tuple(map(Rules.of, sources))
+        how = (spec.empty_is_null, spec.envelope, spec.envelope_options)
+        return cls(spec.format, schema, rules, arrived_at, *how)
 
     @cached_property
     def converters(self) -> list[tuple[str, Convert]]:
@@ -144,6 +157,20 @@ def joined(group: Group, pieces: Sequence[Chunk]) -> Chunk:
         [raw for piece in pieces for raw in piece.raw],
         [record for piece in pieces for record in piece.refused],
     )
+
+
+def read_alike(source: SourceTable) -> tuple[object, ...]:
+    """Return what two sources have in common if a record is the same fields to both."""
+    spec = source.arrival
+    # Of a delete that an envelope tells the keys alone are taken.
+    keys = spec.keys if spec.envelope else None
+    return spec.format, spec.empty_is_null, spec.envelope, spec.envelope_options, keys
+
+
+def refused_by(judged: pa.Table, position: int) -> pa.Table:
+    """Return the records that the group's n-th source refuses."""
+    codes = judged.column(verdict("code", position))
+    return judged.filter(pc.fill_null(pc.not_equal(codes, PASSED_OVER), False))
 
 
 def verdict(kind: str, position: int) -> str:
@@ -300,6 +327,7 @@ def _instants(column: pa.Array) -> pa.Array:
 __all__ = [
     "KEPT_RECORD_BYTES",
     "MAX_RECORD_BYTES",
+    "PASSED_OVER",
     "RECORD",
     "SIZE",
     "Chunk",
@@ -311,6 +339,8 @@ __all__ = [
     "joined",
     "judge",
     "kept_text",
+    "read_alike",
+    "refused_by",
     "to_rows",
     "verdict",
 ]

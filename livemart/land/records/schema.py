@@ -14,7 +14,15 @@ import pyarrow as pa
 
 from livemart.land.records.values import TEXT
 from livemart.project.graph import SourceTable
-from livemart.project.landing_columns import BATCH_ID, LANDED_AT, ORIGIN, RESCUED
+from livemart.project.landing_columns import (
+    BATCH_ID,
+    KEPT,
+    LANDED_AT,
+    OPERATION,
+    ORIGIN,
+    RESCUED,
+    SEQUENCE,
+)
 from livemart.project.spark_types import SparkType, parse_type
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -45,9 +53,21 @@ _SCALARS = {
 }
 
 
+# A column that a record did not hold is among the kept ones, with the sequence of the version whose
+# value it keeps; without one if no version is known.
+_ENVELOPE = (
+    (OPERATION, SparkType("string")),
+    (SEQUENCE, SparkType("string")),
+    (KEPT, parse_type("map<string,string>")),
+)
+
+
 @dataclass(frozen=True)
 class RecordSchema:
-    """The declared columns of a source, in order. Picklable: Spark's workers parse with it too."""
+    """The columns of a source's records, in order: declared, of its envelope, of drift.
+
+    Picklable: Spark's workers parse with it too.
+    """
 
     columns: tuple[tuple[str, SparkType], ...]
 
@@ -57,21 +77,22 @@ class RecordSchema:
         declared = tuple(
             (column.name, parse_type(column.data_type or "string")) for column in source.columns
         )
-        return cls((*declared, *added))
+        of_envelope = _ENVELOPE if source.stream is not None and source.stream.envelope else ()
+        return cls((*declared, *of_envelope, *added))
 
     @property
     def names(self) -> list[str]:
-        """Names of the declared columns, in order."""
+        """Names of the columns, in order."""
         return [name for name, _ in self.columns]
 
     @cached_property
     def arrow(self) -> pa.Schema:
-        """Declared columns as Arrow types, all nullable."""
+        """The columns as Arrow types, all nullable."""
         return pa.schema([pa.field(name, arrow_type(kind)) for name, kind in self.columns])
 
     @cached_property
     def landed(self) -> pa.Schema:
-        """Columns of the landed table: the declared ones and those that landing adds."""
+        """Columns of the landed table: those of the records and those that landing adds."""
         return pa.schema([*self.arrow, *LANDING_FIELDS])
 
 

@@ -18,6 +18,8 @@ from livemart.project.spark_types import SparkType
 
 # The type of a string column that is not declared, as drift brings it: it takes any value.
 TEXT = "text"
+# The verdict on a record that is neither a row nor refused.
+PASSED_OVER = "PASSED_OVER"
 MAX_NESTING = 64
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"?|[][{}]', re.S)
 
@@ -25,13 +27,19 @@ _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"?|[][{}]', re.S)
 class MalformedError(ValueError):
     """A record that cannot be read as its format. `code` is the dead letter's reason."""
 
-    code = LetterReason.MALFORMED_RECORD
+    code: str = LetterReason.MALFORMED_RECORD
 
 
 class TooLargeError(MalformedError):
     """A record that is longer than any that is read."""
 
     code = LetterReason.RECORD_TOO_LARGE
+
+
+class NoRowError(MalformedError):
+    """A record that is whole and says nothing of a row: it is counted, and no dead letter."""
+
+    code = PASSED_OVER
 
 
 def parse_json(raw: bytes) -> Any:

@@ -21,7 +21,7 @@ from livemart.land.commit_note import Stamp
 from livemart.land.letters import dead_letters
 from livemart.land.letters.held_letters import RowLetters
 from livemart.land.letters.seen_drift import seen_drift, sightings_in
-from livemart.land.records.judge import verdict
+from livemart.land.records.judge import refused_by, verdict
 from livemart.land.records.schema import TIMESTAMP
 from livemart.land.upsert.deletes import deletes_relation, remember
 from livemart.land.upsert.event_time import MOVED, moved_detail
@@ -90,13 +90,15 @@ class Records:
     """What a source takes of judged records, and what it refuses.
 
     `good`: those it takes, as judged; `rows`: the same as rows of the landed table; `deleting`:
-    which of them delete their key; `letters`: the others as dead letters.
+    which of them delete their key; `letters`: the others as dead letters; `passed_over`: how many
+    say nothing of a row.
     """
 
     good: pa.Table
     rows: pa.Table
     deleting: np.ndarray
     letters: pa.Table
+    passed_over: int
 
     @property
     def live(self) -> pa.Table:
@@ -105,8 +107,8 @@ class Records:
 
     @property
     def count(self) -> int:
-        """How many records there are, good and refused."""
-        return int(self.good.num_rows + self.letters.num_rows)
+        """How many records there are."""
+        return int(self.good.num_rows + self.letters.num_rows + self.passed_over)
 
 
 def taken(
@@ -118,18 +120,19 @@ def taken(
     is_delete: Callable[[pa.Table], np.ndarray],
 ) -> Records:
     """Return what a source takes of judged records; arguments as for `change_of`."""
-    codes = judged.column(verdict("code", position))
-    good, refused = judged.filter(codes.is_null()), judged.filter(codes.is_valid())
+    good = judged.filter(judged.column(verdict("code", position)).is_null())
+    refused = refused_by(judged, position)
     letters = dead_letters.from_judged(refused, position, source.relation, stamp)
     rows = _stamped(good, stamp, warehouse.arrow_schema(source.relation))
     deleting = is_delete(rows) if source.arrival.keys else np.zeros(rows.num_rows, dtype=bool)
-    return Records(good, rows, deleting, letters)
+    passed_over = judged.num_rows - good.num_rows - refused.num_rows
+    return Records(good, rows, deleting, letters, passed_over)
 
 
 def appended(source: SourceTable, records: Records, warehouse: Warehouse) -> SourceChange:
     """Return what the records of a source without keys change."""
     rows, letters = records.rows, records.letters
-    counts = Counts(records.count, rows.num_rows, 0, letters.num_rows)
+    counts = _counts(records.count, rows.num_rows, letters.num_rows)
     newest, held = newest_time(source, rows), RowLetters(letters)
     return SourceChange(source, warehouse, as_added(rows), None, held, counts, newest)
 
@@ -164,24 +167,23 @@ def upserted(
     remembered = find_stored(warehouse, deletes, version_of(deletes), rows.select(keys), keys=keys)
     remembered = _widened(remembered, warehouse.arrow_schema(deletes))
     upsert = Upsert.of(source)
-    is_moved, winners = upsert.change(stored, remembered, rows, records.deleting)
-    if is_moved.any():
-        refused, detail = records.good.filter(pa.array(is_moved)), moved_detail(source)
+    change = upsert.change(stored, remembered, rows, records.deleting)
+    if change.is_refused.any():
+        refused, detail = records.good.filter(pa.array(change.is_refused)), moved_detail(source)
         moved = dead_letters.of_records(refused, source.relation, MOVED, detail, stamp)
         letters = pa.concat_tables([letters, moved])
-    landed = pa.concat_tables(
-        [
-            as_removed(stored.take(pa.array(winners.removed))),
-            as_added(rows.take(pa.array(winners.written))),
-        ]
-    ).combine_chunks()
-    taken = rows.filter(pa.array(~is_moved))
-    count = len(winners.written) + len(winners.deleting)
-    counts = Counts(records.count, count, taken.num_rows - count, letters.num_rows)
-    forgotten = remembered.take(pa.array(winners.forgotten))
-    noted = remember(rows.take(pa.array(winners.deleting)), forgotten)
+    moves = [as_removed(change.removed), as_added(change.written)]
+    landed = pa.concat_tables(moves).combine_chunks()
+    taken = rows.filter(pa.array(~change.is_refused))
+    count = change.written.num_rows + change.deleting.num_rows
+    counts = _counts(records.count, count, letters.num_rows)
+    noted = remember(change.deleting, change.forgotten)
     newest, held = newest_time(source, taken), RowLetters(letters)
     return SourceChange(source, warehouse, landed, noted, held, counts, newest)
+
+
+def _counts(produced: int, landed: int, dead_letters: int) -> Counts:
+    return Counts(produced, landed, produced - landed - dead_letters, dead_letters)
 
 
 def _widened(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -6,18 +6,36 @@ in Spark's workers. It takes rows and gives positions, and knows neither tables 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from livemart.land.records.schema import LANDING_FIELDS
 from livemart.land.upsert.event_time import find_moved
-from livemart.land.upsert.winners import KeyVersions, Winners, decide
+from livemart.land.upsert.kept_values import as_recorded, keep_values
+from livemart.land.upsert.winners import KeyVersions, decide
 from livemart.project.graph import SourceTable, StreamSpec
-from livemart.project.landing_columns import RESCUED
+from livemart.project.landing_columns import KEPT, RESCUED
 
-_NOT_COMPARED = {field.name for field in LANDING_FIELDS} - {RESCUED}
+_NOT_COMPARED = {KEPT, *(field.name for field in LANDING_FIELDS)} - {RESCUED}
+
+
+@dataclass(frozen=True, slots=True)
+class KeyChanges:
+    """What arrived rows change.
+
+    `is_refused`: for each of them, whether it moves its key's time; `written`: rows that become the
+    row of their key; `deleting`: arrived deletes to remember; `removed`: stored rows that are
+    replaced or deleted; `forgotten`: remembered deletes of keys that are deleted once more. What
+    else arrived is superseded.
+    """
+
+    is_refused: np.ndarray
+    written: pa.Table
+    deleting: pa.Table
+    removed: pa.Table
+    forgotten: pa.Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +53,8 @@ class Upsert:
 
     def change(
         self, stored: pa.Table, remembered: pa.Table, arrived: pa.Table, is_delete: np.ndarray
-    ) -> tuple[np.ndarray, Winners]:
-        """Return which arrived rows are refused (they move their key's time), and what changes.
+    ) -> KeyChanges:
+        """Return what arrived rows change.
 
         Args:
             stored: rows of the arrived keys before the batch, in the columns of `arrived`.
@@ -51,7 +69,18 @@ class Upsert:
         rows = arrived.take(pa.array(taken)) if is_moved.any() else arrived
         keys, sequence_by = self.spec.keys, self.spec.sequence_by
         names = tuple(name for name in rows.column_names if name not in _NOT_COMPARED)
-        versions = KeyVersions(keys, sequence_by, names, stored, remembered, rows, is_delete[taken])
+        recorded = as_recorded(stored)
+        versions = KeyVersions(
+            keys, sequence_by, names, recorded, remembered, rows, is_delete[taken]
+        )
         winners = decide(versions)
-        written, deleting = taken[winners.written], taken[winners.deleting]
-        return is_moved, replace(winners, written=written, deleting=deleting)
+        written, removed = rows.take(pa.array(winners.written)), winners.removed
+        if KEPT in rows.column_names:
+            written, removed = keep_values(versions, stored, winners)
+        return KeyChanges(
+            is_moved,
+            written,
+            rows.take(pa.array(winners.deleting)),
+            stored.take(pa.array(removed)),
+            remembered.take(pa.array(winners.forgotten)),
+        )

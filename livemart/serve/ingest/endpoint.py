@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-import pyarrow.compute as pc
 from fastapi import APIRouter, Header, Path
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
@@ -26,7 +25,7 @@ from livemart.land.group_commit import (
     IngestRequest,
     KeyReusedError,
 )
-from livemart.land.records.judge import verdict
+from livemart.land.records.judge import refused_by, verdict
 from livemart.land.records.origin import Place
 from livemart.land.records.parse import parse_runs
 from livemart.land.records.runs import Lines
@@ -146,7 +145,7 @@ def _take(table: SourceTable, body: bytes, form: str, key: str | None) -> Ingest
     mistakes, count = [], 0
     for judged in parse_runs(group_of(table), Place("record"), [Lines(lines)]):
         count += judged.num_rows
-        wrong = judged.filter(pc.is_valid(judged.column(verdict("code", 0))))
+        wrong = refused_by(judged, 0)
         mistakes += [
             f"{row['_origin'].replace(':', ' ')}: {row[verdict('code', 0)]}: "
             f"{row[verdict('detail', 0)]}"

@@ -14,6 +14,8 @@ import pytest
 from livemart.errors import SourceError
 from livemart.land.letters import dead_letters
 from livemart.land.micro_batch import Limit, MicroBatch
+from tests.change_records import COLUMNS as CHANGED
+from tests.change_records import FRAMES, Table, change, changes, framed
 from tests.deliveries import (
     COLUMNS,
     EVENTS,
@@ -35,17 +37,15 @@ STRICT = source("strict", path="strict/*.jsonl", schema_drift="fail")
 
 
 def test_bulk_and_small_batches_land_the_same(spark: SparkSession, tmp_path: Path) -> None:
-    sources = [ORDERS, EVENTS, DRIFTING]
+    sources = [ORDERS, EVENTS, DRIFTING, changes("changed")]
     small, bulk = (
         _shop(spark, tmp_path / lane, sources, Limit.of(lane)) for lane in ("small", "large")
     )
     for batch_id in range(2):
-        content = disordered_orders(random.Random(batch_id))
-        landed = [
-            shop.land(batch_id, shop.deliver(f"orders/{batch_id}.jsonl", content))
-            for shop in (small, bulk)
-        ]
-        again = bulk.land(batch_id, bulk.folder / f"orders/{batch_id}.jsonl")
+        names = [f"{folder}/{batch_id}.jsonl" for folder in ("orders", "cdc")]
+        content = [disordered_orders(random.Random(batch_id)), _changes(batch_id)]
+        landed = [shop.land(batch_id, *map(shop.deliver, names, content)) for shop in (small, bulk)]
+        again = bulk.land(batch_id, *(bulk.folder / name for name in names))
 
         assert landed[1].counts == landed[0].counts
         assert landed[1].newest_event_time == landed[0].newest_event_time
@@ -57,6 +57,8 @@ def test_bulk_and_small_batches_land_the_same(spark: SparkSession, tmp_path: Pat
         "order_events": [*COLUMNS, "_origin"],
         "drifting": [*COLUMNS, "tip", "_origin", "_rescued_data"],
         "_deletes_orders": ["order_id", "updated_at", "_batch_id", "_origin"],
+        "changed": [*CHANGED, "_sequence", "_kept_values", "_landed_at", "_batch_id", "_origin"],
+        "_deletes_changed": ["id", "_sequence", "_batch_id", "_origin"],
         "_dead_letters": dead_letters.LETTERS.names,
     }.items():
         assert bulk.rows(name, *columns) == small.rows(name, *columns), name
@@ -136,3 +138,13 @@ def test_files_of_a_first_load_are_ranged_by_key(
 def _shop(spark: SparkSession, root: Path, sources: list[Any], limit: Limit) -> Shop:
     root.mkdir()
     return Shop(spark, root, sources, limit=limit)
+
+
+def _changes(half: int) -> list[str]:
+    """Half of a history in any order: the first half has values that only the second can give."""
+    chance = random.Random(7)
+    table = Table(chance, "postgresql")
+    table.run(200)
+    records = [*chance.sample(table.log, len(table.log)), change("t", 1)]
+    taken = [framed(it, place % FRAMES) for place, it in enumerate(records)][half::2]
+    return ["null", *taken]

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from livemart.project.graph import Project, SourceTable
+from livemart.project.graph import Project, SourceTable, StreamSpec
 from tests.models import make_model
 
 
@@ -18,6 +20,17 @@ def test_a_relation_is_schema_and_identifier_in_lower_case() -> None:
 
     assert model.relation == "mart.daily_totals"
     assert _source("Bronze", "Orders").relation == "bronze.orders"
+
+
+def test_a_source_with_an_envelope_has_three_columns_more() -> None:
+    plain = replace(_source("bronze", "orders"), stream=StreamSpec("json"))
+    changes = replace(plain, stream=StreamSpec("json", envelope="debezium"))
+
+    assert plain.added_columns == ("_landed_at", "_batch_id", "_origin", "_rescued_data")
+    assert changes.added_columns == (
+        *("_operation", "_sequence", "_kept_values"),
+        *plain.added_columns,
+    )
 
 
 @pytest.mark.parametrize(

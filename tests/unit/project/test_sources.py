@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from livemart.project.graph import Column, StreamSpec
+from livemart.project.graph import Column, EnvelopeOptions, StreamSpec
 from livemart.project.sources import parse_source_spec
 from livemart.project.yaml_places import Where, source_lines
 from tests.record_logs import install_kind
@@ -42,6 +42,28 @@ def test_defaults_are_filled_in() -> None:
     actual, mistakes = parse_source_spec({"path": "orders/*.jsonl"}, COLUMNS, "m.yml: orders")
 
     assert (actual, mistakes) == (expected, [])
+
+
+def test_an_envelope_says_order_and_deletes_itself() -> None:
+    meta = {
+        "path": "cdc/*.jsonl",
+        "keys": ["order_id"],
+        "apply_as_deletes": "op = 'hidden'",
+        "envelope": "debezium",
+        "envelope_options": {"schemas": True, "table": "public.orders", "timestamp_digits": 3},
+    }
+    keyless = {name: it for name, it in meta.items() if name not in ("keys", "apply_as_deletes")}
+
+    keyed, _ = parse_source_spec(meta, COLUMNS, "m.yml: orders")
+    history, _ = parse_source_spec(keyless, COLUMNS, "m.yml: orders")
+
+    assert keyed is not None and history is not None
+    assert keyed.sequence_by == ("_sequence",)
+    assert keyed.apply_as_deletes == "_operation = 'd' or (op = 'hidden')"
+    assert keyed.envelope_options == EnvelopeOptions(
+        table="public.orders", schemas=True, timestamp_digits=(("*", 3),)
+    )
+    assert (history.sequence_by, history.apply_as_deletes) == ((), None)
 
 
 def test_every_key_is_read() -> None:

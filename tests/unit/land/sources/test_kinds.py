@@ -23,8 +23,9 @@ DOCUMENT = Path(__file__).resolve().parents[4] / "docs" / "sources.md"
 
 
 def blocks() -> dict[str, str]:
-    """Return the document's blocks of code by their language."""
-    return dict(re.findall(r"```(\w+)\n(.*?)```", DOCUMENT.read_text(), re.DOTALL))
+    """Return the blocks of code about a kind of one's own, by their language."""
+    section = DOCUMENT.read_text().partition("\n## Changes of a database")[0]
+    return dict(re.findall(r"```(\w+)\n(.*?)```", section, re.DOTALL))
 
 
 def add(database: Path, *orders: tuple[str, datetime, str]) -> None:

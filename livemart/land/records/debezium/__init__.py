@@ -1,0 +1,1 @@
+"""What a change record of Debezium says of a row."""

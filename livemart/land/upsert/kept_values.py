@@ -1,0 +1,144 @@
+"""Keeps the values that a change of a row left as they were, where its record does not hold them.
+
+Used by the upsert of sources with an envelope. Such a value is that of the newest version before
+which holds it, and the row says of which (`_kept_values`): a version that arrives late in between
+can still give it, so the order of arrival does not matter. A delete leaves no values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from livemart.arrow.bags import row_codes
+from livemart.land.upsert.winners import KeyVersions, Winners, canonical_text
+from livemart.project.landing_columns import KEPT, SEQUENCE
+
+Kept = Mapping[str, str | None]
+
+
+def as_recorded(stored: pa.Table) -> pa.Table:
+    """Return stored rows as their records were: without the values that were kept."""
+    if KEPT not in stored.column_names or _keeps_nothing(stored):
+        return stored
+    kept = [dict(names or ()) for names in stored.column(KEPT).to_pylist()]
+    for name in sorted({name for names in kept for name in names}):
+        # A position that is NULL takes NULL.
+        positions = [None if name in names else row for row, names in enumerate(kept)]
+        column = stored.column(name).take(pa.array(positions, pa.int64()))
+        stored = _with_column(stored, name, column)
+    return stored
+
+
+def keep_values(
+    versions: KeyVersions, stored: pa.Table, winners: Winners
+) -> tuple[pa.Table, np.ndarray]:
+    """Return the rows that are written, with the values that they keep, and which are removed.
+
+    Args:
+        versions: all that is known of the keys.
+        stored: its stored rows, with the values that they keep.
+        winners: of the versions.
+
+    Returns:
+        The winners' rows, and stored rows that keep other values than before; positions in
+        `stored`.
+    """
+    arrived = versions.arrived
+    if _keeps_nothing(stored) and _keeps_nothing(arrived):
+        return arrived.take(pa.array(winners.written)), winners.removed
+    known = _Versions(versions, stored)
+    written = winners.written + len(stored) + len(versions.remembered)
+    standing = np.setdiff1d(np.arange(len(stored)), winners.removed)
+    tops = [top for top in np.concatenate([written, standing]).tolist() if known.kept[top]]
+    kept = {top: known.kept_by(top) for top in tops}
+    moved = [top for top in standing.tolist() if top in kept and kept[top][0] != known.kept[top]]
+    positions = np.array([*written.tolist(), *moved], dtype=np.int64)
+    removed = np.array(sorted([*winners.removed.tolist(), *moved]), dtype=np.int64)
+    return known.rows_at(positions, kept), removed
+
+
+def _keeps_nothing(rows: pa.Table) -> bool:
+    return bool(rows.column(KEPT).null_count == len(rows))
+
+
+class _Source(NamedTuple):
+    """Where the value of a column stands, in the order in which the newest is the last."""
+
+    sequence: str
+    is_delete: bool
+    text: str
+    position: int
+
+
+class _Versions:
+    """All versions of the keys in one table: stored, remembered as deleted, arrived."""
+
+    def __init__(self, versions: KeyVersions, stored: pa.Table) -> None:
+        parts = [stored, versions.remembered, versions.arrived]
+        every = pa.concat_tables(parts, promote_options="default")
+        self._rows = every.select(versions.arrived.column_names).combine_chunks()
+        self.kept: list[Kept] = [dict(names or ()) for names in self._column(KEPT)]
+        self._sequences = self._column(SEQUENCE)
+        known_deletes = np.repeat([False, True], [len(stored), len(versions.remembered)])
+        self._is_delete = np.concatenate([known_deletes, versions.is_delete])
+        columns = [self._rows.column(name) for name in versions.keys]
+        self._keys = row_codes(columns, len(self._rows)).tolist()
+        self._of_key: dict[int, list[int]] = {}
+        for position, key in enumerate(self._keys):
+            self._of_key.setdefault(key, []).append(position)
+
+    def _column(self, name: str) -> list[Any]:
+        return list(self._rows.column(name).to_pylist())
+
+    def kept_by(self, top: int) -> tuple[Kept, dict[str, int | None]]:
+        """Return what the newest version of a key keeps: of which sequence, at which position."""
+        names: dict[str, str | None] = {}
+        positions: dict[str, int | None] = {}
+        for name in self.kept[top]:
+            sources = [
+                source
+                for position in self._of_key[self._keys[top]]
+                if (source := self._source(name, position, top)) is not None
+            ]
+            newest = max(sources, default=None)
+            names[name] = newest.sequence if newest else None
+            positions[name] = newest.position if newest else None
+        return names, positions
+
+    def _source(self, name: str, position: int, top: int) -> _Source | None:
+        """Return what a version knows of a column of a newer one, None if it knows nothing."""
+        kept = self.kept[position]
+        sequence = kept[name] if name in kept else self._sequences[position]
+        if sequence is None or sequence > self._sequences[top]:
+            return None
+        value = self._rows.column(name)[position].as_py()
+        text = canonical_text({name: value})
+        return _Source(sequence, bool(self._is_delete[position]), text, position)
+
+    def rows_at(
+        self, positions: np.ndarray, kept: Mapping[int, tuple[Kept, Mapping[str, int | None]]]
+    ) -> pa.Table:
+        """Return the rows at some positions, with the values that they keep."""
+        rows = self._rows.take(pa.array(positions, pa.int64()))
+        changed = [kept.get(top) for top in positions.tolist()]
+        names = sorted({name for change in changed if change for name in change[0]})
+        for name in names:
+            sources = [
+                change[1][name] if change and name in change[1] else top
+                for top, change in zip(positions.tolist(), changed, strict=True)
+            ]
+            column = self._rows.column(name).take(pa.array(sources, pa.int64()))
+            rows = _with_column(rows, name, column)
+        if names:
+            noted = [sorted(change[0].items()) if change else None for change in changed]
+            rows = _with_column(rows, KEPT, pa.array(noted, rows.schema.field(KEPT).type))
+        return rows
+
+
+def _with_column(rows: pa.Table, name: str, column: Any) -> pa.Table:
+    position = rows.schema.get_field_index(name)
+    return rows.set_column(position, rows.schema.field(position), column)

@@ -1,0 +1,57 @@
+"""What stands for a value that a change left as it was is told from a value."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from livemart.land.records.debezium.change_record import ChangeRecords
+from livemart.land.records.values import MalformedError
+from livemart.project.graph import EnvelopeOptions
+from livemart.project.spark_types import parse_type
+from tests.change_records import change
+
+PLACEHOLDER = "__debezium_unavailable_value"
+
+
+def fields(record: Any, kind: str = "string") -> dict[str, Any]:
+    columns = [("id", parse_type("bigint")), ("x", parse_type(kind))]
+    reader = ChangeRecords(columns, ("id",), EnvelopeOptions())
+    return reader.fields(json.dumps(record).encode())
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        PLACEHOLDER,
+        "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==",
+        "5f5f646562657a69756d5f756e617661696c61626c655f76616c7565",
+        [PLACEHOLDER],
+        list(PLACEHOLDER.encode()),
+        {PLACEHOLDER: PLACEHOLDER},
+    ],
+)
+def test_each_form_of_an_unavailable_value(value: Any) -> None:
+    actual = fields(change("u", 1, {"id": 1, "x": value, "unknown": value}))
+
+    assert actual.keys() == {"id", "_operation", "_sequence", "_kept_values"}
+    assert actual["_kept_values"] == {"x": None}
+
+
+@pytest.mark.parametrize("value", ["", f"{PLACEHOLDER} ", None, 95, [95, 95], ["a"], [], {"a": 1}])
+def test_other_values_are_values(value: Any) -> None:
+    actual = fields(change("u", 1, {"id": 1, "x": value}), "array<string>")
+
+    assert "x" in actual
+    assert actual["_kept_values"] is None
+
+
+def test_a_message_without_json_in_it_is_refused() -> None:
+    with pytest.raises(MalformedError, match="at character 1"):
+        fields({"topic": "t", "key": None, "payload": "Struct{before=null}"})
+
+
+def test_the_row_of_a_table_may_have_a_column_topic() -> None:
+    assert fields(change("c", 1, {"id": 1, "topic": "a", "value": "b"}))["topic"] == "a"

@@ -1,0 +1,265 @@
+"""Every encoding of a connector comes to the value that the database holds."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from livemart.land.records.debezium.encodings import decode
+from livemart.land.records.values import converter, parse_json
+from livemart.land.records.written import MisfitError
+from livemart.project.graph import EnvelopeOptions
+from livemart.project.spark_types import parse_type
+
+NOWHERE = EnvelopeOptions()
+NOON = datetime(2026, 3, 1, 12, 0, 0, 250_000)
+DAYS = 20_513
+MILLIS = 1_772_366_400_250
+
+
+def named(name: str, kind: str = "int64", **more: Any) -> dict[str, Any]:
+    return {"type": kind, "name": name, **more}
+
+
+def connect(name: str, kind: str = "int64", **more: Any) -> dict[str, Any]:
+    return named(f"org.apache.kafka.connect.data.{name}", kind, **more)
+
+
+def debezium(name: str, kind: str = "int64", **more: Any) -> dict[str, Any]:
+    return named(f"io.debezium.{name}", kind, **more)
+
+
+def landed(
+    value: Any, kind: str, schema: dict[str, Any] | None, options: EnvelopeOptions = NOWHERE
+) -> Any:
+    """Return what a value of a record lands as in a column."""
+    spark_type = parse_type(kind)
+    plain = decode(parse_json(json.dumps(value).encode()), "x", spark_type, schema, options)
+    return converter(spark_type, True)(plain, "x", {})
+
+
+def options(mode: str | None = None, digits: int | None = None, **more: Any) -> EnvelopeOptions:
+    told = () if digits is None else (("*", digits),)
+    return EnvelopeOptions(time_precision=mode, timestamp_digits=told, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "expected"),
+    [
+        ("AfQ=", connect("Decimal", "bytes", parameters={"scale": "2"}), "5.00"),
+        ("/w==", connect("Decimal", "bytes", parameters={"scale": "2"}), "-0.01"),
+        ("AA==", connect("Decimal", "bytes", parameters={"scale": "0"}), "0.00"),
+        ("BQ==", connect("Decimal", "bytes", parameters={"scale": "-2"}), "500.00"),
+        (12.5, connect("Decimal", "bytes", parameters={"scale": "2"}), "12.50"),
+        ({"scale": 1, "value": "fQ=="}, debezium("data.VariableScaleDecimal", "struct"), "12.50"),
+        ("12.50", {"type": "string"}, "12.50"),
+        (12.5, {"type": "double"}, "12.50"),
+    ],
+)
+def test_decimals_by_their_schema(value: Any, schema: dict[str, Any], expected: str) -> None:
+    assert landed(value, "decimal(12,2)", schema) == Decimal(expected)
+    assert Decimal(landed(value, "string", schema)) == Decimal(expected)
+
+
+def test_a_decimal_of_any_length_keeps_every_digit() -> None:
+    digits = 10**37 + 1
+    text = base64.b64encode(digits.to_bytes(16, "big", signed=True)).decode()
+    schema = connect("Decimal", "bytes", parameters={"scale": "5"})
+
+    assert landed(text, "decimal(38,5)", schema) == Decimal(f"{digits}E-5")
+
+
+@pytest.mark.parametrize(
+    ("value", "handling", "expected"),
+    [
+        ("AfQ=", "precise", "5.00"),
+        ({"scale": 3, "value": "MDQ="}, "precise", "12.340"),
+        (12.5, "precise", "12.5"),
+        ("12.50", "string", "12.50"),
+        ("1234", "string", "1234"),
+        (12.5, "double", "12.5"),
+    ],
+)
+def test_decimals_by_the_options(value: Any, handling: Any, expected: str) -> None:
+    told = options(decimal_handling=handling)
+
+    assert landed(value, "decimal(12,2)", None, told) == Decimal(expected)
+    assert landed([value], "array<decimal(12,2)>", None, told) == [Decimal(expected)]
+    assert landed({"a": value}, "map<string,decimal(12,2)>", None, told) == [
+        ("a", Decimal(expected))
+    ]
+    assert landed({"a": value, "b": 1}, "struct<a:decimal(12,2)>", None, told) == {
+        "a": Decimal(expected)
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "schema"),
+    [
+        (DAYS, debezium("time.Date", "int32")),
+        (DAYS, connect("Date", "int32")),
+        ("2026-03-01Z", debezium("time.IsoDate", "string")),
+        ("2026-03-01", {"type": "string"}),
+    ],
+)
+def test_dates(value: Any, schema: dict[str, Any]) -> None:
+    assert landed(value, "date", schema) == date(2026, 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "schema"),
+    [
+        (MILLIS, debezium("time.Timestamp")),
+        (MILLIS, connect("Timestamp")),
+        (MILLIS * 1_000, debezium("time.MicroTimestamp")),
+        (MILLIS * 1_000_000 + 999, debezium("time.NanoTimestamp")),
+        ("2026-03-01T12:00:00.250Z", debezium("time.IsoTimestamp", "string")),
+    ],
+)
+def test_local_times(value: Any, schema: dict[str, Any]) -> None:
+    assert landed(value, "timestamp_ntz", schema) == NOON
+    assert landed(value, "timestamp", schema).replace(tzinfo=None) == NOON
+    assert landed(value, "string", schema).startswith("2026-03-01T12:00:00.25")
+
+
+def test_a_time_with_a_zone_is_an_instant() -> None:
+    schema = debezium("time.ZonedTimestamp", "string")
+
+    actual = landed("2026-03-01T13:00:00.25+01:00", "timestamp", schema)
+
+    assert actual.replace(tzinfo=None) == NOON
+    with pytest.raises(MisfitError):
+        landed("2026-03-01T12:00:00Z", "timestamp_ntz", schema)
+
+
+def test_times_before_the_epoch() -> None:
+    schema = debezium("time.MicroTimestamp")
+
+    assert landed(-1, "timestamp_ntz", schema) == datetime(1969, 12, 31, 23, 59, 59, 999_999)
+    assert landed(-1, "date", debezium("time.Date")) == date(1969, 12, 31)
+
+
+@pytest.mark.parametrize(
+    ("value", "told", "kind", "expected"),
+    [
+        (MILLIS, options("connect"), "timestamp_ntz", NOON),
+        (MILLIS, options("adaptive", 3), "timestamp_ntz", NOON),
+        (MILLIS * 1_000, options("adaptive", 4), "timestamp_ntz", NOON),
+        (MILLIS * 1_000, options("adaptive_time_microseconds", 6), "timestamp_ntz", NOON),
+        ("2026-03-01T12:00:00.25Z", options("isostring"), "timestamp_ntz", NOON),
+        (DAYS, options("connect"), "date", date(2026, 3, 1)),
+        (DAYS, options("adaptive"), "date", date(2026, 3, 1)),
+        ("2026-03-01Z", options("isostring"), "date", date(2026, 3, 1)),
+    ],
+)
+def test_times_by_the_options(value: Any, told: EnvelopeOptions, kind: str, expected: Any) -> None:
+    assert landed(value, kind, None, told) == expected
+    assert landed([value], f"array<{kind}>", None, told) == [expected]
+
+
+def test_each_column_may_have_digits_of_its_own() -> None:
+    told = EnvelopeOptions(time_precision="adaptive", timestamp_digits=(("*", 6), ("x", 0)))
+
+    assert landed(MILLIS, "timestamp_ntz", None, told) == NOON
+
+
+@pytest.mark.parametrize(
+    ("value", "name", "expected"),
+    [
+        (45_296_789, "time.Time", "12:34:56.789"),
+        (45_296_000_001, "time.MicroTime", "12:34:56.000001"),
+        (45_296_000_000_000, "time.NanoTime", "12:34:56"),
+        (-363_600_000_000, "time.MicroTime", "-101:00:00"),
+        (2_678_400_000_000, "time.MicroDuration", "2678400000000"),
+        ("P1Y2M3DT4H5M6.78S", "time.Interval", "P1Y2M3DT4H5M6.78S"),
+        ("12:34:56Z", "time.ZonedTime", "12:34:56Z"),
+        (2026, "time.Year", "2026"),
+        ('{"a": 1}', "data.Json", '{"a": 1}'),
+    ],
+)
+def test_what_spark_has_no_type_for_is_text(value: Any, name: str, expected: str) -> None:
+    assert landed(value, "string", debezium(name)) == expected
+
+
+def test_a_column_of_numbers_takes_the_numbers_of_times() -> None:
+    assert landed(MILLIS, "bigint", debezium("time.Timestamp")) == MILLIS
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "handling"),
+    [
+        ("+/8=", {"type": "bytes"}, "hex"),
+        ("+/8=", None, "bytes"),
+        ("+/8=", {"type": "string"}, "base64"),
+        ("-_8=", {"type": "string"}, "base64-url-safe"),
+        ("fbff", {"type": "string"}, "hex"),
+        ("fbff", None, "hex"),
+    ],
+)
+def test_bytes(value: str, schema: dict[str, Any] | None, handling: str) -> None:
+    assert landed(value, "binary", schema, options(binary_handling=handling)) == b"\xfb\xff"
+
+
+def test_what_is_inside_arrays_maps_and_structs_is_read_by_its_own_schema() -> None:
+    price = connect("Decimal", "bytes", parameters={"scale": "2"})
+    item = {"type": "struct", "fields": [price | {"field": "price"}, {"field": "dish"}]}
+
+    prices = landed(["AfQ=", None], "array<decimal(10,2)>", {"type": "array", "items": price})
+    named_prices = landed(
+        {"a": "AfQ="}, "map<string,decimal(10,2)>", {"type": "map", "values": price}
+    )
+    items = landed({"price": "AfQ=", "dish": "x"}, "struct<price:decimal(10,2),dish:string>", item)
+
+    assert prices == [Decimal(5), None]
+    assert named_prices == [("a", Decimal(5))]
+    assert items == {"price": Decimal(5), "dish": "x"}
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "schema"),
+    [
+        ("%", "decimal(10,2)", connect("Decimal", "bytes", parameters={"scale": "2"})),
+        ("", "decimal(10,2)", connect("Decimal", "bytes", parameters={"scale": "2"})),
+        ("AfQ=", "decimal(10,2)", connect("Decimal", "bytes", parameters={"scale": "x"})),
+        ("AfQ=", "decimal(10,2)", connect("Decimal", "bytes")),
+        ("AfQ=", "decimal(2,2)", connect("Decimal", "bytes", parameters={"scale": "2"})),
+        (
+            {"scale": 2_000_000_000, "value": "AfQ="},
+            "string",
+            debezium("data.VariableScaleDecimal", "struct"),
+        ),
+        (2**62, "timestamp", debezium("time.Timestamp")),
+        (2**62, "timestamp", debezium("time.MicroTimestamp")),
+        (1.5, "timestamp", debezium("time.Timestamp")),
+        (2**31, "date", debezium("time.Date")),
+        (DAYS, "timestamp", {"type": "int64"}),
+        ("0g", "binary", None),
+    ],
+)
+def test_what_is_encoded_otherwise_is_refused(
+    value: Any, kind: str, schema: dict[str, Any] | None
+) -> None:
+    with pytest.raises(MisfitError, match=r"^x: "):
+        landed(value, kind, schema, options(binary_handling="hex"))
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "told"),
+    [
+        ("AfQ=", "decimal(10,2)", NOWHERE),
+        (DAYS, "date", NOWHERE),
+        (DAYS, "date", options("isostring")),
+        (MILLIS, "timestamp", NOWHERE),
+        (MILLIS, "timestamp_ntz", options("adaptive")),
+    ],
+)
+def test_what_neither_schema_nor_options_tell_is_refused(
+    value: Any, kind: str, told: EnvelopeOptions
+) -> None:
+    with pytest.raises(MisfitError, match="the record has no schema: the source's envelope_opt"):
+        landed(value, kind, None, told)
