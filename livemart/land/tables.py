@@ -83,7 +83,7 @@ def record_schema(warehouse: Warehouse, source: SourceTable) -> RecordSchema:
 
     Drift brought those, or they were declared once: they go on as the table holds them.
     """
-    declared = {column.name for column in source.columns}
+    declared = RecordSchema.of(source).names
     added = [
         (field.name, _stored_kind(field.type))
         for field in warehouse.arrow_schema(source.relation)
@@ -98,6 +98,7 @@ def _stored_kind(kind: pa.DataType) -> SparkType:
 
 def _misfits(warehouse: Warehouse, source: SourceTable) -> Iterator[str]:
     """Yield what is wrong with each column that its table cannot follow."""
+    yield from _unordered(warehouse, source)
     stored = warehouse.arrow_schema(source.relation)
     for field in plain_schema(RecordSchema.of(source).landed):
         if field.name not in stored.names:
@@ -114,6 +115,20 @@ def _misfits(warehouse: Warehouse, source: SourceTable) -> Iterator[str]:
             yield (
                 f"column {field.name} is declared as {declared}, the landed table holds {kept}{why}"
             )
+
+
+def _unordered(warehouse: Warehouse, source: SourceTable) -> Iterator[str]:
+    """Yield keys and sequence by which what was landed before cannot be compared."""
+    deletes = deletes_relation(source)
+    if not source.arrival.keys or not warehouse.exists(deletes):
+        return
+    stored = warehouse.arrow_schema(deletes).names
+    columns = deletes_schema(source, RecordSchema.of(source).landed)
+    if missing := [name for name in columns.names if name not in stored]:
+        yield (
+            f"keys and sequence have {', '.join(missing)}, by which what was landed before is not "
+            f"ordered: land it under another name (`identifier`), or remove {deletes} as well"
+        )
 
 
 def _follow(warehouse: Warehouse, relation: str, declared: pa.Schema, epoch: str) -> bool:

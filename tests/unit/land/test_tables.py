@@ -53,6 +53,18 @@ def test_a_column_declared_with_another_type_is_refused(tmp_path: Path) -> None:
     assert caught.value.code == "LANDED_COLUMN_CHANGED"
 
 
+def test_another_order_than_that_of_the_remembered_deletes_is_refused(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    create_tables(warehouse, [ORDERS], "epoch")
+    changed = replace(ORDERS, stream=replace(ORDERS.arrival, envelope="debezium"))
+    reordered = replace(changed, stream=replace(changed.arrival, sequence_by=("_sequence",)))
+
+    with pytest.raises(StateError, match="keys and sequence have _sequence, by") as caught:
+        create_tables(warehouse, [reordered], "epoch")
+
+    assert caught.value.code == "LANDED_COLUMN_CHANGED"
+
+
 def test_a_column_declared_in_another_spelling_is_refused(tmp_path: Path) -> None:
     """Beside the one of before it would be a second one, and Spark could read neither."""
     warehouse = Warehouse(tmp_path)
