@@ -212,8 +212,7 @@ class MicroBatch:
         self, name: str, sources: Sequence[SourceTable], group: Group, parts: Sequence[Part]
     ) -> bool:
         """Decide a large delivery in the driver; return False if it is left to Spark."""
-        most_cores = self._limit.most_cores
-        if most_cores < _ANY_CORES and self._spark.sparkContext.defaultParallelism > most_cores:
+        if not self._has_few_cores():
             return False
         folder = self._staging / name
         changes = [
@@ -237,6 +236,13 @@ class MicroBatch:
         for source, change in zip(sources, changes, strict=True):
             self._take(source, change)
         return True
+
+    def _has_few_cores(self) -> bool:
+        most = self._limit.most_cores
+        # Without a limit, or below any, Spark need not be asked.
+        return most > 0 and (
+            most == _ANY_CORES or self._spark.sparkContext.defaultParallelism <= most
+        )
 
     def _read(self, parts: Sequence[Part], group: Group) -> pa.Table | None:
         """Return the judged records, None if they are more than the driver is to hold.

@@ -61,7 +61,7 @@ def counts(batch: LandedBatch, relation: str = ORDERS) -> tuple[int, int, int, i
 
 
 def letters(shop: Shop) -> list[tuple[Any, ...]]:
-    return shop.rows("_dead_letters", "origin", "code", "detail")
+    return shop.rows("_dead_letters", "origin", "reason", "detail")
 
 
 def test_each_operation_does_what_it_says(shop: Shop) -> None:
@@ -179,7 +179,7 @@ def test_a_truncate_is_a_dead_letter_that_says_what_to_do(tmp_path: Path) -> Non
 
     [_, batch] = land(shop, [change("c", 10, row(1))], [truncate])
     before = shop.rows("orders", "id")
-    letter = shop.rows("_dead_letters", "source", "code", "record", "detail")
+    letter = shop.rows("_dead_letters", "source", "reason", "record", "detail")
     # What it says to do.
     land(shop, [change("d", 20, None, {"id": 1}), change("c", 30, row(2))])
 

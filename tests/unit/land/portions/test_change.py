@@ -15,6 +15,8 @@ from livemart.land import micro_batch
 from livemart.land.letters import dead_letters
 from livemart.land.micro_batch import Limit
 from livemart.land.portions import change
+from tests.change_records import COLUMNS as CHANGED
+from tests.change_records import Table, changes, framed
 from tests.deliveries import (
     COLUMNS,
     EVENTS,
@@ -44,27 +46,34 @@ def _shop(root: Path, *sources: Any, limit: Limit = IN_PORTIONS) -> Shop:
 
 
 def test_portions_and_whole_batches_land_the_same(tmp_path: Path) -> None:
-    sources = (ORDERS, EVENTS, DRIFTING)
+    sources = (ORDERS, EVENTS, DRIFTING, changes("changed"))
     whole = _shop(tmp_path / "whole", *sources, limit=Limit())
     portions = _shop(tmp_path / "portions", *sources)
     for batch_id in range(2):
-        content = disordered_orders(random.Random(batch_id))
-        landed = [
-            shop.land(batch_id, shop.deliver(f"orders/{batch_id}.jsonl", content))
-            for shop in (whole, portions)
+        names = [f"{folder}/{batch_id}.jsonl" for folder in ("orders", "cdc")]
+        table = Table(random.Random(batch_id), "postgresql")
+        table.run(300)
+        content = [
+            disordered_orders(random.Random(batch_id)),
+            ["null", *(framed(it, 0) for it in table.log)],
         ]
-        again = portions.land(batch_id, portions.folder / f"orders/{batch_id}.jsonl")
+        landed = [
+            shop.land(batch_id, *map(shop.deliver, names, content)) for shop in (whole, portions)
+        ]
+        again = portions.land(batch_id, *(portions.folder / name for name in names))
 
         assert landed[1].counts == landed[0].counts
         assert landed[1].newest_event_time == landed[0].newest_event_time
+        assert landed[1].drift == landed[0].drift != {}
         assert again == landed[1]
-        for name in ("orders", "drifting"):
+        for name in ("orders", "drifting", "changed"):
             assert _change(portions, name) == _change(whole, name)
 
     for name, columns in {
         "orders": [*COLUMNS, "_landed_at", "_batch_id", "_origin", "_rescued_data"],
         "order_events": [*COLUMNS, "_origin"],
         "drifting": [*COLUMNS, "tip", "_origin", "_rescued_data"],
+        "changed": [*CHANGED, "_sequence", "_kept_values", "_landed_at", "_batch_id", "_origin"],
         "_deletes_orders": ["order_id", "updated_at", "_batch_id", "_origin"],
         "_dead_letters": dead_letters.LETTERS.names,
     }.items():
