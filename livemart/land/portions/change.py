@@ -25,7 +25,7 @@ from livemart.land.letters.dead_letters import LETTERS
 from livemart.land.letters.held_letters import FrameLetters, Letters, RowLetters
 from livemart.land.letters.seen_drift import Sightings, seen_drift, sightings_in
 from livemart.land.portions.key_order import KeyOrder
-from livemart.land.upsert.change import Records, SourceChange, appended, taken, upserted
+from livemart.land.upsert.change import SourceChange, TakenRecords, appended, taken, upserted
 from livemart.project.graph import SourceTable
 from livemart.spark.types import spark_schema
 from livemart.state.counts import Counts
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # Measured at 1 M orders: half as many rows cost a tenth more time, twice as many 60 MB.
-ROWS_PER_RANGE = 100_000
+RANGE_ROWS = 100_000
 # Stored rows that others replace are held until the commit; with more of them Spark lands.
 MOST_REPLACED = 500_000
 # Letters beyond this are handed to Spark.
@@ -83,7 +83,7 @@ class PortionedChange:
         self._is_delete = is_delete
         self._spark = spark
         self._sightings = Sightings()
-        self._waiting = KeyOrder(folder / "rows", source.arrival.keys, ROWS_PER_RANGE)
+        self._waiting = KeyOrder(folder / "rows", source.arrival.keys, RANGE_ROWS)
         self._letters = folder / "letters"
         self._written: list[Action] = []
         self._replaced: list[pa.Table] = []
@@ -116,7 +116,7 @@ class PortionedChange:
             if sum(rows.num_rows for rows in self._replaced) > MOST_REPLACED:
                 raise TooManyReplacedError
 
-    def _records(self, judged: pa.Table) -> Records:
+    def _records(self, judged: pa.Table) -> TakenRecords:
         return taken(
             *(self._source, judged, self._position, self._stamp),
             *(self._warehouse, self._is_delete),

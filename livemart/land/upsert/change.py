@@ -86,7 +86,7 @@ def change_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class TakenRecords:
     """What a source takes of judged records, and what it refuses.
 
     `good`: those it takes, as judged; `rows`: the same as rows of the landed table; `deleting`:
@@ -118,7 +118,7 @@ def taken(
     stamp: Stamp,
     warehouse: Warehouse,
     is_delete: Callable[[pa.Table], np.ndarray],
-) -> Records:
+) -> TakenRecords:
     """Return what a source takes of judged records; arguments as for `change_of`."""
     good = judged.filter(judged.column(verdict("code", position)).is_null())
     refused = refused_by(judged, position)
@@ -126,10 +126,10 @@ def taken(
     rows = _stamped(good, stamp, warehouse.arrow_schema(source.relation))
     deleting = is_delete(rows) if source.arrival.keys else np.zeros(rows.num_rows, dtype=bool)
     passed_over = judged.num_rows - good.num_rows - refused.num_rows
-    return Records(good, rows, deleting, letters, passed_over)
+    return TakenRecords(good, rows, deleting, letters, passed_over)
 
 
-def appended(source: SourceTable, records: Records, warehouse: Warehouse) -> SourceChange:
+def appended(source: SourceTable, records: TakenRecords, warehouse: Warehouse) -> SourceChange:
     """Return what the records of a source without keys change."""
     rows, letters = records.rows, records.letters
     counts = _counts(records.count, rows.num_rows, letters.num_rows)
@@ -151,7 +151,7 @@ def newest_time(source: SourceTable, rows: pa.Table) -> datetime | None:
 
 def upserted(
     source: SourceTable,
-    records: Records,
+    records: TakenRecords,
     stamp: Stamp,
     warehouse: Warehouse,
     version_of: Callable[[str], int],

@@ -37,7 +37,7 @@ STRICT = source("strict", path="strict/*.jsonl", schema_drift="fail")
 def _small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(micro_batch, "_PORTION_BYTES", 60_000)
     monkeypatch.setattr("livemart.land.records.parse._RUN_RECORDS", 100)
-    monkeypatch.setattr(change, "ROWS_PER_RANGE", 300)
+    monkeypatch.setattr(change, "RANGE_ROWS", 300)
 
 
 def _shop(root: Path, *sources: Any, limit: Limit = IN_PORTIONS) -> Shop:
