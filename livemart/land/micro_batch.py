@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-# Of judged records that are decided together: about 200,000 orders.
-_PORTION_BYTES = 64 << 20
+# Of judged records that are decided together: about 100,000 orders.
+_PORTION_BYTES = 32 << 20
 _ANY_CORES = float("inf")
 # Judged records may take so many times the bytes of which they were read.
 _JUDGED = 4
