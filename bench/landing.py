@@ -4,7 +4,8 @@ For each kind of record and source: one file of orders through the front door, a
 until nothing waits, into an empty table. Beside it Spark reads the same file as a stream into
 Delta, without keys, dead letters or counts; `landing_<kind>_over_plain` is the ratio of the speeds,
 `landing_<kind>_rss_mb` what the driver's Python and JVM hold at most above what they held before.
-JSON lines on standard output, progress on standard error.
+Of kind http are requests to a server, see `bench/http_ingest.py`. JSON lines on standard output,
+progress on standard error.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.http_ingest import measure_http
 from bench.refresh import label_of, report
 from bench.resident_memory import ResidentMemory
 from livemart.delta.warehouse import Warehouse
@@ -45,7 +47,7 @@ _COLUMNS = {
 }
 _START = datetime(2026, 3, 1, tzinfo=UTC)
 _LINES = 10_000
-KINDS = ("json_append", "json_keyed", "csv_append", "parquet_append", "parquet_keyed")
+KINDS = ("json_append", "json_keyed", "csv_append", "parquet_append", "parquet_keyed", "http")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -70,6 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _land_plainly(spark, root / "plain", warm)
             plain: dict[str, float] = {}
             for kind in given.kinds:
+                if kind == "http":
+                    is_whole &= measure_http(root)
+                    continue
                 record_format, _, tables = kind.partition("_")
                 path = _deliver(root / "landing", record_format, given.records)
                 if record_format not in plain:
