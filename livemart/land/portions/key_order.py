@@ -8,6 +8,7 @@ is cut at sampled splitters as in a sample sort.
 
 from __future__ import annotations
 
+import mmap
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -66,9 +67,11 @@ class KeyOrder:
             return
         schema = pa.unify_schemas(self._schemas)
         splitters = self._splitters()
+        mappings = [_mapped(path) for path in self._files]
+        portions = [pa.ipc.open_file(pa.py_buffer(mapping)).read_all() for mapping in mappings]
         with_ends = [
             (portion, [0, *_positions(portion.select(self._keys), splitters), portion.num_rows])
-            for portion in map(_mapped, self._files)
+            for portion in portions
         ]
         for number in range(len(splitters) + 1):
             pieces = [
@@ -78,6 +81,9 @@ class KeyOrder:
             rows = pa.concat_tables(
                 [schema.empty_table(), *pieces], promote_options="default"
             ).combine_chunks()
+            for mapping in mappings:
+                # What was read stays with the system, and is no memory of this process.
+                mapping.madvise(mmap.MADV_DONTNEED)
             if rows.num_rows:
                 yield rows.sort_by(_ARRIVED).drop_columns([_ARRIVED]).combine_chunks()
 
@@ -90,9 +96,10 @@ class KeyOrder:
         return list(dict.fromkeys(samples[place] for place in places))
 
 
-def _mapped(path: Path) -> pa.Table:
-    """Return a file's rows without reading them: only those that are looked at are."""
-    return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+def _mapped(path: Path) -> mmap.mmap:
+    """Return a file without reading it: only what is looked at is read."""
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def _positions(keys: pa.Table, splitters: Sequence[_Key]) -> list[int]:
