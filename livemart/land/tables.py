@@ -83,13 +83,14 @@ def record_schema(warehouse: Warehouse, source: SourceTable) -> RecordSchema:
 
     Drift brought those, or they were declared once: they go on as the table holds them.
     """
-    declared = RecordSchema.of(source).names
-    added = [
-        (field.name, _stored_kind(field.type))
-        for field in warehouse.arrow_schema(source.relation)
-        if field.name not in declared and field.name not in LANDING_NAMES
-    ]
-    return RecordSchema.of(source, added)
+    added = undeclared_fields(warehouse, source)
+    return RecordSchema.of(source, [(it.name, _stored_kind(it.type)) for it in added])
+
+
+def undeclared_fields(warehouse: Warehouse, source: SourceTable) -> list[pa.Field]:
+    """Return the columns of a landed table that neither its source nor landing itself names."""
+    known = {*RecordSchema.of(source).names, *LANDING_NAMES}
+    return [it for it in warehouse.arrow_schema(source.relation) if it.name not in known]
 
 
 def _stored_kind(kind: pa.DataType) -> SparkType:

@@ -6,7 +6,7 @@ declared once; a model that lists its columns goes on without it until somebody 
 
 from __future__ import annotations
 
-from livemart.land.records.schema import LANDING_NAMES
+from livemart.land.tables import undeclared_fields
 from livemart.run.runtime import Runtime
 from livemart.spark.types import arrow_type_text
 from livemart.state.drift import Drift, DriftedField, DriftKind
@@ -18,12 +18,7 @@ def undeclared_columns(runtime: Runtime) -> dict[str, Drift]:
     for unique_id, source in runtime.project.sources.items():
         if source.stream is None:
             continue
-        known = {column.name for column in source.columns} | LANDING_NAMES
-        undeclared = [
-            field
-            for field in runtime.warehouse.arrow_schema(source.relation)
-            if field.name not in known
-        ]
+        undeclared = undeclared_fields(runtime.warehouse, source)
         if undeclared:
             # A star stands for the columns that the table has by now.
             runtime.plans.renew()

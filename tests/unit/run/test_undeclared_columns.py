@@ -16,6 +16,7 @@ from livemart.plan.project_plans import ProjectPlans
 from livemart.project.graph import Project
 from livemart.run.undeclared_columns import undeclared_columns
 from livemart.state.drift import DriftedField, DriftKind
+from tests.change_records import changes
 from tests.deliveries import EVENTS
 from tests.models import make_model
 
@@ -53,3 +54,13 @@ def test_a_column_that_evolve_added_names_the_models_that_do_not_use_it(runtime:
             DriftedField(DriftKind.UNDECLARED, "tip", "string", ("stg_events", "counts")),
         )
     }
+
+
+def test_the_columns_of_an_envelope_are_landings_own(tmp_path: Path) -> None:
+    warehouse, source = Warehouse(tmp_path), changes("changed")
+    create_tables(warehouse, [source], "epoch")
+    project = Project("m", ".", "m", {source.unique_id: source}, {}, {}, {})
+    plans = ProjectPlans(project, warehouse.column_names)
+    runtime: Any = SimpleNamespace(project=project, warehouse=warehouse, plans=plans)
+
+    assert undeclared_columns(runtime) == {}
