@@ -28,6 +28,7 @@ class RecordSizes:
         self._path = StateFolder(warehouse).record_sizes
         # By relation, how many records there were, and in how many bytes.
         self._sums = _read(self._path)
+        self._is_stale = False
 
     def mean(self, relation: str) -> float | None:
         """Return the bytes of a record; None before the first one."""
@@ -47,12 +48,14 @@ class RecordSizes:
             total = before[0] + records
             share = min(1.0, _RECORDS / total)
             self._sums[relation] = (total * share, (before[1] + size) * share)
+            self._is_stale = True
 
     def keep(self) -> None:
         """Keep the sizes for the next process."""
-        if self._sums != _read(self._path):
+        if self._is_stale:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(self._path, json.dumps(self._sums))
+            self._is_stale = False
 
 
 def _read(path: Path) -> dict[str, tuple[float, float]]:
