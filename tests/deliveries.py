@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -167,3 +168,12 @@ class Shop:
         return sorted(
             (tuple(row[column] for column in columns) for row in table.to_pylist()), key=str
         )
+
+
+def assert_ranged_by_key(shop: Shop, least: int) -> None:
+    """Assert that the files of the orders hold keys of ranges that do not meet, so many or more."""
+    bounds = shop.warehouse.files("bronze.orders").bounds.text_bounds("order_id")
+    assert bounds is not None
+    ranges = sorted(zip(bounds[0].to_pylist(), bounds[1].to_pylist(), strict=True))
+    assert len(ranges) >= least
+    assert all(one[1] < other[0] for one, other in pairwise(ranges))

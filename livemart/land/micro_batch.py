@@ -218,7 +218,7 @@ class MicroBatch:
         changes = [
             PortionedChange(
                 *(source, position, self._stamp, self._warehouse, self._version_of),
-                *(self._is_delete(source), folder / str(position), self._spark),
+                *(self._is_delete(source), folder / str(position)),
             )
             for position, source in enumerate(sources)
         ]

@@ -1,4 +1,4 @@
-"""Holds dead letters of one source until they are committed: as rows, or as a frame of Spark's.
+"""Holds dead letters of one source until they are committed: as rows, in files, or as a frame.
 
 Used by a change of a landed table, whichever way it was decided, by the letter box and by the stop
 for drift.
@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as pds
+import pyarrow.parquet as pq
 
 from livemart.arrow.types import plain_table
 from livemart.land.letters.dead_letters import LETTERS
@@ -72,6 +75,60 @@ class RowLetters:
 
     def frame(self, spark: SparkSession) -> DataFrame:
         return spark.createDataFrame(self.rows.to_pylist(), spark_schema(LETTERS))
+
+
+@dataclass(frozen=True, slots=True)
+class StagedLetters:
+    """Letters of a delivery that is decided in portions, in Parquet files below a folder.
+
+    `reason`: of those that are meant, None for all.
+    """
+
+    folder: Path
+    reason: LetterReason | None = None
+
+    def add(self, letters: pa.Table) -> None:
+        """Take the letters of a portion."""
+        if letters.num_rows:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            pq.write_table(letters, self.folder / f"{len(self._files):08}.parquet")
+
+    @property
+    def count(self) -> int:
+        return int(self._stored.count_rows(filter=self._condition))
+
+    @property
+    def in_memory(self) -> bool:
+        return False
+
+    def of(self, reason: LetterReason) -> StagedLetters:
+        return StagedLetters(self.folder, reason)
+
+    def first(self) -> tuple[str, str]:
+        letter = self._stored.head(1, filter=self._condition).to_pylist()[0]
+        return letter["origin"], letter["detail"]
+
+    def table(self) -> pa.Table:
+        return self._stored.to_table(filter=self._condition)
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        letters = spark.read.schema(spark_schema(LETTERS)).parquet(str(self.folder))
+        return letters if self.reason is None else letters.where(f"reason = '{self.reason}'")
+
+    @property
+    def _condition(self) -> pds.Expression | None:
+        return None if self.reason is None else pds.field("reason") == self.reason
+
+    @property
+    def _stored(self) -> pds.Dataset:
+        files = self._files
+        # A dataset of no files has no schema.
+        return pds.dataset(files, schema=LETTERS) if files else pds.dataset(LETTERS.empty_table())
+
+    @property
+    def _files(self) -> list[str]:
+        """The files in the order of the portions."""
+        return sorted(map(str, self.folder.glob("*.parquet")))
 
 
 @dataclass(frozen=True)

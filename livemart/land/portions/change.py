@@ -9,37 +9,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
+from livemart.arrow.change_sets import as_removed
 from livemart.delta.log import Action
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.land.commit_note import Stamp
-from livemart.land.letters.dead_letters import LETTERS
-from livemart.land.letters.held_letters import FrameLetters, Letters, RowLetters
+from livemart.land.letters.held_letters import StagedLetters
 from livemart.land.letters.seen_drift import Sightings, seen_drift, sightings_in
 from livemart.land.portions.key_order import KeyOrder
 from livemart.land.upsert.change import SourceChange, TakenRecords, appended, taken, upserted
 from livemart.project.graph import SourceTable
-from livemart.spark.types import spark_schema
 from livemart.state.counts import Counts
 from livemart.state.drift import Drift
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-# Measured at 1 M orders: half as many rows cost a tenth more time, twice as many 60 MB.
+# Of some 200 bytes each, beside the stored rows of their keys.
 RANGE_ROWS = 100_000
 # Stored rows that others replace are held until the commit; with more of them Spark lands.
 MOST_REPLACED = 500_000
-# Letters beyond this are handed to Spark.
-_MOST_LETTERS = 100_000
 
 
 class TooManyReplacedError(Exception):
@@ -59,7 +51,6 @@ class PortionedChange:
         version_of: version of a table before the batch.
         is_delete: evaluates `apply_as_deletes` on rows.
         folder: for what waits to be decided; the caller removes it.
-        spark: the session; only very many dead letters need it.
     """
 
     def __init__(
@@ -71,7 +62,6 @@ class PortionedChange:
         version_of: Callable[[str], int],
         is_delete: Callable[[pa.Table], np.ndarray],
         folder: Path,
-        spark: SparkSession,
     ) -> None:
         self.counts = Counts()
         self.newest_event_time: datetime | None = None
@@ -81,10 +71,9 @@ class PortionedChange:
         self._warehouse = warehouse
         self._version_of = version_of
         self._is_delete = is_delete
-        self._spark = spark
         self._sightings = Sightings()
         self._waiting = KeyOrder(folder / "rows", source.arrival.keys, RANGE_ROWS)
-        self._letters = folder / "letters"
+        self.letters = StagedLetters(folder / "letters")
         self._written: list[Action] = []
         self._replaced: list[pa.Table] = []
         self._deletes: list[pa.Table] = []
@@ -96,7 +85,7 @@ class PortionedChange:
         self._sightings += sightings_in(judged, self._position, records.live, source)
         if source.arrival.keys:
             letters, passed_over = records.letters, records.passed_over
-            self._keep_letters(letters)
+            self.letters.add(letters)
             refused = letters.num_rows
             self.counts += Counts(refused + passed_over, 0, passed_over, refused)
             self._waiting.add(records.good)
@@ -140,39 +129,20 @@ class PortionedChange:
             self._replaced.append(replaced)
         if change.deletes is not None and change.deletes.num_rows:
             self._deletes.append(change.deletes)
-        self._keep_letters(change.letters.rows)
+        self.letters.add(change.letters.rows)
         self.counts += change.counts
         moments = [it for it in (self.newest_event_time, change.newest_event_time) if it]
         self.newest_event_time = max(moments, default=None)
-
-    def _keep_letters(self, letters: pa.Table) -> None:
-        if letters.num_rows:
-            self._letters.mkdir(parents=True, exist_ok=True)
-            number = sum(1 for _ in self._letters.iterdir())
-            pq.write_table(letters, self._letters / f"{number}.parquet")
 
     @property
     def deletes(self) -> pa.Table | None:
         return pa.concat_tables(self._deletes) if self._deletes else None
 
-    @property
-    def letters(self) -> Letters:
-        count = self.counts.dead_letters
-        if count > _MOST_LETTERS:
-            frame = self._spark.read.schema(spark_schema(LETTERS)).parquet(str(self._letters))
-            return FrameLetters(frame, count)
-        if not count:
-            return RowLetters(LETTERS.empty_table())
-        return RowLetters(pq.read_table(self._letters, schema=LETTERS))
-
     def commit(self, tag: Tag) -> None:
         relation = self._source.relation
-        empty = self._warehouse.arrow_schema(relation).empty_table()
-        counts = {OLD_COUNT: pa.array([], pa.int64()), NEW_COUNT: pa.array([], pa.int64())}
-        for name, values in counts.items():
-            empty = empty.append_column(name, values)
+        nothing = as_removed(self._warehouse.arrow_schema(relation).empty_table())
         # Stored rows may be from before a column was added.
-        replaced = pa.concat_tables([empty, *self._replaced], promote_options="default")
+        replaced = pa.concat_tables([nothing, *self._replaced], promote_options="default")
         keys = self._source.arrival.keys
         self._warehouse.commit(relation, replaced, tag, key=keys, written=self._written)
         self._written = []

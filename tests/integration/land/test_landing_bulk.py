@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from decimal import Decimal
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
@@ -21,6 +20,7 @@ from tests.deliveries import (
     EVENTS,
     ORDERS,
     Shop,
+    assert_ranged_by_key,
     disordered_orders,
     lines,
     order,
@@ -127,12 +127,8 @@ def test_files_of_a_first_load_are_ranged_by_key(
     numbers = random.Random(1).sample(range(10_000, 90_000), 1_000)
 
     shop.land(0, shop.deliver("orders/0.jsonl", lines(order(f"o{n}") for n in numbers)))
-    bounds = shop.warehouse.files("bronze.orders").bounds.text_bounds("order_id")
 
-    assert bounds is not None
-    ranges = sorted(zip(bounds[0].to_pylist(), bounds[1].to_pylist(), strict=True))
-    assert len(ranges) >= 5
-    assert all(one[1] < other[0] for one, other in pairwise(ranges))
+    assert_ranged_by_key(shop, 5)
 
 
 def _shop(spark: SparkSession, root: Path, sources: list[Any], limit: Limit) -> Shop:

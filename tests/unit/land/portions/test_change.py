@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from tests.deliveries import (
     EVENTS,
     ORDERS,
     Shop,
+    assert_ranged_by_key,
     disordered_orders,
     lines,
     order,
@@ -95,12 +95,8 @@ def test_files_of_a_first_load_are_ranged_by_key(tmp_path: Path) -> None:
     numbers = random.Random(1).sample(range(10_000, 90_000), 1_000)
 
     shop.land(0, shop.deliver("orders/0.jsonl", lines(order(f"o{n}") for n in numbers)))
-    bounds = shop.warehouse.files("bronze.orders").bounds.text_bounds("order_id")
 
-    assert bounds is not None
-    ranges = sorted(zip(bounds[0].to_pylist(), bounds[1].to_pylist(), strict=True))
-    assert len(ranges) >= 3
-    assert all(one[1] < other[0] for one, other in pairwise(ranges))
+    assert_ranged_by_key(shop, 3)
 
 
 def test_a_batch_that_ends_early_leaves_no_file_behind(tmp_path: Path) -> None:
