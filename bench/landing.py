@@ -29,7 +29,15 @@ from bench.refresh import label_of, report
 from bench.resident_memory import ResidentMemory
 from livemart.delta.warehouse import Warehouse
 from livemart.land.landing import Landing
-from livemart.project.graph import Column, Format, SourceTable, StreamSpec
+from livemart.project.graph import (
+    Arrival,
+    Column,
+    Format,
+    RecordRules,
+    RowRules,
+    SourceTable,
+    StreamSpec,
+)
 from livemart.settings import Settings, load_settings
 from livemart.spark.open import open_session
 
@@ -104,10 +112,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _source(kind: str, record_format: str, *, is_keyed: bool) -> SourceTable:
     columns = tuple(Column(name, data_type) for name, data_type in _COLUMNS.items())
     spec = StreamSpec(
-        _format(record_format),
-        f"{record_format}/*",
-        keys=("order_id",) if is_keyed else (),
-        sequence_by=("updated_at",) if is_keyed else (),
+        Arrival(path=f"{record_format}/*"),
+        RecordRules(_format(record_format)),
+        RowRules(("order_id",), ("updated_at",)) if is_keyed else RowRules(),
     )
     names = (f"source.bench.shop.{kind}", "shop", kind, "bronze", kind)
     return SourceTable(*names, columns, "ordered_at", None, spec, "bench/landing.py")

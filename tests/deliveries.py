@@ -16,7 +16,8 @@ import pyarrow as pa
 from livemart.delta.warehouse import Warehouse
 from livemart.land.landing import LandedBatch, Landing
 from livemart.land.micro_batch import Limit
-from livemart.project.graph import Column, SourceTable, StreamSpec
+from livemart.project.graph import Column, SourceTable
+from tests.models import stream_spec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +35,7 @@ COLUMNS = {
 
 def source(name: str, columns: dict[str, str] = COLUMNS, **spec: Any) -> SourceTable:
     """A source of schema bronze; with `keys` it is sequenced by `updated_at`."""
-    spec = {"format": "json", "path": "orders/*.jsonl"} | spec
+    spec = {"path": "orders/*.jsonl"} | spec
     if "keys" in spec:
         spec.setdefault("sequence_by", ("updated_at",))
     return SourceTable(
@@ -46,7 +47,7 @@ def source(name: str, columns: dict[str, str] = COLUMNS, **spec: Any) -> SourceT
         tuple(Column(column, kind) for column, kind in columns.items()),
         "ordered_at" if "ordered_at" in columns else None,
         "_landed_at",
-        StreamSpec(**spec),
+        stream_spec(**spec),
         "models/sources.yml",
     )
 
@@ -144,7 +145,7 @@ class Shop:
         files: dict[str, list[Path]] = {}
         for each in self.sources:
             assert each.stream is not None
-            folder = each.stream.path.split("/")[0]
+            folder = each.stream.arrival.path.split("/")[0]
             for path in paths:
                 if path.relative_to(self.folder).parts[0] == folder:
                     files.setdefault(each.relation, []).append(path)

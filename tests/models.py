@@ -1,10 +1,11 @@
-"""Dbt models as tests need them."""
+"""Dbt models and streams as tests need them."""
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from typing import Any
 
-from livemart.project.graph import Model
+from livemart.project.graph import Model, StreamSpec
 
 # What it counts is asked of the database while dbt compiles it.
 ASKING = (
@@ -36,3 +37,14 @@ def make_model(unique_id: str, **other: Any) -> Model:
         "file": f"{kind}s/{name}.sql",
     }
     return Model(**(values | other))
+
+
+def stream_spec(stream: StreamSpec | None = None, **settings: Any) -> StreamSpec:
+    """Return a stream with these settings of `meta.livemart`, and those of `stream` or defaults."""
+    stream = stream or StreamSpec()
+    parts = {part.name: getattr(stream, part.name) for part in fields(stream)}
+    for name, part in parts.items():
+        names = settings.keys() & {it.name for it in fields(part)}
+        parts[name] = replace(part, **{it: settings.pop(it) for it in names})
+    assert not settings, settings
+    return StreamSpec(**parts)

@@ -67,21 +67,21 @@ def source_called(project: Project, name: str, format_name: str | None = None) -
             else "declare a source with `meta: {livemart: ...}`; docs/landing.md says how",
         )
     (source,) = called
-    spec = source.arrival
-    if spec.kind != FILES_KIND:
+    arrival, record_format = source.arrival, source.record_rules.format
+    if arrival.kind != FILES_KIND:
         raise ConfigError(
             "SOURCE_NOT_INGESTED",
-            f"{source.file}: {source.relation}: found kind {spec.kind}",
+            f"{source.file}: {source.relation}: found kind {arrival.kind}",
             hint="its records come from there; put them there, or declare another source of files",
         )
-    if format_name is not None and format_name != spec.format:
+    if format_name is not None and format_name != record_format:
         raise ConfigError(
             "SOURCE_NOT_INGESTED",
-            f"{source.file}: {source.relation}: found format {spec.format}, not {format_name}",
+            f"{source.file}: {source.relation}: found format {record_format}, not {format_name}",
             hint=f"declare `format: {format_name}`, or leave --format out",
         )
     try:
-        name_for(spec.path, "a")
+        name_for(arrival.path, "a")
     except ValueError as error:
         raise ConfigError(
             "SOURCE_NOT_INGESTED",
@@ -108,11 +108,11 @@ def hand_over_input(
         ConfigError: SOURCE_NOT_INGESTED, if the format has no lines.
         SourceError: LANDING_UNWRITABLE.
     """
-    if not isinstance(RECORD_FORMATS[source.arrival.format], LineFormat):
+    record_format = source.record_rules.format
+    if not isinstance(RECORD_FORMATS[record_format], LineFormat):
         raise ConfigError(
             "SOURCE_NOT_INGESTED",
-            f"{source.file}: {source.relation}: found format {source.arrival.format}, which has no "
-            "lines",
+            f"{source.file}: {source.relation}: found format {record_format}, which has no lines",
             hint="hand its files over by name: livemart ingest SOURCE FILE...",
         )
     spool = Spool(landing, source, counts, judges=judges)

@@ -183,7 +183,7 @@ class Landing:
             checkpoint,
             self._folder.root,
             self._warehouse,
-            append_only=[name for name in paths if not self._sources[name].arrival.keys],
+            append_only=[name for name in paths if not self._sources[name].row_rules.keys],
             added=added,
             planned=self._planned(checkpoint),
         )
@@ -368,7 +368,7 @@ class Landing:
         Raises:
             SourceError: SOURCE_FILE_CHANGED, SOURCE_UNREADABLE.
         """
-        keyed = [source for source in self._sources.values() if source.arrival.keys]
+        keyed = [source for source in self._sources.values() if source.row_rules.keys]
         tables = [*self._sources, *(deletes_relation(source) for source in keyed)]
         landed_at = self._now().astimezone(UTC)
         deliveries = [*self._files.plan(files), *watched.changed()]
@@ -416,7 +416,7 @@ class Landing:
         offsets = dict(newest.offsets) if newest is not None else {}
         for name in self._logs:
             if name not in offsets:
-                is_append_only = not self._sources[name].arrival.keys
+                is_append_only = not self._sources[name].row_rules.keys
                 offsets[name] = landed_offsets(self._warehouse, name) if is_append_only else {}
         return offsets
 
@@ -445,14 +445,14 @@ class Landing:
                 reader.check(delivery, manifest.batch_id)
 
     def _limits(self, relations: Sequence[str]) -> Limits:
-        specs = [self._sources[name].arrival for name in relations]
-        if records := [it.max_records_per_trigger for it in specs if it.max_records_per_trigger]:
+        arrivals = [self._sources[name].arrival for name in relations]
+        if records := [it.max_records_per_trigger for it in arrivals if it.max_records_per_trigger]:
             means = [mean for name in relations if (mean := self._record_sizes.mean(name))]
             if not means:
                 # Nobody knows yet how large a record is: the first file says it.
                 return Limits(max_files=1)
             return Limits(max_bytes=max(1, round(min(records) * means[0])))
-        if files := [it.max_files_per_trigger for it in specs if it.max_files_per_trigger]:
+        if files := [it.max_files_per_trigger for it in arrivals if it.max_files_per_trigger]:
             return Limits(max_files=min(files))
-        sizes = [it.max_bytes_per_trigger for it in specs if it.max_bytes_per_trigger]
+        sizes = [it.max_bytes_per_trigger for it in arrivals if it.max_bytes_per_trigger]
         return Limits(max_bytes=min(sizes, default=_MOST_BYTES))

@@ -192,7 +192,7 @@ class MicroBatch:
         problems = reader.problems(delivery)
         for source in sources:
             self._refuse(source, problems)
-        parts = reader.parts(delivery, sources[0].arrival.format)
+        parts = reader.parts(delivery, sources[0].record_rules.format)
         if not parts:
             return
         schema = record_schema(self._warehouse, sources[0])
@@ -271,21 +271,21 @@ class MicroBatch:
 
     def _adopted(self, source: SourceTable, judged: pa.Table) -> pa.Table:
         """Return judged records with the columns that drift brings to the table."""
-        if source.arrival.schema_drift != "evolve":
+        if source.row_rules.schema_drift != "evolve":
             return judged
         self._evolve(source, rescued_fields(judged))
         stored = self._warehouse.arrow_schema(source.relation).names
         return adopt(judged, [name for name in stored if _is_new(name, judged)])
 
     def _is_delete(self, source: SourceTable) -> Callable[[pa.Table], np.ndarray]:
-        condition = source.arrival.apply_as_deletes
+        condition = source.row_rules.apply_as_deletes
         return lambda rows: holds(condition, rows, self._spark)
 
     def _version_of(self, name: str) -> int:
         return self._manifest.versions[name]
 
     def _bulk_change(self, source: SourceTable, staged: DataFrame, position: int) -> BulkLanding:
-        if source.arrival.schema_drift == "evolve":
+        if source.row_rules.schema_drift == "evolve":
             fields = f"select distinct explode(map_keys({RESCUED})) as field from {{staged}}"
             rows = self._spark.sql(fields, staged=staged).collect()
             self._evolve(source, [row.field for row in rows])
@@ -296,7 +296,7 @@ class MicroBatch:
     def _take(self, source: SourceTable, change: LandedChange) -> None:
         """Keep a change until it is committed."""
         self._changes[source.relation] = change
-        if source.arrival.schema_drift == "fail":
+        if source.row_rules.schema_drift == "fail":
             self._drift_stop.check(source, change.letters)
         # Its counts know how many there are without a look.
         if change.counts.dead_letters:
@@ -321,7 +321,7 @@ class MicroBatch:
                 source = self._sources[name]
                 relation = deletes_relation(source)
                 tag = self._tags.rows(relation)
-                self._warehouse.commit(relation, change.deletes, tag, key=source.arrival.keys)
+                self._warehouse.commit(relation, change.deletes, tag, key=source.row_rules.keys)
 
     def _commit(self, name: str) -> Landed:
         refused, change = self._refused_deliveries[name], self._changes.get(name)

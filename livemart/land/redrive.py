@@ -165,7 +165,7 @@ def mended(
         if (why := _why_not(sources.get(relation))) is not None:
             counts.left[f"{relation}: {why}"] += len(members)
             continue
-        originals = Originals(landing, sources[relation], members)
+        originals = Originals(landing, sources[relation].record_rules.format, members)
         for letter in members:
             given = contents.get(letter_key(letter))
             content = given[0] if given else originals.record(letter)
@@ -178,10 +178,10 @@ def mended(
                 ] += 1
             elif header is None:
                 counts.left[f"{relation}: the file with the header is gone"] += 1
-            elif b"\n" in content and sources[relation].arrival.format == "text":
+            elif b"\n" in content and sources[relation].record_rules.format == "text":
                 counts.left[f"{relation}: the record has a line end"] += 1
             else:
-                if sources[relation].arrival.format == "json":
+                if sources[relation].record_rules.format == "json":
                     # An element of an array may be written over several lines.
                     content = content.replace(b"\n", b" ")
                 ready.setdefault(relation, []).append(Redriven(letter, content, header))
@@ -219,13 +219,13 @@ def _why_not(source: SourceTable | None) -> str | None:
     """Return why no record can be handed over to a source, None if it can."""
     if source is None or source.stream is None:
         return "the project lands no such source any more"
-    spec = source.stream
-    if spec.kind != FILES_KIND:
-        return f"its records come from kind {spec.kind}: put them there"
-    if not isinstance(RECORD_FORMATS[spec.format], LineFormat):
-        return f"a file of {spec.format} is not written here: `ingest` a mended one"
+    arrival, record_format = source.arrival, source.record_rules.format
+    if arrival.kind != FILES_KIND:
+        return f"its records come from kind {arrival.kind}: put them there"
+    if not isinstance(RECORD_FORMATS[record_format], LineFormat):
+        return f"a file of {record_format} is not written here: `ingest` a mended one"
     try:
-        name_for(spec.path, "a")
+        name_for(arrival.path, "a")
     except ValueError as error:
         return str(error)
     return None

@@ -120,13 +120,13 @@ class Spool:
             return b""
         self._is_begun = True
         self._waiting.clear()
-        if self._source.arrival.format == "json" and head.lstrip()[:1] == b"[":
+        if self._source.record_rules.format == "json" and head.lstrip()[:1] == b"[":
             self._elements = Elements()
         return head
 
     def _whole(self) -> int:
         """Return where the last whole record ends."""
-        if self._source.arrival.format != "csv":
+        if self._source.record_rules.format != "csv":
             return self._waiting.rfind(b"\n") + 1
         if not self._header:
             end = _end_of_first(self._waiting)
@@ -147,7 +147,7 @@ class Spool:
         lines = list(enumerate((self._header + data).split(b"\n"), 1))
         if self._judges:
             self._judge(lines, path.as_posix())
-        elif self._source.arrival.format == "csv":
+        elif self._source.record_rules.format == "csv":
             self._counts.records += sum(1 for _ in split_records(lines)) - 1
         else:
             self._counts.records += sum(1 for _, line in lines if line.strip())

@@ -64,8 +64,8 @@ def create_tables(warehouse: Warehouse, sources: Sequence[SourceTable], epoch: s
             has_changed |= _follow(warehouse, source.relation, declared, epoch)
         else:
             warehouse.create(source.relation, declared)
-        if source.stream is not None and source.stream.keys:
-            relation, columns = deletes_relation(source), deletes_schema(source, declared)
+        if source.stream is not None and source.stream.row_rules.keys:
+            relation, columns = deletes_relation(source), deletes_schema(source.row_rules, declared)
             if warehouse.exists(relation):
                 _widen(warehouse, relation, columns, epoch)
             else:
@@ -121,10 +121,10 @@ def _misfits(warehouse: Warehouse, source: SourceTable) -> Iterator[str]:
 def _unordered(warehouse: Warehouse, source: SourceTable) -> Iterator[str]:
     """Yield keys and sequence by which what was landed before cannot be compared."""
     deletes = deletes_relation(source)
-    if not source.arrival.keys or not warehouse.exists(deletes):
+    if not source.row_rules.keys or not warehouse.exists(deletes):
         return
     stored = warehouse.arrow_schema(deletes).names
-    columns = deletes_schema(source, RecordSchema.of(source).landed)
+    columns = deletes_schema(source.row_rules, RecordSchema.of(source).landed)
     if missing := [name for name in columns.names if name not in stored]:
         yield (
             f"keys and sequence have {', '.join(missing)}, by which what was landed before is not "

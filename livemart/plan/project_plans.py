@@ -115,7 +115,7 @@ class ProjectPlans:
         """Return the columns that a node's SQL makes unique; landing keeps a source's keys so."""
         source, model = self.project.sources.get(unique_id), self.project.models.get(unique_id)
         if source is not None:
-            return source.stream.keys if source.stream is not None else ()
+            return source.row_rules.keys if source.stream is not None else ()
         if model is None:
             return ()
         if model.materialized == "view" and model.compiled_code:
@@ -180,11 +180,11 @@ def _plan_models(
             declared = marks if source.is_watermarks else declared or ("as_of",)
         elif source.stream is not None:
             declared = (*declared, *source.added_columns)
-            if source.event_time is not None or not source.stream.keys:
+            if source.event_time is not None or not source.row_rules.keys:
                 # Without either it may be as small as a list of shops.
                 growing[source.relation] = source.event_time
-            if source.stream.keys:
-                unique[source.relation] = (source.stream.keys,)
+            if source.row_rules.keys:
+                unique[source.relation] = (source.row_rules.keys,)
             else:
                 append_only.add(source.relation)
         if known or declared:

@@ -55,31 +55,55 @@ class EnvelopeOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamSpec:
-    """How a source arrives: `config.meta.livemart` of a dbt source table, defaults filled in.
+class Arrival:
+    """Where records come from, and how many a micro-batch takes.
 
-    `kind`: `files`, which `path` names, or that of a record log, opened with `options`. `envelope`:
-    what is around the row in each record, None for nothing.
+    `kind`: `files`, which `path` names, or that of a record log, opened with `options`.
     """
 
-    format: Format
+    kind: str = "files"
     path: str = ""
+    options: tuple[tuple[str, Any], ...] = ()
+    max_files_per_trigger: int | None = None
+    max_bytes_per_trigger: int | None = None
+    max_records_per_trigger: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRules:
+    """How a record becomes a row: sources that agree in it read it alike.
+
+    `envelope`: what is around the row in each record, None for nothing; read as `envelope_options`
+    say. `empty_is_null`: an empty text is no value of a column that holds no text.
+    """
+
+    format: Format = "json"
+    envelope: Literal["debezium"] | None = None
+    envelope_options: EnvelopeOptions = EnvelopeOptions()
+    empty_is_null: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RowRules:
+    """Which rows a source takes, which of a key's it keeps, and until when they may come."""
+
     keys: tuple[str, ...] = ()
     sequence_by: tuple[str, ...] = ()
     apply_as_deletes: str | None = None
     event_time_is_fixed: bool = False
-    empty_is_null: bool = True
     schema_drift: Literal["rescue", "evolve", "fail"] = "rescue"
     max_future: timedelta | None = timedelta(hours=1)
     horizon: timedelta | None = None
     lateness: timedelta | None = None
-    max_files_per_trigger: int | None = None
-    max_bytes_per_trigger: int | None = None
-    kind: str = "files"
-    options: tuple[tuple[str, Any], ...] = ()
-    max_records_per_trigger: int | None = None
-    envelope: Literal["debezium"] | None = None
-    envelope_options: EnvelopeOptions = EnvelopeOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSpec:
+    """How a source is landed: `config.meta.livemart` of a dbt source table, defaults filled in."""
+
+    arrival: Arrival = Arrival()
+    record_rules: RecordRules = RecordRules()
+    row_rules: RowRules = RowRules()
 
 
 # The column of `livemart.watermarks` that holds the least of all.
@@ -108,8 +132,22 @@ class SourceTable:
     freshness: Mapping[str, Any] | None = field(default=None, compare=False)
 
     @property
-    def arrival(self) -> StreamSpec:
-        """How the table arrives; asked of one that does."""
+    def arrival(self) -> Arrival:
+        """Where its records come from; asked of a table that is landed."""
+        return self._landed.arrival
+
+    @property
+    def record_rules(self) -> RecordRules:
+        """How its records become rows; asked of a table that is landed."""
+        return self._landed.record_rules
+
+    @property
+    def row_rules(self) -> RowRules:
+        """Which of its rows are taken; asked of a table that is landed."""
+        return self._landed.row_rules
+
+    @property
+    def _landed(self) -> StreamSpec:
         assert self.stream is not None, self.unique_id
         return self.stream
 
@@ -121,7 +159,7 @@ class SourceTable:
     @property
     def added_columns(self) -> tuple[str, ...]:
         """Names of the columns that landing adds to the declared ones, in order."""
-        of_envelope = ENVELOPE_COLUMNS if self.arrival.envelope else ()
+        of_envelope = ENVELOPE_COLUMNS if self.record_rules.envelope else ()
         return *of_envelope, *LANDING_COLUMNS
 
     @property
@@ -305,4 +343,4 @@ class Project:
     def with_lateness(self) -> list[SourceTable]:
         """The sources that say how late their records may come, in the order of their names."""
         sources = sorted(self.sources.values(), key=lambda source: source.watermark)
-        return [it for it in sources if it.stream is not None and it.stream.lateness is not None]
+        return [it for it in sources if it.stream and it.stream.row_rules.lateness is not None]

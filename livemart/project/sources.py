@@ -16,7 +16,14 @@ from typing import Any
 from livemart.errors import ConfigError, first_lines, nearest
 from livemart.intervals import parse_interval
 from livemart.project.declared_columns import DeclaredColumns, outer_type
-from livemart.project.graph import Column, EnvelopeOptions, StreamSpec
+from livemart.project.graph import (
+    Arrival,
+    Column,
+    EnvelopeOptions,
+    RecordRules,
+    RowRules,
+    StreamSpec,
+)
 from livemart.project.landing_columns import ENVELOPE_COLUMNS, OPERATION, SEQUENCE
 from livemart.project.spark_types import SparkType
 from livemart.project.yaml_places import Mistakes, Where, place_of
@@ -33,7 +40,7 @@ _LIMITS = ("max_files_per_trigger", "max_bytes_per_trigger", "max_records_per_tr
 # Formats of which each record says by itself what it holds.
 _LOG_FORMATS = ("json", "text")
 DRIFTS = ("rescue", "evolve", "fail")
-_KEYS = tuple(field.name for field in fields(StreamSpec))
+_KEYS = tuple(it.name for part in (Arrival, RecordRules, RowRules) for it in fields(part))
 ENVELOPES = ("debezium",)
 _OPTIONS = tuple(field.name for field in fields(EnvelopeOptions))
 _DECIMAL_HANDLING = ("precise", "string", "double")
@@ -101,26 +108,31 @@ class _Reader:
         kind = self._word("kind", (FILES_KIND, *_log_kinds()), FILES_KIND)
         formats = FORMATS if kind == FILES_KIND else _LOG_FORMATS
         envelope = self._word("envelope", ENVELOPES, "") or None
-        spec = StreamSpec(
-            format=self._word("format", formats, "json"),  # type: ignore[arg-type]
+        arrival = Arrival(
+            kind=kind,
             path=self._path() if kind == FILES_KIND else "",
+            options=self._options(),
+            max_files_per_trigger=self._count("max_files_per_trigger"),
+            max_bytes_per_trigger=self._count("max_bytes_per_trigger"),
+            max_records_per_trigger=self._count("max_records_per_trigger"),
+        )
+        record_rules = RecordRules(
+            format=self._word("format", formats, "json"),  # type: ignore[arg-type]
+            envelope=envelope,  # type: ignore[arg-type]
+            envelope_options=self._envelope_options(envelope),
+            empty_is_null=self._flag("empty_is_null", True),
+        )
+        row_rules = RowRules(
             keys=self._column_list("keys"),
             sequence_by=self._sequence_by(envelope),
             apply_as_deletes=self._deletes(envelope),
             event_time_is_fixed=self._flag("event_time_is_fixed"),
-            empty_is_null=self._flag("empty_is_null", True),
             schema_drift=self._word("schema_drift", DRIFTS, "rescue"),  # type: ignore[arg-type]
             max_future=self._interval("max_future", timedelta(hours=1)),
             horizon=self._interval("horizon", None),
             lateness=self._interval("lateness", None),
-            max_files_per_trigger=self._count("max_files_per_trigger"),
-            max_bytes_per_trigger=self._count("max_bytes_per_trigger"),
-            kind=kind,
-            options=self._options(),
-            max_records_per_trigger=self._count("max_records_per_trigger"),
-            envelope=envelope,  # type: ignore[arg-type]
-            envelope_options=self._envelope_options(envelope),
         )
+        spec = StreamSpec(arrival, record_rules, row_rules)
         self._check_together(spec, event_time)
         return spec
 
@@ -281,7 +293,22 @@ class _Reader:
         return int(value)
 
     def _check_together(self, spec: StreamSpec, event_time: str | None) -> None:
-        if spec.keys and not spec.sequence_by and "sequence_by" not in self._meta:
+        self._check_keys(spec.row_rules)
+        self._check_arrival(spec.arrival)
+        self._check_records(spec.record_rules)
+        if event_time is not None:
+            self._check_event_time(event_time)
+        for key in ("event_time_is_fixed", "horizon", "lateness"):
+            if event_time is None and self._meta.get(key):
+                self._refuse(
+                    "SOURCE_VALUE_INVALID",
+                    ("meta", key),
+                    f"{key}, but the source has no event_time",
+                    f"add `event_time: <column>` to the source's config, or leave {key} out",
+                )
+
+    def _check_keys(self, rules: RowRules) -> None:
+        if rules.keys and not rules.sequence_by and "sequence_by" not in self._meta:
             self._refuse(
                 "SOURCE_KEYS_INCOMPLETE",
                 ("meta", "keys"),
@@ -296,46 +323,40 @@ class _Reader:
                     f"{key} without keys",
                     f"name the key columns under `keys`, or leave {key} out",
                 )
-        for key in _OF_LOGS if spec.kind == FILES_KIND else _OF_FILES:
+
+    def _check_arrival(self, arrival: Arrival) -> None:
+        for key in _OF_LOGS if arrival.kind == FILES_KIND else _OF_FILES:
             if key in self._meta:
                 self._refuse(
                     "SOURCE_VALUE_INVALID",
                     ("meta", key),
-                    f"{key}, but the source is of kind {spec.kind}",
+                    f"{key}, but the source is of kind {arrival.kind}",
                     f"leave {key} out",
                 )
-        if spec.envelope is not None and spec.format != "json":
-            self._refuse(
-                "SOURCE_VALUE_INVALID",
-                ("meta", "envelope"),
-                f"envelope, but the records are of format {spec.format}",
-                "its records are JSON: write `format: json`, or leave envelope out",
-            )
-        if spec.format == "text" and list(self._columns.by_name) != [TEXT_COLUMN]:
-            self._refuse(
-                "SOURCE_COLUMN_INVALID",
-                ("columns",),
-                f"found columns {', '.join(self._columns.by_name) or 'none'} of lines of text",
-                f"declare the one column {TEXT_COLUMN}: SQL takes it apart",
-            )
         limits = [key for key in _LIMITS if self._meta.get(key)]
-        if spec.kind == FILES_KIND and len(limits) > 1:
+        if arrival.kind == FILES_KIND and len(limits) > 1:
             self._refuse(
                 "SOURCE_LIMITS_CONFLICT",
                 ("meta", limits[-1]),
                 " and ".join(limits),
                 f"Spark takes one limit: keep one of {', '.join(_LIMITS)}",
             )
-        if event_time is not None:
-            self._check_event_time(event_time)
-        for key in ("event_time_is_fixed", "horizon", "lateness"):
-            if event_time is None and self._meta.get(key):
-                self._refuse(
-                    "SOURCE_VALUE_INVALID",
-                    ("meta", key),
-                    f"{key}, but the source has no event_time",
-                    f"add `event_time: <column>` to the source's config, or leave {key} out",
-                )
+
+    def _check_records(self, rules: RecordRules) -> None:
+        if rules.envelope is not None and rules.format != "json":
+            self._refuse(
+                "SOURCE_VALUE_INVALID",
+                ("meta", "envelope"),
+                f"envelope, but the records are of format {rules.format}",
+                "its records are JSON: write `format: json`, or leave envelope out",
+            )
+        if rules.format == "text" and list(self._columns.by_name) != [TEXT_COLUMN]:
+            self._refuse(
+                "SOURCE_COLUMN_INVALID",
+                ("columns",),
+                f"found columns {', '.join(self._columns.by_name) or 'none'} of lines of text",
+                f"declare the one column {TEXT_COLUMN}: SQL takes it apart",
+            )
 
     def _check_event_time(self, event_time: str) -> None:
         if event_time not in self._columns.by_name:

@@ -111,7 +111,7 @@ def note_pass(runtime: Runtime, files: Files | None, *, is_published: bool) -> N
         return
     # Files can be looked at; whether a record log holds more only its kind can tell.
     streams = (source.stream for source in runtime.project.sources.values())
-    if any(stream is not None and stream.kind != FILES_KIND for stream in streams):
+    if any(stream is not None and stream.arrival.kind != FILES_KIND for stream in streams):
         return
     try:
         _note(runtime, newest, files)

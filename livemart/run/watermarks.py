@@ -87,13 +87,13 @@ def _latest(*moments: datetime | None) -> datetime | None:
 def _reached(
     warehouse: Warehouse, source: SourceTable, version: int | None, as_of: datetime | None
 ) -> datetime | None:
-    assert source.event_time is not None and source.arrival.lateness is not None
+    assert source.event_time is not None and source.row_rules.lateness is not None
     if version is None:
         return None
     newest = warehouse.newest(source.relation, source.event_time, version)
     if newest is None:
         return None
-    reached = _instant(newest) - source.arrival.lateness
+    reached = _instant(newest) - source.row_rules.lateness
     return reached if as_of is None else min(reached, as_of)
 
 

@@ -136,7 +136,7 @@ def decide_ranges(
     fields = [versions.schema[name] for name in names]
     schema = StructType([*fields, StructField(ACTION, StringType(), False)])
     ranges = max(1, -(-rows // ROWS_PER_RANGE))
-    keys = [quoted(name) for name in upsert.spec.keys]
+    keys = [quoted(name) for name in upsert.rules.keys]
     by_range = versions.repartitionByRange(ranges, *keys)
     columns = tuple(by_range.columns)
     # PySpark takes `a.b` for a field of a struct there, and stumbles over a back-tick.

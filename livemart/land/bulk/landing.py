@@ -89,7 +89,7 @@ class BulkLanding:
         self._before = before
         self._lane = LargeLane(before.spark, before.warehouse)
         self._source = source
-        self._spec = source.arrival
+        self._rules = source.row_rules
         self._stamp = stamp
         self._code = quoted(verdict("code", position))
         self._is_refused = f"{self._code} <> '{PASSED_OVER}'"
@@ -159,7 +159,7 @@ class BulkLanding:
 
     @property
     def _is_delete(self) -> str:
-        condition = self._spec.apply_as_deletes
+        condition = self._rules.apply_as_deletes
         return f"coalesce(({condition}), false)" if condition else "false"
 
     @cached_property
@@ -180,12 +180,12 @@ class BulkLanding:
     def _refused(self) -> int:
         """How many records become dead letters."""
         _, _, refused, _ = self._figures
-        return refused + (self._actions.get(REFUSED, 0) if self._spec.keys else 0)
+        return refused + (self._actions.get(REFUSED, 0) if self._rules.keys else 0)
 
     @cached_property
     def counts(self) -> Counts:
         produced, landed, _, _ = self._figures
-        if self._spec.keys:
+        if self._rules.keys:
             landed = self._actions.get(WRITTEN, 0) + self._actions.get(DELETING, 0)
         return Counts(produced, landed, produced - self._refused - landed, self._refused)
 
@@ -199,12 +199,12 @@ class BulkLanding:
 
     @property
     def _has_moved(self) -> bool:
-        return bool(self._spec.keys and self._actions.get(REFUSED))
+        return bool(self._rules.keys and self._actions.get(REFUSED))
 
     @cached_property
     def deletes(self) -> pa.Table | None:
         """The change set of remembered deletes; None for a source whose records hold none."""
-        if not self._spec.keys or not self._actions.get(DELETING):
+        if not self._rules.keys or not self._actions.get(DELETING):
             return None
         names = self._before.warehouse.arrow_schema(deletes_relation(self._source)).names
         return remember(
@@ -280,7 +280,7 @@ class BulkLanding:
         """Return every version of the arrived keys, with `KIND` and `IS_DELETE`."""
         from pyspark.sql import functions as sql
 
-        keys = list(self._spec.keys)
+        keys = list(self._rules.keys)
         arrived = self._arrived()
         marks = (f"{ARRIVED} as {KIND}", f"{self._is_delete} as {IS_DELETE}")
         versions = arrived.selectExpr("*", *marks)
@@ -301,7 +301,7 @@ class BulkLanding:
     def commit(self, tag: Tag) -> None:
         """Commit the rows in one commit."""
         relation = self._source.relation
-        if not self._spec.keys:
+        if not self._rules.keys:
             self._lane.append(relation, self._arrived(), tag)
             return
         with a_partition_per_file(self._before.spark):
@@ -315,7 +315,7 @@ class BulkLanding:
         written = self._of(WRITTEN).select("*", *_counts(0, 1))
         diff = written.unionByName(self._of(REMOVED).select("*", *_counts(1, 0)))
         diff.createOrReplaceTempView(view)
-        self._lane.commit(relation, view, tag, key=self._spec.keys)
+        self._lane.commit(relation, view, tag, key=self._rules.keys)
 
 
 def _utc(moment: datetime | None) -> datetime | None:

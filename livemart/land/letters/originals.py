@@ -18,7 +18,7 @@ from livemart.land.records.parse import RECORD_FORMATS, LineFormat
 from livemart.land.records.runs import CutLine
 from livemart.land.sources.files.elements import is_array, read_elements
 from livemart.land.sources.files.folder import LandingFolder, read_lines
-from livemart.project.graph import SourceTable
+from livemart.project.graph import Format
 
 
 class Originals:
@@ -26,15 +26,15 @@ class Originals:
 
     Args:
         landing: the landing folder.
-        source: of kind files, and of a format of lines.
+        record_format: of a source of kind files; a format of lines.
         letters: rows of dead letters, all of this source.
     """
 
     def __init__(
-        self, landing: Path, source: SourceTable, letters: Iterable[Mapping[str, Any]]
+        self, landing: Path, record_format: Format, letters: Iterable[Mapping[str, Any]]
     ) -> None:
         self._folder = LandingFolder(landing)
-        self._source = source
+        self._format = record_format
         self._headers: dict[str, bytes | None] = {}
         needed: dict[str, set[int]] = {}
         for letter in letters:
@@ -61,7 +61,7 @@ class Originals:
 
     def header(self, letter: Mapping[str, Any]) -> bytes | None:
         """Return the header that a record needs: empty for JSON and text, None if it is gone."""
-        line_format = RECORD_FORMATS[self._source.arrival.format]
+        line_format = RECORD_FORMATS[self._format]
         if not isinstance(line_format, LineFormat) or not line_format.has_header:
             return b""
         origin = read_origin(letter["origin"])
@@ -83,12 +83,12 @@ class Originals:
         path = self._folder.locate(name)
         if path is None or not path.is_file():
             return iter(())
-        if self._source.arrival.format == "json" and is_array(path):
+        if self._format == "json" and is_array(path):
             runs = read_elements(path)
         else:
             runs = read_lines(path)
         lines = (line for run in runs for line in run.lines)
-        return split_records(lines) if self._source.arrival.format == "csv" else lines
+        return split_records(lines) if self._format == "csv" else lines
 
 
 def _is_whole(letter: Mapping[str, Any]) -> bool:

@@ -72,7 +72,7 @@ class PortionedChange:
         self._version_of = version_of
         self._is_delete = is_delete
         self._sightings = Sightings()
-        self._waiting = KeyOrder(folder / "rows", source.arrival.keys, RANGE_ROWS)
+        self._waiting = KeyOrder(folder / "rows", source.row_rules.keys, RANGE_ROWS)
         self.letters = StagedLetters(folder / "letters")
         self._written: list[Action] = []
         self._replaced: list[pa.Table] = []
@@ -83,7 +83,7 @@ class PortionedChange:
         source = self._source
         records = self._records(judged)
         self._sightings += sightings_in(judged, self._position, records.live, source)
-        if source.arrival.keys:
+        if source.row_rules.keys:
             letters, passed_over = records.letters, records.passed_over
             self.letters.add(letters)
             refused = letters.num_rows
@@ -122,7 +122,7 @@ class PortionedChange:
         is_new = pc.greater(rows.column(NEW_COUNT), 0)
         added = rows.filter(is_new).drop_columns([OLD_COUNT, NEW_COUNT])
         self._written += self._warehouse.write(
-            self._source.relation, added, key=self._source.arrival.keys
+            self._source.relation, added, key=self._source.row_rules.keys
         )
         replaced = rows.filter(pc.invert(is_new))
         if replaced.num_rows:
@@ -143,7 +143,7 @@ class PortionedChange:
         nothing = as_removed(self._warehouse.arrow_schema(relation).empty_table())
         # Stored rows may be from before a column was added.
         replaced = pa.concat_tables([nothing, *self._replaced], promote_options="default")
-        keys = self._source.arrival.keys
+        keys = self._source.row_rules.keys
         self._warehouse.commit(relation, replaced, tag, key=keys, written=self._written)
         self._written = []
 

@@ -34,8 +34,9 @@ def read_json_lines(group: Group, lines: Sequence[tuple[int, bytes]]) -> Chunk:
         group: columns of the records.
         lines: line number and content without the line's end; blank lines left out.
     """
-    if group.envelope is not None:
-        changes = ChangeRecords(group.schema.columns, group.rules[0].keys, group.envelope_options)
+    if group.record_rules.envelope is not None:
+        options = group.record_rules.envelope_options
+        changes = ChangeRecords(group.schema.columns, group.rules[0].row_rules.keys, options)
         return read_one_by_one(group, lines, changes.fields)
     schema = text_schema(group)
     fast = None if schema is None else partial(_by_arrow, group, schema)
@@ -88,8 +89,9 @@ def _by_arrow(group: Group, schema: pa.Schema, run: Sequence[tuple[int, bytes]])
         )
         if read.num_rows != len(contents):
             return None
+        empty_is_null = group.record_rules.empty_is_null
         arrays = [
-            from_text(read.column(field.name).combine_chunks(), field.type, group.empty_is_null)
+            from_text(read.column(field.name).combine_chunks(), field.type, empty_is_null)
             for field in group.schema.arrow
         ]
     except (pa.ArrowException, UnlikeError, UnicodeDecodeError):

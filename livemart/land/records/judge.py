@@ -8,10 +8,10 @@ its own keys, sequence and bounds of event time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +22,7 @@ from livemart.land.records.runs import line_size
 from livemart.land.records.schema import RESCUED_TYPE, RecordSchema
 from livemart.land.records.values import PASSED_OVER, converter
 from livemart.land.records.written import Convert, MisfitError, Rescued, compact
-from livemart.project.graph import EnvelopeOptions, Format, SourceTable
+from livemart.project.graph import RecordRules, RowRules, SourceTable
 from livemart.project.landing_columns import ORIGIN, RESCUED
 
 # A record beyond this is refused before it is parsed; of a refused one this much is kept.
@@ -35,29 +35,10 @@ SIZE = "_record_bytes"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What one source asks of a record beyond its types."""
+    """What one source asks of a record beyond its types; its bounds are of `event_time`."""
 
-    keys: tuple[str, ...] = ()
-    sequence_by: tuple[str, ...] = ()
+    row_rules: RowRules
     event_time: str | None = None
-    max_future: timedelta | None = None
-    horizon: timedelta | None = None
-    refuses_drift: bool = False
-    event_time_is_fixed: bool = False
-
-    @classmethod
-    def of(cls, source: SourceTable) -> Rules:
-        """Return the rules of a source that is landed."""
-        spec = source.arrival
-        return cls(
-            keys=spec.keys,
-            sequence_by=spec.sequence_by,
-            event_time=source.event_time,
-            max_future=spec.max_future,
-            horizon=spec.horizon,
-            refuses_drift=spec.schema_drift == "fail",
-            event_time_is_fixed=spec.event_time_is_fixed,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,34 +53,29 @@ class Refused:
 
 @dataclass(frozen=True)
 class Group:
-    """A format, the columns, and the rules of each source. Picklable for Spark's workers.
+    """How records are read, the columns, and the rules of each source.
 
-    `empty_is_null`: an empty text is no value of a column that holds no text. `envelope`: what is
-    around the row in each record, read as `envelope_options` say.
+    Picklable for Spark's workers.
     """
 
-    format: Format
+    record_rules: RecordRules
     schema: RecordSchema
     rules: tuple[Rules, ...]
     arrived_at: datetime
-    empty_is_null: bool = True
-    envelope: Literal["debezium"] | None = None
-    envelope_options: EnvelopeOptions = field(default_factory=EnvelopeOptions)
 
     @classmethod
     def of(
         cls, sources: Sequence[SourceTable], schema: RecordSchema, arrived_at: datetime
     ) -> Group:
         """Return the group of sources that are `read_alike`."""
-        spec = sources[0].arrival
-        rules = tuple(map(Rules.of, sources))
-        how = (spec.empty_is_null, spec.envelope, spec.envelope_options)
-        return cls(spec.format, schema, rules, arrived_at, *how)
+        rules = tuple(Rules(source.row_rules, source.event_time) for source in sources)
+        return cls(sources[0].record_rules, schema, rules, arrived_at)
 
     @cached_property
     def converters(self) -> list[tuple[str, Convert]]:
         """Column names and the functions that convert their values, in order."""
-        return [(name, converter(kind, self.empty_is_null)) for name, kind in self.schema.columns]
+        empty_is_null = self.record_rules.empty_is_null
+        return [(name, converter(kind, empty_is_null)) for name, kind in self.schema.columns]
 
     @cached_property
     def known_names(self) -> frozenset[str]:
@@ -109,7 +85,7 @@ class Group:
     @cached_property
     def keeps_records(self) -> bool:
         """Whether good records are kept, too: a source refuses some when it knows their keys."""
-        return any(rules.event_time_is_fixed for rules in self.rules)
+        return any(rules.row_rules.event_time_is_fixed for rules in self.rules)
 
     @cached_property
     def judged(self) -> pa.Schema:
@@ -161,10 +137,8 @@ def joined(group: Group, pieces: Sequence[Chunk]) -> Chunk:
 
 def read_alike(source: SourceTable) -> tuple[object, ...]:
     """Return what two sources have in common if a record is the same fields to both."""
-    spec = source.arrival
     # Of a delete that an envelope tells the keys alone are taken.
-    keys = spec.keys if spec.envelope else None
-    return spec.format, spec.empty_is_null, spec.envelope, spec.envelope_options, keys
+    return source.record_rules, source.row_rules.keys if source.record_rules.envelope else None
 
 
 def refused_by(judged: pa.Table, position: int) -> pa.Table:
@@ -259,8 +233,9 @@ def _legible(detail: str) -> str:
     return shown.replace("\0", "\\x00")
 
 
-def _verdict(rules: Rules, rows: pa.Table, arrived_at: datetime) -> tuple[pa.Array, pa.Array]:
+def _verdict(asked: Rules, rows: pa.Table, arrived_at: datetime) -> tuple[pa.Array, pa.Array]:
     """Return reason code and detail of each row, NULL where the source takes it."""
+    rules = asked.row_rules
     codes = pa.nulls(rows.num_rows, pa.string())
     details = pa.nulls(rows.num_rows, pa.string())
 
@@ -270,15 +245,15 @@ def _verdict(rules: Rules, rows: pa.Table, arrived_at: datetime) -> tuple[pa.Arr
         codes = pc.if_else(fresh, code, codes)
         details = pc.if_else(fresh, detail, details)
 
-    if rules.refuses_drift:
+    if rules.schema_drift == "fail":
         rescued = _array(rows, RESCUED)
         refuse(rescued.is_valid(), LetterReason.SCHEMA_DRIFT, _fields_found(rescued))
     for name in rules.keys:
         refuse(_array(rows, name).is_null(), LetterReason.NULL_KEY, f"{name} is NULL")
     for name in rules.sequence_by:
         refuse(_array(rows, name).is_null(), LetterReason.NULL_SEQUENCE, f"{name} is NULL")
-    if rules.event_time is not None and (rules.max_future or rules.horizon):
-        name = rules.event_time
+    if asked.event_time is not None and (rules.max_future or rules.horizon):
+        name = asked.event_time
         times = _instants(_array(rows, name))
         if (latest := _moved_by(arrived_at, rules.max_future)) is not None:
             bound = pa.scalar(latest, times.type)

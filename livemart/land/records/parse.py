@@ -58,8 +58,8 @@ def parse_runs(group: Group, place: Place, runs: Iterable[Lines]) -> Iterator[pa
         place: where the records come from.
         runs: the records as they arrived.
     """
-    line_format = RECORD_FORMATS[group.format]
-    assert isinstance(line_format, LineFormat), group.format
+    line_format = RECORD_FORMATS[group.record_rules.format]
+    assert isinstance(line_format, LineFormat), group.record_rules.format
     for chunk in line_format.read(group, runs):
         yield judge(group, place, chunk)
 

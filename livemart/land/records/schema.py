@@ -77,7 +77,7 @@ class RecordSchema:
         declared = tuple(
             (column.name, parse_type(column.data_type or "string")) for column in source.columns
         )
-        of_envelope = _ENVELOPE if source.stream is not None and source.stream.envelope else ()
+        of_envelope = _ENVELOPE if source.stream and source.stream.record_rules.envelope else ()
         return cls((*declared, *of_envelope, *added))
 
     @property

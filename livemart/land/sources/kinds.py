@@ -26,20 +26,20 @@ def open_logs(sources: Iterable[SourceTable]) -> dict[str, LogDeliveries]:
     by_relation: dict[str, LogDeliveries] = {}
     mistakes: list[ConfigError] = []
     for source in sources:
-        spec = source.arrival
-        if spec.kind == FILES_KIND:
+        arrival = source.arrival
+        if arrival.kind == FILES_KIND:
             continue
-        key = spec.kind, spec.options
+        key = arrival.kind, arrival.options
         try:
             if key not in logs:
-                logs[key] = _open(spec.kind, dict(spec.options))
+                logs[key] = _open(arrival.kind, dict(arrival.options))
             by_relation[source.relation] = logs[key]
         # It is code of others.
         except Exception as error:
             mistakes.append(
                 ConfigError(
                     "SOURCE_KIND_BROKEN",
-                    f"{source.file}: {source.relation}: kind {spec.kind}: "
+                    f"{source.file}: {source.relation}: kind {arrival.kind}: "
                     f"{type(error).__name__}: {error}",
                     hint="correct `options` of the source, or the package that offers the kind",
                 )

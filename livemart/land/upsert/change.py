@@ -49,7 +49,8 @@ class SourceChange:
     drift: Drift = ()
 
     def commit(self, tag: Tag) -> None:
-        self.warehouse.commit(self.source.relation, self.landed, tag, key=self.source.arrival.keys)
+        keys = self.source.row_rules.keys
+        self.warehouse.commit(self.source.relation, self.landed, tag, key=keys)
 
 
 def change_of(
@@ -78,7 +79,7 @@ def change_of(
     before = warehouse.files(source.relation, version_of(source.relation))
     sightings = sightings_in(judged, position, records.live, source)
     drift = seen_drift(sightings, before, records.rows.schema.names)
-    if source.arrival.keys:
+    if source.row_rules.keys:
         change = upserted(source, records, stamp, warehouse, version_of)
     else:
         change = appended(source, records, warehouse)
@@ -124,7 +125,7 @@ def taken(
     refused = refused_by(judged, position)
     letters = dead_letters.from_judged(refused, position, source.relation, stamp)
     rows = _stamped(good, stamp, warehouse.arrow_schema(source.relation))
-    deleting = is_delete(rows) if source.arrival.keys else np.zeros(rows.num_rows, dtype=bool)
+    deleting = is_delete(rows) if source.row_rules.keys else np.zeros(rows.num_rows, dtype=bool)
     passed_over = judged.num_rows - good.num_rows - refused.num_rows
     return TakenRecords(good, rows, deleting, letters, passed_over)
 
@@ -157,8 +158,7 @@ def upserted(
     version_of: Callable[[str], int],
 ) -> SourceChange:
     """Return what the records of a source with keys change: all versions of some keys."""
-    spec = source.arrival
-    keys = list(spec.keys)
+    keys = list(source.row_rules.keys)
     rows, letters = records.rows, records.letters
     deletes = deletes_relation(source)
     version = version_of(source.relation)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from livemart.arrow.change_sets import as_added, as_removed
 from livemart.land.records.schema import LANDING_FIELDS
-from livemart.project.graph import SourceTable
+from livemart.project.graph import RowRules, SourceTable
 from livemart.project.landing_columns import RESCUED
 
 
@@ -20,9 +20,9 @@ def deletes_relation(source: SourceTable) -> str:
     return f"{schema}._deletes_{identifier}"
 
 
-def deletes_schema(source: SourceTable, landed: pa.Schema) -> pa.Schema:
+def deletes_schema(rules: RowRules, landed: pa.Schema) -> pa.Schema:
     """Return the columns of remembered deletes: keys, sequence, and where the delete came from."""
-    names = dict.fromkeys([*source.arrival.keys, *source.arrival.sequence_by])
+    names = dict.fromkeys([*rules.keys, *rules.sequence_by])
     added = [field for field in LANDING_FIELDS if field.name != RESCUED]
     return pa.schema([*(landed.field(name) for name in names), *added])
 

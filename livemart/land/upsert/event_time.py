@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from livemart.arrow.bags import row_codes
 from livemart.land.reasons import LetterReason
-from livemart.project.graph import SourceTable, StreamSpec
+from livemart.project.graph import RowRules, SourceTable
 
 MOVED = LetterReason.EVENT_TIME_MOVED
 
@@ -24,23 +24,23 @@ def moved_detail(source: SourceTable) -> str:
 
 
 def find_moved(
-    spec: StreamSpec, event_time: str, stored: pa.Table, rows: pa.Table, is_delete: np.ndarray
+    rules: RowRules, event_time: str, stored: pa.Table, rows: pa.Table, is_delete: np.ndarray
 ) -> np.ndarray:
     """Return which of `rows` give their key another event time (boolean array).
 
     Args:
-        spec: keys and sequence.
+        rules: keys and sequence.
         event_time: its column.
         stored: rows of these keys before the batch.
         rows: rows of the batch.
         is_delete: which of them are deletes.
     """
-    names = list(dict.fromkeys([*spec.keys, event_time, *spec.sequence_by]))
+    names = list(dict.fromkeys([*rules.keys, event_time, *rules.sequence_by]))
     every = pa.concat_tables([stored.select(names), rows.select(names)]).combine_chunks()
     split = stored.num_rows
-    codes = row_codes([every.column(name) for name in spec.keys], len(every))
+    codes = row_codes([every.column(name) for name in rules.keys], len(every))
     times = row_codes([every.column(event_time)], len(every))
-    order = list(dict.fromkeys([*spec.sequence_by, event_time]))
+    order = list(dict.fromkeys([*rules.sequence_by, event_time]))
     is_row = np.concatenate([np.ones(split, bool), ~is_delete])
     by_sequence = pc.sort_indices(
         every.select(order), sort_keys=[(name, "ascending") for name in order]

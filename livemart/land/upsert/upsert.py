@@ -15,7 +15,7 @@ from livemart.land.records.schema import LANDING_FIELDS
 from livemart.land.upsert.event_time import find_moved
 from livemart.land.upsert.kept_values import as_recorded, keep_values
 from livemart.land.upsert.winners import KeyVersions, decide
-from livemart.project.graph import SourceTable, StreamSpec
+from livemart.project.graph import RowRules, SourceTable
 from livemart.project.landing_columns import KEPT, RESCUED
 
 _NOT_COMPARED = {KEPT, *(field.name for field in LANDING_FIELDS)} - {RESCUED}
@@ -42,14 +42,14 @@ class KeyChanges:
 class Upsert:
     """The rules of a source with keys. `fixed_time` is the event time if it is promised to stay."""
 
-    spec: StreamSpec
+    rules: RowRules
     fixed_time: str | None
 
     @classmethod
     def of(cls, source: SourceTable) -> Upsert:
         """Return the rules that a source declares."""
-        spec = source.arrival
-        return cls(spec, source.event_time if spec.event_time_is_fixed else None)
+        rules = source.row_rules
+        return cls(rules, source.event_time if rules.event_time_is_fixed else None)
 
     def change(
         self, stored: pa.Table, remembered: pa.Table, arrived: pa.Table, is_delete: np.ndarray
@@ -64,10 +64,10 @@ class Upsert:
         """
         is_moved = np.zeros(len(arrived), dtype=bool)
         if self.fixed_time is not None:
-            is_moved = find_moved(self.spec, self.fixed_time, stored, arrived, is_delete)
+            is_moved = find_moved(self.rules, self.fixed_time, stored, arrived, is_delete)
         taken = np.flatnonzero(~is_moved)
         rows = arrived.take(pa.array(taken)) if is_moved.any() else arrived
-        keys, sequence_by = self.spec.keys, self.spec.sequence_by
+        keys, sequence_by = self.rules.keys, self.rules.sequence_by
         names = tuple(name for name in rows.column_names if name not in _NOT_COMPARED)
         recorded = as_recorded(stored)
         versions = KeyVersions(

@@ -109,7 +109,7 @@ async def take_records(
             "INGEST_SOURCE_UNKNOWN", "the project has no such source of JSON lines or text"
         )
     form = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    forms = _FORMS[table.arrival.format]
+    forms = _FORMS[table.record_rules.format]
     if form not in forms or request.headers.get("content-encoding", "identity") != "identity":
         raise IngestProblemError("INGEST_FORM_REFUSED", f"send {', '.join(forms)}, not compressed")
     body = await request.body()

@@ -44,11 +44,13 @@ def open_intake(settings: Settings) -> Iterator[Intake | None]:
 
 def takes_records(source: SourceTable) -> bool:
     """Return whether records can be handed over to a source line by line."""
-    spec = source.stream
-    if spec is None or spec.kind != FILES_KIND or spec.format not in _FORMATS:
+    stream = source.stream
+    if stream is None or stream.arrival.kind != FILES_KIND:
+        return False
+    if stream.record_rules.format not in _FORMATS:
         return False
     try:
-        name_for(spec.path, "a")
+        name_for(stream.arrival.path, "a")
     except ValueError:
         return False
     return True

@@ -23,6 +23,7 @@ from livemart.land.letters.chosen_letters import LetterChoice
 from livemart.land.redrive import Redrive, RedriveCounts, redrive
 from livemart.project.graph import SourceTable
 from tests.deliveries import Shop, source
+from tests.models import stream_spec
 
 COLUMNS = {"id": "string", "n": "int"}
 NOTES = source("notes", COLUMNS, path="notes/*.jsonl")
@@ -103,7 +104,7 @@ def test_a_mended_rule_takes_the_records_as_they_are(tmp_path: Path) -> None:
     strict = source("orders", {"ordered_at": "timestamp"}, horizon=timedelta(days=1))
     shop = Mended(None, tmp_path, [strict])
     shop.deliver_and_land("orders/1.jsonl", '{"ordered_at":"2026-01-01"}\n{"ordered_at":"x"}\n')
-    shop.sources = [replace(strict, stream=replace(strict.arrival, horizon=None))]
+    shop.sources = [replace(strict, stream=stream_spec(strict.stream, horizon=None))]
     shop.restart()
 
     counts = shop.redrive()
@@ -191,7 +192,7 @@ def test_a_source_that_takes_no_file_keeps_its_letters(
     shop: Mended, changed: dict[str, Any] | None, reason: str
 ) -> None:
     shop.deliver_and_land("notes/1.jsonl", "{broken\n")
-    stream = None if changed is None else replace(NOTES.arrival, **changed)
+    stream = None if changed is None else stream_spec(NOTES.stream, **changed)
     shop.sources = [replace(NOTES, stream=stream)]
 
     counts = shop.redrive()

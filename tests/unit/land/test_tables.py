@@ -15,6 +15,7 @@ from livemart.project.graph import Column
 from livemart.project.landing_columns import LANDING_COLUMNS
 from livemart.project.spark_types import parse_type
 from tests.deliveries import EVENTS, ORDERS, source
+from tests.models import stream_spec
 
 DECLARED = [column.name for column in EVENTS.columns]
 
@@ -56,8 +57,8 @@ def test_a_column_declared_with_another_type_is_refused(tmp_path: Path) -> None:
 def test_another_order_than_that_of_the_remembered_deletes_is_refused(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     create_tables(warehouse, [ORDERS], "epoch")
-    changed = replace(ORDERS, stream=replace(ORDERS.arrival, envelope="debezium"))
-    reordered = replace(changed, stream=replace(changed.arrival, sequence_by=("_sequence",)))
+    changed = replace(ORDERS, stream=stream_spec(ORDERS.stream, envelope="debezium"))
+    reordered = replace(changed, stream=stream_spec(changed.stream, sequence_by=("_sequence",)))
 
     with pytest.raises(StateError, match="keys and sequence have _sequence, by") as caught:
         create_tables(warehouse, [reordered], "epoch")

@@ -398,7 +398,7 @@ def test_a_source_that_says_how_it_arrives_is_a_stream_and_the_clock_is_none(jaf
 
     events = project.sources["source.jaffle.raw.events"]
     assert events.stream is not None
-    assert (events.relation, events.stream.path) == ("bronze.events", "events/*.jsonl")
+    assert (events.relation, events.stream.arrival.path) == ("bronze.events", "events/*.jsonl")
     assert events.columns == (Column("id", "BIGINT"),)
     assert project.sources["source.jaffle.raw.by_hand"].stream is None
     assert project.clock is project.sources["source.jaffle.livemart.clock"]

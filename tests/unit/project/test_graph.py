@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from livemart.project.graph import Project, SourceTable, StreamSpec
-from tests.models import make_model
+from tests.models import make_model, stream_spec
 
 
 def _source(schema: str, name: str, *, is_clock: bool = False) -> SourceTable:
@@ -23,8 +23,8 @@ def test_a_relation_is_schema_and_identifier_in_lower_case() -> None:
 
 
 def test_a_source_with_an_envelope_has_three_columns_more() -> None:
-    plain = replace(_source("bronze", "orders"), stream=StreamSpec("json"))
-    changes = replace(plain, stream=StreamSpec("json", envelope="debezium"))
+    plain = replace(_source("bronze", "orders"), stream=StreamSpec())
+    changes = replace(plain, stream=stream_spec(envelope="debezium"))
 
     assert plain.added_columns == ("_landed_at", "_batch_id", "_origin", "_rescued_data")
     assert changes.added_columns == (

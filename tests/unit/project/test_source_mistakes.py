@@ -175,4 +175,6 @@ def test_what_is_right_comes_back_whole() -> None:
 
     assert mistakes == []
     assert spec is not None
-    assert (spec.format, spec.keys, spec.sequence_by) == ("json", ("order_id",), ("updated_at",))
+    rules = spec.row_rules
+    assert (rules.keys, rules.sequence_by) == (("order_id",), ("updated_at",))
+    assert spec.record_rules.format == "json"

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from livemart.project.graph import Column, EnvelopeOptions, StreamSpec
+from livemart.project.graph import Arrival, Column, EnvelopeOptions
 from livemart.project.sources import parse_source_spec
 from livemart.project.yaml_places import Where, source_lines
+from tests.models import stream_spec
 from tests.record_logs import install_kind
 
 COLUMNS = (
@@ -37,7 +38,7 @@ sources:
 
 
 def test_defaults_are_filled_in() -> None:
-    expected = StreamSpec(format="json", path="orders/*.jsonl")
+    expected = stream_spec(path="orders/*.jsonl")
 
     actual, mistakes = parse_source_spec({"path": "orders/*.jsonl"}, COLUMNS, "m.yml: orders")
 
@@ -58,12 +59,12 @@ def test_an_envelope_says_order_and_deletes_itself() -> None:
     history, _ = parse_source_spec(keyless, COLUMNS, "m.yml: orders")
 
     assert keyed is not None and history is not None
-    assert keyed.sequence_by == ("_sequence",)
-    assert keyed.apply_as_deletes == "_operation = 'd' or (op = 'hidden')"
-    assert keyed.envelope_options == EnvelopeOptions(
+    assert keyed.row_rules.sequence_by == ("_sequence",)
+    assert keyed.row_rules.apply_as_deletes == "_operation = 'd' or (op = 'hidden')"
+    assert keyed.record_rules.envelope_options == EnvelopeOptions(
         table="public.orders", schemas=True, timestamp_digits=(("*", 3),)
     )
-    assert (history.sequence_by, history.apply_as_deletes) == ((), None)
+    assert (history.row_rules.sequence_by, history.row_rules.apply_as_deletes) == ((), None)
 
 
 def test_every_key_is_read() -> None:
@@ -79,7 +80,7 @@ def test_every_key_is_read() -> None:
         "horizon": "48 hours",
         "max_files_per_trigger": 10,
     }
-    expected = StreamSpec(
+    expected = stream_spec(
         format="csv",
         path="orders/*.csv",
         keys=("order_id",),
@@ -193,8 +194,9 @@ def test_a_kind_is_one_of_those_that_packages_offer(
 
     assert mistakes == []
     assert spec is not None
-    assert (spec.kind, spec.path, spec.options) == ("outbox", "", (("port", 1), ("table", "t")))
-    assert spec.max_records_per_trigger == 5
+    assert spec.arrival == Arrival(
+        "outbox", options=(("port", 1), ("table", "t")), max_records_per_trigger=5
+    )
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from livemart.state.last_pass import keep_pass, kept_pass, last_pass_at
 from livemart.state.lock import hold_warehouse
 from livemart.state.places import StateFolder
 from livemart.state.snapshots import ModelState, SetAside, Snapshot, SnapshotLog
-from tests.models import make_model
+from tests.models import make_model, stream_spec
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -79,7 +79,7 @@ def shop(tmp_path: Path) -> Shop:
         "store": "none",
     }
     settings = load_settings(flags, environ={})
-    orders = _source("orders", StreamSpec(format="json", path="orders/*.jsonl"))
+    orders = _source("orders", stream_spec(path="orders/*.jsonl"))
     sources = [orders, _source("rates", None), _source("clock", None, is_clock=True)]
     totals = make_model("model.mart.totals")
     project = Project(

@@ -9,10 +9,11 @@ from typing import Any, cast
 import pytest
 from dbt.artifacts.schemas.freshness import FreshnessExecutionResultArtifact
 
-from livemart.project.graph import Project, SourceTable, StreamSpec
+from livemart.project.graph import Project, SourceTable
 from livemart.run import source_freshness
 from livemart.run.source_freshness import freshness_status, renew_freshness, write_freshness
 from livemart.state.snapshots import Snapshot
+from tests.models import stream_spec
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FRESHNESS = {
@@ -22,13 +23,13 @@ FRESHNESS = {
 }
 ORDERS = SourceTable(
     *("source.m.raw.orders", "raw", "orders", "raw", "orders", (), None, None),
-    StreamSpec("json", "orders/*.jsonl"),
+    stream_spec(path="orders/*.jsonl"),
     "models/_s.yml",
     freshness=FRESHNESS,
 )
 PLAIN = SourceTable(
     *("source.m.raw.plain", "raw", "plain", "raw", "plain", (), None, None),
-    StreamSpec("json", "plain/*.jsonl"),
+    stream_spec(path="plain/*.jsonl"),
     "models/_s.yml",
 )
 PROJECT = Project("m", ".", "m", {it.unique_id: it for it in (ORDERS, PLAIN)}, {}, {}, {})

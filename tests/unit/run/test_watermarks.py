@@ -11,9 +11,10 @@ import pytest
 
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
-from livemart.project.graph import SourceTable, StreamSpec
+from livemart.project.graph import SourceTable
 from livemart.refresh.context import BatchContext
 from livemart.run.watermarks import fix_watermarks, read_watermarks
+from tests.models import stream_spec
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MARKS = "livemart.watermarks"
@@ -21,7 +22,7 @@ TEN_MINUTES = timedelta(minutes=10)
 
 
 def source(name: str, lateness: timedelta = TEN_MINUTES) -> SourceTable:
-    stream = StreamSpec("json", f"{name}/*.jsonl", lateness=lateness)
+    stream = stream_spec(path=f"{name}/*.jsonl", lateness=lateness)
     key = f"source.shop.raw.{name}"
     return SourceTable(key, "raw", name, "bronze", name, (), "at", None, stream, "")
 

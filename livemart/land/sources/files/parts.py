@@ -32,7 +32,7 @@ class FilePart:
 
     def read(self, group: Group) -> Iterator[pa.Table]:
         """Yield its records as tables of `group.judged`: good and refused ones."""
-        place, record_format = Place(self.name), RECORD_FORMATS[group.format]
+        place, record_format = Place(self.name), RECORD_FORMATS[group.record_rules.format]
         if isinstance(record_format, LineFormat):
             yield from parse_runs(group, place, self._runs(record_format))
             return

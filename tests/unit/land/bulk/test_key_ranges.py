@@ -25,7 +25,7 @@ from livemart.land.bulk.key_ranges import (
     DecideRange,
 )
 from livemart.land.upsert.upsert import Upsert
-from livemart.project.graph import StreamSpec
+from livemart.project.graph import RowRules
 from livemart.project.landing_columns import ORIGIN
 from tests.conftest import IS_NIGHTLY
 
@@ -44,9 +44,7 @@ VERSIONS = pa.schema(
         (IS_DELETE, pa.bool_()),
     ]
 )
-SPEC = StreamSpec(
-    format="json",
-    path="x",
+RULES = RowRules(
     keys=("shop", "number"),
     sequence_by=("updated",),
     apply_as_deletes="amount is null",
@@ -65,7 +63,7 @@ def decided(
 ) -> Counter[tuple[str, str]]:
     """Return the rows that change with their actions; NaN is written as text."""
     table = pa.Table.from_pylist(rows, VERSIONS)
-    decide = DecideRange(Upsert(SPEC, fixed_time), tuple(VERSIONS.names), NAMES)
+    decide = DecideRange(Upsert(RULES, fixed_time), tuple(VERSIONS.names), NAMES)
     # Spark hands over a partition in batches, empty ones among them.
     batches = [*table.slice(0, 2).to_batches(), *table.slice(0, 0).to_batches()]
     batches += table.slice(2).to_batches()
@@ -142,4 +140,4 @@ def test_each_action_names_its_rows() -> None:
 
 
 def test_an_empty_partition_changes_nothing() -> None:
-    assert list(DecideRange(Upsert(SPEC, None), tuple(VERSIONS.names), NAMES)(iter([]))) == []
+    assert list(DecideRange(Upsert(RULES, None), tuple(VERSIONS.names), NAMES)(iter([]))) == []

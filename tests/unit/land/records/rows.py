@@ -11,6 +11,7 @@ import pyarrow as pa
 from livemart.land.records.judge import Group, Rules
 from livemart.land.records.schema import RecordSchema
 from livemart.land.sources.files.parts import FilePart
+from livemart.project.graph import RecordRules, RowRules
 from livemart.project.spark_types import parse_type
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -18,7 +19,8 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 def group_of(columns: dict[str, str], format: str = "json", *rules: Rules) -> Group:
     schema = RecordSchema(tuple((name, parse_type(kind)) for name, kind in columns.items()))
-    return Group(format, schema, rules or (Rules(),), NOON)  # type: ignore[arg-type]
+    record_rules = RecordRules(format)  # type: ignore[arg-type]
+    return Group(record_rules, schema, rules or (Rules(RowRules()),), NOON)
 
 
 def read(group: Group, path: Path, content: bytes | str) -> pa.Table:

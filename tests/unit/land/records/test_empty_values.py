@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from livemart.project.graph import RecordRules
 from tests.unit.land.records.rows import codes, good, group_of, read
 
 COLUMNS = {
@@ -65,11 +66,13 @@ def test_many_lines_of_which_some_have_no_date_are_read_alike(tmp_path: Path) ->
 
 
 def test_who_wants_it_strict_gets_dead_letters_that_show_the_empty_text(tmp_path: Path) -> None:
-    strict = replace(group_of({"id": "string", "quantity": "int"}, "csv"), empty_is_null=False)
+    rules = RecordRules("csv", empty_is_null=False)
+    strict = replace(group_of({"id": "string", "quantity": "int"}), record_rules=rules)
 
     table = read(strict, tmp_path / "a.csv", 'id,quantity\na,""\nb,\nc,1\n')
 
     assert codes(table) == ["TYPE_MISMATCH", None, None]
     assert table.column("_detail_0").to_pylist()[0] == 'quantity: "" does not fit int'
-    objects = replace(group_of({"notes": "map<string,string>"}), empty_is_null=False)
+    rules = RecordRules(empty_is_null=False)
+    objects = replace(group_of({"notes": "map<string,string>"}), record_rules=rules)
     assert codes(read(objects, tmp_path / "a.jsonl", '{"notes":[]}\n')) == ["TYPE_MISMATCH"]

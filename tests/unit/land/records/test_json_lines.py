@@ -15,6 +15,7 @@ from livemart.land.records import json_lines
 from livemart.land.records.judge import KEPT_RECORD_BYTES, MAX_RECORD_BYTES, Rules
 from livemart.land.records.one_by_one import read_one_by_one
 from livemart.land.sources.files.folder import read_lines
+from livemart.project.graph import RowRules
 from tests.unit.land.records.rows import NOON, codes, good, group_of, read
 
 KINDS = {
@@ -206,7 +207,7 @@ def test_a_detail_is_cut_however_long_the_name_that_it_quotes(tmp_path: Path) ->
 
 def test_bounds_beyond_the_calendar_bound_nothing(tmp_path: Path) -> None:
     ages = timedelta(days=5_000_000)
-    rules = Rules(event_time="moment", max_future=ages, horizon=ages)
+    rules = Rules(RowRules(max_future=ages, horizon=ages), "moment")
     group = group_of({"moment": "timestamp"}, "json", rules)
 
     table = read(group, tmp_path / "a.jsonl", '{"moment":"0001-01-01"}\n{"moment":"9999-01-01"}')
@@ -248,8 +249,8 @@ def test_gzip_is_read_as_its_content_and_a_torn_end_is_noticed(tmp_path: Path) -
 
 
 def test_rules_are_judged_for_each_source_of_the_group(tmp_path: Path) -> None:
-    keyed = Rules(("id",), ("at",), "at", timedelta(hours=1), timedelta(days=2))
-    group = group_of({"id": "string", "at": "timestamp"}, "json", keyed, Rules())
+    keyed = Rules(RowRules(("id",), ("at",), horizon=timedelta(days=2)), "at")
+    group = group_of({"id": "string", "at": "timestamp"}, "json", keyed, Rules(RowRules()))
     content = "\n".join(
         [
             '{"id":"a","at":"2026-03-01T13:00:00Z"}',

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -20,7 +19,7 @@ from livemart.land.records.judge import (
     verdict,
 )
 from livemart.land.records.origin import Place
-from tests.deliveries import ORDERS
+from livemart.project.graph import RowRules
 from tests.unit.land.records.rows import NOON, codes, group_of
 
 KINDS = {"id": "string", "at": "timestamp"}
@@ -32,20 +31,9 @@ def chunk(group: Group, *records: dict[str, str], refused: tuple[Refused, ...] =
     return Chunk(rows, range(1, len(records) + 1), [b"%r" % r for r in records], refused)
 
 
-def test_the_rules_are_those_that_the_source_declares() -> None:
-    assert ORDERS.stream is not None
-    strict = replace(ORDERS, stream=replace(ORDERS.stream, schema_drift="fail"))
-
-    rules = Rules.of(strict)
-
-    assert (rules.keys, rules.sequence_by) == (("order_id",), ("updated_at",))
-    assert rules.event_time == "ordered_at"
-    assert rules.refuses_drift
-    assert not Rules.of(ORDERS).refuses_drift
-
-
 def test_the_first_rule_that_refuses_gives_the_reason() -> None:
-    rules = Rules(("id",), ("at",), "at", horizon=timedelta(days=1), refuses_drift=True)
+    asked = RowRules(("id",), ("at",), horizon=timedelta(days=1), schema_drift="fail")
+    rules = Rules(asked, "at")
     group = group_of(KINDS, "json", rules)
     old = "2020-01-01"
     records = {"tip": "1", "who": "x"}, {"at": old}, {"id": "c", "at": old}
@@ -58,7 +46,8 @@ def test_the_first_rule_that_refuses_gives_the_reason() -> None:
 
 @pytest.mark.parametrize("keeps_all", [False, True])
 def test_a_good_record_is_kept_only_where_it_may_be_refused_later(keeps_all: bool) -> None:
-    group = group_of(KINDS, "json", Rules(("id",)), Rules(event_time_is_fixed=keeps_all))
+    rules = RowRules(("id",)), RowRules(event_time_is_fixed=keeps_all)
+    group = group_of(KINDS, "json", *map(Rules, rules))
 
     table = judge(group, Place("a"), chunk(group, {"id": "a"}, {"at": "2026-03-01"}))
 
@@ -71,7 +60,7 @@ def test_a_good_record_is_kept_only_where_it_may_be_refused_later(keeps_all: boo
 
 
 def test_what_could_not_become_a_row_is_refused_by_every_source() -> None:
-    group = group_of(KINDS, "json", Rules(), Rules())
+    group = group_of(KINDS, "json", Rules(RowRules()), Rules(RowRules()))
     raw = b"\x00\xff" + b"x" * 10_000
     refused = Refused(9, LetterReason.MALFORMED_RECORD, "a\0b", raw)
 
@@ -88,7 +77,7 @@ def test_what_could_not_become_a_row_is_refused_by_every_source() -> None:
 
 
 def test_a_bound_of_event_time_holds_for_dates_as_well() -> None:
-    rules = Rules(event_time="on", max_future=timedelta(hours=1))
+    rules = Rules(RowRules(max_future=timedelta(hours=1)), "on")
     group = group_of({"on": "date"}, "json", rules)
 
     table = judge(group, Place("a"), chunk(group, {"on": "2026-03-01"}, {"on": "2026-03-02"}))

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from livemart.land.records.judge import Rules
+from livemart.project.graph import RowRules
 from tests.unit.land.records.rows import codes, good, group_of, read
 
 KINDS = {
@@ -152,7 +153,7 @@ def test_what_does_not_fit_is_refused_and_kept_as_json(tmp_path: Path) -> None:
 
 
 def test_a_row_that_a_rule_refuses_is_kept_as_json(tmp_path: Path) -> None:
-    group = group_of({"id": "string", "n": "bigint"}, "parquet", Rules(keys=("id",)))
+    group = group_of({"id": "string", "n": "bigint"}, "parquet", Rules(RowRules(("id",))))
 
     table = read(group, tmp_path / "a", parquet([{"id": "a", "n": 1}, {"id": None, "n": 2}]))
 

@@ -17,6 +17,7 @@ from livemart.errors import ConfigError
 from livemart.project.graph import Column, SourceTable
 from livemart.project.sources import parse_source_spec
 from tests.deliveries import NOON, Shop
+from tests.models import stream_spec
 from tests.record_logs import install_kind
 
 DOCUMENT = Path(__file__).resolve().parents[4] / "docs" / "sources.md"
@@ -82,7 +83,7 @@ def test_options_that_the_kind_refuses_are_told_before_anything_runs(
     declared: SourceTable, tmp_path: Path
 ) -> None:
     options = (("database", "x"), ("table", "no table"))
-    broken = replace(declared, stream=replace(declared.arrival, options=options))
+    broken = replace(declared, stream=stream_spec(declared.stream, options=options))
 
     with pytest.raises(ConfigError, match=r"no table.* is no name of a table") as caught:
         Shop(None, tmp_path, [broken])

@@ -15,6 +15,7 @@ from livemart.land.lag import SourceLag, source_lags
 from livemart.land.sources.log_deliveries import LogPart
 from livemart.run.replays import is_retriable
 from tests.deliveries import NOON, Shop, lines, order, source
+from tests.models import stream_spec
 from tests.record_logs import FolderLog, install_kind, write_partition
 
 
@@ -37,7 +38,7 @@ def write(shop: Shop, *records: str | None, start: int = 0, name: str = "orders-
 
 def limited(shop: Shop, count: int) -> None:
     shop.sources = [
-        replace(each, stream=replace(each.arrival, max_records_per_trigger=count))
+        replace(each, stream=stream_spec(each.stream, max_records_per_trigger=count))
         for each in shop.sources
     ]
     shop.restart()

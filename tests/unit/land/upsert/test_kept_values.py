@@ -11,7 +11,7 @@ import pytest
 
 from livemart.land.upsert.kept_values import as_recorded
 from livemart.land.upsert.upsert import Upsert
-from livemart.project.graph import StreamSpec
+from livemart.project.graph import RowRules
 
 LANDED = pa.schema(
     [
@@ -28,7 +28,7 @@ LANDED = pa.schema(
     ]
 )
 DELETES = pa.schema([LANDED.field(name) for name in ("id", "_sequence", "_batch_id")])
-UPSERT = Upsert(StreamSpec("json", keys=("id",), sequence_by=("_sequence",)), None)
+UPSERT = Upsert(RowRules(("id",), ("_sequence",)), None)
 
 
 def version(sequence: str, *kept: str, **values: Any) -> dict[str, Any]:

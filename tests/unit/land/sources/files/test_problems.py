@@ -19,8 +19,9 @@ from livemart.land.sources.files import folder as files
 from livemart.land.sources.files.blocks import read_blocks
 from livemart.land.sources.files.folder import LandingFolder
 from livemart.land.sources.files.problems import FolderAwayError
-from livemart.project.graph import Column, SourceTable, StreamSpec
+from livemart.project.graph import Column, SourceTable
 from livemart.run.replays import is_retriable
+from tests.models import stream_spec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,10 +37,10 @@ SALES = SourceTable(
     columns=(Column("sale_id", "string"), Column("amount", "int")),
     event_time=None,
     loaded_at_field=None,
-    stream=StreamSpec("json", "sales/*.jsonl"),
+    stream=stream_spec(path="sales/*.jsonl"),
     file="models/_sources.yml",
 )
-STRICT = replace(SALES, stream=StreamSpec("json", "sales/*.jsonl", schema_drift="fail"))
+STRICT = replace(SALES, stream=stream_spec(SALES.stream, schema_drift="fail"))
 
 
 class Place:
