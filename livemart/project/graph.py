@@ -94,7 +94,7 @@ class RowRules:
     schema_drift: Literal["rescue", "evolve", "fail"] = "rescue"
     max_future: timedelta | None = timedelta(hours=1)
     horizon: timedelta | None = None
-    lateness: timedelta | None = None
+    lateness: timedelta | Literal["measured"] | None = None
 
 
 @dataclass(frozen=True, slots=True)

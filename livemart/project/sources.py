@@ -11,7 +11,7 @@ from dataclasses import fields
 from datetime import timedelta
 from importlib.metadata import entry_points
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 from livemart.errors import ConfigError, first_lines, nearest
 from livemart.intervals import parse_interval
@@ -130,7 +130,7 @@ class _Reader:
             schema_drift=self._word("schema_drift", DRIFTS, "rescue"),  # type: ignore[arg-type]
             max_future=self._interval("max_future", timedelta(hours=1)),
             horizon=self._interval("horizon", None),
-            lateness=self._interval("lateness", None),
+            lateness=self._lateness(),
         )
         spec = StreamSpec(arrival, record_rules, row_rules)
         self._check_together(spec, event_time)
@@ -282,6 +282,11 @@ class _Reader:
                 "write an interval such as `1 hour`, `90 minutes` or `7 days`, or none",
             )
             return default
+
+    def _lateness(self) -> timedelta | Literal["measured"] | None:
+        if self._meta.get("lateness") == "measured":
+            return "measured"
+        return self._interval("lateness", None)
 
     def _count(self, key: str) -> int | None:
         value = self._meta.get(key)

@@ -16,6 +16,7 @@ from livemart.land.landing import LandedBatch
 from livemart.project.graph import Project
 from livemart.refresh.clock import fix_as_of
 from livemart.refresh.context import BatchContext
+from livemart.run.lateness import measure_lateness
 from livemart.run.runtime import Runtime
 from livemart.run.undeclared_columns import undeclared_columns
 from livemart.run.watermarks import fix_watermarks
@@ -107,8 +108,16 @@ def draft_snapshot(
         )
         failpoint("clock.after")
     if (table := runtime.project.watermarks) is not None:
+        with_lateness = runtime.project.with_lateness
+        measured = measure_lateness(
+            context,
+            table.schema,
+            [it for it in with_lateness if it.row_rules.lateness == "measured"],
+            sources,
+            newest,
+        )
         sources[table.relation] = fix_watermarks(
-            context, table.relation, runtime.project.with_lateness, sources, as_of
+            context, table.relation, with_lateness, sources, as_of, measured
         )
     return SnapshotDraft(runtime, context.epoch, newest, batch, as_of, sources, started_at)
 

@@ -1,15 +1,15 @@
 """Keeps the watermarks: up to which event time each source is taken to be complete, in one row.
 
 Used once per batch, after the clock is fixed and before the first model. A watermark is the newest
-event time that has landed, less the lateness that the source declares; it is never later than the
-clock, and never goes back. It drops no record: windows behind it are final until a later record
-corrects them.
+event time that has landed, less the lateness that the source declares or that was measured; it is
+never later than the clock, and never goes back. It drops no record: windows behind it are final
+until a later record corrects them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime, time
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
@@ -17,6 +17,7 @@ from livemart.delta.tags import Tags
 from livemart.delta.warehouse import Warehouse
 from livemart.project.graph import OVERALL_WATERMARK, SourceTable
 from livemart.refresh.context import BatchContext
+from livemart.run.lateness import instant_of
 
 _INSTANT = pa.timestamp("us", tz="UTC")
 
@@ -27,6 +28,7 @@ def fix_watermarks(
     sources: Sequence[SourceTable],
     versions: Mapping[str, int],
     as_of: datetime | None,
+    measured: Mapping[str, timedelta | None],
 ) -> int:
     """Return the version of the table that holds the watermarks of a batch.
 
@@ -39,6 +41,7 @@ def fix_watermarks(
         sources: those that declare a lateness.
         versions: of the landed tables in this batch.
         as_of: the clock, None in a project that reads none.
+        measured: the lateness of the sources that do not declare theirs, by watermark.
     """
     warehouse, tag = context.warehouse, context.tag(relation, 0)
     before: Mapping[str, datetime | None] = {}
@@ -53,7 +56,7 @@ def fix_watermarks(
     watermarks = {
         source.watermark: _latest(
             before.get(source.watermark),
-            _reached(warehouse, source, versions.get(source.relation), as_of),
+            _reached(warehouse, source, versions.get(source.relation), as_of, measured),
         )
         for source in sources
     }
@@ -85,20 +88,19 @@ def _latest(*moments: datetime | None) -> datetime | None:
 
 
 def _reached(
-    warehouse: Warehouse, source: SourceTable, version: int | None, as_of: datetime | None
+    warehouse: Warehouse,
+    source: SourceTable,
+    version: int | None,
+    as_of: datetime | None,
+    measured: Mapping[str, timedelta | None],
 ) -> datetime | None:
     assert source.event_time is not None and source.row_rules.lateness is not None
-    if version is None:
+    declared = source.row_rules.lateness
+    lateness = declared if isinstance(declared, timedelta) else measured[source.watermark]
+    if version is None or lateness is None:
         return None
     newest = warehouse.newest(source.relation, source.event_time, version)
     if newest is None:
         return None
-    reached = _instant(newest) - source.row_rules.lateness
+    reached = instant_of(newest) - lateness
     return reached if as_of is None else min(reached, as_of)
-
-
-def _instant(moment: date) -> datetime:
-    """Return the first instant of a day; a time without a zone is one in UTC."""
-    if not isinstance(moment, datetime):
-        moment = datetime.combine(moment, time())
-    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)

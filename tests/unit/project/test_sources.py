@@ -78,6 +78,7 @@ def test_every_key_is_read() -> None:
         "schema_drift": "evolve",
         "max_future": "90 minutes",
         "horizon": "48 hours",
+        "lateness": "measured",
         "max_files_per_trigger": 10,
     }
     expected = stream_spec(
@@ -90,6 +91,7 @@ def test_every_key_is_read() -> None:
         schema_drift="evolve",
         max_future=timedelta(minutes=90),
         horizon=timedelta(hours=48),
+        lateness="measured",
         max_files_per_trigger=10,
     )
 

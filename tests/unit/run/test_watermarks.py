@@ -48,7 +48,7 @@ class Batches:
             for it in self.sources
             if self.warehouse.exists(it.relation)
         }
-        return fix_watermarks(context, MARKS, self.sources, versions, as_of)
+        return fix_watermarks(context, MARKS, self.sources, versions, as_of, {})
 
     @property
     def marks(self) -> dict[str, datetime | None]:
