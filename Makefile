@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 SUITES := test-unit test-serve test-e2e test-spark
 
 .PHONY: help env env-unit demo demo-once test test-all test-nightly test-repeat $(SUITES) \
-	flights-data class-archive golden bench-landing bench-refresh bench-histories bench-serve bench-command lint \
+	flights-data class-archive services golden bench-landing bench-refresh bench-histories bench-serve bench-command lint \
 	format lock clean
 
 help: ## Show what there is
@@ -54,8 +54,11 @@ flights-data: env
 class-archive: env
 	@$(BIN)/python -m tests.class_archive
 
+services: env
+	@$(BIN)/python -m tests.services.maven kafka
+
 # Files stay in their order, which begins with the longest.
-test-spark: env flights-data class-archive ## Spark in the tests' own process, and commands as processes
+test-spark: env flights-data class-archive services ## Spark in the tests' own process, and commands as processes
 	$(PYTEST) tests/equivalence tests/faults tests/dbt tests/integration -q \
 		-n 2 --dist loadfile --no-loadscope-reorder
 

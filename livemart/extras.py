@@ -23,6 +23,8 @@ EXTRAS = {
         "babel",
         "prometheus_client",
     ),
+    "kafka": ("confluent_kafka",),
+    "nats": ("nats",),
 }
 
 

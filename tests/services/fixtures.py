@@ -1,0 +1,31 @@
+"""Fixtures of services that tests start: absent they are a named skip, but a failure where CI=true.
+
+The conftest of each folder whose tests need one imports them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.services.kafka import Kafka, running_kafka
+from tests.services.maven import NotInstalledError
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+    """A broker that all tests of a process share; each makes topics of its own."""
+    try:
+        with running_kafka(tmp_path_factory.mktemp("kafka")) as broker:
+            yield broker
+    except NotInstalledError as error:
+        not_installed(str(error))
+
+
+def not_installed(reason: str) -> None:
+    """Skip a test by name, or fail it where every service must be there."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{reason}: its tests did not run")
+    pytest.skip(f"{reason}: its tests did not run")
