@@ -16,14 +16,6 @@ from livemart.state.drift import Drift, DriftedField
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
-    """The micro-batch that rows belong to."""
-
-    batch_id: int
-    landed_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class Landed:
     """The records of one source in one batch. `newest_event_time`: of those it took, UTC."""
 

@@ -21,7 +21,7 @@ from livemart.delta.warehouse import Warehouse
 from livemart.failpoints import failpoint
 from livemart.land.bulk.landing import BulkLanding
 from livemart.land.bulk.staging import stage
-from livemart.land.commit_note import Landed, Stamp, noted, read_note
+from livemart.land.commit_note import Landed, noted, read_note
 from livemart.land.letters.drift import adopt, new_columns, rescued_fields
 from livemart.land.letters.drift_stop import DriftStop
 from livemart.land.letters.file_letters import FileLetters
@@ -29,7 +29,7 @@ from livemart.land.letters.held_letters import Letters
 from livemart.land.letters.letter_box import LetterBox
 from livemart.land.portions.change import PortionedChange, TooManyReplacedError
 from livemart.land.records.judge import Group, read_alike
-from livemart.land.records.schema import LANDING_NAMES
+from livemart.land.records.schema import LANDING_NAMES, Stamp
 from livemart.land.records.worker import Part
 from livemart.land.sources.delivery import Delivery, DeliveryProblem, DeliveryReader
 from livemart.land.sources.manifest import Manifest

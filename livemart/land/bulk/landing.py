@@ -7,7 +7,7 @@ small batches; the records that they parse are staged once.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -34,7 +34,7 @@ from livemart.land.bulk.key_ranges import (
     a_partition_per_file,
     decide_ranges,
 )
-from livemart.land.commit_note import Stamp
+from livemart.land.letters.dead_letters import LETTERS, from_judged
 from livemart.land.letters.held_letters import FrameLetters
 from livemart.land.letters.seen_drift import (
     REFUSED_VALUE,
@@ -44,6 +44,7 @@ from livemart.land.letters.seen_drift import (
 )
 from livemart.land.reasons import LetterReason
 from livemart.land.records.judge import PASSED_OVER, RECORD, SIZE, verdict
+from livemart.land.records.schema import Stamp
 from livemart.land.upsert.deletes import deletes_relation, remember
 from livemart.land.upsert.event_time import MOVED, moved_detail
 from livemart.land.upsert.upsert import Upsert
@@ -51,6 +52,7 @@ from livemart.project.graph import SourceTable
 from livemart.project.landing_columns import BATCH_ID, LANDED_AT, ORIGIN, RESCUED
 from livemart.spark.large_lane import LargeLane
 from livemart.spark.tables_before import TablesBefore
+from livemart.spark.types import spark_schema
 from livemart.spark_sql import quoted
 from livemart.state.counts import Counts
 from livemart.state.drift import Drift
@@ -90,6 +92,7 @@ class BulkLanding:
         self._lane = LargeLane(before.spark, before.warehouse)
         self._source = source
         self._rules = source.row_rules
+        self._position = position
         self._stamp = stamp
         self._code = quoted(verdict("code", position))
         self._is_refused = f"{self._code} <> '{PASSED_OVER}'"
@@ -216,35 +219,26 @@ class BulkLanding:
 
     @cached_property
     def letters(self) -> FrameLetters:
-        """Refused records."""
+        """Refused records, which workers make letters of as the driver does."""
         from pyspark.sql import functions as sql
 
-        refused = self._letters(
-            self._staged.where(self._is_refused),
-            sql.expr(self._code),
-            sql.expr(self._detail),
-        )
-        if not self._has_moved:
-            return FrameLetters(refused, self._refused)
-        moved = sql.broadcast(self._of(REFUSED).select(ORIGIN))
-        detail = sql.lit(moved_detail(self._source))
-        records = self._staged.join(moved, [ORIGIN], "left_semi")
-        both = refused.unionByName(self._letters(records, sql.lit(MOVED.value), detail))
-        return FrameLetters(both, self._refused)
+        position, source, stamp = self._position, self._source.relation, self._stamp
+        code, detail = verdict("code", position), verdict("detail", position)
+        refused = self._staged.where(self._is_refused)
+        if self._has_moved:
+            moved = sql.broadcast(self._of(REFUSED).select(ORIGIN))
+            why = {code: sql.lit(MOVED.value), detail: sql.lit(moved_detail(self._source))}
+            records = self._staged.join(moved, [ORIGIN], "left_semi").withColumns(why)
+            refused = refused.unionByName(records)
 
-    def _letters(self, records: DataFrame, reason: Column, detail: Column) -> DataFrame:
-        from pyspark.sql import functions as sql
+        def letters(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                rows = pa.Table.from_batches([batch])
+                yield from from_judged(rows, position, source, stamp).to_batches()
 
-        return records.select(
-            sql.lit(self._source.relation).alias("source"),
-            sql.col(ORIGIN).alias("origin"),
-            reason.alias("reason"),
-            detail.alias("detail"),
-            sql.col(RECORD).alias("record"),
-            sql.col(SIZE).alias("record_bytes"),
-            sql.lit(self._stamp.batch_id).cast("bigint").alias("batch_id"),
-            sql.lit(self._stamp.landed_at).alias("landed_at"),
-        )
+        columns = refused.select(ORIGIN, RECORD, SIZE, code, detail)
+        frame = columns.mapInArrow(letters, spark_schema(LETTERS))
+        return FrameLetters(frame, self._refused)
 
     def _arrived(self) -> DataFrame:
         """Return good records in the schema of the landed table."""

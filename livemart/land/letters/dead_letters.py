@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from livemart.land.commit_note import Stamp
 from livemart.land.records.judge import RECORD, SIZE, verdict
-from livemart.land.records.schema import TIMESTAMP
+from livemart.land.records.schema import TIMESTAMP, Stamp
 from livemart.project.landing_columns import ORIGIN
 
 TABLE = "_dead_letters"

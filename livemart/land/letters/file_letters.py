@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from livemart.arrow.change_sets import as_added
 from livemart.delta.tags import Tags
 from livemart.delta.warehouse import Warehouse
-from livemart.land.commit_note import Stamp
 from livemart.land.letters import dead_letters
+from livemart.land.records.schema import Stamp
 from livemart.land.sources.delivery import DeliveryProblem
 from livemart.project.graph import SourceTable
 

@@ -19,10 +19,10 @@ from livemart.arrow.change_sets import as_removed
 from livemart.delta.log import Action
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
-from livemart.land.commit_note import Stamp
 from livemart.land.letters.held_letters import StagedLetters
 from livemart.land.letters.seen_drift import Sightings, seen_drift, sightings_in
 from livemart.land.portions.key_order import KeyOrder
+from livemart.land.records.schema import Stamp
 from livemart.land.upsert.change import SourceChange, TakenRecords, appended, taken, upserted
 from livemart.project.graph import SourceTable
 from livemart.state.counts import Counts

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 
 import pyarrow as pa
@@ -60,6 +61,14 @@ _ENVELOPE = (
     (SEQUENCE, SparkType("string")),
     (KEPT, parse_type("map<string,string>")),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """The micro-batch that rows belong to."""
+
+    batch_id: int
+    landed_at: datetime
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,11 @@ from livemart.arrow.change_sets import as_added, as_removed
 from livemart.delta.lookup import find_stored
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
-from livemart.land.commit_note import Stamp
 from livemart.land.letters import dead_letters
 from livemart.land.letters.held_letters import RowLetters
 from livemart.land.letters.seen_drift import seen_drift, sightings_in
 from livemart.land.records.judge import refused_by, verdict
-from livemart.land.records.schema import TIMESTAMP
+from livemart.land.records.schema import TIMESTAMP, Stamp
 from livemart.land.upsert.deletes import deletes_relation, remember
 from livemart.land.upsert.event_time import MOVED, moved_detail
 from livemart.land.upsert.upsert import Upsert

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from livemart.land.commit_note import Stamp
 from livemart.land.letters import dead_letters
+from livemart.land.records.schema import Stamp
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 STAMP = Stamp(7, NOON)

@@ -10,9 +10,9 @@ import pytest
 
 from livemart.delta.tags import Tags
 from livemart.delta.warehouse import Warehouse
-from livemart.land.commit_note import Stamp
 from livemart.land.letters.file_letters import FileLetters
 from livemart.land.reasons import LetterReason
+from livemart.land.records.schema import Stamp
 from livemart.land.sources.delivery import DeliveryProblem
 from livemart.land.tables import create_tables
 from tests.deliveries import EVENTS, ORDERS

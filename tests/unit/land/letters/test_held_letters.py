@@ -9,10 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from livemart.land.commit_note import Stamp
 from livemart.land.letters.dead_letters import LETTERS, of_file
 from livemart.land.letters.held_letters import Letters, RowLetters, StagedLetters
 from livemart.land.reasons import LetterReason
+from livemart.land.records.schema import Stamp
 
 STAMP = Stamp(3, datetime(2026, 3, 1, 12, tzinfo=UTC))
 

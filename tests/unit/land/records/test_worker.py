@@ -69,7 +69,8 @@ def test_the_error_of_a_part_reaches_the_driver_as_it_is(tmp_path: Path) -> None
 
 
 def test_a_worker_imports_no_engine() -> None:
-    code = "import sys, livemart.land.sources.files.parts; print(*sys.modules)"
+    used = "livemart.land.sources.files.parts, livemart.land.letters.dead_letters"
+    code = f"import sys, {used}; print(*sys.modules)"
 
     modules = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
