@@ -33,6 +33,7 @@ from livemart.run.batch import BatchOutcome
 from livemart.run.follower import PlanChange
 from livemart.run.pipeline import Pipeline
 from livemart.run.runtime import Runtime, open_runtime
+from livemart.run.stream import Stream
 from livemart.settings import load_settings
 from livemart.state.snapshots import ModelState
 
@@ -159,7 +160,7 @@ class Mart:
         self._deliver()
         with self._timed_checks():
             pipeline = Pipeline(self.runtime, self, now=self._look, stop=self._stop)
-            pipeline.stream(_EVERY)
+            Stream(pipeline).run(_EVERY)
         return self.rounds
 
     def recompute(self, scratch: Path, compared: Collection[str] = ANSWERS) -> tuple[float, bool]:

@@ -79,6 +79,7 @@ def _run(settings: Settings, once: bool, market: Market, began_at: datetime, ste
     from livemart.observe.progress import open_watcher
     from livemart.run.pipeline import Pipeline
     from livemart.run.runtime import open_runtime
+    from livemart.run.stream import Stream
     from livemart.serve.server import open_server
 
     configure_logs(settings.log_format, debug=settings.debug)
@@ -109,14 +110,14 @@ def _run(settings: Settings, once: bool, market: Market, began_at: datetime, ste
                 tour.is_building = True
                 pipeline.build()
                 tour.go_live()
-                pipeline.stream(_EVERY)
+                Stream(pipeline).run(_EVERY)
                 code = 0 if interrupts.stop.is_set() else _verify(runtime, tour)
                 if not (once or interrupts.stop.is_set()):
                     click.echo("\norders keep coming, on the page, too; Ctrl-C ends the demo")
                     tour.go_live()
                     if interrupts.stop.is_set():
                         tour.enough.set()
-                    pipeline.stream(_EVERY)
+                    Stream(pipeline).run(_EVERY)
         except (Exception, Interrupted):
             if interrupts.exit_code is None:
                 raise

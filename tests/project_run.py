@@ -24,6 +24,7 @@ from livemart.run.batch import BatchOutcome
 from livemart.run.follower import PlanChange
 from livemart.run.pipeline import Pipeline, RunOutcome
 from livemart.run.runtime import Runtime, load_runtime
+from livemart.run.stream import Stream
 from livemart.settings import load_settings
 from livemart.spark.catalog import register
 from livemart.state.snapshots import ModelState, Snapshot, SnapshotLog
@@ -215,7 +216,7 @@ class ProjectRun:
 
         def run() -> None:
             try:
-                pipeline.stream(timedelta(seconds=1))
+                Stream(pipeline).run(timedelta(seconds=1))
             except BaseException as error:
                 errors.append(error)
 

@@ -92,8 +92,7 @@ def refresh(**flags: Any) -> None:
 @click.option("--every", metavar="INTERVAL", help="Time between two refreshes. [default: 5m]")
 def stream(**flags: Any) -> None:
     """Refresh continuously, until Ctrl-C; --select, --exclude and --selector as of `refresh`."""
-    with _run(flags, has_guests=True, leaves_out=True) as (runtime, pipeline, _):
-        finish(pipeline.stream(runtime.settings.every))
+    _stream(flags, serves=False)
 
 
 @cli.command()
@@ -101,8 +100,7 @@ def stream(**flags: Any) -> None:
 @click.option("--every", metavar="INTERVAL", help="Time between two refreshes. [default: 5m]")
 def up(**flags: Any) -> None:
     """Refresh continuously and serve the API and the page, in one process, until Ctrl-C."""
-    with _run(flags, has_guests=True, serves=True, leaves_out=True) as (runtime, pipeline, _):
-        finish(pipeline.stream(runtime.settings.every))
+    _stream(flags, serves=True)
 
 
 @cli.command()
@@ -366,6 +364,13 @@ def _narrator(settings: Settings) -> Iterator[Narrator]:
     configure_logs(settings.log_format, debug=settings.debug)
     with open_watcher(settings.log_format) as watcher:
         yield watcher
+
+
+def _stream(flags: dict[str, Any], *, serves: bool) -> None:
+    with _run(flags, has_guests=True, serves=serves, leaves_out=True) as (runtime, pipeline, _):
+        from livemart.run.stream import Stream
+
+        finish(Stream(pipeline).run(runtime.settings.every))
 
 
 @contextmanager

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 class Publications:
     """Copies served models into the serving store while this context is open.
 
-    Nothing is opened if no exposure names a model, or if the setting `store` is `none`. May be
-    entered again inside itself.
+    Nothing is opened if no exposure names a model, or if the setting `store` is `none`.
 
     Args:
         project: its exposures name the models to serve.
@@ -62,19 +61,15 @@ class Publications:
         self._told = told
         # Once it is closed: whether the store has taken all that it is to hold.
         self.is_complete = True
-        self._depth = 0
         self._store: Store | None = None
         self._thread: PublisherThread | None = None
 
     def __enter__(self) -> Publications:
-        self._depth += 1
-        if self._depth == 1:
-            self._open()
+        self._open()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._depth -= 1
-        if self._depth or self._thread is None or self._store is None:
+        if self._thread is None or self._store is None:
             return
         is_done = self._thread.close(self._settings.stop_timeout, self._abandon)
         self.is_complete = is_done and not self._thread.refused

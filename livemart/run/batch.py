@@ -85,31 +85,28 @@ class BatchOutcome:
 class BatchRunner:
     """Runs landed micro-batches of one epoch, one after the other.
 
-    `selected` are models to rebuild in the first batch whatever their state; `left_out`: models
-    that are set aside, though nothing is wrong with them; `runs_again`: a batch in which a model
-    failed is run again by itself; `refusal`: why the project as it is written is not the one that
-    runs, None if it is; `step` is told what a build does when its models are done, and `checked` of
-    each data test as it ends. `record` is of the micro-batch under way.
+    `kept`: what stays from batch to batch; `selected`: models to rebuild in the first batch
+    whatever their state; `left_out`: models that are set aside, though nothing is wrong with them;
+    `runs_again`: a batch in which a model failed is run again by itself; `is_outdated`: whether the
+    project as it is written is not the one that runs; `step` is told what a build does when its
+    models are done, and `checked` of each data test as it ends. `record` is of the micro-batch
+    under way.
     """
 
     runtime: Runtime
     epoch: str
     now: Callable[[], datetime]
     report: Report
+    kept: KeptBetweenBatches
     selected: frozenset[str] = frozenset()
     left_out: frozenset[str] = frozenset()
     runs_again: bool = False
-    refusal: str | None = None
+    is_outdated: Callable[[], bool] = lambda: False
     step: Callable[[str], None] = lambda text: None
     checked: CheckReport = lambda unique_id, result: None
     record: BatchRecord = field(init=False, default_factory=BatchRecord)
-    _kept: KeptBetweenBatches = field(init=False)
     # What was asked when the project was read may be older than its views.
     _has_asked: bool = False
-
-    def __post_init__(self) -> None:
-        # What was reported stays so for as long as the process lives.
-        self._kept = KeptBetweenBatches(own_faults=self.runtime.prover.own_faults)
 
     def refresh(self, batch: LandedBatch) -> BatchOutcome:
         """Bring every model up to `batch` and append the snapshot row; nothing if nothing changed.
@@ -142,7 +139,7 @@ class BatchRunner:
             except SqlChanged:
                 # What it has committed carries this batch, and is not made again.
                 continue
-            self._has_asked = True
+            self._has_asked, self.selected = True, frozenset()
             return outcome
 
     def _refresh(
@@ -157,7 +154,7 @@ class BatchRunner:
         resting = resting_models(newest, runtime.fingerprints, self.selected)
         resting |= self._left_out(newest)
         rebuilds = self._find_rebuilds(newest, batch.batch_id, resting)
-        if self.refusal is not None:
+        if self.is_outdated():
             resting |= self._left_alone(newest, rebuilds)
         for unique_id in (self.selected & newest.models.keys()) - rebuilds.keys() - resting.keys():
             state = newest.models[unique_id]
@@ -456,7 +453,7 @@ class BatchRunner:
                 for unique_id, fingerprint in runtime.fingerprints.items()
             },
             report=self._report,
-            kept=self._kept,
+            kept=self.kept,
             attempts=runtime.settings.attempts,
             runs_again=self.runs_again,
         )

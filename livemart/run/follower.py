@@ -1,7 +1,7 @@
-"""Follows the project of a stream: an edit that can be read replaces what runs.
+"""Reads the edits of a project that runs, once its files have settled.
 
-Used by the pipeline, between micro-batches. An edit that cannot be read is told once and kept for
-`status`; the project as it was runs on, until the files change again.
+Used by the stream, between micro-batches. An edit that cannot be read is told once and kept for
+`status`, until the files change again.
 """
 
 from __future__ import annotations
@@ -13,16 +13,11 @@ from threading import Event
 from time import monotonic
 from typing import Protocol
 
-from livemart.errors import LivemartError
 from livemart.run.runtime import Runtime, reread
 from livemart.spark.catalog import register
 from livemart.state.refusals import ProjectRefusal, clear_refusal, note_refusal
 
 _LOOK_SECONDS = 1.0
-
-
-class ProjectEdited(Exception):
-    """Raised inside a micro-batch that must not run on a project that is out of date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +49,6 @@ class Follower:
         # The files that what runs, or what was refused, was read from.
         self._read_at = self._last_look = runtime.read_at
         self._looks_at = 0.0
-        self._before: Runtime | None = None
         self._edited_files: list[str] = []
         self.refusal: str | None = None
 
@@ -83,18 +77,11 @@ class Follower:
                 return edited
         return None
 
-    def succeeded(self) -> None:
-        """Note that a micro-batch has run: there is no way back to the project before."""
-        self._before = None
-
-    def give_up(self, error: LivemartError) -> Runtime | None:
-        """Refuse an edited project that no micro-batch has run on; return the one before it."""
-        before, self._before = self._before, None
-        if before is not None:
-            self._runtime = before
-            self._refuse(self._edited_files, error)
-            register(before.spark, before.settings.warehouse, before.project)
-        return before
+    def give_up(self, before: Runtime, error: Exception) -> None:
+        """Refuse the edited project, on which no micro-batch has run, and go back to this one."""
+        self._runtime = before
+        self._refuse(self._edited_files, error)
+        register(before.spark, before.settings.warehouse, before.project)
 
     def _read(self) -> Runtime | None:
         runtime = self._runtime
@@ -115,7 +102,7 @@ class Follower:
             return None
         self._watcher.project_edited(files, changes)
         register(edited.spark, edited.settings.warehouse, edited.project)
-        self._before, self._runtime, self._edited_files = runtime, edited, files
+        self._runtime, self._edited_files = edited, files
         return edited
 
     def _refuse(self, files: Sequence[str], error: Exception) -> None:

@@ -1,7 +1,7 @@
-"""Runs a project in one of three ways: build, one refresh, and the stream that runs until stopped.
+"""Runs a project once: builds it, or refreshes it with what waits, or with all that comes.
 
-Used by the commands and the demo. All three land through the same checkpoint, and hand each
-snapshot to the publisher.
+Used by the commands, and by `Stream` for as long as its project stays the same. All ways land
+through the same checkpoint, and hand each snapshot to the publisher.
 """
 
 from __future__ import annotations
@@ -15,19 +15,18 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from livemart.check.checks import TestResult
 from livemart.delta.tags import Tags
-from livemart.errors import LivemartError
 from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch, Landing
 from livemart.land.tables import require_fitting
 from livemart.land.uncounted import UncountedBatches
-from livemart.project.sessions import keep_sessions
 from livemart.publish.publications import Publications
+from livemart.refresh.context import KeptBetweenBatches
 from livemart.refresh.frontier import check_landed
 from livemart.run.artifacts import write_artifacts, write_failure
 from livemart.run.batch import BatchOutcome, BatchRunner
-from livemart.run.follower import Follower, PlanChange, ProjectEdited
+from livemart.run.follower import PlanChange
 from livemart.run.idle import note_pass, waiting_files
-from livemart.run.replays import Replays, Stopped
+from livemart.run.replays import ProjectEdited, Replays, Stopped
 from livemart.run.runtime import Runtime
 from livemart.run.source_freshness import renew_freshness
 from livemart.spark.catalog import register
@@ -59,6 +58,30 @@ class Watcher(Protocol):
     def project_refused(self, files: Sequence[str], error: Exception) -> None: ...
 
 
+class Interruption(Protocol):
+    """Decides between micro-batches whether a run is to end, and go on in another way."""
+
+    def is_due(self) -> bool:
+        """Return True if no further micro-batch is to begin."""
+        ...
+
+    def refuse_outdated(self) -> None:
+        """Raise ProjectEdited in a micro-batch that has begun, but must not run any more."""
+        ...
+
+    def succeeded(self) -> None:
+        """Hear that a micro-batch has run."""
+        ...
+
+
+class _Uninterrupted:
+    def is_due(self) -> bool:
+        return False
+
+    def refuse_outdated(self) -> None: ...
+    def succeeded(self) -> None: ...
+
+
 @dataclass(slots=True)
 class RunOutcome:
     """The result of a run: the outcome of each micro-batch, in order."""
@@ -85,6 +108,7 @@ class Pipeline:
         stop: set from a signal handler; a micro-batch under way is finished, none is begun.
         abandon: set by a second signal; the micro-batch under way is given up as well.
         leaves_out: what the settings do not select is set aside, and not refreshed.
+        kept: what stays from batch to batch, of a pipeline that this one goes on for.
     """
 
     def __init__(
@@ -96,18 +120,35 @@ class Pipeline:
         stop: Event | None = None,
         abandon: Event | None = None,
         leaves_out: bool = False,
+        kept: KeptBetweenBatches | None = None,
     ) -> None:
-        self._runtime = runtime
-        self._watcher = watcher
+        self.stop = stop or Event()
+        self.runtime = runtime
+        self.watcher = watcher
         self._now = now
-        self._stop = stop or Event()
         self._abandon = abandon or Event()
-        self._publications = self._open_publications()
         self._leaves_out = leaves_out
-        self._follower: Follower | None = None
-        # What the stream goes on with: an edited project, or the one before it.
-        self._next: Runtime | None = None
-        self._replays = self._open_replays()
+        self.kept = kept or KeptBetweenBatches(own_faults=runtime.prover.own_faults)
+        self._publications = Publications(
+            runtime.project,
+            runtime.warehouse,
+            runtime.log,
+            runtime.settings,
+            self._abandon,
+            watcher.publishing,
+        )
+
+    def adopting(self, runtime: Runtime) -> Pipeline:
+        """Return the pipeline that goes on with an edited project."""
+        return Pipeline(
+            runtime,
+            self.watcher,
+            now=self._now,
+            stop=self.stop,
+            abandon=self._abandon,
+            leaves_out=self._leaves_out,
+            kept=self.kept,
+        )
 
     def build(self, *, new_epoch: bool = False) -> RunOutcome:
         """Land all that waits, build the whole project with dbt, append one snapshot row.
@@ -119,16 +160,16 @@ class Pipeline:
             StateError: CHECKPOINT_*, LANDED_TABLE_LOST.
             RefreshError: MODEL_FAILED.
         """
-        files = waiting_files(self._runtime.settings)
+        files = waiting_files(self.runtime.settings)
         with self._publications:
-            done = self._build(new_epoch=new_epoch)
-        note_pass(self._runtime, files, is_published=self._publications.is_complete)
+            done = self._build(self._open_replays(), new_epoch=new_epoch)
+        note_pass(self.runtime, files, is_published=self._publications.is_complete)
         return done
 
-    def _build(self, *, new_epoch: bool) -> RunOutcome:
+    def _build(self, replays: Replays, *, new_epoch: bool = False) -> RunOutcome:
         runner = self._runner(self._open_epoch(new_epoch), accept_changes=True, new_epoch=new_epoch)
         with self._failures_told(runner, "build"):
-            batch = self._land_all(runner)
+            batch = self._land_all(runner, replays)
             outcome = runner.build(batch)
         self._uncounted(runner).forget(batch.batch_id)
         self._publications.offer(outcome.snapshot)
@@ -142,81 +183,61 @@ class Pipeline:
         Args:
             selected: models to rebuild in any case (`build --select`).
         """
-        if self._runtime.log.newest() is None:
+        if self.runtime.log.newest() is None:
             return self.build()
         done = RunOutcome()
-        files = waiting_files(self._runtime.settings)
+        files = waiting_files(self.runtime.settings)
         with self._publications:
-            runner = self._runner(self._open_epoch(False), accept_changes=False)
-            runner.selected = selected
-            self._run(runner, "available_now", done)
-        if not self._stop.is_set():
-            note_pass(self._runtime, files, is_published=self._publications.is_complete)
+            runner = self._runner(self._open_epoch(False), accept_changes=False, selected=selected)
+            self._run(runner, "available_now", done, self._open_replays(), _Uninterrupted())
+        if not self.stop.is_set():
+            note_pass(self.runtime, files, is_published=self._publications.is_complete)
         return done
 
-    def stream(self, every: timedelta) -> RunOutcome:
-        """Refresh at every interval until told to stop; a late micro-batch is never queued.
+    def follow(
+        self,
+        every: timedelta,
+        done: RunOutcome,
+        interruption: Interruption,
+        *,
+        selected: frozenset[str] = frozenset(),
+        is_outdated: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Refresh at every interval until told to stop, or interrupted.
 
-        A micro-batch that takes longer than the interval is followed by the next one at once, with
-        the newest `as_of`: what came in between is landed together. An edit of the project is taken
-        over between two micro-batches; one that cannot be is told, and what ran goes on. A source
-        that is away is waited for.
+        What was never built is built first. A source that is away is waited for.
+
+        Args:
+            every: from the begin of a micro-batch to that of the next one.
+            done: gains the outcome of each micro-batch.
+            interruption: is asked between micro-batches.
+            selected: models to rebuild in the first one, whatever their state.
+            is_outdated: whether the project as it is written is not the one that runs.
+
+        Raises:
+            ProjectEdited: a micro-batch had begun when the project was edited.
         """
-        done = RunOutcome()
-        self._replays = self._open_replays(waits_for_sources=True)
+        replays = self._open_replays(waits_for_sources=True)
         with self._publications:
-            if self._runtime.log.newest() is None:
-                done.outcomes += self._build(new_epoch=False).outcomes
-        self._follower = Follower(self._runtime, self._watcher)
-        selected: frozenset[str] = frozenset()
-        while not self._stop.is_set():
-            self._next = None
-            try:
-                with self._publications:
-                    runner = self._runner(self._open_epoch(False), accept_changes=False)
-                    runner.runs_again = True
-                    runner.selected = selected
-                    runner.refusal = self._follower.refusal
-                    self._run(runner, every, done)
-            except LivemartError as error:
-                # What could be read, but not begun with: sources that do not fit their tables.
-                if (before := self._follower.give_up(error)) is None:
-                    raise
-                self._next = before
-            if self._next is None:
-                break
-            selected = self._adopt(self._next)
-        return done
-
-    def _adopt(self, runtime: Runtime) -> frozenset[str]:
-        """Go on with this project; return the models to try again, whatever became of them."""
-        if runtime is self._runtime:
-            return frozenset()
-        self._runtime = runtime
-        keep_sessions(runtime.spark, runtime.project.sessions)
-        self._publications = self._open_publications()
-        newest = runtime.log.newest()
-        return (
-            frozenset(newest.set_aside) & runtime.project.models.keys() if newest else frozenset()
-        )
-
-    def _open_publications(self) -> Publications:
-        runtime = self._runtime
-        return Publications(
-            runtime.project,
-            runtime.warehouse,
-            runtime.log,
-            runtime.settings,
-            self._abandon,
-            self._watcher.publishing,
-        )
+            if self.runtime.log.newest() is None:
+                done.outcomes += self._build(replays).outcomes
+            if self.stop.is_set():
+                return
+            runner = self._runner(
+                self._open_epoch(False),
+                accept_changes=False,
+                selected=selected,
+                runs_again=True,
+                is_outdated=is_outdated,
+            )
+            self._run(runner, every, done, replays, interruption)
 
     def _open_replays(self, *, waits_for_sources: bool = False) -> Replays:
-        attempts, told = self._runtime.settings.attempts, self._watcher.retrying
-        return Replays(attempts, self._stop, told, waits_for_sources=waits_for_sources)
+        attempts, told = self.runtime.settings.attempts, self.watcher.retrying
+        return Replays(attempts, self.stop, told, waits_for_sources=waits_for_sources)
 
     def _open_epoch(self, new_epoch: bool) -> Epoch:
-        runtime = self._runtime
+        runtime = self.runtime
         # Before anything runs, and before the checkpoint is another one.
         require_fitting(
             runtime.warehouse,
@@ -231,18 +252,25 @@ class Pipeline:
 
     def _is_landed(self, newest: Snapshot, batch_id: int) -> bool:
         """Return True if a landed table carries this batch of the log's epoch, or a later one."""
-        warehouse = self._runtime.warehouse
+        warehouse = self.runtime.warehouse
         return any(
             warehouse.is_tagged(relation, Tags(newest.epoch, batch_id).rows(relation))
-            for relation in self._runtime.landed_relations
+            for relation in self.runtime.landed_relations
             if warehouse.exists(relation)
         )
 
     def _runner(
-        self, epoch: Epoch, *, accept_changes: bool, new_epoch: bool = False
+        self,
+        epoch: Epoch,
+        *,
+        accept_changes: bool,
+        new_epoch: bool = False,
+        selected: frozenset[str] = frozenset(),
+        runs_again: bool = False,
+        is_outdated: Callable[[], bool] = lambda: False,
     ) -> BatchRunner:
         """Look at the landed tables before anything is landed on top of them."""
-        runtime = self._runtime
+        runtime = self.runtime
         newest = runtime.log.newest()
         if newest is not None and not new_epoch:
             check_landed(
@@ -256,14 +284,18 @@ class Pipeline:
             runtime,
             epoch.id,
             self._now,
-            self._watcher.model_changed,
+            self.watcher.model_changed,
+            self.kept,
+            selected=selected,
             left_out=runtime.left_out if self._leaves_out else frozenset(),
-            step=self._watcher.step,
-            checked=self._watcher.check_ended,
+            runs_again=runs_again,
+            is_outdated=is_outdated,
+            step=self.watcher.step,
+            checked=self.watcher.check_ended,
         )
 
     def _landing(self) -> Landing:
-        runtime = self._runtime
+        runtime = self.runtime
         return Landing(
             runtime.spark,
             runtime.warehouse,
@@ -273,118 +305,122 @@ class Pipeline:
             now=self._now,
         )
 
-    def _land_all(self, runner: BatchRunner) -> LandedBatch:
+    def _land_all(self, runner: BatchRunner, replays: Replays) -> LandedBatch:
         """Land everything that waits; the models wait for the last micro-batch."""
         batches: list[LandedBatch] = []
         uncounted = self._uncounted(runner)
 
         def collect(batch: LandedBatch) -> None:
             self._refuse_if_stopped()
-            self._watcher.landed(batch)
+            self.watcher.landed(batch)
             uncounted.keep(batch)
             batches.append(batch)
 
-        self._drive(collect, "available_now")
+        self._drive(collect, "available_now", replays, _Uninterrupted())
         self._refuse_if_stopped()
-        return uncounted.merge(batches, self._runtime.log.newest())
+        return uncounted.merge(batches, self.runtime.log.newest())
 
     def _uncounted(self, runner: BatchRunner) -> UncountedBatches:
-        return UncountedBatches(self._runtime.warehouse.root, runner.epoch)
+        return UncountedBatches(self.runtime.warehouse.root, runner.epoch)
 
     def _run(
-        self, runner: BatchRunner, trigger: Literal["available_now"] | timedelta, done: RunOutcome
+        self,
+        runner: BatchRunner,
+        trigger: Literal["available_now"] | timedelta,
+        done: RunOutcome,
+        replays: Replays,
+        interruption: Interruption,
     ) -> None:
         uncounted = self._uncounted(runner)
 
         def run(batch: LandedBatch) -> None:
             self._refuse_if_stopped()
-            if self._follower is not None and self._follower.has_edits():
-                raise ProjectEdited("the project was edited")
-            self._watcher.landed(batch)
-            self._watcher.batch_began(batch.batch_id)
-            outcome = runner.refresh(uncounted.merge([batch], self._runtime.log.newest()))
+            interruption.refuse_outdated()
+            self.watcher.landed(batch)
+            self.watcher.batch_began(batch.batch_id)
+            outcome = runner.refresh(uncounted.merge([batch], self.runtime.log.newest()))
             if outcome.snapshot is not None:
                 uncounted.forget(batch.batch_id)
-            runner.selected = frozenset()
             self._publications.offer(outcome.snapshot)
             failpoint("batch.end")
             done.outcomes.append(outcome)
             del done.outcomes[:-_KEPT_OUTCOMES]
-            self._replays.succeeded()
-            if self._follower is not None:
-                self._follower.succeeded()
+            replays.succeeded()
+            interruption.succeeded()
             self._end_batch(outcome)
 
         with self._failures_told(runner, "refresh"):
-            self._drive(run, trigger)
+            self._drive(run, trigger, replays, interruption)
 
     @contextmanager
     def _failures_told(self, runner: BatchRunner, command: str) -> Iterator[None]:
         """Write what was done into dbt's artifacts if it comes to no snapshot."""
         try:
             yield
+        except ProjectEdited:
+            raise
         except Exception as error:
-            if not self._stop.is_set():
-                write_failure(self._runtime, runner.record, error, command)
+            if not self.stop.is_set():
+                write_failure(self.runtime, runner.record, error, command)
             raise
 
     def _end_batch(self, outcome: BatchOutcome) -> None:
         if outcome.snapshot is None:
-            renew_freshness(self._runtime.dbt.target_dir, self._now())
+            renew_freshness(self.runtime.dbt.target_dir, self._now())
         else:
-            write_artifacts(self._runtime, outcome.snapshot, outcome.checks, outcome.record)
-        self._watcher.batch_ended(outcome)
+            write_artifacts(self.runtime, outcome.snapshot, outcome.checks, outcome.record)
+        self.watcher.batch_ended(outcome)
 
     def _drive(
-        self, body: Callable[[LandedBatch], None], trigger: Literal["available_now"] | timedelta
+        self,
+        body: Callable[[LandedBatch], None],
+        trigger: Literal["available_now"] | timedelta,
+        replays: Replays,
+        interruption: Interruption,
     ) -> None:
         """Run the landing stream to its end or until stopped; replay what a transient fault hit.
 
         Starting the stream again replays the micro-batch that failed, from the same frontier.
         """
-        self._watcher.step("looking for records")
-        self._replays.run(lambda: self._await(body, trigger))
+        self.watcher.step("looking for records")
+        replays.run(lambda: self._await(body, trigger, interruption))
 
     def _await(
-        self, body: Callable[[LandedBatch], None], trigger: Literal["available_now"] | timedelta
+        self,
+        body: Callable[[LandedBatch], None],
+        trigger: Literal["available_now"] | timedelta,
+        interruption: Interruption,
     ) -> None:
-        if self._follower is not None and (edited := self._follower.look()):
-            self._next = edited
+        if interruption.is_due():
             return
         landing = self._landing()
-        is_cut = self._await_query(landing, body, trigger)
+        is_cut = self._await_query(landing, body, trigger, interruption)
         # What waited in a record log is landed in bounded steps, one a query.
-        while not self._is_ending() and (
+        while not self.stop.is_set() and (
             is_cut or (trigger == "available_now" and landing.is_behind())
         ):
-            is_cut = self._await_query(landing, body, trigger)
-
-    def _is_ending(self) -> bool:
-        return self._stop.is_set() or self._next is not None
+            is_cut = self._await_query(landing, body, trigger, interruption)
 
     def _await_query(
         self,
         landing: Landing,
         body: Callable[[LandedBatch], None],
         trigger: Literal["available_now"] | timedelta,
+        interruption: Interruption,
     ) -> bool:
         """Wait until the query has ended; True if another one is to go on with other limits."""
         query = landing.stream(
-            self._runtime.checkpoint,
+            self.runtime.checkpoint,
             body,
             trigger=trigger,
-            began=self._watcher.landing_began,
+            began=self.watcher.landing_began,
             retyped=self._remake_views,
         )
         try:
             # Seconds may be a fraction, whatever its annotation says.
             while not query.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type]
-                if self._stop.is_set():
+                if self.stop.is_set() or interruption.is_due():
                     self._end(landing, query)
-                    return False
-                if self._follower is not None and (edited := self._follower.look()):
-                    self._end(landing, query)
-                    self._next = edited
                     return False
                 if landing.has_other_limits():
                     self._end(landing, query)
@@ -392,9 +428,6 @@ class Pipeline:
             return False
         except Exception as error:
             # Across the JVM only its text arrives.
-            if isinstance(landing.failure, ProjectEdited) and self._follower is not None:
-                self._next = self._next or self._follower.settle(self._stop) or self._runtime
-                return False
             if landing.failure is not None:
                 raise landing.failure from error
             raise
@@ -408,16 +441,16 @@ class Pipeline:
         landing.end()
         while query.isActive and query.status["isTriggerActive"]:
             if self._abandon.wait(_POLL_SECONDS):
-                self._runtime.spark.sparkContext.cancelAllJobs()
+                self.runtime.spark.sparkContext.cancelAllJobs()
                 break
         query.stop()
 
     def _remake_views(self) -> None:
         """Let Spark read the views anew: one keeps the columns and types that its inputs had."""
-        runtime = self._runtime
+        runtime = self.runtime
         warehouse = runtime.settings.warehouse
         register(runtime.spark, warehouse, runtime.project, remakes_views=True)
 
     def _refuse_if_stopped(self) -> None:
-        if self._stop.is_set():
+        if self.stop.is_set():
             raise Stopped("told to stop")

@@ -26,6 +26,10 @@ class Stopped(Exception):
     """Raised inside a micro-batch that is abandoned because the process was told to stop."""
 
 
+class ProjectEdited(Exception):
+    """Raised inside a micro-batch that must not run on a project that is out of date."""
+
+
 class Replays:
     """Runs a body again while its faults pass.
 
@@ -99,6 +103,7 @@ def _is_source_away(error: BaseException) -> bool:
 
 def is_retriable(error: BaseException) -> bool:
     """Return True for a fault that a replay of the micro-batch may overcome."""
-    if any(isinstance(seen, StateError | ConfigError | Stopped) for seen in causes(error)):
+    lasting = StateError | ConfigError | Stopped | ProjectEdited
+    if any(isinstance(seen, lasting) for seen in causes(error)):
         return False
     return may_pass(error)

@@ -336,18 +336,6 @@ def test_a_new_exposure_is_served_without_a_new_snapshot(shop: Shop) -> None:
     reader.close()
 
 
-def test_an_end_inside_an_end_closes_once(shop: Shop) -> None:
-    shop.change(("r1", 1, "10.00", 0, 1))
-    publications = shop.publications()
-
-    with publications:
-        with publications:
-            pass
-        publications.offer(shop.append_snapshot())
-
-    assert shop.served()[0] == 1
-
-
 def test_without_the_extra_that_serves_nothing_is_served_and_a_line_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

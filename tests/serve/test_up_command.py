@@ -19,15 +19,20 @@ import sys
 from contextlib import contextmanager
 from types import SimpleNamespace
 import livemart.run.pipeline as pipeline, livemart.run.runtime as runtime
+import livemart.run.stream as stream
 from livemart.cli.commands import cli
 from livemart.serve import server
 
-class Stream:
+class Pipeline:
     def __init__(self, runtime, watcher, *, stop, **named):
         self.stop = stop
-    def stream(self, every):
+
+class Stream:
+    def __init__(self, pipeline):
+        self.pipeline = pipeline
+    def run(self, every):
         print("streams", flush=True)
-        self.stop.wait()
+        self.pipeline.stop.wait()
         print("stream ended", flush=True)
         return pipeline.RunOutcome()
 
@@ -39,7 +44,7 @@ def open_runtime(settings, watcher, **named):
         print("runtime closed", flush=True)
 
 async def fail(*_, **__): return
-runtime.open_runtime, pipeline.Pipeline = open_runtime, Stream
+runtime.open_runtime, pipeline.Pipeline, stream.Stream = open_runtime, Pipeline, Stream
 if {fails}: server._Server.serve = fail
 cli(["up", "--port", "0", "--warehouse", sys.argv[1]])
 """

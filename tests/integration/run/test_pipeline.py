@@ -531,7 +531,7 @@ def test_verify_finds_a_wrong_row(
     version = mini.warehouse.version("mini.shop_ranks")
     wrong = replace(newest.models[unique_id], version=version)
     tampered = replace(newest, models={**newest.models, unique_id: wrong})
-    runtime = mini.pipeline()._runtime
+    runtime = mini.pipeline().runtime
 
     found = {
         comparison.model: comparison

@@ -22,6 +22,7 @@ from livemart.run import batch as batch_module
 from livemart.run import dbt_builds, draft, replays
 from livemart.run.batch import BatchOutcome
 from livemart.run.pipeline import Pipeline, RunOutcome
+from livemart.run.stream import Stream
 from livemart.settings import Settings
 from livemart.spark.own_faults import VARIABLE
 from livemart.state.lock import hold_warehouse
@@ -390,9 +391,8 @@ def test_a_stream_goes_on_without_a_model_that_fails(mini: Mini) -> None:
 
     mini.watcher = Until()
     mini.pipeline()
-    Pipeline(mini.runtime, mini.watcher, now=lambda: mini.now, stop=stop).stream(
-        timedelta(milliseconds=100)
-    )
+    pipeline = Pipeline(mini.runtime, mini.watcher, now=lambda: mini.now, stop=stop)
+    Stream(pipeline).run(timedelta(milliseconds=100))
 
     assert len(mini.watcher.retries) == _ATTEMPTS - 1
     assert all("models/visit_counts.sql" in text for text in mini.watcher.retries)

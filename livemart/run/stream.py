@@ -1,0 +1,86 @@
+"""Refreshes a project at every interval until told to stop, and follows its edits meanwhile.
+
+Used by the commands and the demo. Between two micro-batches an edit is taken over; one that cannot
+be is told, and the project from before runs on.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from livemart.errors import LivemartError
+from livemart.project.sessions import keep_sessions
+from livemart.run.follower import Follower
+from livemart.run.pipeline import Pipeline, RunOutcome
+from livemart.run.replays import ProjectEdited
+from livemart.run.runtime import Runtime
+
+
+class Stream:
+    """The course of a stream.
+
+    Args:
+        pipeline: of the project as it is now; its `stop` ends the stream.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        # What ran before an edit on which no micro-batch has run yet.
+        self._before: Pipeline | None = None
+        self._edited: Runtime | None = None
+        self._follower = Follower(pipeline.runtime, pipeline.watcher)
+
+    def run(self, every: timedelta) -> RunOutcome:
+        """Refresh until told to stop; a late micro-batch is never queued.
+
+        A micro-batch that takes longer than the interval is followed by the next one at once, with
+        the newest `as_of`: what came in between is landed together.
+        """
+        done, stop = RunOutcome(), self._pipeline.stop
+        again: frozenset[str] = frozenset()
+        while not stop.is_set():
+            selected, again = again, frozenset()
+            try:
+                self._pipeline.follow(
+                    every,
+                    done,
+                    self,
+                    selected=selected,
+                    is_outdated=lambda: self._follower.refusal is not None,
+                )
+            except ProjectEdited:
+                self._edited = self._edited or self._follower.settle(stop)
+            except LivemartError as error:
+                # What could be read, but not begun with: sources that do not fit their tables.
+                if self._before is None:
+                    raise
+                self._follower.give_up(self._before.runtime, error)
+                again = self._go_on(self._before)
+                self._before = None
+            if self._edited is not None:
+                self._before, edited, self._edited = self._pipeline, self._edited, None
+                again = self._go_on(self._pipeline.adopting(edited))
+        return done
+
+    def is_due(self) -> bool:
+        """Return True if an edit waits to be taken over."""
+        self._edited = self._edited or self._follower.look()
+        return self._edited is not None
+
+    def refuse_outdated(self) -> None:
+        """Raise ProjectEdited if the files are not those that were read."""
+        if self._follower.has_edits():
+            raise ProjectEdited("the project was edited")
+
+    def succeeded(self) -> None:
+        """Note that a micro-batch has run: there is no way back to the project before."""
+        self._before = None
+
+    def _go_on(self, pipeline: Pipeline) -> frozenset[str]:
+        """Go on with another project; return the models to try again, whatever became of them."""
+        self._pipeline, runtime = pipeline, pipeline.runtime
+        keep_sessions(runtime.spark, runtime.project.sessions)
+        newest = runtime.log.newest()
+        return (
+            frozenset(newest.set_aside) & runtime.project.models.keys() if newest else frozenset()
+        )
