@@ -74,13 +74,15 @@ class RecordRules:
     """How a record becomes a row: sources that agree in it read it alike.
 
     `envelope`: what is around the row in each record, None for nothing; read as `envelope_options`
-    say. `empty_is_null`: an empty text is no value of a column that holds no text.
+    say. `empty_is_null`: an empty text is no value of a column that holds no text. `message`: parts
+    of the messages of a log, each with the column that holds it.
     """
 
     format: Format = "json"
     envelope: Literal["debezium"] | None = None
     envelope_options: EnvelopeOptions = EnvelopeOptions()
     empty_is_null: bool = True
+    message: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ from livemart.project.graph import (
     StreamSpec,
 )
 from livemart.project.landing_columns import ENVELOPE_COLUMNS, OPERATION, SEQUENCE
+from livemart.project.record_logs.message_parts import TOMBSTONE, read_message_parts
+from livemart.project.record_logs.options import frozen_option
 from livemart.project.spark_types import SparkType
 from livemart.project.yaml_places import Mistakes, Where, place_of
 
@@ -35,7 +37,7 @@ TEXT_COLUMN = "line"
 FILES_KIND = "files"
 SOURCE_KINDS_GROUP = "livemart.sources"
 _OF_FILES = ("path", "max_files_per_trigger", "max_bytes_per_trigger")
-_OF_LOGS = ("options",)
+_OF_LOGS = ("options", "message")
 _LIMITS = ("max_files_per_trigger", "max_bytes_per_trigger", "max_records_per_trigger")
 # Formats of which each record says by itself what it holds.
 _LOG_FORMATS = ("json", "text")
@@ -108,6 +110,7 @@ class _Reader:
         kind = self._word("kind", (FILES_KIND, *_log_kinds()), FILES_KIND)
         formats = FORMATS if kind == FILES_KIND else _LOG_FORMATS
         envelope = self._word("envelope", ENVELOPES, "") or None
+        message = self._message()
         arrival = Arrival(
             kind=kind,
             path=self._path() if kind == FILES_KIND else "",
@@ -121,11 +124,12 @@ class _Reader:
             envelope=envelope,  # type: ignore[arg-type]
             envelope_options=self._envelope_options(envelope),
             empty_is_null=self._flag("empty_is_null", True),
+            message=message,
         )
         row_rules = RowRules(
             keys=self._column_list("keys"),
             sequence_by=self._sequence_by(envelope),
-            apply_as_deletes=self._deletes(envelope),
+            apply_as_deletes=self._deletes(envelope, message),
             event_time_is_fixed=self._flag("event_time_is_fixed"),
             schema_drift=self._word("schema_drift", DRIFTS, "rescue"),  # type: ignore[arg-type]
             max_future=self._interval("max_future", timedelta(hours=1)),
@@ -175,14 +179,31 @@ class _Reader:
 
     def _options(self) -> tuple[tuple[str, Any], ...]:
         value = self._meta.get("options", {})
-        is_plain = isinstance(value, Mapping) and all(
-            isinstance(name, str) and isinstance(option, str | int | float | bool)
-            for name, option in value.items()
-        )
-        if not is_plain:
-            self._invalid("options", "write names with a text, a number, true or false each")
+        if not isinstance(value, Mapping):
+            self._refuse_option("found no mapping")
             return ()
-        return tuple(sorted(value.items()))
+        options: dict[str, Any] = {}
+        for name, option in value.items():
+            try:
+                options[str(name)] = frozen_option(option)
+            except TypeError as error:
+                # Of its value nothing is said: it may be a secret.
+                self._refuse_option(f"{name}: found {error}")
+        return tuple(sorted(options.items()))
+
+    def _refuse_option(self, finding: str) -> None:
+        self._refuse(
+            "SOURCE_VALUE_INVALID",
+            ("meta", "options"),
+            finding,
+            "write names with a text, a number, true or false each, or lists and names of such",
+        )
+
+    def _message(self) -> tuple[tuple[str, str], ...]:
+        def refuse(finding: str, hint: str) -> None:
+            self._refuse("SOURCE_VALUE_INVALID", ("meta", "message"), finding, hint)
+
+        return read_message_parts(self._meta.get("message", {}), self._columns, refuse)
 
     def _column_list(self, key: str) -> tuple[str, ...]:
         value = self._meta.get(key, [])
@@ -206,13 +227,18 @@ class _Reader:
             self._invalid("sequence_by", f"leave it out: {envelope} says which change is newer")
         return (SEQUENCE,) if "keys" in self._meta else ()
 
-    def _deletes(self, envelope: str | None) -> str | None:
-        """Return the declared condition; with an envelope its deletes remove the key as well."""
+    def _deletes(self, envelope: str | None, message: Sequence[tuple[str, str]]) -> str | None:
+        """Return the declared condition; what a record itself calls a delete is one as well."""
         condition = self._condition()
-        if envelope is None or "keys" not in self._meta:
+        if "keys" not in self._meta:
             return condition
-        of_envelope = f"{OPERATION} = 'd'"
-        return of_envelope if condition is None else f"{of_envelope} or ({condition})"
+        if envelope is not None:
+            of_record = f"{OPERATION} = 'd'"
+        elif (column := dict(message).get(TOMBSTONE)) is not None:
+            of_record = f"`{column}` = true"
+        else:
+            return condition
+        return of_record if condition is None else f"{of_record} or ({condition})"
 
     def _envelope_options(self, envelope: str | None) -> EnvelopeOptions:
         """Return how the records' values are written; every mistake is noted."""

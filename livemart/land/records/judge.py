@@ -8,7 +8,7 @@ its own keys, sequence and bounds of event time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -81,6 +81,15 @@ class Group:
     def known_names(self) -> frozenset[str]:
         """Names of the declared columns."""
         return frozenset(self.schema.names)
+
+    @cached_property
+    def of_contents(self) -> Group:
+        """The group without the columns that stand beside the content of a message."""
+        if not self.record_rules.message:
+            return self
+        beside = {column for _, column in self.record_rules.message}
+        rules = replace(self.record_rules, message=())
+        return replace(self, record_rules=rules, schema=self.schema.without(beside))
 
     @cached_property
     def keeps_records(self) -> bool:

@@ -19,7 +19,7 @@ from livemart.land.records.json_lines import read_json_lines
 from livemart.land.records.judge import Chunk, Group, Refused, judge, to_rows
 from livemart.land.records.origin import Place
 from livemart.land.records.parquet_rows import parquet_spans, read_parquet
-from livemart.land.records.runs import WHOLE, CutLine, Lines, Span
+from livemart.land.records.runs import WHOLE, CutLine, KeyedLine, Lines, Span
 from livemart.land.records.text_lines import read_text_lines
 from livemart.land.records.values import MalformedError
 
@@ -58,10 +58,15 @@ def parse_runs(group: Group, place: Place, runs: Iterable[Lines]) -> Iterator[pa
         place: where the records come from.
         runs: the records as they arrived.
     """
+    for chunk in typed_chunks(group, runs):
+        yield judge(group, place, chunk)
+
+
+def typed_chunks(group: Group, runs: Iterable[Lines]) -> Iterator[Chunk]:
+    """Yield the records of runs, typed; arguments as for `parse_runs`."""
     line_format = RECORD_FORMATS[group.record_rules.format]
     assert isinstance(line_format, LineFormat), group.record_rules.format
-    for chunk in line_format.read(group, runs):
-        yield judge(group, place, chunk)
+    yield from line_format.read(group, runs)
 
 
 def malformed(group: Group, lines: Sequence[tuple[int, bytes]], detail: str) -> Chunk:
@@ -81,7 +86,7 @@ def _read_json(group: Group, runs: Iterable[Lines]) -> Iterator[Chunk]:
 
 
 def _stripped(line: bytes) -> bytes:
-    return line if isinstance(line, CutLine) else line.strip()
+    return line if isinstance(line, CutLine | KeyedLine) else line.strip()
 
 
 def _read_csv(group: Group, runs: Iterable[Lines]) -> Iterator[Chunk]:

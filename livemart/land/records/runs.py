@@ -22,6 +22,19 @@ class CutLine(bytes):
         return line
 
 
+class KeyedLine(bytes):
+    """The content of a message with its `key`, None without one."""
+
+    key: bytes | None
+
+    @classmethod
+    def of(cls, content: bytes, key: bytes | None) -> KeyedLine:
+        """Return the content of a message whose key is `key`."""
+        line = cls(content)
+        line.key = key
+        return line
+
+
 def line_size(line: bytes) -> int:
     """Return the bytes of a line, also of one that is cut."""
     return line.size if isinstance(line, CutLine) else len(line)

@@ -6,7 +6,7 @@ one Arrow type, whichever lane writes it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -88,6 +88,10 @@ class RecordSchema:
         )
         of_envelope = _ENVELOPE if source.stream and source.stream.record_rules.envelope else ()
         return cls((*declared, *of_envelope, *added))
+
+    def without(self, names: Container[str]) -> RecordSchema:
+        """Return the schema without some columns."""
+        return RecordSchema(tuple(it for it in self.columns if it[0] not in names))
 
     @property
     def names(self) -> list[str]:

@@ -10,9 +10,10 @@ import pickle
 from collections.abc import Iterable
 from importlib.metadata import entry_points
 
-from livemart.errors import ConfigError
+from livemart.errors import ConfigError, ConfigErrors
 from livemart.land.sources.log_deliveries import LogDeliveries
 from livemart.project.graph import SourceTable
+from livemart.project.record_logs.options import plain_option
 from livemart.project.sources import FILES_KIND, SOURCE_KINDS_GROUP
 
 
@@ -20,7 +21,7 @@ def open_logs(sources: Iterable[SourceTable]) -> dict[str, LogDeliveries]:
     """Return the record log of each source that reads one, by relation; equal ones are shared.
 
     Raises:
-        ConfigError: SOURCE_KIND_BROKEN, with all mistakes at once.
+        ConfigError: SOURCE_KIND_BROKEN, EXTRA_MISSING; all mistakes at once.
     """
     logs: dict[tuple[str, tuple[tuple[str, object], ...]], LogDeliveries] = {}
     by_relation: dict[str, LogDeliveries] = {}
@@ -32,8 +33,10 @@ def open_logs(sources: Iterable[SourceTable]) -> dict[str, LogDeliveries]:
         key = arrival.kind, arrival.options
         try:
             if key not in logs:
-                logs[key] = _open(arrival.kind, dict(arrival.options))
+                logs[key] = _open(arrival.kind, arrival.options)
             by_relation[source.relation] = logs[key]
+        except ConfigError as error:
+            mistakes.append(error)
         # It is code of others.
         except Exception as error:
             mistakes.append(
@@ -47,16 +50,12 @@ def open_logs(sources: Iterable[SourceTable]) -> dict[str, LogDeliveries]:
     if len(mistakes) == 1:
         raise mistakes[0]
     if mistakes:
-        raise ConfigError(
-            "SOURCE_KIND_BROKEN",
-            "; ".join(mistake.message for mistake in mistakes),
-            hint=mistakes[0].hint,
-        )
+        raise ConfigErrors(mistakes)
     return by_relation
 
 
-def _open(kind: str, options: dict[str, object]) -> LogDeliveries:
+def _open(kind: str, options: Iterable[tuple[str, object]]) -> LogDeliveries:
     (entry,) = entry_points(group=SOURCE_KINDS_GROUP, name=kind)
-    log = entry.load()(**options)
+    log = entry.load()(**{name: plain_option(value) for name, value in options})
     pickle.dumps(log)
     return LogDeliveries(kind, log)

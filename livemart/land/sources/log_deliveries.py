@@ -17,10 +17,10 @@ import structlog
 
 from livemart.errors import SourceError
 from livemart.land.reasons import LetterReason
-from livemart.land.records.judge import Group, judge
+from livemart.land.records.judge import Group
+from livemart.land.records.messages.message import Record
+from livemart.land.records.messages.read import read_messages
 from livemart.land.records.origin import Place
-from livemart.land.records.parse import malformed, parse_runs
-from livemart.land.records.runs import Lines
 from livemart.land.sources.delivery import Delivery, DeliveryProblem
 from livemart.land.sources.record_log import DatedRecordLog, RecordLog, plan_ranges
 
@@ -51,15 +51,9 @@ class LogPart:
         place = Place(self.partition, "@")
         records = self._records()
         while run := list(islice(records, _RUN_RECORDS)):
-            # A blank line of a file is no record; a message without content is one.
-            blank = [record for record in run if not record[1].strip()]
-            if blank:
-                yield judge(group, place, malformed(group, blank, "the record is empty"))
-                run = [record for record in run if record[1].strip()]
-            if run:
-                yield from parse_runs(group, place, [Lines(run)])
+            yield from read_messages(group, place, run)
 
-    def _records(self) -> Iterator[tuple[int, bytes]]:
+    def _records(self) -> Iterator[Record]:
         try:
             yield from self.log.read(self.partition, self.start, self.end)
         except Exception as error:

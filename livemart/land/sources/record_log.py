@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
+from livemart.land.records.messages.message import Record
+
 Ranges = Mapping[str, tuple[int, int]]
 
 
@@ -29,8 +31,11 @@ class RecordLog(Protocol):
         """Return the offset that the next record will have, by partition."""
         ...
 
-    def read(self, partition: str, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-        """Yield offset and content of the records from `start` to before `end`, in order."""
+    def read(self, partition: str, start: int, end: int) -> Iterator[Record]:
+        """Yield the records from `start` to before `end`, in order.
+
+        A record is its offset and content, or a `Message`, which has a key, headers and time too.
+        """
         ...
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from livemart.land.reasons import LetterReason
 from livemart.land.records.debezium.encodings import Schema, decode, fields_of
 from livemart.land.records.debezium.positions import sequence_of
+from livemart.land.records.runs import KeyedLine
 from livemart.land.records.values import TEXT, MalformedError, NoRowError, parse_json
 from livemart.land.records.written import Number
 from livemart.project.graph import EnvelopeOptions
@@ -74,6 +75,8 @@ class ChangeRecords:
             MisfitError: a value is not encoded as it should be.
         """
         key, value = _message(parse_json(raw))
+        if key is None and isinstance(raw, KeyedLine):
+            key = raw.key
         schema, payload = _opened(value)
         if payload is None:
             raise NoRowError("a tombstone")
@@ -154,7 +157,13 @@ def _message(value: Any) -> tuple[Any, Any]:
 
 
 def _json(value: Any) -> Any:
-    return parse_json(value.encode()) if type(value) is str else value
+    match value:
+        case bytes():
+            return parse_json(value)
+        case str() if type(value) is str:
+            return parse_json(value.encode())
+        case _:
+            return value
 
 
 def _opened(value: Any) -> tuple[Schema | None, Any]:

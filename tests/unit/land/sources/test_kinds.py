@@ -25,7 +25,7 @@ DOCUMENT = Path(__file__).resolve().parents[4] / "docs" / "sources.md"
 
 def blocks() -> dict[str, str]:
     """Return the blocks of code about a kind of one's own, by their language."""
-    section = DOCUMENT.read_text().partition("\n## Changes of a database")[0]
+    section = DOCUMENT.read_text().partition("\n## Kafka")[0]
     return dict(re.findall(r"```(\w+)\n(.*?)```", section, re.DOTALL))
 
 

@@ -315,8 +315,8 @@ def test_all_kinds_that_do_not_open_are_told_at_once(shop: Shop) -> None:
         shop.restart()
 
     assert caught.value.code == "SOURCE_KIND_BROKEN"
-    assert "bronze.one: kind folder: TypeError" in caught.value.message
-    assert "bronze.two: kind absent" in caught.value.message
+    assert "bronze.one: kind folder: TypeError" in str(caught.value)
+    assert "bronze.two: kind absent" in str(caught.value)
 
 
 def test_a_manifest_keeps_ranges_and_offsets_as_json(shop: Shop) -> None:

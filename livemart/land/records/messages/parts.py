@@ -1,0 +1,133 @@
+"""Puts what stands beside the content of a message into columns: its key, headers, time, place.
+
+Used for sources that map parts of a message to columns (`message:`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from livemart.land.reasons import LetterReason
+from livemart.land.records.judge import Chunk, Group, Refused, to_rows
+from livemart.land.records.messages.message import Message, Record
+from livemart.land.records.values import MalformedError, refuse_characters
+from livemart.project.landing_columns import RESCUED
+from livemart.project.record_logs.message_parts import TOMBSTONE
+
+
+class PartColumns:
+    """The columns that hold parts of some messages.
+
+    Args:
+        group: its `message` says which part is which column.
+        run: the messages; a record that is none has an offset and no other part.
+
+    Attributes:
+        names: of the columns.
+        takes_tombstones: whether a message without content is a row.
+        refused: why a message's parts fit no column, by its offset.
+    """
+
+    def __init__(self, group: Group, run: Sequence[Record]) -> None:
+        self._group = group
+        self.takes_tombstones = TOMBSTONE in dict(group.record_rules.message)
+        self.names = frozenset(column for _, column in group.record_rules.message)
+        self.refused: dict[int, Refused] = {}
+        self._values: dict[str, dict[int, Any]] = {}
+        messages = [it if isinstance(it, Message) else Message(*it) for it in run]
+        for part, column in group.record_rules.message:
+            read = _reader(part, group.schema.arrow.field(column).type)
+            values: dict[int, Any] = {}
+            for message in messages:
+                try:
+                    values[message.offset] = read(message)
+                except MalformedError as error:
+                    detail = f"{part} of the message: {error}"
+                    self.refused[message.offset] = Refused(
+                        message.offset,
+                        LetterReason.MALFORMED_RECORD,
+                        detail,
+                        message.content or b"",
+                    )
+            self._values[column] = values
+
+    def refused_chunk(self) -> Chunk:
+        """Return the messages that are refused for their parts."""
+        return Chunk(to_rows(self._group, [], []), [], [], list(self.refused.values()))
+
+    def beside(self, chunk: Chunk) -> Chunk:
+        """Return the rows of contents with the columns that hold parts of the same messages."""
+        arrays = [
+            pa.array(map(self._values[field.name].__getitem__, chunk.lines), field.type)
+            if field.name in self.names
+            else chunk.rows.column(field.name)
+            for field in self._group.schema.arrow
+        ]
+        arrays.append(chunk.rows.column(RESCUED))
+        schema = self._group.schema.arrow.append(chunk.rows.schema.field(RESCUED))
+        return Chunk(pa.table(arrays, schema=schema), chunk.lines, chunk.raw, chunk.refused)
+
+
+def _reader(part: str, kind: pa.DataType) -> Callable[[Message], Any]:
+    """Return the function that reads a part for a column of a type; it raises MalformedError."""
+    match part:
+        case "key":
+            return _key_text if pa.types.is_string(kind) else _key_bytes
+        case "headers":
+            if pa.types.is_map(kind):
+                return _header_map
+            is_text = pa.types.is_string(kind.value_type.field("value").type)
+            return _header_texts if is_text else _header_bytes
+        case _:
+            return _PLAIN[part]
+
+
+_PLAIN: Mapping[str, Callable[[Message], Any]] = {
+    "timestamp": lambda message: message.timestamp_us,
+    "topic": lambda message: message.topic,
+    "partition": lambda message: message.partition,
+    "offset": lambda message: message.offset,
+    TOMBSTONE: lambda message: message.content is None,
+}
+
+
+def _text(raw: bytes | None, what: str = "") -> str | None:
+    if raw is None:
+        return None
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise MalformedError(f"{what}invalid UTF-8 at byte {error.start}") from error
+    if "\0" in text:
+        raise MalformedError(f"{what}a NUL character")
+    return text
+
+
+def _key_text(message: Message) -> str | None:
+    return _text(message.key)
+
+
+def _key_bytes(message: Message) -> bytes | None:
+    return message.key
+
+
+def _header_map(message: Message) -> list[tuple[str, str | None]]:
+    """Of a name that comes twice the last value holds, as brokers' own clients read them."""
+    headers = {name: _text(value, f"{name}: ") for name, value in message.headers}
+    refuse_characters(list(headers))
+    # Sorted: two maps that are equal are then equal rows.
+    return sorted(headers.items())
+
+
+def _header_texts(message: Message) -> list[dict[str, Any]]:
+    pairs = [(name, _text(value, f"{name}: ")) for name, value in message.headers]
+    refuse_characters([name for name, _ in pairs])
+    return [{"key": name, "value": value} for name, value in pairs]
+
+
+def _header_bytes(message: Message) -> list[dict[str, Any]]:
+    refuse_characters([name for name, _ in message.headers])
+    return [{"key": name, "value": value} for name, value in message.headers]

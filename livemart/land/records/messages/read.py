@@ -1,0 +1,71 @@
+"""Reads the records of a log to judged rows: contents by their format, and what is beside them.
+
+Used for each range of a record log, by the driver as by Spark's workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from livemart.land.records.judge import Chunk, Group, judge, to_rows
+from livemart.land.records.messages.message import Message, Record
+from livemart.land.records.messages.parts import PartColumns
+from livemart.land.records.origin import Place
+from livemart.land.records.parse import malformed, typed_chunks
+from livemart.land.records.runs import KeyedLine, Lines
+
+_NO_CONTENT = (
+    "the message has no content: if that deletes its key, map `message: {key: ..., tombstone: ...}`"
+)
+_NULL = b"null"
+
+
+def read_messages(group: Group, place: Place, run: Sequence[Record]) -> Iterator[pa.Table]:
+    """Yield some records of a log as tables of `group.judged`: good and refused ones.
+
+    Args:
+        group: format, columns and rules.
+        place: the partition.
+        run: the records, in order.
+    """
+    parts = PartColumns(group, run) if group.record_rules.message else None
+    if parts is not None and parts.refused:
+        yield judge(group, place, parts.refused_chunk())
+        run = [record for record in run if record[0] not in parts.refused]
+    contents: list[tuple[int, bytes]] = []
+    blank: list[tuple[int, bytes]] = []
+    tombstones: list[int] = []
+    for record in run:
+        number, content = record[0], record[1]
+        key = record.key if isinstance(record, Message) else None
+        if content is None and group.record_rules.envelope is None:
+            tombstones.append(number)
+        elif content is None:
+            # Says nothing of a row that the change before it has not said.
+            contents.append((number, _NULL))
+        elif not content.strip():
+            # A blank line of a file is no record; a message without content is one.
+            blank.append((number, content))
+        else:
+            contents.append(
+                (number, KeyedLine.of(content, key) if group.record_rules.envelope else content)
+            )
+    if blank:
+        yield judge(group, place, malformed(group, blank, "the record is empty"))
+    if tombstones and (parts is None or not parts.takes_tombstones):
+        bare = [(number, b"") for number in tombstones]
+        yield judge(group, place, malformed(group, bare, _NO_CONTENT))
+    elif tombstones and parts is not None:
+        yield judge(group, place, parts.beside(_without_content(group.of_contents, tombstones)))
+    if contents:
+        for chunk in typed_chunks(group.of_contents, [Lines(contents)]):
+            yield judge(group, place, chunk if parts is None else parts.beside(chunk))
+
+
+def _without_content(group: Group, numbers: Sequence[int]) -> Chunk:
+    """Return messages without content as rows: all NULL but for what stands beside it."""
+    values = [[None] * len(group.schema.columns)] * len(numbers)
+    rows = to_rows(group, values, [{}] * len(numbers))
+    return Chunk(rows, numbers, [b""] * len(numbers), [])

@@ -1,0 +1,257 @@
+"""Asks a Kafka cluster what it holds, and reads ranges of it.
+
+Used by `KafkaLog`; the one module that imports confluent-kafka. Each call ends within a time limit,
+and what the C client would write to the terminal becomes part of the error.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from datetime import datetime
+from typing import Any, TypeVar
+
+import confluent_kafka as kafka
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from livemart.land.records.messages.message import Message
+from livemart.land.sources.kafka.settings import redacted
+
+_T = TypeVar("_T")
+
+# A broker that says nothing for so long is away.
+_ANSWER_S = 15.0
+_SILENCE_S = 30.0
+# What only tells how long something waits is not waited for.
+_GLANCE_S = 2.0
+# Between two looks at whether somebody asked for the end.
+_LOOK_S = 0.5
+_RUN_RECORDS = 8_192
+_NEWEST_WORDS = 3
+
+_DEFAULTS: Mapping[str, Any] = {
+    "client.id": "livemart",
+    "socket.connection.setup.timeout.ms": 10_000,
+    "allow.auto.create.topics": False,
+}
+_READING: Mapping[str, Any] = {
+    # No group is joined and nothing is committed: the client asks for a name all the same.
+    "group.id": "livemart",
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    # The end of a range may be records that are never handed out: of a transaction that was
+    # aborted, marks of its bounds, what compaction removed.
+    "enable.partition.eof": True,
+    "auto.offset.reset": "error",
+    # A range is 100,000 records at most, so what is fetched beyond it is for nothing.
+    "queued.min.messages": 50_000,
+    "queued.max.messages.kbytes": 32_768,
+    # Else a full queue rests for a second.
+    "fetch.queue.backoff.ms": 5,
+}
+
+
+class KafkaUnreadableError(Exception):
+    """A cluster that does not answer, or not with what was asked."""
+
+
+class KafkaClient:
+    """A client of one cluster; connections are made when they are needed first.
+
+    Args:
+        servers: `host:port`, the first brokers to ask.
+        settings: of librdkafka, beside livemart's own.
+        secrets: settings whose values are never shown.
+    """
+
+    def __init__(
+        self, servers: str, settings: Mapping[str, object], secrets: Mapping[str, str]
+    ) -> None:
+        self._settings = {"bootstrap.servers": servers, **_DEFAULTS, **settings, **secrets}
+        self._secrets = secrets
+        self._said: deque[str] = deque(maxlen=_NEWEST_WORDS)
+        self._asking: AdminClient | None = None
+        self._readers: list[Consumer] = []
+        self._isolation = (
+            IsolationLevel.READ_UNCOMMITTED
+            if settings.get("isolation.level") == "read_uncommitted"
+            else IsolationLevel.READ_COMMITTED
+        )
+
+    def check(self) -> None:
+        """Refuse settings that the client does not know or take; nothing is connected."""
+        self._readers.append(self._consumer())
+
+    def topics(self) -> dict[str, Sequence[int]]:
+        """Return the topics of the cluster with the numbers of their partitions."""
+        metadata = self._asked(lambda admin: admin.list_topics(timeout=_ANSWER_S))
+        for name, topic in metadata.topics.items():
+            if topic.error is not None:
+                raise KafkaUnreadableError(f"{name}: {topic.error.str()}")
+        return {name: sorted(topic.partitions) for name, topic in metadata.topics.items()}
+
+    def topic_ids(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the id of each topic: one that is made anew has another."""
+        answers = self._asked(
+            lambda admin: admin.describe_topics(
+                TopicCollection(list(names)), request_timeout=_ANSWER_S
+            )
+        )
+        return {name: str(self._result(answer).topic_id) for name, answer in answers.items()}
+
+    def offsets(
+        self, partitions: Sequence[tuple[str, int]], *, newest: bool
+    ) -> dict[tuple[str, int], int]:
+        """Return the offset of the oldest record, or behind the newest that is committed."""
+        spec: Any = OffsetSpec.latest if newest else OffsetSpec.earliest
+        asked = {TopicPartition(topic, number): spec() for topic, number in partitions}
+        return self._listed(asked)
+
+    def offsets_at(
+        self, partitions: Sequence[tuple[str, int]], at: datetime
+    ) -> dict[tuple[str, int], int]:
+        """Return the offset of the first record from a time on, -1 if there is none."""
+        spec = OffsetSpec.for_timestamp(round(at.timestamp() * 1000))
+        return self._listed({TopicPartition(topic, number): spec for topic, number in partitions})
+
+    def _listed(self, asked: Mapping[TopicPartition, OffsetSpec]) -> dict[tuple[str, int], int]:
+        if not asked:
+            return {}
+        answers = self._asked(
+            lambda admin: admin.list_offsets(
+                dict(asked), isolation_level=self._isolation, request_timeout=_ANSWER_S
+            )
+        )
+        return {
+            (place.topic, place.partition): self._result(answer).offset
+            for place, answer in answers.items()
+        }
+
+    def read(self, topic: str, number: int, start: int, end: int) -> Iterator[Message]:
+        """Yield the committed messages of a partition from `start` to before `end`."""
+        consumer = self._readers.pop() if self._readers else self._consumer()
+        try:
+            self._guarded(lambda: consumer.assign([TopicPartition(topic, number, start)]))
+            yield from self._range(consumer, topic, number, end)
+            self._guarded(consumer.unassign)
+        except BaseException:
+            consumer.close()
+            raise
+        self._readers.append(consumer)
+
+    def time_of(self, topic: str, number: int, start: int) -> int | None:
+        """Return when the first message from `start` on was sent, in microseconds since 1970."""
+        consumer = self._readers.pop() if self._readers else self._consumer()
+        try:
+            self._guarded(lambda: consumer.assign([TopicPartition(topic, number, start)]))
+            message = self._guarded(lambda: consumer.poll(_GLANCE_S))
+            self._guarded(consumer.unassign)
+        except BaseException:
+            consumer.close()
+            raise
+        self._readers.append(consumer)
+        if message is None or message.error() is not None:
+            return None
+        return _sent_us(message)
+
+    def _range(self, consumer: Consumer, topic: str, number: int, end: int) -> Iterator[Message]:
+        heard_at, behind = time.monotonic(), ""
+        while True:
+            first = self._guarded(lambda: consumer.poll(_LOOK_S))
+            if first is None:
+                if time.monotonic() - heard_at > _SILENCE_S:
+                    raise self._error(f"no record within {_SILENCE_S:.0f} s{behind}")
+                continue
+            heard_at = time.monotonic()
+            message: Any
+            for message in (first, *self._guarded(lambda: consumer.consume(_RUN_RECORDS, 0))):
+                error = message.error()
+                offset = message.offset()
+                if error is not None:
+                    if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                        # No group is joined, so no right to one is needed.
+                        continue
+                    if error.code() != KafkaError._PARTITION_EOF:
+                        raise self._error(error.str())
+                    if offset >= end:
+                        return
+                    # A broker that has just taken over may not know yet of all that is there.
+                    behind = f": the partition ends at {offset}, and was to be read to {end}"
+                    continue
+                if offset >= end:
+                    return
+                yield Message(
+                    offset,
+                    message.value(),
+                    message.key(),
+                    message.headers() or (),
+                    _sent_us(message),
+                    topic,
+                    number,
+                )
+                if offset == end - 1:
+                    return
+
+    def _consumer(self) -> Consumer:
+        isolation = {"isolation.level": "read_committed"}
+        settings: dict[str, Any] = {**isolation, **self._settings, **_READING}
+        settings["error_cb"] = self._hear
+        return self._guarded(lambda: Consumer(settings, logger=_silent()))
+
+    def _asked(self, ask: Callable[[AdminClient], _T]) -> _T:
+        if self._asking is None:
+            settings: dict[str, Any] = {
+                name: value for name, value in self._settings.items() if name != "isolation.level"
+            }
+            settings["error_cb"] = self._hear
+            self._asking = self._guarded(lambda: AdminClient(settings, logger=_silent()))
+        admin = self._asking
+        try:
+            return self._guarded(lambda: ask(admin))
+        finally:
+            # Serves what the client has to say.
+            admin.poll(0)
+
+    def _result(self, answer: Future[Any]) -> Any:
+        return self._guarded(lambda: answer.result(timeout=_ANSWER_S + 5))
+
+    def _guarded(self, call: Callable[[], _T]) -> _T:
+        try:
+            return call()
+        except KafkaException as error:
+            if self._asking is not None:
+                self._asking.poll(0)
+            raise self._error(error.args[0].str()) from None
+
+    def _error(self, text: str) -> KafkaUnreadableError:
+        """Return the error with what the client said last, which often is the cause."""
+        said = [it for it in dict.fromkeys(self._said) if it not in text]
+        self._said.clear()
+        return KafkaUnreadableError(redacted("; ".join([text, *said]), self._secrets))
+
+    def _hear(self, error: KafkaError) -> None:
+        self._said.append(error.str())
+
+
+def _sent_us(message: kafka.Message) -> int | None:
+    kind, milliseconds = message.timestamp()
+    return None if kind == kafka.TIMESTAMP_NOT_AVAILABLE else milliseconds * 1000
+
+
+def _silent() -> logging.Logger:
+    """Return a log that nobody reads: errors are told by exceptions."""
+    log = logging.Logger("livemart.kafka")
+    log.addHandler(logging.NullHandler())
+    log.propagate = False
+    return log
