@@ -64,6 +64,14 @@ def test_the_version_table_is_what_is_installed(distribution: str, digits: int) 
     assert version in README
 
 
+def test_what_one_touches_to_add_something_is_there() -> None:
+    text = (ROOT / "docs" / "how-to-add.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:livemart|tests|docs)/[^`]+)`", text)
+
+    assert [path for path in named if not (ROOT / path).exists()] == []
+    assert len(re.findall(r"\n(Fails|Write) first: ", text)) == text.count("\n## ")
+
+
 @pytest.mark.parametrize("path", [*sorted(ROOT.glob("docs/*.md")), ROOT / "README.md"])
 def test_links_between_documents_lead_somewhere(path: Path) -> None:
     expected: list[str] = []
