@@ -73,16 +73,24 @@ def difference(new: pa.Table, old: pa.Table) -> pa.Table:
         The columns of `new` plus `OLD_COUNT`, `NEW_COUNT` (bigint); one row per distinct row.
     """
     both = pa.concat_tables([new, old.cast(new.schema)]).combine_chunks()
-    codes = row_codes(both.columns, both.num_rows)
-    _, first, group = np.unique(codes, return_index=True, return_inverse=True)
-    counts = [
-        np.bincount(part, minlength=len(first)).astype(np.int64)
-        for part in (group[new.num_rows :], group[: new.num_rows])
-    ]
-    changed = np.flatnonzero(counts[0] != counts[1])
-    rows = both.take(pa.array(first[changed]))
-    for name, values in zip((OLD_COUNT, NEW_COUNT), counts, strict=True):
-        rows = rows.append_column(name, pa.array(values[changed], pa.int64()))
+    keys = [_canonical(one_array(column)) for column in both.columns]
+    if not all(_is_plain(key.type) for key in keys):
+        # Of other values Arrow has no groups: their codes are.
+        keys = [pa.array(row_codes(keys, both.num_rows))]
+    names = [f"key_{number}" for number in range(len(keys))]
+    counted = pa.table(
+        [*keys, np.arange(both.num_rows), np.arange(both.num_rows) < new.num_rows],
+        names=[*names, "place", "is_new"],
+    )
+    groups = counted.group_by(names, use_threads=False).aggregate(
+        [("place", "min"), ("place", "count"), ("is_new", "sum")]
+    )
+    new_counts = groups.column("is_new_sum").cast(pa.int64())
+    old_counts = pc.subtract(groups.column("place_count"), new_counts)
+    changed = pc.not_equal(old_counts, new_counts)
+    rows = both.take(groups.column("place_min").filter(changed))
+    for name, values in ((OLD_COUNT, old_counts), (NEW_COUNT, new_counts)):
+        rows = rows.append_column(name, values.filter(changed))
     return rows.combine_chunks()
 
 
@@ -97,25 +105,23 @@ def is_member(
     """
     if not rows:
         raise ValueError("rows without columns have no identity")
-    length = len(rows[0])
-    mask = np.ones(length, dtype=bool)
-    # One hash look-up a column leaves few rows, so that exact codes are computed for those only.
-    for column, values in zip(rows, others, strict=True):
-        if _is_plain(column.type) and mask.any():
-            is_among = pc.is_in(_canonical(one_array(column)), _canonical(one_array(values)))
-            mask &= as_numpy(is_among)
-    if len(rows) == 1 and _is_plain(rows[0].type):
-        return mask
-    likely = np.flatnonzero(mask)
-    if len(likely) == 0:
-        return mask
-    chosen = pa.array(likely)
-    stacked = [
-        pa.concat_arrays([one_array(column).take(chosen), one_array(values)])
-        for column, values in zip(rows, others, strict=True)
-    ]
-    codes = row_codes(stacked, len(stacked[0]))
-    mask[likely] = np.isin(codes[: len(likely)], codes[len(likely) :])
+    left = list(rows)
+    likely = np.arange(len(rows[0]))
+    # One hash look-up a column leaves few rows for the next one, and for exact codes.
+    for place, values in enumerate(others):
+        if _is_plain(left[place].type) and len(likely):
+            is_among = pc.is_in(_canonical(left[place]), _canonical(one_array(values)))
+            likely = likely[as_numpy(is_among)]
+            left = [column.filter(is_among) for column in left]
+    if len(likely) and (len(rows) > 1 or not _is_plain(rows[0].type)):
+        stacked = [
+            pa.concat_arrays([one_array(column), one_array(values)])
+            for column, values in zip(left, others, strict=True)
+        ]
+        codes = row_codes(stacked, len(stacked[0]))
+        likely = likely[np.isin(codes[: len(likely)], codes[len(likely) :])]
+    mask = np.zeros(len(rows[0]), dtype=bool)
+    mask[likely] = True
     return mask
 
 
@@ -239,7 +245,7 @@ def _is_plain(kind: pa.DataType) -> bool:
     return not (pa.types.is_nested(kind) or pa.types.is_null(kind) or pa.types.is_dictionary(kind))
 
 
-def _canonical(array: pa.Array) -> pa.Array:
+def _canonical(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Give -0.0 and every NaN one representation."""
     if not pa.types.is_floating(array.type):
         return array

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from livemart.arrow.bags import (
     NEW_COUNT,
     OLD_COUNT,
+    difference,
     is_member,
     matching_rows,
     net_rows,
@@ -91,6 +93,27 @@ def test_membership_agrees_with_counting_rows(seed: int) -> None:
     actual = is_member(left.columns, right.columns)
 
     assert actual.tolist() == expected
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_a_difference_is_what_is_there_more_or_less_often(is_nested: bool) -> None:
+    def bag(*values: float | None) -> pa.Table:
+        kind = pa.list_(pa.float64()) if is_nested else pa.float64()
+        held: list[Any] = [[value] if is_nested else value for value in values]
+        return pa.table({"value": pa.array(held, kind), "name": ["a"] * len(values)})
+
+    changed = difference(bag(0.0, math.nan, None, 1.0, 1.0), bag(-0.0, math.nan, 1.0, 2.0))
+
+    values = [row["value"][0] if is_nested else row["value"] for row in changed.to_pylist()]
+    counts = zip(changed[OLD_COUNT].to_pylist(), changed[NEW_COUNT].to_pylist(), strict=True)
+    assert dict(zip(values, counts, strict=True)) == {None: (0, 1), 1.0: (1, 2), 2.0: (1, 0)}
+
+
+@pytest.mark.parametrize("new", [0.0, -0.0])
+def test_a_difference_shows_rows_as_they_are_now(new: float) -> None:
+    changed = difference(pa.table({"value": [new, new]}), pa.table({"value": [-new]}))
+
+    assert str(changed["value"][0].as_py()) == str(new)
 
 
 def test_many_wide_rows_keep_their_codes_apart() -> None:
