@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -28,6 +29,7 @@ _Part = tuple[PartitionValues, pa.Table]
 
 _STATISTICS_COLUMNS = 32
 _STRING_PREFIX = 32
+_SAMPLED_ROWS = 4_096
 _SAFE_FOLDER = re.compile(r"[A-Za-z0-9_.+-]+")
 # One pool for the process: Parquet is read and written on one core a file.
 _POOL = ThreadPoolExecutor(max_workers=4, thread_name_prefix="data-files")
@@ -118,11 +120,12 @@ def _write_parquet(path: Path, rows: pa.Table) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     # Numbers and times are sorted or random here, never repetitive enough for a dictionary.
     packed = [f.name for f in rows.schema if _is_packed(f.type) and "." not in f.name]
+    listed = [name for name in rows.column_names if name not in packed]
     pq.write_table(
         rows,
         path,
         compression="snappy",
-        use_dictionary=[name for name in rows.column_names if name not in packed],
+        use_dictionary=[name for name in listed if _repeats(rows.column(name))],
         column_encoding=dict.fromkeys(packed, "DELTA_BINARY_PACKED"),
         coerce_timestamps="us",
         version="2.6",
@@ -130,6 +133,19 @@ def _write_parquet(path: Path, rows: pa.Table) -> int:
         store_schema=False,
     )
     return path.stat().st_size
+
+
+def _repeats(column: pa.ChunkedArray) -> bool:
+    """Return whether values come often enough for a dictionary of them to save anything.
+
+    One of keys and amounts takes as long to make as all the rest of a file, and more room.
+    """
+    if pa.types.is_nested(column.type):
+        return True
+    # One row in so many, as rows that lie close by are alike.
+    step = max(1, len(column) // _SAMPLED_ROWS)
+    sample = column.take(np.arange(0, len(column), step)) if step > 1 else column
+    return bool(2 * pc.count_distinct(sample).as_py() <= len(sample))
 
 
 def _is_packed(kind: pa.DataType) -> bool:

@@ -8,7 +8,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from livemart.delta.parquet import (
@@ -53,6 +55,27 @@ def test_rows_are_read_back_with_their_partition(tmp_path: Path) -> None:
     read = read_change_file(tmp_path, action["add"], SCHEMA.append(region))
     assert read.drop_columns(["region"]).to_pylist() == rows.to_pylist()
     assert read.column("region").to_pylist() == ["é/1 %"] * 2
+
+
+def test_a_dictionary_is_made_of_values_that_repeat(tmp_path: Path) -> None:
+    count = 20_000
+    keys, statuses = (pa.array(range(n)).cast(pa.string()) for n in (count, 3))
+    rows = pa.table(
+        {
+            "key": keys,
+            "status": statuses.take(pa.array(np.arange(count) % 3)),
+            "tags": pa.array([["a", "b"]] * count),
+            "nothing": pa.nulls(count, pa.string()),
+        }
+    )
+
+    (action,) = write_files(tmp_path, [({}, rows)])
+
+    written = pq.ParquetFile(tmp_path / action["add"]["path"]).metadata.row_group(0)
+    columns = [written.column(number) for number in range(written.num_columns)]
+    has_dictionary = {it.path_in_schema.split(".")[0]: it.has_dictionary_page for it in columns}
+    assert (has_dictionary["key"], has_dictionary["status"]) == (False, True)
+    assert read_change_file(tmp_path, action["add"], rows.schema).equals(rows)
 
 
 def test_a_change_file_keeps_its_kinds_and_lacks_later_columns(tmp_path: Path) -> None:
