@@ -25,6 +25,7 @@ from livemart.arrow.bags import as_numpy, row_codes
 from livemart.arrow.types import plain_schema
 from livemart.delta.cache import FileCache
 from livemart.delta.layout import ROWS_PER_FILE, USUAL_FILE_ROWS
+from livemart.delta.matches import RecentMatches
 from livemart.delta.parquet import in_parallel
 from livemart.delta.statistics import FileBounds
 
@@ -52,6 +53,7 @@ class SharedFiles:
 
     fragments: Fragments = field(default_factory=dict)
     wide: set[str] = field(default_factory=set)
+    matches: RecentMatches = field(default_factory=RecentMatches)
     files: FileCache = field(default_factory=FileCache)
 
 
@@ -80,6 +82,7 @@ class TableVersion:
         known = known or SharedFiles()
         self._known: Fragments = known.fragments
         self._wide: set[str] = known.wide
+        self._matches = known.matches
         self._files = known.files
         self._filesystem = pfs.SubTreeFileSystem(str(root), pfs.LocalFileSystem())
         self.version: int = table.version()
@@ -170,11 +173,28 @@ class TableVersion:
         if result.num_rows * _WIDE_PART < sum(self._large[path] for path in read):
             self._wide.update(read)
         if near:
-            rows = pa.concat_tables(
-                in_parallel(lambda file: self.read_file(file, self.schema.names), near)
-            )
-            result = pa.concat_tables([result, rows.filter(filter).select(names)])
+            result = pa.concat_tables([result, self._passing(near, names, filter)])
         return result.combine_chunks()
+
+    def _passing(
+        self, files: Sequence[DataFile], names: Sequence[str], filter: pds.Expression
+    ) -> pa.Table:
+        """Return the rows of files, read whole and kept, that pass a filter."""
+        tables = in_parallel(lambda file: self.read_file(file, self.schema.names), files)
+        matches = self._matches.of(filter)
+        # Whoever comes next for the same rows waits, instead of looking for them as well.
+        with matches.lock:
+            new = [place for place, file in enumerate(files) if file.path not in matches.places]
+            passing = _places_of_rows([tables[place] for place in new], filter)
+            for place, rows in zip(new, passing, strict=True):
+                matches.places[files[place].path] = rows
+            places = [matches.places[file.path] for file in files]
+        return pa.concat_tables(
+            [
+                table.select(names).take(pa.array(rows))
+                for table, rows in zip(tables, places, strict=True)
+            ]
+        )
 
     def batches(
         self, columns: Sequence[str], filter: pds.Expression, most: int
@@ -281,6 +301,23 @@ class TableVersion:
             for known in [known for known in list(self._known) if known[0] not in present]:
                 self._known.pop(known, None)
         return fragments
+
+
+def _places_of_rows(tables: Sequence[pa.Table], filter: pds.Expression) -> list[_Array]:
+    """Return, for each table, the places of its rows that pass a filter."""
+    if not tables:
+        return []
+    text = str(filter)
+    names = [name for name in tables[0].column_names if name in text]
+    rows = pa.concat_tables([table.select(names or table.column_names[:1]) for table in tables])
+    mask = pds.dataset(rows).to_table(columns={"passes": filter}).column("passes")
+    places = np.flatnonzero(as_numpy(pc.fill_null(mask, False)))
+    starts = np.cumsum([0, *(table.num_rows for table in tables)])
+    bounds = np.searchsorted(places, starts)
+    return [
+        places[bounds[number] : bounds[number + 1]] - starts[number]
+        for number in range(len(tables))
+    ]
 
 
 def _as_type(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

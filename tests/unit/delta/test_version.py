@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as pds
@@ -11,6 +12,7 @@ from deltalake import DeltaTable
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.arrow.change_sets import as_added
+from livemart.delta import version
 from livemart.delta.warehouse import Warehouse
 from tests.unit.delta.small_tables import RELATION, SMALL, diff, tag
 
@@ -78,6 +80,37 @@ def test_rows_come_a_part_at_a_time_and_are_those_of_a_read(
     assert max(part.num_rows for part in parts) <= most
     expected = warehouse.read(RELATION, columns=["more", "id"], filter=passing)
     assert pa.concat_tables(parts).sort_by("id").equals(expected.sort_by("id"))
+
+
+def test_rows_of_one_filter_are_found_once_for_all_columns_and_versions(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse.create(RELATION, SMALL)
+    for batch in range(3):
+        warehouse.commit(RELATION, diff((batch, "a", 0, 1), (batch, "b", 0, 1)), tag(batch))
+    passing = pds.field("name") == "b"
+    for _ in range(2):
+        warehouse.read(RELATION, filter=passing)
+    looked_at: list[int] = []
+    places_of_rows = version._places_of_rows
+
+    def look(tables: list[pa.Table], filter: pds.Expression) -> list[Any]:
+        looked_at.append(len(tables))
+        return places_of_rows(tables, filter)
+
+    monkeypatch.setattr(version, "_places_of_rows", look)
+
+    ids = warehouse.read(RELATION, filter=pds.field("name") == "b", columns=["id"])
+    warehouse.commit(RELATION, diff((3, "b", 0, 1)), tag(3))
+    for _ in range(2):
+        later = warehouse.read(RELATION, filter=passing, columns=["name", "id"])
+    other = warehouse.read(RELATION, filter=pds.field("name") == "a", columns=["id"])
+
+    assert sorted(ids["id"].to_pylist()) == [0, 1, 2]
+    assert sorted(later["id"].to_pylist()) == [0, 1, 2, 3]
+    assert sorted(other["id"].to_pylist()) == [0, 1, 2]
+    # The last file holds no such name, by its statistics.
+    assert looked_at == [0, 1, 0, 3]
 
 
 def test_the_share_of_nulls_is_that_of_the_statistics(warehouse: Warehouse) -> None:
