@@ -51,12 +51,14 @@ class KeptBetweenBatches:
     """What stays from one batch to the next, as long as the process lives.
 
     `sum_limits`: by model and types, what its totals are worth (None: not exact), asked of Spark
-    once.
+    once. `took_ms`: by unique id, how long the last refresh of a model took that had something to
+    do.
     """
 
     views: SharedViews = field(default_factory=SharedViews)
     sum_limits: dict[object, Mapping[str, SumLimits] | None] = field(default_factory=dict)
     own_faults: OwnFaults = field(default_factory=OwnFaults)
+    took_ms: dict[str, int] = field(default_factory=dict)
 
 
 class Report(Protocol):

@@ -1,46 +1,66 @@
 """Runs work along a graph: each node as soon as all it depends on is done, several at a time.
 
-Used for the models of a batch.
+Used for the models of a batch. A chain of dear nodes that begins last is waited for in the end, so
+what has the longest way before it begins first (list scheduling by the critical path: Graham 1969).
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterator, Mapping, Set
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from graphlib import TopologicalSorter
+from types import MappingProxyType
 from typing import TypeVar
 
 _Result = TypeVar("_Result")
+_NO_COSTS: Mapping[str, float] = MappingProxyType({})
 
 
 def in_dependency_order(
-    parents: Mapping[str, Set[str]], work: Callable[[str], _Result], threads: int
+    parents: Mapping[str, Set[str]],
+    work: Callable[[str], _Result],
+    threads: int,
+    costs: Mapping[str, float] = _NO_COSTS,
 ) -> Iterator[tuple[str, _Result]]:
     """Yield each node with what its work returned, as it ends.
 
-    Of several that are ready, the one that `parents` names first begins first. What depends on a
-    node begins after the caller has taken that node's result. The first error cancels what has not
-    begun, and is raised when what has begun is over.
+    Of several that are ready, the one begins first after which most is left to do, one after the
+    other; of equal ones that which `parents` names first. What depends on a node begins after the
+    caller has taken that node's result. The first error cancels what has not begun, and is raised
+    when what has begun is over.
 
     Args:
         parents: by node, those that must be done before; all of them nodes, without a cycle.
         work: done in a thread of its own.
         threads: how many at a time.
+        costs: by node, how long its work may take; 0 if it is not there.
     """
+    left = _left_after(parents, costs)
     graph = TopologicalSorter(parents)
     graph.prepare()
     # The sorter takes parents in the order of their sets, which differs from process to process.
     place = {node: number for number, node in enumerate(parents)}
+    ready: list[tuple[float, int, str]] = []
     running: dict[Future[_Result], str] = {}
     with ThreadPoolExecutor(threads, thread_name_prefix="refresh") as pool:
-        try:
-            while graph.is_active():
-                for node in sorted(graph.get_ready(), key=place.__getitem__):
-                    running[pool.submit(work, node)] = node
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    node = running.pop(future)
-                    yield node, future.result()
-                    graph.done(node)
-        finally:
-            for future in running:
-                future.cancel()
+        while graph.is_active():
+            for node in graph.get_ready():
+                heapq.heappush(ready, (-left[node], place[node], node))
+            while ready and len(running) < threads:
+                node = heapq.heappop(ready)[-1]
+                running[pool.submit(work, node)] = node
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                node = running.pop(future)
+                yield node, future.result()
+                graph.done(node)
+
+
+def _left_after(parents: Mapping[str, Set[str]], costs: Mapping[str, float]) -> dict[str, float]:
+    """Return, for each node, the cost of the dearest chain that begins with it."""
+    left = dict.fromkeys(parents, 0.0)
+    for node in reversed(list(TopologicalSorter(parents).static_order())):
+        left[node] += costs.get(node, 0)
+        for parent in parents[node]:
+            left[parent] = max(left[parent], left[node])
+    return left

@@ -66,9 +66,14 @@ def refresh_models(
     def refresh(unique_id: str) -> ModelState | SetAside | ModelFailedError:
         return refresher.refresh(unique_id, parents[unique_id])
 
-    for unique_id, end in in_dependency_order(parents, refresh, context.threads):
+    # What took long in the last batch is likely to in this one.
+    took_ms = context.kept.took_ms
+    costs = {unique_id: state.took_ms for unique_id, state in inputs.states.items()} | took_ms
+    for unique_id, end in in_dependency_order(parents, refresh, context.threads, costs):
         if isinstance(end, ModelState):
             done.states[unique_id] = end
+            if end.took_ms:
+                took_ms[unique_id] = end.took_ms
         else:
             if isinstance(end, ModelFailedError):
                 failures.append(end)

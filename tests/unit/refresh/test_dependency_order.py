@@ -62,3 +62,13 @@ def test_of_nodes_that_are_ready_the_first_named_begins_first() -> None:
     list(in_dependency_order(parents, begun.append, 1))
 
     assert begun == [*names, "last"]
+
+
+def test_of_nodes_that_are_ready_the_longest_way_begins_first() -> None:
+    parents = {"short": set[str](), "first": set[str](), "last": {"first"}, "long": set[str]()}
+    begun: list[str] = []
+
+    costs = {"short": 1, "first": 2, "last": 4, "long": 5}
+    list(in_dependency_order(parents, begun.append, 1, costs))
+
+    assert begun == ["first", "long", "last", "short"]
