@@ -8,6 +8,7 @@ is the same.
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -27,13 +28,34 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+# Statements of more models than a project has; with a literal of the clock they differ each batch.
+_KNOWN_STATEMENTS = 1_000
+
+
 class SharedViews:
-    """Whole small tables as views that stay from one batch to the next, by version."""
+    """Whole small tables as views that stay from one batch to the next, by version.
+
+    Also which statements over views have run before.
+    """
 
     def __init__(self) -> None:
+        self._statements: OrderedDict[int, None] = OrderedDict()
         self._rows: dict[PinnedTable, pa.Table] = {}
         self._lock = threading.Lock()
         self._registered: set[tuple[SparkSession, PinnedTable]] = set()
+
+    def is_repeated(self, statement: str) -> bool:
+        """Return whether a statement has run before, and note it.
+
+        `statement`: without what is another in each batch, such as names of views.
+        """
+        with self._lock:
+            is_known = (key := hash(statement)) in self._statements
+            self._statements[key] = None
+            self._statements.move_to_end(key)
+            if len(self._statements) > _KNOWN_STATEMENTS:
+                self._statements.popitem(last=False)
+            return is_known
 
     def rows(self, table: PinnedTable) -> pa.Table:
         """Return the rows of a whole table, read at most once."""
@@ -91,7 +113,13 @@ class BatchViews:
 
     def query(self, sql: str) -> pa.Table:
         """Return the rows of a statement over these views, planned for as many as they have."""
-        spark = self._slices.session(None if self._reads_tables else sum(self._whole.values()))
+        statement = sql.replace(self._prefix, "")
+        for table in self._whole:
+            statement = statement.replace(whole_name(table), table.relation)
+        spark = self._slices.session(
+            None if self._reads_tables else sum(self._whole.values()),
+            is_repeated=self._shared.is_repeated(statement),
+        )
         for table in self._whole:
             self._shared.register(spark, table)
         # Of a session with another time zone Arrow names it in every type.

@@ -81,16 +81,17 @@ class ArrowViews:
         self._tables[name] = rows
         return name
 
-    def session(self, other_rows: int | None) -> SparkSession:
+    def session(self, other_rows: int | None, *, is_repeated: bool = False) -> SparkSession:
         """Return the session for a statement over all that was named; it has the views.
 
         Args:
             other_rows: how many rows the statement reads besides; None if nobody counted.
+            is_repeated: it has run before, names of views aside.
         """
         spark = self._spark
         if other_rows is not None:
             own_rows = sum(rows.num_rows for rows in self._tables.values())
-            spark = session_for(spark, own_rows + other_rows)
+            spark = session_for(spark, own_rows + other_rows, is_repeated=is_repeated)
         for name, rows in self._tables.items():
             if (spark, name) not in self._registered:
                 to_view_of(spark, name, rows)

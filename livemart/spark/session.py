@@ -55,6 +55,9 @@ def session_settings(
         "spark.sql.optimizer.excludedRules": (
             "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation"
         ),
+        # Some ten pieces of code a statement, a few statements a model: with room for the hundred
+        # of the default, those of twenty models would be compiled anew in each batch.
+        "spark.sql.codegen.cache.maxEntries": "1000",
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
         "spark.sql.execution.arrow.pyspark.enabled": "true",

@@ -23,6 +23,15 @@ def test_few_rows_have_a_session_of_their_own(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.adaptive.enabled") != "false"
 
 
+def test_statements_that_have_run_before_have_compiled_code(spark: SparkSession) -> None:
+    new, repeated = (few_rows_session(spark, is_repeated=it) for it in (False, True))
+    mode = "spark.sql.codegen.factoryMode"
+
+    assert session_for(spark, MOST_ROWS, is_repeated=True) is repeated
+    assert is_quick(repeated)
+    assert (new.conf.get(mode), repeated.conf.get(mode)) == ("NO_CODEGEN", "FALLBACK")
+
+
 def test_rows_arrive_whole_in_either_session(spark: SparkSession) -> None:
     """PySpark drops what follows an empty record batch."""
     pieces = [pa.table({"n": pa.array(numbers, pa.int64())}) for numbers in ([1, 2], [], [3])]

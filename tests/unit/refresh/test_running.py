@@ -99,7 +99,9 @@ def _refreshed(
         "livemart.spark.arrow_views.to_view_of",
         lambda session, name, rows: handed.__setitem__(name, rows),
     )
-    monkeypatch.setattr("livemart.spark.arrow_views.session_for", lambda session, rows: session)
+    monkeypatch.setattr(
+        "livemart.spark.arrow_views.session_for", lambda session, rows, **_: session
+    )
     net = Counter(new)
     net.subtract(Counter(old))
     changed = [(*row, weight) for row, weight in net.items() if weight]

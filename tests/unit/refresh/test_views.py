@@ -12,7 +12,7 @@ import pytest
 from livemart.delta.warehouse import Warehouse
 from livemart.refresh import views
 from livemart.refresh.pinned_table import PinnedTable
-from livemart.refresh.views import SharedViews
+from livemart.refresh.views import BatchViews, SharedViews
 
 
 class Session:
@@ -44,3 +44,27 @@ def test_a_table_is_read_once_and_forgotten_when_it_has_another_version(
     assert again is first
     assert made == ["__whole_m__shops_0"]
     assert (kept, dropped) == ([], made)
+
+
+def test_a_statement_is_repeated_if_it_ran_in_a_batch_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[bool] = []
+
+    class Statements:
+        def sql(self, text: str) -> SimpleNamespace:
+            return SimpleNamespace(toArrow=lambda: pa.table({"n": [1]}))
+
+    def session_for(spark: object, rows: int, *, is_repeated: bool) -> Statements:
+        seen.append(is_repeated)
+        return Statements()
+
+    monkeypatch.setattr("livemart.spark.arrow_views.session_for", session_for)
+    monkeypatch.setattr("livemart.spark.arrow_views.to_view_of", lambda spark, name, rows: None)
+    shared = SharedViews()
+    for batch, text in enumerate(("select 1 from {}", "select 1 from {}", "select 2 from {}")):
+        batch_views = BatchViews(cast(Any, None), f"__m__sums_{batch}", shared)
+        name = batch_views.of_rows("new_0", pa.table({"n": [1]}))
+        batch_views.query(text.format(name))
+
+    assert seen == [False, True, False]
