@@ -60,33 +60,47 @@ def refresh_region(run: ModelRun, region: Region) -> pa.Table | None:
     affected = affected_region(run, region)
     if affected.num_rows == 0:
         return None
-    names = {
-        occurrence: _view_of_needed(
-            run,
-            run.inputs[occurrence],
-            exact_restrictions(region, restrictions, affected, run.stored, run.zone),
-            affected,
-            _time_of(run, region),
-        )
+    time = _time_of(run, region)
+    restricted = {
+        occurrence: exact_restrictions(region, restrictions, affected, run.stored, run.zone)
         for occurrence, restrictions in region.restrictions.items()
         if occurrence not in run.plan.parameters
     }
+    names = {
+        occurrence: _view_of_needed(run, run.inputs[occurrence], restrictions, affected, time)
+        for occurrence, restrictions in restricted.items()
+    }
     schema = run.stored.schema
-    time = _time_of(run, region)
-    area = run.views.of_rows("area", affected if time is None else _with_bounds(affected, time))
     columns = typed_columns(schema, "q", run.stored.blank_columns)
-    part = (
-        f"select {columns} from ({run.render('new', names)}) as q {_semi_join(region, area, 'q')}"
-    )
-    passing = rows_to_read(run.stored, [region.stored], affected, run.zone, time)
+    part = f"select {columns} from ({run.render('new', names)}) as q"
+    kept = rows_to_read(run.stored, [region.stored], affected, run.zone, time)
     if not run.views.is_large and is_comparable(region, affected, run.stored):
-        stored = run.stored.read(passing).select(schema.names)
-        kept = stored.filter(lies_in(region, affected, stored))
-        return difference(run.views.query(part), kept)
+        stored = run.stored.read(kept).select(schema.names)
+        old = stored.filter(lies_in(region, affected, stored))
+        if time is None and _is_narrowed(run, region, restricted):
+            # Few rows come of other keys; Spark is spared a view, a broadcast and a join.
+            new = run.views.query(part)
+            return difference(new.filter(lies_in(region, affected, new)), old)
+        return difference(run.views.query(f"{part} {_semi_join(run, region, affected, 'q')}"), old)
     listed = ", ".join(f"t.{quoted(name)}" for name in schema.names)
-    view = run.views.slice("stored", run.stored, passing)
-    kept_rows = f"select {listed} from {view} as t {_semi_join(region, area, 't')}"
-    return run.views.query(counted_difference(schema, [(part, 0, 1), (kept_rows, 1, 0)]))
+    view = run.views.slice("stored", run.stored, kept)
+    new_rows = f"{part} {_semi_join(run, region, affected, 'q')}"
+    old_rows = f"select {listed} from {view} as t {_semi_join(run, region, affected, 't')}"
+    return run.views.query(counted_difference(schema, [(new_rows, 0, 1), (old_rows, 1, 0)]))
+
+
+def _is_narrowed(
+    run: ModelRun, region: Region, restricted: Mapping[int, Sequence[Restriction]]
+) -> bool:
+    """Return True if every input is read by all keys of the region."""
+    return all(
+        source.index in run.plan.parameters
+        or all(
+            len({index for index, *_ in restriction.keys}) == len(region.keys)
+            for restriction in restricted.get(source.index) or [Restriction(())]
+        )
+        for source in run.inputs
+    )
 
 
 def _time_of(run: ModelRun, region: Region) -> pa.DataType | None:
@@ -393,12 +407,15 @@ def _with_bounds(affected: pa.Table, kind: pa.DataType) -> pa.Table:
     return affected
 
 
-def _semi_join(region: Region, area: str, qualifier: str) -> str:
+def _semi_join(run: ModelRun, region: Region, affected: pa.Table, qualifier: str) -> str:
+    """Return the join that leaves those rows of `qualifier` that lie in the region."""
+    time = _time_of(run, region)
+    area = run.views.of_rows("area", affected if time is None else _with_bounds(affected, time))
     conditions = [
         f"a.w{index} <=> {qualifier}.{quoted(name)}" for index, name in enumerate(region.keys)
     ]
     if region.time is not None:
-        time = f"{qualifier}.{quoted(region.time)}"
-        conditions.append(f"({time} between a.low and a.high or (a.has_null and {time} is null))")
+        at = f"{qualifier}.{quoted(region.time)}"
+        conditions.append(f"({at} between a.low and a.high or (a.has_null and {at} is null))")
     condition = " and ".join(conditions) or "true"
     return f"left semi join (select /*+ broadcast(s) */ * from {area} as s) as a on {condition}"

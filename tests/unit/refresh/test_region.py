@@ -21,6 +21,7 @@ from livemart.refresh.limits import MOST_INTERVALS_OF_A_KEY
 from livemart.refresh.pinned_table import FallBack
 from livemart.refresh.region import (
     _distinct,
+    _is_narrowed,
     _islands,
     _require_keys_of_one_type,
     _with_blanks,
@@ -157,3 +158,25 @@ def test_what_ties_by_a_key_of_another_type_is_recomputed_as_a_whole(
 
     with nullcontext() if is_kept else pytest.raises(FallBack, match="NONDETERMINISTIC_ORDER"):
         _require_keys_of_one_type(run, region)
+
+
+@pytest.mark.parametrize(
+    ("restrictions", "expected"),
+    [
+        ({0: [Restriction(((0, "k", 0), (1, "n", 0)))]}, True),
+        # Rows of other numbers come with the keys.
+        ({0: [Restriction(((0, "k", 0),))]}, False),
+        ({0: [Restriction(((0, "k", 0), (1, "n", 0))), Restriction(())]}, False),
+        ({0: []}, False),
+        ({}, False),
+    ],
+)
+def test_inputs_are_narrowed_if_all_keys_confine_each_of_them(
+    restrictions: dict[int, list[Restriction]], expected: bool
+) -> None:
+    # The second input is a clock.
+    inputs = [SimpleNamespace(index=0), SimpleNamespace(index=1)]
+    run: Any = SimpleNamespace(inputs=inputs, plan=SimpleNamespace(parameters={1: True}))
+    region: Any = SimpleNamespace(keys=("k", "n"))
+
+    assert _is_narrowed(run, region, restrictions) is expected
