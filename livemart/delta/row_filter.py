@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pds
 
+from livemart.arrow.bags import as_numpy
 from livemart.arrow.times import instant
 from livemart.arrow.types import compared_as, compares_exactly
 from livemart.spark_sql import literal, quoted
@@ -55,6 +57,11 @@ class RowFilter:
         """True if every row passes."""
         return any(not conditions for conditions in self.alternatives)
 
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns that the filter looks at."""
+        return frozenset(it.column for conditions in self.alternatives for it in conditions)
+
     def or_else(self, other: RowFilter) -> RowFilter:
         return RowFilter(self.alternatives + other.alternatives)
 
@@ -93,13 +100,17 @@ class RowFilter:
 
     def matches(self, table: pa.Table) -> pa.Array:
         """Return, for each row of a table in memory, whether it passes (never NULL)."""
-        expression = self.expression()
-        if expression is None:
-            return pa.repeat(pa.scalar(True), table.num_rows)
-        if table.num_rows == 0:
-            return pa.array([], pa.bool_())
-        mask = pds.dataset(table).to_table(columns={"passes": expression}).column("passes")
-        return pc.fill_null(mask.combine_chunks(), False)
+        passes = np.zeros(table.num_rows, dtype=bool)
+        for conditions in self.alternatives:
+            rows = table.select(dict.fromkeys(condition.column for condition in conditions))
+            places = np.arange(table.num_rows)
+            # Many values are few rows each: what they leave is all that the others look at.
+            for condition in sorted(conditions, key=_values_in, reverse=True):
+                is_met = _is_met(condition, rows.column(condition.column))
+                places = places[as_numpy(is_met)]
+                rows = rows.filter(is_met)
+            passes[places] = True
+        return pa.array(passes)
 
 
 NO_ROW = RowFilter(())
@@ -178,6 +189,22 @@ def _as_range(condition: Condition) -> Condition:
         return condition
     bounds = pc.min_max(condition.values)
     return IsBetween(condition.column, bounds["min"], bounds["max"], condition.has_null)
+
+
+def _values_in(condition: Condition) -> int:
+    return len(condition.values) if isinstance(condition, IsIn) else 0
+
+
+def _is_met(condition: Condition, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return, for each value, whether it meets a condition (never NULL)."""
+    if isinstance(condition, IsIn):
+        is_met = pc.is_in(column, condition.values)
+    else:
+        is_within = pc.and_(
+            pc.greater_equal(column, condition.low), pc.less_equal(column, condition.high)
+        )
+        is_met = pc.fill_null(is_within, False)
+    return pc.or_(is_met, pc.is_null(column)) if condition.has_null else is_met
 
 
 def _expression(condition: Condition) -> pds.Expression:

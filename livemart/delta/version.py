@@ -25,8 +25,9 @@ from livemart.arrow.bags import as_numpy, row_codes
 from livemart.arrow.types import plain_schema
 from livemart.delta.cache import FileCache
 from livemart.delta.layout import ROWS_PER_FILE, USUAL_FILE_ROWS
-from livemart.delta.matches import RecentMatches
+from livemart.delta.matches import Matches, RecentMatches
 from livemart.delta.parquet import in_parallel
+from livemart.delta.row_filter import RowFilter
 from livemart.delta.statistics import FileBounds
 
 _FORMAT = pds.ParquetFileFormat(
@@ -151,7 +152,9 @@ class TableVersion:
         ]
 
     def read(
-        self, columns: Sequence[str] | None = None, filter: pds.Expression | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        filter: pds.Expression | RowFilter | None = None,
     ) -> pa.Table:
         """Return rows of the version, in one chunk a column.
 
@@ -160,28 +163,32 @@ class TableVersion:
             filter: rows to keep; also prunes files by partition and statistics.
         """
         names = list(columns) if columns is not None else self.schema.names
-        fragments = self._fragments(filter)
-        dataset = self._dataset(fragments)
-        if filter is None:
+        expression = filter.expression() if isinstance(filter, RowFilter) else filter
+        dataset = self._dataset(self._fragments(expression))
+        if filter is None or expression is None:
             return dataset.to_table(columns=names).combine_chunks()
-        passing = list(dataset.get_fragments(filter))
+        passing = list(dataset.get_fragments(expression))
         kept = {fragment.path for fragment in passing if self._is_kept(fragment.path)}
         near = self._files_at(kept)
         far = [fragment for fragment in passing if fragment.path not in kept]
-        result = self._dataset(far).to_table(columns=names, filter=filter)
+        result = self._dataset(far).to_table(columns=names, filter=expression)
         read = {fragment.path for fragment in far} & self._large.keys()
         if result.num_rows * _WIDE_PART < sum(self._large[path] for path in read):
             self._wide.update(read)
         if near:
-            result = pa.concat_tables([result, self._passing(near, names, filter)])
+            matches = self._matches.of(expression)
+            result = pa.concat_tables([result, self._passing(near, names, filter, matches)])
         return result.combine_chunks()
 
     def _passing(
-        self, files: Sequence[DataFile], names: Sequence[str], filter: pds.Expression
+        self,
+        files: Sequence[DataFile],
+        names: Sequence[str],
+        filter: pds.Expression | RowFilter,
+        matches: Matches,
     ) -> pa.Table:
         """Return the rows of files, read whole and kept, that pass a filter."""
         tables = in_parallel(lambda file: self.read_file(file, self.schema.names), files)
-        matches = self._matches.of(filter)
         # Whoever comes next for the same rows waits, instead of looking for them as well.
         with matches.lock:
             new = [place for place, file in enumerate(files) if file.path not in matches.places]
@@ -303,15 +310,19 @@ class TableVersion:
         return fragments
 
 
-def _places_of_rows(tables: Sequence[pa.Table], filter: pds.Expression) -> list[_Array]:
+def _places_of_rows(tables: Sequence[pa.Table], filter: pds.Expression | RowFilter) -> list[_Array]:
     """Return, for each table, the places of its rows that pass a filter."""
     if not tables:
         return []
-    text = str(filter)
-    names = [name for name in tables[0].column_names if name in text]
+    asked = filter.columns if isinstance(filter, RowFilter) else str(filter)
+    names = [name for name in tables[0].column_names if name in asked]
     rows = pa.concat_tables([table.select(names or table.column_names[:1]) for table in tables])
-    mask = pds.dataset(rows).to_table(columns={"passes": filter}).column("passes")
-    places = np.flatnonzero(as_numpy(pc.fill_null(mask, False)))
+    if isinstance(filter, RowFilter):
+        mask = filter.matches(rows)
+    else:
+        passing = pds.dataset(rows).to_table(columns={"passes": filter}).column("passes")
+        mask = pc.fill_null(passing, False)
+    places = np.flatnonzero(as_numpy(mask))
     starts = np.cumsum([0, *(table.num_rows for table in tables)])
     bounds = np.searchsorted(places, starts)
     return [

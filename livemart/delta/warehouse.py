@@ -34,6 +34,7 @@ from livemart.delta.log import (
 from livemart.delta.open_tables import OpenTables, version_gone
 from livemart.delta.partitions import without_blank_partitions
 from livemart.delta.properties import TABLE_PROPERTIES
+from livemart.delta.row_filter import RowFilter
 from livemart.delta.small_lane import (
     StoredRowsError,
     commit_diff,
@@ -129,7 +130,7 @@ class Warehouse:
         version: int | None = None,
         *,
         columns: Sequence[str] | None = None,
-        filter: pds.Expression | None = None,
+        filter: pds.Expression | RowFilter | None = None,
     ) -> pa.Table:
         """Return rows of one version, one chunk a column.
 

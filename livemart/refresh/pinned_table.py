@@ -70,7 +70,7 @@ class PinnedTable:
         if names is None and self.hidden:
             names = self.schema.names
         return self.warehouse.read(
-            self.relation, self.version, columns=names, filter=rows.expression()
+            self.relation, self.version, columns=names, filter=None if rows.is_whole else rows
         )
 
 

@@ -8,7 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from livemart.delta.row_filter import NO_ROW, RowFilter, equal_in, values_condition
+from livemart.delta.row_filter import (
+    EVERY_ROW,
+    NO_ROW,
+    RowFilter,
+    equal_in,
+    time_condition,
+    values_condition,
+)
 
 
 def passing(name: str, column: pa.Array, found: pa.Array) -> list[Any] | None:
@@ -84,3 +91,35 @@ def test_rows_are_equal_in_the_columns_that_can_be_said() -> None:
 
 def test_no_alternative_lets_no_row_through() -> None:
     assert NO_ROW.matches(pa.table({"k": [1, 2]})).to_pylist() == [False, False]
+
+
+@pytest.mark.parametrize("has_null", [False, True])
+def test_rows_in_memory_pass_as_stored_ones_do(has_null: bool) -> None:
+    count = 60
+    table = pa.table(
+        {
+            "k": pa.array([None if n % 7 == 0 else f"k{n % 5}" for n in range(count)]),
+            "n": pa.array([None if n % 11 == 0 else n % 6 for n in range(count)], pa.int32()),
+            "at": pa.array(range(count)).cast(pa.timestamp("us", tz="UTC")),
+        }
+    )
+    keys = values_condition("k", pa.string(), pa.array(["k1", "k2", *([None] * has_null)]))
+    numbers = values_condition("n", pa.int32(), pa.array([3, *([None] * has_null)]))
+    times = time_condition("at", table.schema.field("at").type, 10, 40, has_null=has_null)
+    assert keys is not None and numbers is not None and times is not None
+
+    for passing in (
+        RowFilter(((keys, times),)),
+        RowFilter(((keys, numbers, times), (times, numbers))),
+        RowFilter(((times,), (numbers,))),
+    ):
+        expected = table.filter(passing.expression())
+        assert 0 < expected.num_rows < count
+        assert table.filter(passing.matches(table)).equals(expected)
+    assert table.filter(EVERY_ROW.matches(table)).num_rows == count
+
+
+def test_a_filter_names_the_columns_that_it_looks_at() -> None:
+    rows = pa.table({"k": ["a"], "n": [1]})
+
+    assert equal_in(rows.schema, rows).or_else(EVERY_ROW).columns == {"k", "n"}

@@ -13,8 +13,18 @@ from deltalake import DeltaTable
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.arrow.change_sets import as_added
 from livemart.delta import version
+from livemart.delta.row_filter import IsIn, RowFilter
 from livemart.delta.warehouse import Warehouse
 from tests.unit.delta.small_tables import RELATION, SMALL, diff, tag
+
+_FILTER = RowFilter(
+    (
+        (
+            IsIn("day", pa.array(["a"]), has_null=False),
+            IsIn("n", pa.array([0, 1, 2, 3]), has_null=False),
+        ),
+    )
+)
 
 
 def test_a_filter_reads_only_files_that_can_hold_its_rows(warehouse: Warehouse) -> None:
@@ -59,6 +69,8 @@ def test_what_is_read_again_is_what_is_stored(warehouse: Warehouse) -> None:
                 RELATION, filter=passing, columns=["n", "day", "at"]
             )
             assert warm.sort_by("n").equals(cold.sort_by("n"))
+            kept = warehouse.read(RELATION, filter=_FILTER, columns=["n", "day", "at"])
+            assert kept.sort_by("n").equals(cold.sort_by("n"))
 
 
 @pytest.mark.parametrize("most", [1, 3, 100])
