@@ -1,7 +1,10 @@
 """Moves a model by signed change: T' = T + Q(touched rows as they are) - Q(as they were).
 
 Used for linear SQL and additive aggregates (plan/strategies/signed). A change that cannot be added
-exactly is left to the region.
+exactly is left to the region. Where one looked-up table changed, and each row of the model is made
+of one row of it, only changed rows are joined: Q(new A, new B) - Q(old A, old B) is Q(change of A,
+new B) + Q(old A, change of B). Source: Gupta, Mumick and Subrahmanian, "Maintaining views
+incrementally", SIGMOD 1993.
 """
 
 from __future__ import annotations
@@ -71,6 +74,7 @@ def refresh_signed(run: ModelRun, signed: Signed) -> pa.Table | None:
     if limits is None:
         raise NotSigned
     passing = {anchor: moved_rows(run, run.inputs[anchor]) for anchor in signed.anchors}
+    changed = _changed_part(run, signed, passing)
     for lookup in signed.lookups:
         _touch_anchors(run, lookup, passing)
     kept = {
@@ -79,10 +83,13 @@ def refresh_signed(run: ModelRun, signed: Signed) -> pa.Table | None:
         if rows.alternatives and not run.views.is_large
     }
     sides: list[tuple[str, int]] = []
-    for side, sign in _SIDES:
-        names = _side(run, signed, passing, kept, side)
-        if names is not None:
-            sides.append((run.render(side, names), sign))
+    if changed is not None and kept.keys() == set(signed.anchors):
+        sides = _by_product_rule(run, signed, changed, kept)
+    else:
+        for side, sign in _SIDES:
+            names = _side(run, signed, passing, kept, side)
+            if names is not None:
+                sides.append((run.render(side, names), sign))
     if not sides:
         return None
     if signed.outputs is None:
@@ -215,15 +222,92 @@ def _side(
             names[anchor] = run.views.padded(label, present[anchor], source.at(side).schema)
     if is_empty:
         return None
+    return names | _lookup_views(run, signed, present, side, side)
+
+
+def _changed_part(run: ModelRun, signed: Signed, passing: Mapping[int, RowFilter]) -> Lookup | None:
+    """Return the one lookup that changed, if its changed rows tell what they change.
+
+    `passing`: by anchor, the rows that the clock moved.
+    """
+    if signed.outputs is not None or run.views.is_large:
+        return None
+    changed = [it for it in signed.lookups if run.inputs[it.occurrence].has_changed]
+    moved = (*passing.values(), *(moved_rows(run, run.inputs[it.occurrence]) for it in changed))
+    if any(rows.alternatives for rows in moved):
+        return None
+    if any(run.inputs[parameter].has_changed for parameter in run.plan.parameters):
+        return None
+    return changed[0] if len(changed) == 1 and changed[0].is_linear else None
+
+
+def _by_product_rule(
+    run: ModelRun, signed: Signed, changed: Lookup, kept: Mapping[int, pa.Table]
+) -> list[tuple[str, int]]:
+    """Return the queries whose rows, with their signs, are the change of the model.
+
+    Args:
+        run: of the model.
+        signed: its strategy.
+        changed: the one lookup that changed.
+        kept: by anchor, its rows that share a key with changed rows and are themselves unchanged.
+    """
+    before: dict[int, pa.Table] = {}
+    terms: list[tuple[str, int]] = []
+    for side, sign in _SIDES:
+        anchors = {it: _changed_rows(run.inputs[it], side, run.inputs[it].columns) for it in kept}
+        if side == "old":
+            before = {
+                anchor: pa.concat_tables([kept[anchor], rows.cast(kept[anchor].schema)])
+                for anchor, rows in anchors.items()
+            }
+        if any(rows.num_rows for rows in anchors.values()):
+            names = _lookup_views(run, signed, anchors, "new", f"with_{side}")
+            names |= _anchor_views(run, anchors, side)
+            terms.append((run.render("new", names), sign))
+    names = _anchor_views(run, before, "before")
+    names |= _lookup_views(run, signed, before, "new", "with_before", left_out=changed.occurrence)
+    source = run.inputs[changed.occurrence]
+    for side, sign in _SIDES:
+        rows = _changed_rows(source, side, source.columns)
+        if rows.num_rows:
+            label = f"changed_{side}_{changed.occurrence}"
+            view = run.views.padded(label, rows, source.new.schema)
+            terms.append((run.render("new", {**names, changed.occurrence: view}), sign))
+    return terms
+
+
+def _anchor_views(run: ModelRun, rows: Mapping[int, pa.Table], label: str) -> dict[int, str]:
+    return {
+        anchor: run.views.padded(
+            f"{label}_{anchor}", table.combine_chunks(), run.inputs[anchor].new.schema
+        )
+        for anchor, table in rows.items()
+    }
+
+
+def _lookup_views(
+    run: ModelRun,
+    signed: Signed,
+    present: Mapping[int, pa.Table],
+    side: Side,
+    label: str,
+    *,
+    left_out: int | None = None,
+) -> dict[int, str]:
+    """Return the views of the lookups' rows that share a join key with the anchors' rows."""
     # One scan may be looked up at several places: a common table expression.
     joined: dict[int, RowFilter] = {}
     for lookup in signed.lookups:
-        rows_of_keys = _joined(run, lookup, present)
-        joined[lookup.occurrence] = rows_of_keys.or_else(joined.get(lookup.occurrence, NO_ROW))
-    for occurrence, rows_of_keys in joined.items():
-        table = run.inputs[occurrence].at(side)
-        names[occurrence] = run.views.matching(f"{side}_{occurrence}", table, rows_of_keys)
-    return names
+        if lookup.occurrence != left_out:
+            rows_of_keys = _joined(run, lookup, present)
+            joined[lookup.occurrence] = rows_of_keys.or_else(joined.get(lookup.occurrence, NO_ROW))
+    return {
+        occurrence: run.views.matching(
+            f"{label}_{occurrence}", run.inputs[occurrence].at(side), rows_of_keys
+        )
+        for occurrence, rows_of_keys in joined.items()
+    }
 
 
 def _joined(run: ModelRun, lookup: Lookup, present: Mapping[int, pa.Table]) -> RowFilter:

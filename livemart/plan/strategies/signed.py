@@ -10,8 +10,8 @@ that share its join key.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 from sqlglot import exp, parse_one
@@ -76,11 +76,14 @@ class Output:
 class Lookup:
     """A scan on the joined side; `keys` pairs its column with the anchors' (occurrence, column).
 
-    No keys: a change to it cannot be confined to anchor rows.
+    No keys: a change to it cannot be confined to anchor rows. `is_linear`: each output row is made
+    of exactly one of its rows, as of the anchor's, so that its changed rows alone tell what they
+    change.
     """
 
     occurrence: int
     keys: tuple[tuple[str, tuple[tuple[int, str], ...]], ...]
+    is_linear: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +131,31 @@ def signed_change(query: Query, region: Region | None = None) -> Signed | None:
         # A common table expression used on both sides of a join is one scan with two roles.
         return None
     origins = _origins(query, anchors) if outputs is None else {}
+    linear = _linear_lookups(branches, lookups)
+    lookups = [replace(lookup, is_linear=lookup.occurrence in linear) for lookup in lookups]
     return Signed(tuple(dict.fromkeys(anchors)), tuple(lookups), outputs, origins, region)
+
+
+def _linear_lookups(branches: Sequence[_Branch], lookups: Sequence[Lookup]) -> frozenset[int]:
+    """Return the lookups of which each output row is made of exactly one row."""
+    if len(branches) != 1 or branches[0].gate is not None:
+        return frozenset()
+    # Of what is looked up at two places, two rows may meet in one.
+    parts, sites = Counter(_parts(branches[0].relation)), Counter(it.occurrence for it in lookups)
+    return frozenset(one for one in sites if sites[one] == parts[one] == 1)
+
+
+def _parts(relation: Relation) -> Iterator[int]:
+    """Yield the scans of which each row of a relation is made of exactly one row."""
+    if isinstance(relation, Scan):
+        yield relation.occurrence
+    elif isinstance(relation, Join):
+        yield from _parts(relation.left)
+        if relation.kind in ("inner", "cross"):
+            yield from _parts(relation.right)
+    elif isinstance(relation, Renaming | Generate):
+        for source in relation.inputs:
+            yield from _parts(source)
 
 
 def _origins(query: Query, anchors: list[int]) -> dict[str, tuple[tuple[int, str], ...]]:

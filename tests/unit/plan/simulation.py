@@ -73,6 +73,7 @@ class Simulation:
             yield from self._region(plan, plan.region, change, before, after)
         if isinstance(plan.strategy, Signed):
             yield from self._signed(plan, plan.strategy, change, before, after)
+            yield from self._product_rule(plan, plan.strategy, old, new)
 
     def result(self, flat: Flat, state: State) -> Counter[Row]:
         """Return the rows of a query."""
@@ -240,6 +241,34 @@ class Simulation:
             return
         yield from _added_up(plan, signed, sides, before, after)
 
+    def _product_rule(self, plan: Plan, signed: Signed, old: State, new: State) -> Iterator[str]:
+        """Yield what the changed rows of a lookup do not tell, where no other one changes."""
+        assert plan.flat is not None
+        for lookup in signed.lookups:
+            changing = {self._relation(plan, it) for it in (*signed.anchors, lookup.occurrence)}
+            others = {it.index for it in plan.flat.occurrences}
+            others -= {*signed.anchors, lookup.occurrence}
+            if not lookup.is_linear or changing & {self._relation(plan, it) for it in others}:
+                continue
+            now = {relation: (new if relation in changing else old)[relation] for relation in old}
+            change = self._change(plan, old, now)
+            moved = self.result(plan.flat, old)
+            for sign in (1, -1):
+                for parts, state in ((signed.anchors, now), ((lookup.occurrence,), old)):
+                    names = {}
+                    for mention in plan.flat.occurrences:
+                        rows = list(state[mention.relation])
+                        if mention.index in parts:
+                            net = change.net[mention.index]
+                            rows = [row for row, n in net.items() for _ in range(sign * n)]
+                        name = f"part_{mention.index}"
+                        names[mention.index] = self._create(name, mention.relation, rows)
+                    for row in self._rows(_over(plan.flat, names)):
+                        moved[row] += sign
+            after = self.result(plan.flat, now)
+            if {row: n for row, n in moved.items() if n} != dict(after):
+                yield f"parts make {moved} instead of {after}"
+
     def _anchor_rows(
         self, plan: Plan, signed: Signed, anchor: int, change: _Change, state: State, sign: int
     ) -> list[Row]:
@@ -283,6 +312,11 @@ class Simulation:
                     f"side_{found.index}", found.relation, state[found.relation]
                 )
         return self._rows(plan.flat.render(lambda found: names[found.index]))
+
+
+def _over(flat: Flat, names: Mapping[int, str]) -> str:
+    """Return a query over the given tables."""
+    return flat.render(lambda mention: names[mention.index])
 
 
 class _Area:

@@ -93,6 +93,10 @@ _QUERIES = {
         group by w.k""",
     "columns of a table under other names": """
         select r.one, max(r.two) as most from s.w as r (one, two, three) group by r.one""",
+    "rows of a joined table, and of one that a left join may not find": """
+        select t.id, z.q, w.g
+        from s.t as t inner join s.z as z on t.x = z.x and t.y <= z.x
+        left join s.w as w on t.x = w.x""",
     "groups with constant rows": """
         select k, count(*) as n from (select k from s.w union all select 'a' as k) as r group by k
         """,

@@ -12,9 +12,10 @@ from pyspark.sql.types import DecimalType, DoubleType, IntegerType, LongType
 
 from livemart.arrow.bags import WEIGHT
 from livemart.arrow.sum_limits import SumLimits
-from livemart.plan.strategies.signed import Output, Summed
+from livemart.delta.row_filter import EVERY_ROW, NO_ROW
+from livemart.plan.strategies.signed import Lookup, Output, Signed, Summed
 from livemart.refresh.inputs import Side
-from livemart.refresh.signed import _changed_rows, _limits_of
+from livemart.refresh.signed import _by_product_rule, _changed_part, _changed_rows, _limits_of
 
 
 def _limits(stored: pa.DataType, *analysed: str) -> SumLimits | None:
@@ -73,3 +74,85 @@ def test_a_row_comes_as_often_as_it_came_or_went(side: Side, expected: list[str]
     rows = _changed_rows(anchor, side, ["k"])
 
     assert rows.to_pydict() == {"k": expected}
+
+
+_KEYS = (("k", ((0, "k"),)),)
+_JOINED = Signed((0,), (Lookup(1, _KEYS, is_linear=True), Lookup(2, _KEYS)), None)
+
+
+def _joining(*changed: int) -> Any:
+    """Return a run over an anchor, two lookups and the clock, of which some have changed."""
+    inputs = [SimpleNamespace(index=it, has_changed=it in changed) for it in range(4)]
+    plan = SimpleNamespace(slices=(), parameters={3: True})
+    return SimpleNamespace(inputs=inputs, plan=plan, views=SimpleNamespace(is_large=False))
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_told"),
+    [
+        ((0, 1), True),
+        ((1,), True),
+        ((0,), False),
+        # A row that a left join finds takes the place of one that found nothing.
+        ((0, 2), False),
+        ((1, 2), False),
+        ((1, 3), False),
+    ],
+)
+def test_changed_rows_tell_all_where_one_linear_lookup_changed(
+    changed: tuple[int, ...], is_told: bool
+) -> None:
+    part = _changed_part(_joining(*changed), _JOINED, {0: NO_ROW})
+
+    assert part == (_JOINED.lookups[0] if is_told else None)
+
+
+def test_changed_rows_do_not_tell_what_the_clock_moved_or_what_a_total_became() -> None:
+    totals = Signed((0,), _JOINED.lookups, (Output("n", "count_rows"),))
+
+    assert _changed_part(_joining(1), _JOINED, {0: EVERY_ROW}) is None
+    assert _changed_part(_joining(1), totals, {0: NO_ROW}) is None
+
+
+def test_a_product_changes_by_each_factor_beside_the_other() -> None:
+    def change(*rows: tuple[str, int, int]) -> pa.Table:
+        keys, numbers, weights = zip(*rows, strict=True)
+        return pa.table({"k": keys, "n": numbers, WEIGHT: pa.array(weights, pa.int64())})
+
+    rows_of: dict[str, pa.Table] = {}
+
+    def view(name: str, rows: pa.Table, *_: object) -> str:
+        rows_of[name] = rows
+        return name
+
+    images = [change(("a", 1, 1), ("b", 2, -1)), change(("a", 7, 1), ("a", 6, -1))]
+    schema = images[0].drop_columns([WEIGHT]).schema
+    table = SimpleNamespace(schema=schema, field=schema.field)
+    inputs = [
+        SimpleNamespace(
+            index=it, images=rows, columns=schema.names, new=table, at=lambda side: side
+        )
+        for it, rows in enumerate(images)
+    ]
+    views = SimpleNamespace(padded=view, matching=lambda label, side, rows: f"{label} {side}")
+    run: Any = SimpleNamespace(
+        inputs=inputs, views=views, render=lambda side, names: f"{names[0]} x {names[1]}"
+    )
+    signed = Signed((0,), _JOINED.lookups[:1], None)
+    kept = pa.table({"k": ["a"], "n": [3]})
+
+    terms = _by_product_rule(run, signed, signed.lookups[0], {0: kept})
+
+    assert terms == [
+        ("new_0 x with_new_1 new", 1),
+        ("old_0 x with_old_1 new", -1),
+        ("before_0 x changed_new_1", 1),
+        ("before_0 x changed_old_1", -1),
+    ]
+    assert {name: rows.to_pydict() for name, rows in rows_of.items()} == {
+        "new_0": {"k": ["a"], "n": [1]},
+        "old_0": {"k": ["b"], "n": [2]},
+        "before_0": {"k": ["a", "b"], "n": [3, 2]},
+        "changed_new_1": {"k": ["a"], "n": [7]},
+        "changed_old_1": {"k": ["a"], "n": [6]},
+    }

@@ -28,6 +28,49 @@ def test_a_joined_table_is_looked_up_by_its_key() -> None:
     assert [lookup.keys for lookup in strategy.lookups] == [(("shop", ((0, "shop"),)),)]
 
 
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("select a.amount, b.city from s.sales as a join s.shops as b using (shop)", [True]),
+        ("select a.amount, b.city from s.sales as a left join s.shops as b using (shop)", [False]),
+        ("select a.amount from s.sales as a left semi join s.shops as b using (shop)", [False]),
+        # A row that a join finds is kept as it is by another one.
+        (
+            "select a.amount, b.city, c.city as other from s.sales as a"
+            " join s.shops as b using (shop) left join s.shops as c on c.city = b.city",
+            [True, False],
+        ),
+        # Of two tables one side of a left join may be found, and nothing in the other.
+        (
+            "select a.amount, b.city from s.sales as a left join"
+            " (select x.shop, y.city from s.shops as x join s.shops as y using (city)) as b"
+            " using (shop)",
+            [False, False],
+        ),
+        # One row of the shops may meet itself.
+        (
+            "with b as (select * from s.shops) select a.amount, x.city from s.sales as a"
+            " join b as x on a.shop = x.shop join b as y on a.shop = y.city",
+            [False, False],
+        ),
+        (
+            "select a.amount, b.city from s.sales as a join s.shops as b using (shop)"
+            " union all select amount, shop from s.sales",
+            [False],
+        ),
+        (
+            "select b.city, count(*) as n from s.sales as a join s.shops as b using (shop)"
+            " group by 1",
+            [False],
+        ),
+    ],
+)
+def test_lookups_are_linear_if_each_row_is_made_of_one_of_theirs(
+    sql: str, expected: list[bool]
+) -> None:
+    assert [lookup.is_linear for lookup in signed(sql).lookups] == expected
+
+
 def test_columns_that_are_passed_on_have_origins_but_looked_up_ones_have_none() -> None:
     strategy = signed(
         "select a.sale_id as id, upper(a.shop) as shop, b.city"
