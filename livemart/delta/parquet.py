@@ -10,6 +10,7 @@ import json
 import re
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime, timedelta
@@ -17,7 +18,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -81,7 +81,7 @@ def in_parallel(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> lis
 
 def _write_data(root: Path, partition: PartitionValues, rows: pa.Table) -> Action:
     path = _new_path(partition, "part")
-    size = _write_parquet(root / path, rows)
+    size, written = _write_parquet(root / path, rows)
     return {
         "add": {
             "path": quote(path, safe="/=+"),
@@ -89,14 +89,14 @@ def _write_data(root: Path, partition: PartitionValues, rows: pa.Table) -> Actio
             "size": size,
             "modificationTime": int(time.time() * 1000),
             "dataChange": True,
-            "stats": json.dumps(_statistics(rows), separators=(",", ":")),
+            "stats": json.dumps(_statistics(rows, written), separators=(",", ":")),
         }
     }
 
 
 def _write_change(root: Path, partition: PartitionValues, rows: pa.Table) -> Action:
     path = f"_change_data/{_new_path(partition, 'cdc')}"
-    size = _write_parquet(root / path, rows)
+    size, _ = _write_parquet(root / path, rows)
     return {
         "cdc": {
             "path": quote(path, safe="/=+"),
@@ -116,11 +116,13 @@ def _new_path(partition: PartitionValues, prefix: str) -> str:
     return f"{folders}{prefix}-00000-{uuid.uuid4()}-c000.snappy.parquet"
 
 
-def _write_parquet(path: Path, rows: pa.Table) -> int:
+def _write_parquet(path: Path, rows: pa.Table) -> tuple[int, pq.FileMetaData]:
+    """Write one file; return its bytes, and what Parquet says of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # Numbers and times are sorted or random here, never repetitive enough for a dictionary.
     packed = [f.name for f in rows.schema if _is_packed(f.type) and "." not in f.name]
     listed = [name for name in rows.column_names if name not in packed]
+    written: list[pq.FileMetaData] = []
     pq.write_table(
         rows,
         path,
@@ -131,8 +133,9 @@ def _write_parquet(path: Path, rows: pa.Table) -> int:
         version="2.6",
         write_statistics=True,
         store_schema=False,
+        metadata_collector=written,
     )
-    return path.stat().st_size
+    return path.stat().st_size, written[0]
 
 
 def _repeats(column: pa.ChunkedArray) -> bool:
@@ -142,9 +145,7 @@ def _repeats(column: pa.ChunkedArray) -> bool:
     """
     if pa.types.is_nested(column.type):
         return True
-    # One row in so many, as rows that lie close by are alike.
-    step = max(1, len(column) // _SAMPLED_ROWS)
-    sample = column.take(np.arange(0, len(column), step)) if step > 1 else column
+    sample = column.slice(max(0, len(column) - _SAMPLED_ROWS) // 2, _SAMPLED_ROWS)
     return bool(2 * pc.count_distinct(sample).as_py() <= len(sample))
 
 
@@ -152,12 +153,13 @@ def _is_packed(kind: pa.DataType) -> bool:
     return bool(pa.types.is_int64(kind) or pa.types.is_timestamp(kind))
 
 
-def _statistics(rows: pa.Table) -> dict[str, Any]:
+def _statistics(rows: pa.Table, written: pq.FileMetaData) -> dict[str, Any]:
     """Return the file statistics for the log.
 
     Only types whose bounds every reader parses alike get minimum and maximum: a wrong bound would
     lose rows. Timestamps are widened to whole milliseconds, long strings to prefixes around them.
     """
+    known = _known_statistics(written)
     low: dict[str, Any] = {}
     high: dict[str, Any] = {}
     nulls: dict[str, int] = {}
@@ -174,10 +176,10 @@ def _statistics(rows: pa.Table) -> dict[str, Any]:
         )
         if not has_bounds or column.null_count == len(column):
             continue
-        bounds = pc.min_max(column)
         try:
-            lowest = _bound(bounds["min"].as_py(), is_upper=False)
-            highest = _bound(bounds["max"].as_py(), is_upper=True)
+            least, most = _extremes(column, known.get(field.name))
+            lowest = _bound(least, is_upper=False)
+            highest = _bound(most, is_upper=True)
         except (OverflowError, ValueError):  # beyond the years that Python knows
             continue
         low[field.name], high[field.name] = lowest, highest
@@ -187,6 +189,24 @@ def _statistics(rows: pa.Table) -> dict[str, Any]:
         "maxValues": high,
         "nullCount": nulls,
     }
+
+
+def _known_statistics(written: pq.FileMetaData) -> dict[str, pq.Statistics]:
+    """Return what Parquet says of columns, by name; it has looked for their bounds already."""
+    if written.num_row_groups != 1:
+        return {}
+    group = written.row_group(0)
+    columns = [group.column(place) for place in range(group.num_columns)]
+    # A column `a.b` and field b of a struct a have one path.
+    paths = Counter(column.path_in_schema for column in columns)
+    return {it.path_in_schema: it.statistics for it in columns if paths[it.path_in_schema] == 1}
+
+
+def _extremes(column: pa.ChunkedArray, known: pq.Statistics | None) -> tuple[Any, Any]:
+    if known is not None and known.has_min_max:
+        return known.min, known.max
+    bounds = pc.min_max(column)
+    return bounds["min"].as_py(), bounds["max"].as_py()
 
 
 def _bound(value: Any, *, is_upper: bool) -> Any:

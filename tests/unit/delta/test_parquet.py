@@ -102,6 +102,35 @@ def test_bounds_of_texts_and_times_are_widened_never_cut(tmp_path: Path) -> None
     assert not {"amount", "tags"} & low.keys()
 
 
+def test_bounds_are_those_of_the_rows(tmp_path: Path) -> None:
+    """Parquet names them, but for long texts; a column `a.b` is no field of a struct."""
+    numbers = [None, -3, 7, 5]
+    rows = pa.table(
+        {
+            **{str(kind): pa.array(numbers, kind) for kind in (pa.int8(), pa.int16(), pa.int32())},
+            "int64": pa.array([None, -(2**63), 2**63 - 1, 0]),
+            "day": pa.array(numbers, pa.int32()).cast(pa.date32()),
+            "local": pa.array(numbers).cast(pa.timestamp("us")),
+            "text": ["é", "z", None, "Z"],
+            "long": ["a" * 5_000, "b", "b" * 5_000, None],
+            "a.b": [3, 1, 2, 4],
+            "a": pa.array([{"b": 9}] * 4),
+        }
+    )
+
+    (action,) = write_files(tmp_path, [({}, rows)])
+
+    statistics = json.loads(action["add"]["stats"])
+    low, high = statistics["minValues"], statistics["maxValues"]
+    assert [(low[name], high[name]) for name in ("int8", "int16", "int32")] == [(-3, 7)] * 3
+    assert (low["int64"], high["int64"]) == (-(2**63), 2**63 - 1)
+    assert (low["day"], high["day"]) == ("1969-12-29", "1970-01-08")
+    assert (low["local"], high["local"]) == ("1969-12-31T23:59:59.999", "1970-01-01T00:00:00.001")
+    assert (low["text"], high["text"]) == ("Z", "é")
+    assert (low["long"], high["long"][:32]) == ("a" * 32, "b" * 32)
+    assert (low["a.b"], high["a.b"]) == (1, 4)
+
+
 def test_nulls_are_counted_and_bound_nothing(tmp_path: Path) -> None:
     statistics = statistics_of(tmp_path, dict.fromkeys(SCHEMA.names), dict.fromkeys(SCHEMA.names))
 
