@@ -102,7 +102,7 @@ def commit_diff(
     gone = rows.filter(pa.array(old_counts > 0)).combine_chunks()
     added = repeated(rows, diff.column(NEW_COUNT))
 
-    touched = _find(files, gone.select(list(key) or files.schema.names)) if gone.num_rows else []
+    touched = _find(files, gone, list(key) or files.schema.names) if gone.num_rows else []
     expected, present = (
         int(np.maximum(old_counts, 0).sum()),
         sum(int(t.gone.sum()) for t in touched),
@@ -167,11 +167,15 @@ class _Touched:
     gone: npt.NDArray[Any]
 
 
-def _find(files: TableVersion, gone: pa.Table) -> list[_Touched]:
-    """Find the files that hold one of these rows; read whole only those."""
+def _find(files: TableVersion, gone: pa.Table, key: Sequence[str]) -> list[_Touched]:
+    """Find the files that hold one of these rows by its key; read whole only those.
+
+    All columns rule files out: a key of texts in no order is within the bounds of each, but its
+    row may have a time.
+    """
     touched: list[_Touched] = []
     for together in _in_portions(files.files(files.bounds.may_hold(gone))):
-        touched += _find_among(files, together, gone)
+        touched += _find_among(files, together, gone.select(key))
     return touched
 
 

@@ -116,6 +116,19 @@ def test_rows_that_are_not_as_the_change_set_has_them_are_not_touched(
     assert warehouse.version(RELATION) == 1
 
 
+def test_a_row_is_looked_for_where_all_its_columns_may_be(warehouse: Warehouse) -> None:
+    """The key of text lies within the bounds of both files, its number in those of one."""
+    warehouse.create(RELATION, SMALL)
+    warehouse.commit(RELATION, diff((1, "a", 0, 1), (1, "c", 0, 1)), tag(1))
+    (other,) = warehouse.path(RELATION).glob("*.parquet")
+    warehouse.commit(RELATION, diff((2, "b", 0, 1)), tag(2))
+    other.unlink()
+
+    Warehouse(warehouse.root).commit(RELATION, diff((2, "b", 1, 0)), tag(3), key=("name",))
+
+    assert warehouse.row_count(RELATION) == 2
+
+
 def test_a_table_with_features_beyond_the_small_lane_is_refused(warehouse: Warehouse) -> None:
     warehouse.create(RELATION, SMALL)
     DeltaTable(str(warehouse.path(RELATION))).alter.add_constraint({"positive": "id > 0"})
