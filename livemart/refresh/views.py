@@ -118,6 +118,7 @@ class BatchViews:
             statement = statement.replace(whole_name(table), table.relation)
         spark = self._slices.session(
             None if self._reads_tables else sum(self._whole.values()),
+            sql,
             is_repeated=self._shared.is_repeated(statement),
         )
         for table in self._whole:

@@ -81,18 +81,22 @@ class ArrowViews:
         self._tables[name] = rows
         return name
 
-    def session(self, other_rows: int | None, *, is_repeated: bool = False) -> SparkSession:
-        """Return the session for a statement over all that was named; it has the views.
+    def session(
+        self, other_rows: int | None, sql: str | None = None, *, is_repeated: bool = False
+    ) -> SparkSession:
+        """Return the session for a statement; it has the views that the statement names.
 
         Args:
             other_rows: how many rows the statement reads besides; None if nobody counted.
+            sql: the statement; None: one over all views.
             is_repeated: it has run before, names of views aside.
         """
         spark = self._spark
+        named = {name: rows for name, rows in self._tables.items() if sql is None or name in sql}
         if other_rows is not None:
-            own_rows = sum(rows.num_rows for rows in self._tables.values())
+            own_rows = sum(rows.num_rows for rows in named.values())
             spark = session_for(spark, own_rows + other_rows, is_repeated=is_repeated)
-        for name, rows in self._tables.items():
+        for name, rows in named.items():
             if (spark, name) not in self._registered:
                 to_view_of(spark, name, rows)
                 self._registered.add((spark, name))

@@ -53,13 +53,16 @@ def test_named_rows_follow_the_session_of_the_statement(spark: SparkSession) -> 
     views = ArrowViews(spark)
     views.add("numbers", pa.table({"n": [1, 2, 3]}))
 
-    quick = views.session(other_rows=0)
-    large = views.session(other_rows=None)
+    counted = "select count(*) from numbers"
+    quick = views.session(0, counted)
+    large = views.session(None, counted)
 
     assert is_quick(quick) and large is spark
-    assert [s.sql("select count(*) from numbers").collect()[0][0] for s in (quick, large)] == [3, 3]
+    assert [session.sql(counted).collect()[0][0] for session in (quick, large)] == [3, 3]
     views.add("numbers", pa.table({"n": [1]}))
-    assert views.session(0).sql("select count(*) from numbers").collect()[0][0] == 1
+    assert views.session(0).sql(counted).collect()[0][0] == 1
+    views.add("others", pa.table({"n": [1]}))
+    assert not views.session(0, "select 1 from numbers").catalog.tableExists("others")
     views.close()
     assert len(views) == 0
     assert not quick.catalog.tableExists("numbers")

@@ -117,7 +117,7 @@ def _refreshed(
         )
 
     def query(sql: str) -> pa.Table:
-        views.session(0)
+        views.session(0, sql)
         rows = handed["inputs"]
         place = pc.utf8_upper(rows.column("city"))
         return pa.table({"place": place, "__livemart_place": rows.column("__livemart_place")})
