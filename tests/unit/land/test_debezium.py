@@ -60,6 +60,11 @@ def counts(batch: LandedBatch, relation: str = ORDERS) -> tuple[int, int, int, i
     return it.produced, it.landed, it.superseded, it.dead_letters
 
 
+def position(lsn: int) -> str:
+    """The `_sequence` of a change."""
+    return f"{lsn - 1:020}.1.{lsn:020}"
+
+
 def letters(shop: Shop) -> list[tuple[Any, ...]]:
     return shop.rows("_dead_letters", "origin", "reason", "detail")
 
@@ -79,7 +84,7 @@ def test_each_operation_does_what_it_says(shop: Shop) -> None:
         (1, "paid", Decimal("12.50"), PLACED_AT, "u"),
         (3, "placed", Decimal("12.50"), PLACED_AT, "c"),
     ]
-    assert shop.rows("_deletes_orders", "id", "_sequence") == [(2, "00000000000000000040.1")]
+    assert shop.rows("_deletes_orders", "id", "_sequence") == [(2, position(40))]
     assert counts(batch) == (5, 3, 2, 0)
 
 
@@ -123,6 +128,43 @@ def test_a_row_that_is_read_again_does_not_win_over_a_newer_change(
 
     assert before == [(1, "paid")]
     assert shop.rows("orders", "id", "status") == [(1, "newest")]
+
+
+def test_a_change_that_was_made_before_a_snapshot_and_committed_after_it_wins(shop: Shop) -> None:
+    snapshot = [change("r", postgres(30, sequence='[null,"30"]'), row(key)) for key in (1, 2, 3)]
+    committed = [
+        # The first that the connector sends: no commit was sent before it.
+        change("u", postgres(20, sequence='[null,"20"]'), row(1, "paid")),
+        change("d", postgres(21, sequence='[null,"21"]'), None, row(2)),
+        change("u", postgres(25, sequence='["40","25"]'), row(3, "paid")),
+    ]
+
+    land(shop, committed[::-1], snapshot)
+
+    assert shop.rows("orders", "id", "status") == [(1, "paid"), (3, "paid")]
+
+
+def test_of_two_changes_that_which_was_committed_later_wins(shop: Shop) -> None:
+    # One makes a row and removes it again; the other, which waits for its key, makes it anew.
+    one = [change("c", postgres(20, sequence='["10","20"]'), row(1, "first"))]
+    one.append(change("d", postgres(40, sequence='["10","40"]'), None, row(1)))
+    other = change("c", postgres(30, sequence='["50","30"]'), row(1, "second"))
+
+    land(shop, [other, *one])
+
+    assert shop.rows("orders", "id", "status") == [(1, "second")]
+
+
+def test_a_row_that_is_read_while_changes_are_sent_mends_what_was_before(shop: Shop) -> None:
+    again = postgres(60, snapshot="incremental", sequence='["50","60"]')
+
+    land(
+        shop,
+        [change("u", postgres(20, sequence='["10","20"]'), row(1, note=UNAVAILABLE))],
+        [change("r", again, row(1, "read"))],
+    )
+
+    assert shop.rows("orders", "id", "status", "note") == [(1, "read", "note of 1")]
 
 
 def test_a_file_that_comes_twice_changes_nothing(shop: Shop) -> None:
@@ -205,10 +247,10 @@ def test_without_keys_every_change_is_a_row(tmp_path: Path) -> None:
 
     names = ("_sequence", "_operation", "id", "status", "note", "_kept_values")
     assert shop.rows("orders", *names) == [
-        ("00000000000000000010.1", "c", 1, "placed", "note of 1", None),
-        ("00000000000000000020.1", "u", 1, "paid", None, [("note", None)]),
-        ("00000000000000000030.1", "d", 1, "paid", "note of 1", None),
-        ("00000000000000000040.1", "t", None, None, None, None),
+        (position(10), "c", 1, "placed", "note of 1", None),
+        (position(20), "u", 1, "paid", None, [("note", None)]),
+        (position(30), "d", 1, "paid", "note of 1", None),
+        (position(40), "t", None, None, None, None),
     ]
     assert counts(batch) == (5, 4, 1, 0)
 
@@ -225,7 +267,7 @@ class TestUnavailable:
         )
 
         assert shop.rows("orders", "status", "note", "_kept_values", "_batch_id") == [
-            ("sent", "first", [("note", "00000000000000000010.1")], 2)
+            ("sent", "first", [("note", position(10))], 2)
         ]
 
     def test_a_version_that_comes_late_gives_it(self, shop: Shop) -> None:

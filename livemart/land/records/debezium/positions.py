@@ -2,6 +2,12 @@
 
 Used for `_sequence`, by which the versions of a key are ordered. A row that a snapshot read comes
 before a change at the same position: the change was made after it.
+
+PostgreSQL writes a change into its log when it is made, and shows it when it is committed. So the
+log alone does not say whether a snapshot saw a change: of one that was made before the snapshot
+and committed after it the position is before the snapshot's. What says it is the commit that the
+connector sent before, in `source.sequence`: changes are sent in the order of their commits. The
+rows of a first snapshot have none, and come before everything that the connector sends after them.
 """
 
 from __future__ import annotations
@@ -14,6 +20,8 @@ from livemart.land.records.values import MalformedError
 from livemart.land.records.written import Number
 
 _DIGITS = re.compile(r"[0-9]+\Z")
+# The last commit, if there is one, and the change's own position.
+_SEQUENCE = re.compile(r'\[(?:"([0-9]{1,20})"|null),')
 _BINLOG = re.compile(r".*\.([0-9]+)\Z", re.S)
 
 
@@ -27,8 +35,9 @@ def sequence_of(source: Mapping[str, Any], operation: str) -> str:
     Raises:
         MalformedError: another connector, or no position.
 
-    >>> sequence_of({"connector": "postgresql", "lsn": Number("24023128")}, "u")
-    '00000000000024023128.1'
+    >>> place = {"lsn": Number("24023128"), "sequence": '["24023119","24023128"]'}
+    >>> sequence_of({"connector": "postgresql"} | place, "u")
+    '00000000000024023119.1.00000000000024023128'
     >>> binlog = {"file": "binlog.000010", "pos": Number("4"), "row": Number("0")}
     >>> sequence_of({"connector": "mysql"} | binlog, "r")
     '0000000010.0000000000000004.00000000.0'
@@ -38,14 +47,22 @@ def sequence_of(source: Mapping[str, Any], operation: str) -> str:
         raise MalformedError(
             f"source.connector: found {connector!r}, known are {', '.join(_POSITIONS)}"
         )
-    return f"{_POSITIONS[connector](source)}.{int(operation != 'r')}"
+    return _POSITIONS[connector](source, int(operation != "r"))
 
 
-def _of_write_ahead_log(source: Mapping[str, Any]) -> str:
-    return _padded(source, "lsn", source.get("lsn"), 20)
+def _of_write_ahead_log(source: Mapping[str, Any], is_change: int) -> str:
+    position = _padded(source, "lsn", source.get("lsn"), 20)
+    commit = source.get("sequence")
+    if commit is None:
+        # Debezium before 1.7 does not say it.
+        return f"{0:020}.{is_change}.{position}"
+    match = _SEQUENCE.match(commit) if type(commit) is str else None
+    if match is None:
+        raise MalformedError(f"source.sequence: found {commit!r}, which names no commit")
+    return f"{(match[1] or '').zfill(20)}.{is_change}.{position}"
 
 
-def _of_binlog(source: Mapping[str, Any]) -> str:
+def _of_binlog(source: Mapping[str, Any], is_change: int) -> str:
     """Return file, position and row: `mysql-bin.000010` comes after `mysql-bin.000009`."""
     file = source.get("file")
     match = _BINLOG.match(file) if type(file) is str else None
@@ -56,7 +73,7 @@ def _of_binlog(source: Mapping[str, Any]) -> str:
         _padded(source, "pos", source.get("pos"), 16),
         _padded(source, "row", source.get("row"), 8),
     )
-    return ".".join(parts)
+    return f"{'.'.join(parts)}.{is_change}"
 
 
 def _padded(source: Mapping[str, Any], name: str, value: Any, width: int) -> str:
@@ -65,7 +82,7 @@ def _padded(source: Mapping[str, Any], name: str, value: Any, width: int) -> str
     return value.zfill(width)
 
 
-_POSITIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+_POSITIONS: Mapping[str, Callable[[Mapping[str, Any], int], str]] = {
     "postgresql": _of_write_ahead_log,
     "mysql": _of_binlog,
     "mariadb": _of_binlog,

@@ -11,8 +11,9 @@ from livemart.land.records.values import MalformedError
 from livemart.land.records.written import Number
 
 
-def lsn(position: str) -> dict[str, Any]:
-    return {"connector": "postgresql", "lsn": Number(position)}
+def lsn(position: str, commit: str | None = None) -> dict[str, Any]:
+    place = {"connector": "postgresql", "lsn": Number(position)}
+    return place if commit is None else place | {"sequence": f'[{commit},"{position}"]'}
 
 
 def binlog(file: str, pos: str = "4", row: str = "0", connector: str = "mysql") -> dict[str, Any]:
@@ -21,11 +22,25 @@ def binlog(file: str, pos: str = "4", row: str = "0", connector: str = "mysql") 
 
 def test_text_order_is_the_order_of_the_log() -> None:
     log = [
-        sequence_of(lsn("9"), "u"),
-        sequence_of(lsn("10"), "r"),
-        sequence_of(lsn("10"), "d"),
         sequence_of(lsn("11"), "r"),
+        sequence_of(lsn("9"), "u"),
+        sequence_of(lsn("10"), "d"),
         sequence_of(lsn("18446744073709551615"), "c"),
+    ]
+
+    assert sorted(log) == log
+
+
+def test_the_log_of_postgresql_is_in_the_order_of_commits() -> None:
+    log = [
+        sequence_of(lsn("30", "null"), "r"),
+        sequence_of(lsn("31", "null"), "r"),
+        sequence_of(lsn("10", "null"), "u"),
+        sequence_of(lsn("32", "null"), "u"),
+        sequence_of(lsn("60", '"9"'), "r"),
+        sequence_of(lsn("20", '"9"'), "d"),
+        sequence_of(lsn("12", '"10"'), "c"),
+        sequence_of(lsn("11", '"18446744073709551615"'), "u"),
     ]
 
     assert sorted(log) == log
@@ -57,6 +72,9 @@ def test_files_positions_and_rows_are_numbers(connector: str) -> None:
         (lsn("1.5"), "source.lsn: found '1.5'"),
         (lsn("1" * 21), "source.lsn: found"),
         ({"connector": "postgresql", "lsn": "12"}, "source.lsn: found '12'"),
+        (lsn("1") | {"sequence": "7"}, "source.sequence: found '7', which names no commit"),
+        (lsn("1") | {"sequence": Number("7")}, "source.sequence: found '7'"),
+        (lsn("1", '"x"'), "source.sequence: found"),
         (binlog("mysql-bin"), "source.file: found 'mysql-bin'"),
         (binlog("mysql-bin.000001") | {"row": None}, "source.row: found None"),
         (binlog(f"b.{'1' * 11}"), "source.file: found"),
