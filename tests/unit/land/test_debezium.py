@@ -131,15 +131,15 @@ def test_a_row_that_is_read_again_does_not_win_over_a_newer_change(
 
 
 def test_a_change_that_was_made_before_a_snapshot_and_committed_after_it_wins(shop: Shop) -> None:
-    snapshot = [change("r", postgres(30, sequence='[null,"30"]'), row(key)) for key in (1, 2, 3)]
+    read = [change("r", postgres(30, sequence='[null,"30"]'), row(key)) for key in (1, 2, 3)]
     committed = [
-        # The first that the connector sends: no commit was sent before it.
-        change("u", postgres(20, sequence='[null,"20"]'), row(1, "paid")),
-        change("d", postgres(21, sequence='[null,"21"]'), None, row(2)),
-        change("u", postgres(25, sequence='["40","25"]'), row(3, "paid")),
+        change("u", postgres(20, sequence='["40","20"]'), row(1, "paid")),
+        change("d", postgres(21, sequence='["40","21"]'), None, row(2)),
+        # It was read again by a connector that began anew.
+        change("r", postgres(50, sequence='[null,"50"]'), row(3, "paid")),
     ]
 
-    land(shop, committed[::-1], snapshot)
+    land(shop, committed[::-1], read)
 
     assert shop.rows("orders", "id", "status") == [(1, "paid"), (3, "paid")]
 

@@ -4,10 +4,11 @@ Used for `_sequence`, by which the versions of a key are ordered. A row that a s
 before a change at the same position: the change was made after it.
 
 PostgreSQL writes a change into its log when it is made, and shows it when it is committed. So the
-log alone does not say whether a snapshot saw a change: of one that was made before the snapshot
-and committed after it the position is before the snapshot's. What says it is the commit that the
-connector sent before, in `source.sequence`: changes are sent in the order of their commits. The
-rows of a first snapshot have none, and come before everything that the connector sends after them.
+log alone does not say whether a snapshot saw a change: one that was made before the snapshot and
+committed after it stands before the snapshot in the log. What says it is the commit that the
+connector sent before, in `source.sequence`: changes are sent in the order of their commits. Where
+there is none, as in the rows of a snapshot with which a connector begins and in the first
+transaction after it, the position itself takes its place.
 """
 
 from __future__ import annotations
@@ -55,11 +56,11 @@ def _of_write_ahead_log(source: Mapping[str, Any], is_change: int) -> str:
     commit = source.get("sequence")
     if commit is None:
         # Debezium before 1.7 does not say it.
-        return f"{0:020}.{is_change}.{position}"
+        return f"{position}.{is_change}.{position}"
     match = _SEQUENCE.match(commit) if type(commit) is str else None
     if match is None:
         raise MalformedError(f"source.sequence: found {commit!r}, which names no commit")
-    return f"{(match[1] or '').zfill(20)}.{is_change}.{position}"
+    return f"{(match[1] or position).zfill(20)}.{is_change}.{position}"
 
 
 def _of_binlog(source: Mapping[str, Any], is_change: int) -> str:

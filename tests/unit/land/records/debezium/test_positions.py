@@ -22,9 +22,10 @@ def binlog(file: str, pos: str = "4", row: str = "0", connector: str = "mysql") 
 
 def test_text_order_is_the_order_of_the_log() -> None:
     log = [
-        sequence_of(lsn("11"), "r"),
         sequence_of(lsn("9"), "u"),
+        sequence_of(lsn("10"), "r"),
         sequence_of(lsn("10"), "d"),
+        sequence_of(lsn("11"), "r"),
         sequence_of(lsn("18446744073709551615"), "c"),
     ]
 
@@ -34,12 +35,12 @@ def test_text_order_is_the_order_of_the_log() -> None:
 def test_the_log_of_postgresql_is_in_the_order_of_commits() -> None:
     log = [
         sequence_of(lsn("30", "null"), "r"),
-        sequence_of(lsn("31", "null"), "r"),
-        sequence_of(lsn("10", "null"), "u"),
-        sequence_of(lsn("32", "null"), "u"),
-        sequence_of(lsn("60", '"9"'), "r"),
-        sequence_of(lsn("20", '"9"'), "d"),
-        sequence_of(lsn("12", '"10"'), "c"),
+        sequence_of(lsn("31", "null"), "u"),
+        sequence_of(lsn("31", '"40"'), "r"),
+        sequence_of(lsn("20", '"40"'), "d"),
+        sequence_of(lsn("39", '"40"'), "c"),
+        sequence_of(lsn("50", "null"), "r"),
+        sequence_of(lsn("45", '"60"'), "u"),
         sequence_of(lsn("11", '"18446744073709551615"'), "u"),
     ]
 
