@@ -12,6 +12,7 @@ import pytest
 
 from tests.services.kafka import Kafka, running_kafka
 from tests.services.maven import NotInstalledError
+from tests.services.nats import Nats, running_nats
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +21,16 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
     try:
         with running_kafka(tmp_path_factory.mktemp("kafka")) as broker:
             yield broker
+    except NotInstalledError as error:
+        not_installed(str(error))
+
+
+@pytest.fixture(scope="session")
+def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nats]:
+    """A server that all tests of a process share; each makes streams of its own."""
+    try:
+        with running_nats(tmp_path_factory.mktemp("nats")) as server:
+            yield server
     except NotInstalledError as error:
         not_installed(str(error))
 

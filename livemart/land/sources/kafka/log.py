@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from livemart.extras import require_extra
 from livemart.land.records.messages.message import Message
-from livemart.land.sources.kafka.settings import check_client, read_secrets
+from livemart.land.sources.kafka.settings import check_client
+from livemart.land.sources.secrets import read_secrets
 
 if TYPE_CHECKING:
     from livemart.land.sources.kafka.client import KafkaClient

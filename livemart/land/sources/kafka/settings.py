@@ -1,15 +1,11 @@
 """Checks the options of a source of the kind `kafka`, and makes the settings of its client.
 
-Used by `KafkaLog`. Secrets are named by environment variables, which are read when a client
-connects: so no option holds one.
+Used by `KafkaLog`. Secrets are named by environment variables: so no option holds one.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
-
-from livemart.errors import nearest
 
 # A setting of the client whose value is a secret, by its name.
 _SECRET_WORDS = ("password", "secret", "sasl.oauthbearer.config", "key.pem", "private.key")
@@ -23,7 +19,6 @@ _OWN = (
     "group.id",
     "metadata.broker.list",
 )
-_SHOWN = "***"
 
 
 def check_client(client: Mapping[str, object], secrets: Mapping[str, object]) -> Iterator[str]:
@@ -53,31 +48,3 @@ def is_secret(name: str) -> bool:
     (True, False)
     """
     return any(word in name for word in _SECRET_WORDS)
-
-
-def read_secrets(secrets: Mapping[str, str]) -> dict[str, str]:
-    """Return the secrets by the name of their setting.
-
-    Raises:
-        LookupError: an environment variable is not there.
-    """
-    values = {}
-    for name, variable in secrets.items():
-        if (value := os.environ.get(variable)) is None:
-            raise LookupError(
-                f"no environment variable {variable}{nearest(variable, os.environ)}, which holds "
-                f"{name}"
-            )
-        values[name] = value
-    return values
-
-
-def redacted(text: str, secrets: Mapping[str, str]) -> str:
-    """Return a text without the secrets.
-
-    >>> redacted("user: hunter2", {"sasl.password": "hunter2"})
-    'user: ***'
-    """
-    for value in sorted(filter(None, secrets.values()), key=len, reverse=True):
-        text = text.replace(value, _SHOWN)
-    return text

@@ -10,7 +10,6 @@ import pytest
 from livemart.errors import ConfigError
 from livemart.land.sources.kafka.client import KafkaUnreadableError
 from livemart.land.sources.kafka.log import KafkaLog
-from livemart.land.sources.kafka.settings import read_secrets, redacted
 from tests.deliveries import Shop, source
 
 GOOD: dict[str, Any] = {"servers": "127.0.0.1:1", "topics": ["orders"]}
@@ -64,20 +63,6 @@ def test_without_its_extra_the_kind_says_what_to_install(
         Shop(None, tmp_path, [source("orders", kind="kafka", path="", options=options)])
 
     assert caught.value.hint == "pip install 'livemart[kafka]'"
-
-
-def test_secrets_are_read_by_name_and_blacked_out() -> None:
-    secrets = {"sasl.password": "hunter", "ssl.key.password": "hunter2", "empty": ""}
-
-    assert redacted("hunter2, hunter and hunted", secrets) == "***, *** and hunted"
-
-
-def test_secrets_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KAFKA_PASSWORD", "hunter2")
-
-    assert read_secrets({"sasl.password": "KAFKA_PASSWORD"}) == {"sasl.password": "hunter2"}
-    with pytest.raises(LookupError, match="KAFKA_PASWORD, did you mean KAFKA_PASSWORD"):
-        read_secrets({"sasl.password": "KAFKA_PASWORD"})
 
 
 def test_what_is_pickled_for_workers_holds_no_connection_and_no_secret(

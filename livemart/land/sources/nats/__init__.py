@@ -1,0 +1,1 @@
+"""Streams of NATS JetStream as record logs; imported only by a project that declares one."""

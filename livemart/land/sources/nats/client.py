@@ -1,0 +1,244 @@
+"""Asks a server of NATS what a stream holds, and reads ranges of it.
+
+Used by `NatsLog`. A connection lives as long as one question or one range, each answer comes within
+a time limit, and the server keeps nothing of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js import JetStreamContext, api
+from nats.js.errors import NotFoundError
+
+from livemart.land.records.messages.message import Message
+from livemart.land.sources.nats.connection import ANSWER_S, NatsConnection, NatsUnreadableError
+
+_PULL_RECORDS = 5_000
+_PULL_BYTES = 8_000_000
+# The server forgets a consumer that has not asked for so long.
+_PAUSE_S = 300.0
+# What ends a pull before it is full: nothing is left, or the next message is too large for it.
+_NOTHING_LEFT = ("404", "408")
+_TOO_LARGE = ("409", "Message Size Exceeds MaxBytes")
+
+
+@dataclass(frozen=True)
+class StreamBounds:
+    """What a stream holds: its oldest sequence, and the one behind its newest.
+
+    `created_at`: when it was made, as the server writes it.
+    """
+
+    start: int
+    end: int
+    created_at: str
+
+
+class _Pull(NamedTuple):
+    """What one request for messages brought; `status`: why it was not more, else empty."""
+
+    messages: Sequence[Msg]
+    status: tuple[str, str] | None
+
+
+class NatsClient:
+    """A client of one stream.
+
+    Args:
+        connection: to its server.
+        stream: its name.
+        subjects: what is read of it; empty for all.
+    """
+
+    def __init__(self, connection: NatsConnection, stream: str, subjects: Sequence[str]) -> None:
+        self._connection = connection
+        self._stream = stream
+        self._subjects = list(subjects)
+
+    def bounds(self) -> StreamBounds:
+        """Return what the stream holds."""
+        return asyncio.run(self._bounds())
+
+    def time_of(self, start: int) -> datetime | None:
+        """Return when the first message from a sequence on was stored."""
+        return asyncio.run(self._time_of(start))
+
+    def read(self, start: int, end: int) -> Iterator[Message]:
+        """Yield the messages from a sequence to before another."""
+        # The loop runs only while it is asked for more: landing is no coroutine.
+        with asyncio.Runner() as runner:
+            batches = self._batches(start, end)
+            try:
+                while batch := runner.run(_next(batches)):
+                    yield from batch
+            finally:
+                runner.run(batches.aclose())
+
+    async def _bounds(self) -> StreamBounds:
+        async with self._connection.open() as (_, stream):
+            try:
+                info = await stream.stream_info(self._stream)
+            except NotFoundError:
+                raise NatsUnreadableError(f"no stream {self._stream} in this account") from None
+        # Of others the server removes what somebody was sent, or has acknowledged.
+        retention = info.config.retention
+        if retention != api.RetentionPolicy.LIMITS:
+            raise NatsUnreadableError(
+                f"stream {self._stream} has the retention {retention}: read one with the retention "
+                "`limits`, which may mirror it"
+            )
+        created_at = info.created.isoformat() if info.created else ""
+        # The first message has sequence 1; a stream that never had one says 0.
+        return StreamBounds(max(info.state.first_seq, 1), info.state.last_seq + 1, created_at)
+
+    async def _time_of(self, start: int) -> datetime | None:
+        async with self._connection.open() as (_, stream):
+            first = await self._first(stream, start)
+        return first.time if first else None
+
+    async def _first(self, stream: JetStreamContext, start: int) -> api.RawStreamMsg | None:
+        """Return the first message from a sequence on, as the stream's leader knows it."""
+        firsts = []
+        for subject in self._subjects or [">"]:
+            with suppress(NotFoundError):
+                firsts.append(await stream.get_msg(self._stream, start, subject, next=True))
+        return min(firsts, key=lambda it: it.seq or 0, default=None)
+
+    async def _batches(self, start: int, end: int) -> AsyncGenerator[list[Message], None]:
+        async with self._connection.open() as (client, stream):
+            info = await stream.add_consumer(self._stream, self._consumer(start))
+            self._check_filter(info.config)
+            try:
+                next_ = start
+                async for batch in self._range(client, info, start, end):
+                    next_ = batch[-1].offset + 1
+                    yield batch
+                await self._check_end(stream, next_, end)
+            finally:
+                # Else the server would do it, later.
+                with suppress(Exception):
+                    await stream.delete_consumer(self._stream, info.name)
+
+    def _consumer(self, start: int) -> api.ConsumerConfig:
+        one = self._subjects[0] if len(self._subjects) == 1 else None
+        return api.ConsumerConfig(
+            deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE,
+            opt_start_seq=start,
+            ack_policy=api.AckPolicy.NONE,
+            filter_subject=one,
+            filter_subjects=None if one else self._subjects or None,
+            inactive_threshold=_PAUSE_S,
+            num_replicas=1,
+            mem_storage=True,
+        )
+
+    def _check_filter(self, config: api.ConsumerConfig) -> None:
+        if len(self._subjects) > 1 and sorted(config.filter_subjects or ()) != sorted(
+            self._subjects
+        ):
+            raise NatsUnreadableError(
+                "the server cannot filter by several subjects: name one, or use a nats-server of "
+                "2.10 or newer"
+            )
+
+    async def _range(
+        self, client: Client, consumer: api.ConsumerInfo, start: int, end: int
+    ) -> AsyncGenerator[list[Message], None]:
+        address = f"{self._connection.prefix}.CONSUMER.MSG.NEXT.{self._stream}.{consumer.name}"
+        delivery, next_, max_bytes = 0, start, _PULL_BYTES
+        while next_ < end:
+            count = min(end - next_, _PULL_RECORDS) if max_bytes else 1
+            pull = await _pull(client, address, count, max_bytes)
+            batch = []
+            for received in pull.messages:
+                message, number = _read(received)
+                delivery += 1
+                if number != delivery:
+                    raise NatsUnreadableError(f"message {delivery} was lost on the way")
+                next_ = message.offset + 1
+                if message.offset < end:
+                    batch.append(message)
+            if batch:
+                yield batch
+            if pull.status and pull.status[0] in _NOTHING_LEFT:
+                return
+            if pull.status and pull.status != _TOO_LARGE:
+                raise NatsUnreadableError(f"the server says {' '.join(pull.status)}")
+            # A message that is larger than a pull may be comes alone.
+            max_bytes = 0 if pull.status and not pull.messages else _PULL_BYTES
+
+    async def _check_end(self, stream: JetStreamContext, next_: int, end: int) -> None:
+        """Refuse a range that ends too early: the server asked may lag behind its leader."""
+        if next_ >= end:
+            return
+        first = await self._first(stream, next_)
+        if first is not None and (first.seq or 0) < end:
+            raise NatsUnreadableError(
+                f"message {first.seq} was not handed out: a replica of the stream lags behind"
+            )
+
+
+async def _next(batches: AsyncGenerator[list[Message], None]) -> list[Message] | None:
+    return await anext(batches, None)
+
+
+async def _pull(client: Client, address: str, count: int, max_bytes: int) -> _Pull:
+    """Return the next messages of a consumer; fewer than `count` with why."""
+    messages: list[Msg] = []
+    is_done = asyncio.Event()
+    status: tuple[str, str] | None = None
+
+    async def take(message: Msg) -> None:
+        nonlocal status
+        if message.reply:
+            messages.append(message)
+        else:
+            headers = message.headers or {}
+            status = headers.get("Status", ""), headers.get("Description", "")
+        if status or len(messages) == count:
+            is_done.set()
+
+    # An inbox for each: what the server says of one pull is nothing to the next.
+    inbox = client.new_inbox()
+    subscription = await client.subscribe(inbox, cb=take)
+    request = {"batch": count, "no_wait": True} | ({"max_bytes": max_bytes} if max_bytes else {})
+    await client.publish(address, json.dumps(request).encode(), reply=inbox)
+    received = -1
+    while not is_done.is_set():
+        if len(messages) == received:
+            raise NatsUnreadableError(f"no message within {ANSWER_S:.0f} s")
+        received = len(messages)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(is_done.wait(), ANSWER_S)
+    await subscription.unsubscribe()
+    return _Pull(messages, None if len(messages) == count else status)
+
+
+def _read(received: Msg) -> tuple[Message, int]:
+    """Return a message, and the number that the consumer gave it.
+
+    Both stand in the subject for acknowledgements (ADR-15 of NATS); nats-py's own reading of it
+    rounds the time.
+    """
+    words = received.reply.split(".")
+    # The longer form has domain and account before, and more behind.
+    first = 5 if len(words) == 9 else 7
+    sequence, number, nanoseconds = map(int, words[first : first + 3])
+    headers = [(name, value.encode()) for name, value in (received.headers or {}).items()]
+    message = Message(
+        sequence,
+        received.data,
+        headers=headers,
+        timestamp_us=nanoseconds // 1000,
+        topic=received.subject,
+    )
+    return message, number

@@ -1,0 +1,82 @@
+"""Reads a stream of NATS JetStream as a record log: the kind `nats`.
+
+A record's offset is its sequence in the stream. Landing plans ranges of sequences and keeps them;
+nothing is acknowledged, and the server keeps no consumer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from livemart.extras import require_extra
+from livemart.land.records.messages.message import Message
+from livemart.land.sources.nats.settings import check_connection, check_servers, check_stream
+
+if TYPE_CHECKING:
+    from livemart.land.sources.nats.client import NatsClient
+
+
+@dataclass(frozen=True)
+class NatsLog:
+    """One stream; its one partition bears its name. The fields are its `options`.
+
+    Attributes:
+        servers: `nats://host:port, nats://host:port`: tried in order.
+        stream: name of the stream.
+        subjects: what is read of it; all if it is empty.
+        client: settings, without secrets.
+        secrets: `user`, `password`, `token`, each with the environment variable that holds it.
+        name: of the servers; stands before the name of the partition.
+
+    Raises:
+        ConfigError: EXTRA_MISSING.
+        ValueError: with all mistakes.
+    """
+
+    servers: str
+    stream: str
+    subjects: list[str] = field(default_factory=list)
+    client: dict[str, Any] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict)
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        require_extra("nats")
+        mistakes = [
+            *check_servers(self.servers),
+            *check_stream(self.stream, self.subjects, self.name),
+            *check_connection(self.client, self.secrets),
+        ]
+        if mistakes:
+            raise ValueError("; ".join(mistakes))
+
+    def starts(self) -> Mapping[str, int]:
+        """Return the sequence of the oldest message that is still there."""
+        return {self._partition: self._client.bounds().start}
+
+    def ends(self) -> Mapping[str, int]:
+        """Return the sequence that the next message will have."""
+        return {self._partition: self._client.bounds().end}
+
+    def read(self, partition: str, start: int, end: int) -> Iterator[Message]:
+        """Yield the messages from `start` to before `end`; deleted ones are left out."""
+        return self._client.read(start, end)
+
+    def written_at(self, partition: str, offset: int) -> datetime | None:
+        """Return when the first message from an offset on was stored."""
+        return self._client.time_of(offset)
+
+    @property
+    def _partition(self) -> str:
+        return f"{self.name}/{self.stream}" if self.name else self.stream
+
+    @property
+    def _client(self) -> NatsClient:
+        from livemart.land.sources.nats.client import NatsClient
+        from livemart.land.sources.nats.connection import NatsConnection
+
+        connection = NatsConnection(self.servers, self.client, self.secrets)
+        return NatsClient(connection, self.stream, self.subjects)

@@ -1,0 +1,341 @@
+"""Streams of NATS land as record logs; a server of its own, without a JVM, 10 s in all."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from livemart.errors import SourceError
+from livemart.land.micro_batch import Limit
+from livemart.land.sources.nats import client as nats_client
+from livemart.land.sources.nats.connection import NatsUnreadableError
+from livemart.land.sources.nats.log import NatsLog
+from livemart.run.replays import is_retriable
+from tests.deliveries import Shop, lines, order, source
+from tests.project_run import ROOT
+from tests.services.fixtures import not_installed
+from tests.services.maven import NotInstalledError
+from tests.services.nats import Nats, running_nats
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.extended
+
+_NAMES = (f"S{number}" for number in count())
+# Lands one micro-batch in a process of its own, which a failpoint may kill.
+_LAND = """
+import sys
+from pathlib import Path
+from tests.integration.land.test_nats import shop_of
+
+shop_of(Path(sys.argv[1]), *sys.argv[2:]).land(0)
+"""
+
+
+@contextmanager
+def own_server(root: Path, settings: str = "", **admin: Any) -> Iterator[Nats]:
+    """Yield a server that a test may kill."""
+    folder = root / "nats"
+    folder.mkdir()
+    with ExitStack() as stack:
+        try:
+            server = stack.enter_context(running_nats(folder, settings, **admin))
+        except NotInstalledError as error:
+            not_installed(str(error))
+        yield server
+
+
+@pytest.fixture
+def stream(nats_server: Nats) -> str:
+    """The name of an empty stream."""
+    name = next(_NAMES)
+    nats_server.make_stream(name)
+    return name
+
+
+def shop_of(
+    root: Path, servers: str, stream: str, spark: SparkSession | None = None, **options: Any
+) -> Shop:
+    """Orders by key and as events, from one stream."""
+    given = {"servers": servers, "stream": stream} | options
+    log: dict[str, Any] = {"path": "", "kind": "nats", "options": tuple(sorted(given.items()))}
+    root.mkdir(exist_ok=True)
+    events = source("order_events", **log)
+    return Shop(spark, root, (source("orders", keys=("order_id",), **log), events))
+
+
+def origins(shop: Shop) -> list[tuple[str, str]]:
+    return [(origin, key) for origin, key in shop.rows("order_events", "_origin", "order_id")]
+
+
+def test_messages_land_once_though_landing_is_killed(
+    nats_server: Nats, stream: str, tmp_path: Path
+) -> None:
+    publish = nats_server.publish
+    publish(f"{stream}.placed", [*lines([order("a"), order("b")]), "{broken", ""])
+    command = [sys.executable, "-c", _LAND, str(tmp_path), nats_server.address, stream]
+    environment = os.environ | {"LIVEMART_FAILPOINT": "landing.after_table.1"}
+    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert run.returncode == -signal.SIGKILL, run.stderr
+    # What comes meanwhile is the next batch's.
+    publish(f"{stream}.placed", lines([order("a", 1)]))
+    shop = shop_of(tmp_path, nats_server.address, stream)
+
+    counts = [shop.land(batch).counts["bronze.order_events"].produced for batch in range(3)]
+
+    assert counts == [4, 1, 0]
+    assert origins(shop) == [(f"{stream}@1", "a"), (f"{stream}@2", "b"), (f"{stream}@5", "a")]
+    assert [key for (key,) in shop.rows("orders", "order_id")] == ["a", "b"]
+    assert shop.rows("_dead_letters", "source", "origin", "reason") == [
+        (f"bronze.{name}", f"{stream}@{number}", "MALFORMED_RECORD")
+        for name in ("order_events", "orders")
+        for number in (3, 4)
+    ]
+
+
+def test_workers_land_what_the_driver_lands(
+    spark: SparkSession, nats_server: Nats, stream: str, tmp_path: Path
+) -> None:
+    nats_server.publish(f"{stream}.placed", lines([order(f"o{it}") for it in range(9)]))
+    rows = []
+    for name, limit in (("driver", Limit()), ("workers", Limit.of("large"))):
+        shop = shop_of(tmp_path / name, nats_server.address, stream, spark)
+        shop.limit = limit
+        shop.restart()
+        shop.run()
+        rows.append(origins(shop))
+
+    assert rows[0] == rows[1]
+    assert len(rows[0]) == 9
+
+
+def test_what_stands_beside_a_message_lands_in_columns(
+    nats_server: Nats, stream: str, tmp_path: Path
+) -> None:
+    before = datetime.now(UTC)
+    nats_server.publish(f"{stream}.placed.7", lines([order("a")]), till="7")
+    options = (("servers", nats_server.address), ("stream", stream))
+    columns = {
+        "order_id": "string",
+        "subject": "string",
+        "headers": "map<string,string>",
+        "stored_at": "timestamp",
+    }
+    parts = (("headers", "headers"), ("timestamp", "stored_at"), ("topic", "subject"))
+    how: dict[str, Any] = {"path": "", "kind": "nats", "options": options, "message": parts}
+    shop = Shop(None, tmp_path, (source("order_events", columns, **how),))
+
+    shop.land(0)
+
+    ((subject, headers, stored_at),) = shop.rows("order_events", *list(columns)[1:])
+    assert (subject, headers) == (f"{stream}.placed.7", [("till", "7")])
+    assert before <= stored_at <= datetime.now(UTC)
+
+
+def test_numbers_that_a_stream_leaves_out_hold_nothing_up(
+    nats_server: Nats, stream: str, tmp_path: Path
+) -> None:
+    publish = nats_server.publish
+    for number in range(4):
+        publish(f"{stream}.placed", lines([order(f"o{number}")]))
+        publish(f"{stream}.refunded", lines([order(f"r{number}")]))
+    nats_server.do(lambda jetstream: jetstream.delete_msg(stream, 3))
+    nats_server.do(lambda jetstream: jetstream.delete_msg(stream, 8))
+    whole = shop_of(tmp_path / "whole", nats_server.address, stream)
+    one = shop_of(tmp_path / "one", nats_server.address, stream, subjects=(f"{stream}.placed",))
+    none = shop_of(tmp_path / "none", nats_server.address, stream, subjects=(f"{stream}.no",))
+
+    for shop in (whole, one, none):
+        shop.land(0)
+        assert not shop.land(1).has_records
+
+    assert [key for _, key in origins(whole)] == ["o0", "r0", "r1", "o2", "r2", "o3"]
+    assert [key for _, key in origins(one)] == ["o0", "o2", "o3"]
+    assert origins(none) == []
+
+
+def test_several_subjects_are_read_unless_the_server_is_too_old_for_it(
+    nats_server: Nats, stream: str
+) -> None:
+    for kind in ("placed", "changed", "refunded"):
+        nats_server.publish(f"{stream}.{kind}", [kind])
+    subjects = [f"{stream}.placed", f"{stream}.refunded"]
+    read = NatsLog(nats_server.address, stream, subjects).read(stream, 1, 4)
+
+    if nats_server.version < (2, 10):
+        with pytest.raises(NatsUnreadableError, match="cannot filter by several subjects"):
+            list(read)
+    else:
+        assert [message.topic for message in read] == subjects
+
+
+def test_a_large_message_is_read_by_itself(
+    nats_server: Nats, stream: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contents = ["1", "2" * 5_000, "3", "4", "5" * 5_000, "6" * 5_000]
+    nats_server.publish(f"{stream}.placed", contents)
+    monkeypatch.setattr(nats_client, "_PULL_BYTES", 1_000)
+    log = NatsLog(nats_server.address, stream)
+
+    read = [(it.offset, (it.content or b"").decode()) for it in log.read(stream, 1, 7)]
+
+    assert read == list(enumerate(contents, 1))
+
+
+def test_a_range_is_read_in_pulls_and_ends_where_it_should(
+    nats_server: Nats, stream: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nats_server.publish(f"{stream}.placed", [str(number) for number in range(1, 12)])
+    monkeypatch.setattr(nats_client, "_PULL_RECORDS", 3)
+    log = NatsLog(nats_server.address, stream)
+    cut = log.read(stream, 1, 12)
+    next(cut)
+    cut.close()  # type: ignore[attr-defined]
+
+    read = [it.offset for it in log.read(stream, 2, 11)]
+
+    assert read == [*range(2, 11)]
+    # Nothing is left at the server.
+    assert nats_server.do(lambda it: it.stream_info(stream)).state.consumer_count == 0
+
+
+def test_a_server_that_does_not_hand_out_all_that_is_there_is_asked_again(
+    nats_server: Nats, stream: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nats_server.publish(f"{stream}.placed", ["1"])
+
+    async def lag(*_: object) -> AsyncIterator[list[Any]]:
+        messages: list[list[Any]] = []
+        for message in messages:
+            yield message
+
+    monkeypatch.setattr(nats_client.NatsClient, "_range", lag)
+
+    with pytest.raises(NatsUnreadableError, match="message 1 was not handed out"):
+        list(NatsLog(nats_server.address, stream).read(stream, 1, 2))
+
+
+def test_a_server_that_is_away_is_waited_for_and_nothing_is_lost(tmp_path: Path) -> None:
+    with own_server(tmp_path) as server:
+        server.make_stream("ORDERS")
+        server.publish("ORDERS.placed", lines([order("a")]))
+        shop = shop_of(tmp_path / "shop", server.address, "ORDERS")
+        shop.land(0)
+        server.publish("ORDERS.placed", lines([order("b")]))
+        server.kill()
+
+        with pytest.raises(
+            SourceError, match=r"SOURCE_UNREADABLE.*no server can be reached"
+        ) as caught:
+            shop.land(1)
+        server.start()
+        shop.land(1)
+
+    assert is_retriable(caught.value)
+    assert origins(shop) == [("ORDERS@1", "a"), ("ORDERS@2", "b")]
+
+
+def test_what_was_purged_before_it_was_read_is_a_dead_letter(
+    nats_server: Nats, stream: str, tmp_path: Path
+) -> None:
+    nats_server.publish(f"{stream}.placed", lines([order("a")]))
+    shop = shop_of(tmp_path, nats_server.address, stream)
+    shop.land(0)
+    nats_server.publish(f"{stream}.placed", lines([order(key) for key in "bcd"]))
+    nats_server.do(lambda jetstream: jetstream.purge_stream(stream, seq=4))
+
+    shop.land(1)
+    nats_server.do(lambda jetstream: jetstream.purge_stream(stream))
+    nats_server.publish(f"{stream}.placed", lines([order("e")]))
+    shop.land(2)
+
+    assert [key for _, key in origins(shop)] == ["a", "d", "e"]
+    letters = shop.rows("_dead_letters", "origin", "reason", "detail")
+    assert {letter[:2] for letter in letters} == {(f"{stream}@2", "RECORDS_EXPIRED")}
+    assert "records 2 to 3" in letters[0][2]
+
+
+def test_a_stream_whose_messages_go_when_they_are_read_is_refused(
+    nats_server: Nats, tmp_path: Path
+) -> None:
+    name = next(_NAMES)
+    nats_server.make_stream(name, retention="workqueue")
+
+    with pytest.raises(SourceError, match=f"stream {name} has the retention workqueue"):
+        shop_of(tmp_path, nats_server.address, name).land(0)
+
+
+def test_times_and_bounds_are_the_streams(nats_server: Nats, stream: str) -> None:
+    log = NatsLog(nats_server.address, stream, name="shop")
+    empty = log.starts(), log.ends(), log.written_at(f"shop/{stream}", 1)
+    before = datetime.now(UTC)
+    nats_server.publish(f"{stream}.placed", ["1", "2"])
+    nats_server.do(lambda jetstream: jetstream.delete_msg(stream, 1))
+
+    written_at = log.written_at(f"shop/{stream}", 1)
+
+    assert empty == ({f"shop/{stream}": 1}, {f"shop/{stream}": 1}, None)
+    assert (log.starts(), log.ends()) == ({f"shop/{stream}": 2}, {f"shop/{stream}": 3})
+    assert written_at is not None
+    assert before <= written_at <= datetime.now(UTC)
+
+
+def test_secrets_come_from_the_environment_and_are_shown_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    users = "authorization {users: [{user: livemart, password: hunter2}]}"
+    options: dict[str, Any] = {
+        "client": frozenset({("user", "livemart")}),
+        "secrets": frozenset({("password", "SHOP_PASSWORD")}),
+    }
+    with own_server(tmp_path, users, user="livemart", password="hunter2") as server:
+        server.make_stream("ORDERS")
+        server.publish("ORDERS.placed", lines([order("a")]))
+        shop = shop_of(tmp_path / "shop", server.address, "ORDERS", **options)
+        texts = []
+        for password in (None, "hunter3", "hunter2"):
+            if password:
+                monkeypatch.setenv("SHOP_PASSWORD", password)
+            else:
+                monkeypatch.delenv("SHOP_PASSWORD", raising=False)
+            try:
+                shop.land(0)
+            except SourceError as error:
+                texts.append(str(error))
+        # Whoever is not who was asked for is told no secret.
+        encrypted = replace_servers(shop, server.address.replace("nats://", "tls://"))
+        with pytest.raises(SourceError) as caught:
+            encrypted.land(1)
+        texts.append(str(caught.value))
+
+    assert "no environment variable SHOP_PASSWORD" in texts[0]
+    assert "Authorization Violation" in texts[1]
+    assert "does not encrypt" in texts[2]
+    assert [key for _, key in origins(shop)] == ["a"]
+    kept = [path.read_bytes() for path in tmp_path.glob("shop/**/*") if path.is_file()]
+    shown = "".join([*texts, *capfd.readouterr(), repr(shop.landing._logs)])
+    assert "hunter" not in shown
+    assert not any(b"hunter" in content for content in kept)
+
+
+def replace_servers(shop: Shop, servers: str) -> Shop:
+    """Return a shop that reads the same from other servers."""
+    sources = []
+    for each in shop.sources:
+        assert each.stream is not None
+        options = tuple({**dict(each.arrival.options), "servers": servers}.items())
+        arrival = replace(each.arrival, options=options)
+        sources.append(replace(each, stream=replace(each.stream, arrival=arrival)))
+    return Shop(None, shop.root, sources)
