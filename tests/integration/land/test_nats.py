@@ -292,6 +292,22 @@ def test_times_and_bounds_are_the_streams(nats_server: Nats, stream: str) -> Non
     assert before <= written_at <= datetime.now(UTC)
 
 
+def test_a_stream_that_is_made_anew_is_another_one(nats_server: Nats, stream: str) -> None:
+    log = NatsLog(nats_server.address, stream)
+    before = log.identities()
+    nats_server.publish(f"{stream}.placed", ["1"])
+    assert log.identities() == before
+    nats_server.do(lambda jetstream: jetstream.delete_stream(stream))
+
+    with pytest.raises(NatsUnreadableError, match=f"no stream {stream} in this account"):
+        log.identities()
+
+    nats_server.make_stream(stream)
+    assert log.identities().keys() == before.keys() == {stream}
+    assert log.identities() != before
+    assert log.is_selected(stream)
+
+
 def test_secrets_come_from_the_environment_and_are_shown_nowhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,7 +6,7 @@ nothing is acknowledged, and the server keeps no consumer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -68,6 +68,19 @@ class NatsLog:
     def written_at(self, partition: str, offset: int) -> datetime | None:
         """Return when the first message from an offset on was stored."""
         return self._client.time_of(offset)
+
+    def identities(self) -> Mapping[str, str]:
+        """Return when the stream was made: one that is made anew has another time."""
+        created_at = self._client.bounds().created_at
+        return {self._partition: created_at} if created_at else {}
+
+    def is_selected(self, partition: str) -> bool:
+        """Return whether a partition is the stream."""
+        return partition == self._partition
+
+    def absent(self) -> Collection[str]:
+        """Return nothing: without the stream no question about it is answered."""
+        return ()
 
     @property
     def _partition(self) -> str:
