@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -16,6 +17,8 @@ from livemart.errors import ConfigError
 
 # How alike two words are, from 0 to 1: a swapped, missing or doubled letter, or another case.
 _NEAR = 0.8
+# Twenty times as fast, where PyYAML was built with it.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +102,7 @@ def model_lines(text: str, model: str) -> dict[tuple[str, ...], int]:
 
 
 def _node_lines(text: str, *steps: tuple[str, str]) -> dict[tuple[str, ...], int]:
-    try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError:
-        return {}
+    node = _composed(text)
     for group, name in steps:
         node = _named(_child(node, group), name)
     if node is None:
@@ -119,6 +119,15 @@ def _node_lines(text: str, *steps: tuple[str, str]) -> dict[tuple[str, ...], int
             if key.value == "meta":
                 lines |= _meta_lines(value)
     return lines
+
+
+@lru_cache(maxsize=16)
+def _composed(text: str) -> yaml.Node | None:
+    """Return a file as it is written, read once for all that it describes; None if it is torn."""
+    try:
+        return yaml.compose(text, Loader=_LOADER)
+    except yaml.YAMLError:
+        return None
 
 
 def _meta_lines(meta: yaml.Node) -> dict[tuple[str, ...], int]:
