@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from livemart.cli import commands
 from livemart.cli.commands import cli
 from livemart.inspect.comparison import Differences
 from livemart.inspect.verify import Comparison
@@ -45,6 +47,19 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith("LIVEMART_")]:
         monkeypatch.delenv(name)
+
+
+def test_a_process_that_ends_looks_for_no_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ends(*, prog_name: str) -> None:
+        sys.exit(3)
+
+    monkeypatch.setattr(commands, "cli", ends)
+    try:
+        with pytest.raises(SystemExit, match="3"):
+            commands.main()
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
 
 
 def test_all_commands_are_there() -> None:
