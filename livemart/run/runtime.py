@@ -240,9 +240,12 @@ def open_runtime(
     from livemart.spark.session import prepare_environment
     from livemart.state.lock import hold_warehouse
 
-    check_project(settings)
+    is_short = is_short and is_small_refresh(settings)
+    if not is_short:
+        # The pass before a small refresh has read this project, and dbt does so again: Spark need
+        # not wait for dbt to be loaded.
+        check_project(settings)
     with hold_warehouse(settings.warehouse) as lock, ThreadPoolExecutor(1, "spark") as thread:
-        is_short = is_short and is_small_refresh(settings)
         forget_pass(settings.warehouse)
         narrator.step("starting Spark")
         guests = connect_settings(settings.warehouse) if has_guests else None

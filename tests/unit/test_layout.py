@@ -64,7 +64,6 @@ COVERED = {
     # What runs the whole engine.
     "publish/publisher.py": "publish/test_publications.py",
     "run/batch.py": "integration/run/test_pipeline.py",
-    "run/runtime.py": "integration/run/test_pipeline.py",
     "spark/arrow_views.py": "integration/spark/test_quick_session.py",
     "spark/connect.py": "integration/spark/test_dbt_terminal.py",
     "spark/large_lane.py": "integration/delta/test_committers.py",

@@ -1,0 +1,43 @@
+"""What is checked before Spark starts, and when Spark may start before it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from livemart.errors import ConfigError, StateError
+from livemart.run import runtime
+from livemart.run.runtime import open_runtime
+from livemart.settings import load_settings
+
+
+class Silent:
+    def step(self, text: str) -> None: ...
+    def node_changed(self, unique_id: str, status: str | None, line: str | None = None) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("is_short", "is_small", "first"),
+    [(False, True, "profile"), (True, False, "profile"), (True, True, "lock")],
+)
+def test_only_a_project_that_a_pass_has_read_is_not_checked_before_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_short: bool, is_small: bool, first: str
+) -> None:
+    def refuse(_: Any) -> None:
+        raise ConfigError("PROFILE_NOT_SESSION", "profile", hint="")
+
+    def refuse_lock(_: Any) -> None:
+        raise StateError("RUNNER_LIVES", "lock", hint="")
+
+    monkeypatch.setattr(runtime, "check_project", refuse)
+    monkeypatch.setattr(runtime, "is_small_refresh", lambda _: is_small)
+    monkeypatch.setattr("livemart.state.lock.hold_warehouse", refuse_lock)
+    settings = load_settings({"project_dir": str(tmp_path)}, environ={})
+
+    with (
+        pytest.raises((ConfigError, StateError), match=first),
+        open_runtime(settings, Silent(), is_short=is_short),
+    ):
+        pass
