@@ -113,6 +113,13 @@ class Warehouse:
         """Return the names of the columns, or None if there is no such table yet."""
         return tuple(self.arrow_schema(relation).names) if self.exists(relation) else None
 
+    def logged_schema(self, relation: str) -> str | None:
+        """Return the columns as the log spells them, with comments; None if it cannot be read."""
+        try:
+            return str(self._tables.open(relation).schema().to_json())
+        except RefreshError:
+            return None
+
     def partition_columns(self, relation: str) -> tuple[str, ...]:
         """Return the names of the partition columns."""
         return self._tables.newest(relation).partition_columns

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from livemart.delta.log import has_commits
 from livemart.project.graph import Project
 from livemart.project.session_spec import PLAIN, SessionSpec
 from livemart.project.sessions import session_of
+from livemart.spark.view_columns import ProjectView, ViewColumns
 from livemart.spark_sql import literal, quoted
 from livemart.state.atomic_files import replace_file
 from livemart.state.places import StateFolder
@@ -25,14 +25,6 @@ if TYPE_CHECKING:
 # Of Spark 4.2: constructor arguments of what its catalog keeps.
 _TABLE_FIELDS = 22
 _STORAGE_FIELDS = 7
-
-
-@dataclass(frozen=True, slots=True)
-class _View:
-    """The SQL of a view, and the session in which it means what it does."""
-
-    sql: str
-    session: SessionSpec = PLAIN
 
 
 def register(
@@ -77,6 +69,9 @@ def register(
             path = str(warehouse.joinpath(*relation.split(".", 1)))
             rows = f"select * from delta.{quoted(path)} version as of {pinned[relation]}"
             spark.sql(f"create view {name_of(relation)} as {rows}")
+    columns = None
+    if not (pinned or any(known.values())):
+        columns = ViewColumns(spark, warehouse, views, tables)
     added += _register_views(
         spark,
         {
@@ -84,6 +79,7 @@ def register(
             for relation, view in views.items()
             if remakes_views or not _is_in(known, relation) or kept.get(relation) != view
         },
+        columns,
     )
     if project is not None:
         _keep_views(warehouse, views)
@@ -95,8 +91,7 @@ def save_views(spark: SparkSession, warehouse: Path) -> None:
 
     Needs a session with its own JVM, not one of Spark Connect.
     """
-    jvm_session: Any = spark._jsparkSession
-    catalog = jvm_session.sessionState().catalog().externalCatalog()
+    catalog = _external(spark)
     views = _kept_views(warehouse)
     for schema, names in sorted(_known(spark).items()):
         for name in sorted(names):
@@ -104,7 +99,7 @@ def save_views(spark: SparkSession, warehouse: Path) -> None:
             known_view = views.pop(f"{schema}.{name}", None)
             if text.isDefined():
                 session = PLAIN if known_view is None else known_view.session
-                views[f"{schema}.{name}"] = _View(text.get(), session)
+                views[f"{schema}.{name}"] = ProjectView(text.get(), session)
     _keep_views(warehouse, views)
 
 
@@ -116,38 +111,52 @@ def _register_tables(spark: SparkSession, warehouse: Path, relations: Sequence[s
     if not relations:
         return
     jvm: Any = spark._jvm
-    jvm_session: Any = spark._jsparkSession
     catalyst, some = jvm.org.apache.spark.sql.catalyst, jvm.scala.Some
     table, storage = catalyst.catalog.CatalogTable, catalyst.catalog.CatalogStorageFormat.empty()
     # Scala's defaults; of the table the first four have none, and the fifth is the provider.
     optional = [getattr(table, f"apply$default${n}")() for n in range(6, _TABLE_FIELDS + 1)]
     stored = [getattr(storage, f"copy$default${n}")() for n in range(2, _STORAGE_FIELDS + 1)]
-    to_uri = catalyst.catalog.CatalogUtils.stringToURI
-    external = jvm_session.sessionState().catalog().externalCatalog()
+    # Looked up once: each name is a call, and waits its turn while another thread makes plans.
+    identifier, make, to_uri = (
+        catalyst.TableIdentifier,
+        table.apply,
+        catalyst.catalog.CatalogUtils.stringToURI,
+    )
+    kind, catalog = catalyst.catalog.CatalogTableType.EXTERNAL(), some("spark_catalog")
+    no_columns, provider = jvm.org.apache.spark.sql.types.StructType(), some("delta")
+    external = _external(spark)
     for relation in relations:
         schema, name = relation.split(".", 1)
         folder = warehouse.joinpath(schema, name).absolute()
-        entry = table.apply(
+        entry = make(
             # As Spark looks for it; the folder of somebody else may have capitals.
-            catalyst.TableIdentifier(name.lower(), some(schema.lower()), some("spark_catalog")),
-            catalyst.catalog.CatalogTableType.EXTERNAL(),
+            identifier(name.lower(), some(schema.lower()), catalog),
+            kind,
             storage.copy(some(to_uri(f"file:{folder}")), *stored),
-            jvm.org.apache.spark.sql.types.StructType(),
-            some("delta"),
+            no_columns,
+            provider,
             *optional,
         )
         external.createTable(entry, True)
 
 
-def _register_views(spark: SparkSession, views: Mapping[str, _View]) -> list[str]:
+def _register_views(
+    spark: SparkSession, views: Mapping[str, ProjectView], columns: ViewColumns | None
+) -> list[str]:
     """Make `views`, in rounds, as one may read another; each in its session, which Spark keeps.
 
     A view whose inputs do not exist yet is left to the build that makes them.
+
+    Args:
+        spark: the engine's session.
+        views: by relation.
+        columns: of views, from an earlier session; None if this one has begun before.
     """
     from pyspark.errors import AnalysisException
 
+    entered = [relation for relation in views if columns and columns.enter(relation)]
     added: list[str] = []
-    waiting = dict(views)
+    waiting = {relation: view for relation, view in views.items() if relation not in entered}
     while waiting:
         made = []
         for relation, view in waiting.items():
@@ -162,7 +171,9 @@ def _register_views(spark: SparkSession, views: Mapping[str, _View]) -> list[str
             break
         added += made
         waiting = {relation: view for relation, view in waiting.items() if relation not in made}
-    return added
+    if columns and added:
+        columns.keep(added)
+    return entered + added
 
 
 def stored_tables(warehouse: Path) -> Iterator[str]:
@@ -186,15 +197,15 @@ def name_of(relation: str) -> str:
     return ".".join(map(quoted, relation.split(".", 1)))
 
 
-def _project_views(project: Project) -> dict[str, _View]:
+def _project_views(project: Project) -> dict[str, ProjectView]:
     return {
-        model.relation: _View(model.compiled_code, model.session.of_a_view)
+        model.relation: ProjectView(model.compiled_code, model.session.of_a_view)
         for model in project.models.values()
         if model.materialized == "view" and model.compiled_code is not None
     }
 
 
-def _kept_views(warehouse: Path) -> dict[str, _View]:
+def _kept_views(warehouse: Path) -> dict[str, ProjectView]:
     try:
         kept = json.loads(StateFolder(warehouse).views.read_text())
     except (FileNotFoundError, ValueError):
@@ -203,15 +214,15 @@ def _kept_views(warehouse: Path) -> dict[str, _View]:
     return {relation: _read_view(view) for relation, view in kept.items()}
 
 
-def _read_view(view: Any) -> _View:
+def _read_view(view: Any) -> ProjectView:
     """Return a view as it was kept; one of the engine's own session is its SQL alone."""
     if isinstance(view, str):
-        return _View(view)
+        return ProjectView(view)
     settings = tuple((name, value) for name, value in view["settings"])
-    return _View(view["sql"], SessionSpec(settings, tuple(view["statements"])))
+    return ProjectView(view["sql"], SessionSpec(settings, tuple(view["statements"])))
 
 
-def _keep_views(warehouse: Path, views: Mapping[str, _View]) -> None:
+def _keep_views(warehouse: Path, views: Mapping[str, ProjectView]) -> None:
     path = StateFolder(warehouse).views
     path.parent.mkdir(parents=True, exist_ok=True)
     kept = {
@@ -233,9 +244,16 @@ def _is_in(known: Mapping[str, set[str]], relation: str) -> bool:
 
 
 def _known(spark: SparkSession) -> dict[str, set[str]]:
-    """Return the tables and views of each database."""
-    identifiers: dict[str, set[str]] = {}
-    for (schema,) in spark.sql("show databases").collect():
-        rows = spark.sql(f"show tables in {quoted(schema)}").collect()
-        identifiers[schema] = {row.tableName for row in rows if not row.isTemporary}
-    return identifiers
+    """Return the tables and views of each database; the statements take a second of a new JVM."""
+    external = _external(spark)
+    databases = external.listDatabases().mkString("\n").split("\n")
+    return {
+        schema: set(filter(None, external.listTables(schema).mkString("\n").split("\n")))
+        for schema in databases
+    }
+
+
+def _external(spark: SparkSession) -> Any:
+    """Return what holds the entries of the catalog, for a session with its own JVM."""
+    jvm_session: Any = spark._jsparkSession
+    return jvm_session.sessionState().catalog().externalCatalog()

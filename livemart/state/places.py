@@ -18,6 +18,7 @@ the default of the setting `store`, whose database `serving.db` lies here, too.
     run.json                      when the newest micro-batch began, if SQL says so
     project_refusal.json          why an edit of the project is not taken over
     views.json                    the SQL of the project's views, for sessions to come
+    view_columns.json             what Spark made of it, for sessions in which it is the same
     conf/, connect_token          what a dbt in another terminal needs
     target/                       dbt's artifacts of a project whose folder cannot be written
     spark.log                     what the JVM prints
@@ -101,6 +102,10 @@ class StateFolder:
     @property
     def views(self) -> Path:
         return self.path / "views.json"
+
+    @property
+    def view_columns(self) -> Path:
+        return self.path / "view_columns.json"
 
     @property
     def spark_conf(self) -> Path:

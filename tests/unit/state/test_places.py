@@ -20,6 +20,7 @@ def test_every_place_is_where_it_was() -> None:
     assert PLACES.lock == Path("/w/_livemart/lock")
     assert PLACES.holder == Path("/w/_livemart/holder.json")
     assert PLACES.views == Path("/w/_livemart/views.json")
+    assert PLACES.view_columns == Path("/w/_livemart/view_columns.json")
     assert PLACES.spark_conf == Path("/w/_livemart/conf")
     assert PLACES.connect_token == Path("/w/_livemart/connect_token")
     assert PLACES.spark_log == Path("/w/_livemart/spark.log")

@@ -1,0 +1,229 @@
+"""Enters views into Spark's catalog with the columns that Spark gave them in an earlier session.
+
+Used by the catalog when a session begins: analysing the views of a project is a good part of a
+command of seconds. The columns of a view follow from Spark's version, the settings of its session,
+its SQL, and the columns of what it reads; as long as these are the same, so is its entry.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from livemart.delta.warehouse import Warehouse
+from livemart.plan.reasons import Unplannable
+from livemart.plan.sql.flatten import flatten
+from livemart.project.session_spec import PLAIN, SessionSpec
+from livemart.project.sessions import session_of
+from livemart.state.atomic_files import replace_file
+from livemart.state.places import StateFolder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# What Spark says for `create view` without a word about it.
+_USUAL_MODE = "COMPENSATION"
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectView:
+    """The SQL of a view, and the session in which it means what it does."""
+
+    sql: str
+    session: SessionSpec = PLAIN
+
+
+@dataclass(frozen=True, slots=True)
+class _Analysed:
+    """What Spark made of a view: `schema` is a struct as Spark writes it in JSON.
+
+    `text` is the SQL without what stands before and behind it; `reads` are the relations that it
+    names; `digest` is of all that the columns follow from.
+    """
+
+    reads: tuple[str, ...]
+    digest: str
+    text: str
+    schema: str
+
+
+class ViewColumns:
+    """The columns of a warehouse's views, from one session to the next.
+
+    Args:
+        spark: the engine's session, with a JVM of its own.
+        warehouse: root of all tables.
+        views: all that the catalog is to hold, by relation.
+        tables: the stored tables that it holds.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        warehouse: Path,
+        views: Mapping[str, ProjectView],
+        tables: Iterable[str],
+    ) -> None:
+        self._spark = spark
+        self._jvm: Any = spark._jvm
+        self._warehouse = Warehouse(warehouse)
+        self._path = StateFolder(warehouse).view_columns
+        self._views = views
+        self._tables = {relation.lower(): relation for relation in tables}
+        self._schemas: dict[str, str | None] = {}
+        self._sessions: dict[SessionSpec, str] = {}
+
+    def enter(self, relation: str) -> bool:
+        """Make the entry that `create view` makes; return False if that has to analyse the view.
+
+        The view must not be in the catalog.
+        """
+        analysed = self._analysed.get(relation)
+        if analysed is None:
+            return False
+        reads = {name: it.reads for name, it in self._analysed.items()}
+        if self._digest(relation, reads) != analysed.digest:
+            return False
+        session = self._session(self._views[relation].session)
+        entry = self._prepare(session, relation, analysed)
+        session.sessionState().catalog().createTable(entry, False, True)
+        return True
+
+    @cached_property
+    def _prepare(self) -> Callable[[Any, str, _Analysed], Any]:
+        """What makes an entry of the catalog in a session; looked up once, as each name is a call.
+
+        It is Spark's own function, which takes the columns from a plan: from one that has nothing
+        else.
+        """
+        scala, sql = self._jvm.scala, self._jvm.org.apache.spark.sql
+        prepare = sql.execution.command.ViewHelper.prepareTable
+        identifier, struct = sql.catalyst.TableIdentifier, sql.types.DataType.fromJson
+        plan = _module(sql.catalyst.plans.logical, "LocalRelation")
+        mode = _module(sql.catalyst.analysis, "SchemaCompensation")
+        no_list = _module(scala.collection.immutable, "Nil")
+        no_map = _module(scala.collection.immutable, "Map").empty()
+        some, none = scala.Some, scala.Option.empty()
+        catalog = some("spark_catalog")
+
+        def entry(session: Any, relation: str, analysed: _Analysed) -> Any:
+            schema, name = relation.split(".", 1)
+            return prepare(
+                session,
+                identifier(name, some(schema), catalog),
+                some(analysed.text),
+                plan.apply(struct(analysed.schema)),
+                no_list,
+                no_map,
+                mode,
+                none,
+                none,
+                False,
+            )
+
+        return entry
+
+    def keep(self, relations: Iterable[str]) -> None:
+        """Keep the columns of views that Spark has just analysed, and forget views that are gone.
+
+        Only of a session that has begun with this catalog: what else it knows, no other may.
+        """
+        kept = {name: it for name, it in self._analysed.items() if name in self._views}
+        external = self._session(PLAIN).sessionState().catalog().externalCatalog()
+        reads = {name: it.reads for name, it in kept.items()}
+        relations = list(relations)
+        for relation in relations:
+            if (named := self._reads(relation)) is not None:
+                reads[relation] = named
+        for relation in relations:
+            kept.pop(relation, None)
+            digest = self._digest(relation, reads)
+            entry = external.getTable(*relation.split(".", 1))
+            if digest is not None and entry.viewSchemaMode().toString() == _USUAL_MODE:
+                kept[relation] = _Analysed(
+                    reads[relation], digest, entry.viewText().get(), entry.schema().json()
+                )
+        if kept != self._analysed:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            text = json.dumps({name: asdict(it) for name, it in kept.items()}, indent=1)
+            replace_file(self._path, text)
+
+    @cached_property
+    def _analysed(self) -> Mapping[str, _Analysed]:
+        try:
+            stored = json.loads(self._path.read_text())
+            return {
+                relation: _Analysed(tuple(it["reads"]), it["digest"], it["text"], it["schema"])
+                for relation, it in stored.items()
+            }
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            # Not kept yet, or not by us: Spark analyses them again.
+            return {}
+
+    def _reads(self, relation: str) -> tuple[str, ...] | None:
+        """Return the relations that a view's SQL names; None if nobody can tell."""
+        try:
+            return flatten(self._views[relation].sql, {}).relations
+        except Unplannable:
+            return None
+
+    def _digest(
+        self, relation: str, reads: Mapping[str, tuple[str, ...]], above: tuple[str, ...] = ()
+    ) -> str | None:
+        """Return a digest of all that the columns of a view follow from; None if it is not known.
+
+        That is also so for a view that reads what no warehouse holds, such as a file by its path.
+        """
+        view = self._views.get(relation)
+        if view is None or relation not in reads or relation in above:
+            return None
+        if (settings := self._settings(view.session)) is None:
+            return None
+        parts = [settings, view.sql]
+        for name in reads[relation]:
+            part = (
+                self._digest(name, reads, (*above, relation))
+                if name in self._views
+                else self._columns(name)
+            )
+            if part is None:
+                return None
+            parts.append(part)
+        return sha256(json.dumps(parts).encode()).hexdigest()
+
+    def _columns(self, relation: str) -> str | None:
+        if relation not in self._schemas:
+            stored = self._tables.get(relation)
+            self._schemas[relation] = stored and self._warehouse.logged_schema(stored)
+        return self._schemas[relation]
+
+    def _settings(self, spec: SessionSpec) -> str | None:
+        """Return Spark's version and all settings of a session that it keeps with a view.
+
+        None if there is no such session now.
+        """
+        from pyspark.errors import AnalysisException
+
+        if spec not in self._sessions:
+            try:
+                state = self._session(spec).sessionState()
+            except AnalysisException:
+                return None
+            helper = self._jvm.org.apache.spark.sql.execution.command.ViewHelper
+            kept = helper.sqlConfigsToProps(state.conf(), "").toString()
+            place = ".".join(state.catalogManager().currentNamespace())
+            self._sessions[spec] = f"{self._spark.version} {place} {spec.text} {kept}"
+        return self._sessions[spec]
+
+    def _session(self, spec: SessionSpec) -> Any:
+        return session_of(self._spark, spec)._jsparkSession
+
+
+def _module(package: Any, name: str) -> Any:
+    """Return a Scala object."""
+    return getattr(getattr(package, f"{name}$"), "MODULE$")
