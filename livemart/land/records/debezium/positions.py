@@ -21,8 +21,7 @@ from livemart.land.records.values import MalformedError
 from livemart.land.records.written import Number
 
 _DIGITS = re.compile(r"[0-9]+\Z")
-# The last commit, if there is one, and the change's own position.
-_SEQUENCE = re.compile(r'\[(?:"([0-9]{1,20})"|null),')
+_SEQUENCE = re.compile(r'\[(?:"([0-9]{1,20})"|null), ?(?:"([0-9]{1,20})"|null)\]\Z')
 _BINLOG = re.compile(r".*\.([0-9]+)\Z", re.S)
 
 
@@ -52,15 +51,22 @@ def sequence_of(source: Mapping[str, Any], operation: str) -> str:
 
 
 def _of_write_ahead_log(source: Mapping[str, Any], is_change: int) -> str:
-    position = _padded(source, "lsn", source.get("lsn"), 20)
-    commit = source.get("sequence")
-    if commit is None:
-        # Debezium before 1.7 does not say it.
-        return f"{position}.{is_change}.{position}"
-    match = _SEQUENCE.match(commit) if type(commit) is str else None
+    commit, sent = _sequence(source)
+    # An incremental snapshot leaves `lsn` out.
+    lsn = Number(sent) if sent and source.get("lsn") is None else source.get("lsn")
+    position = _padded(source, "lsn", lsn, 20)
+    return f"{(commit or position).zfill(20)}.{is_change}.{position}"
+
+
+def _sequence(source: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """Return the commit that was sent before, and the position; old connectors say neither."""
+    sequence = source.get("sequence")
+    if sequence is None:
+        return None, None
+    match = _SEQUENCE.match(sequence) if type(sequence) is str else None
     if match is None:
-        raise MalformedError(f"source.sequence: found {commit!r}, which names no commit")
-    return f"{(match[1] or position).zfill(20)}.{is_change}.{position}"
+        raise MalformedError(f"source.sequence: found {sequence!r}, which names no commit")
+    return match[1], match[2]
 
 
 def _of_binlog(source: Mapping[str, Any], is_change: int) -> str:
