@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,9 @@ _COARSE = timedelta(milliseconds=2)
 class SourceStatus:
     """One landed table: its newest landing, what the listed snapshots brought, what waits.
 
-    Of what waits None is what nobody knows. `waiting_partition`: of a record log, the one in which
-    most wait. `look_age_s`: how long ago the log last answered. `away`: why the source cannot be
-    looked at, for `away_s`; empty if it can.
+    Of what waits None is what nobody knows. `waiting_partitions`: of a record log, how many records
+    wait in each partition. `look_age_s`: how long ago the log last answered. `away`: why the source
+    cannot be looked at, for `away_s`; empty if it can.
     """
 
     relation: str
@@ -54,8 +55,7 @@ class SourceStatus:
     waiting_bytes: int | None = 0
     waiting_s: float = 0.0
     waiting_records: int | None = None
-    waiting_partition: str | None = None
-    waiting_partition_records: int | None = None
+    waiting_partitions: Mapping[str, int] = field(default_factory=dict)
     look_age_s: float | None = None
     away: str = ""
     away_s: float | None = None
@@ -272,8 +272,9 @@ def _waiting(source: SourceStatus) -> str:
     if source.waiting_records:
         about = "about " if source.waiting_files else ""
         words.append(about + _counted(source.waiting_records, "record"))
-    if source.waiting_partition_records:
-        words[-1] += f" ({source.waiting_partition}: {source.waiting_partition_records:,})"
+    partition, most = max(source.waiting_partitions.items(), key=itemgetter(1), default=("", 0))
+    if most:
+        words[-1] += f" ({partition}: {most:,})"
     if words:
         words.append(_age(source.waiting_s))
     if source.look_age_s is not None:
@@ -380,8 +381,7 @@ def _source(
         waiting_bytes=lag.size,
         waiting_s=lag.waits_s(now),
         waiting_records=lag.records,
-        waiting_partition=lag.partition,
-        waiting_partition_records=lag.partition_records,
+        waiting_partitions=lag.partitions,
         look_age_s=lag.look_age_s(now),
         away=lag.away,
         away_s=None if lag.away_since is None else (now - lag.away_since).total_seconds(),

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -27,18 +27,17 @@ class SourceLag:
 
     `files` and `size`, their bytes: None for a record log. `oldest_at`: when the oldest was
     delivered, UTC, None if nothing waits or nobody knows. `records`: of a log how many wait, at
-    most; of files about how many; None if nobody knows. `partition`: of a log the one in which most
-    wait, and `partition_records`. `looked_at`: when a log last answered, UTC; None for files, which
-    are looked at now. `away`: why the source cannot be looked at, since `away_since` (UTC, None if
-    nobody knows); empty if it can.
+    most; of files about how many; None if nobody knows. `partitions`: of a log the same by
+    partition, also of those in which none waits. `looked_at`: when a log last answered, UTC; None
+    for files, which are looked at now. `away`: why the source cannot be looked at, since
+    `away_since` (UTC, None if nobody knows); empty if it can.
     """
 
     files: int | None = 0
     size: int | None = 0
     oldest_at: datetime | None = None
     records: int | None = None
-    partition: str | None = None
-    partition_records: int | None = None
+    partitions: Mapping[str, int] = field(default_factory=dict)
     looked_at: datetime | None = None
     away: str = ""
     away_since: datetime | None = None
@@ -84,14 +83,12 @@ def _count(size: int | None, mean: float | None) -> int | None:
 
 def _lag_of_log(look: LogLook) -> SourceLag:
     waiting = look.waiting
-    largest = max(waiting, key=lambda name: waiting[name], default=None)
     return SourceLag(
         None,
         None,
         look.waits_since if waiting else None,
         sum(waiting.values()) if look.at is not None else None,
-        largest,
-        None if largest is None else waiting[largest],
+        {name: waiting.get(name, 0) for name in sorted(look.ends)},
         look.at,
         look.away,
         look.away_since,

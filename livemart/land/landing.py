@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -26,7 +26,7 @@ from livemart.land.commit_note import Landed
 from livemart.land.letters.dead_letters import relation_of
 from livemart.land.micro_batch import Limit, MicroBatch
 from livemart.land.records.schema import TIMESTAMP
-from livemart.land.sources.delivery import DeliveryReader
+from livemart.land.sources.delivery import Delivery, DeliveryReader
 from livemart.land.sources.files.delivered import DeliveredFiles, files_of
 from livemart.land.sources.files.folder import LandingFolder
 from livemart.land.sources.files.problems import gone, unreadable
@@ -46,6 +46,7 @@ from livemart.land.sources.kinds import open_logs
 from livemart.land.sources.log_deliveries import LogDeliveries, LogPlan, UnreadableLogError
 from livemart.land.sources.log_looks import LogLooks
 from livemart.land.sources.manifest import Manifest, ManifestStore, Offsets
+from livemart.land.sources.record_log import Reached
 from livemart.land.tables import create_tables
 from livemart.land.upsert.deletes import deletes_relation
 from livemart.project.graph import SourceTable
@@ -257,20 +258,14 @@ class Landing:
         watched = self._watched = self._watched or WatchedFiles(self._folder, store.newest_first())
         known = store.read(batch_id)
         manifest = known or self._new_manifest(batch_id, self._relative(files), watched)
-        batch = MicroBatch(
-            self._spark,
-            self._warehouse,
-            self._readers,
-            self._sources,
-            self._epoch,
-            manifest,
-            self._limit,
-            is_replay=known is not None,
-        )
+        batch = self._micro_batch(manifest, is_replay=known is not None)
         if known is None and manifest.deliveries:
             store.write(manifest)
         elif known is not None:
-            self._check_replay(manifest, batch.waiting())
+            with self._told_away(manifest.relations):
+                deliveries = self._check_replay(manifest, batch.waiting())
+            if deliveries != list(manifest.deliveries):
+                batch = self._micro_batch(replace(manifest, deliveries=deliveries), is_replay=True)
         with self._told_away(batch.reading):
             landed = batch.land()
         failpoint("landing.after")
@@ -289,6 +284,18 @@ class Landing:
             delivered_at=manifest.delivered_at,
             refusals=self._refusals(manifest, landed),
             drift={name: note.drift for name, note in landed.items() if note.drift},
+        )
+
+    def _micro_batch(self, manifest: Manifest, *, is_replay: bool) -> MicroBatch:
+        return MicroBatch(
+            self._spark,
+            self._warehouse,
+            self._readers,
+            self._sources,
+            self._epoch,
+            manifest,
+            self._limit,
+            is_replay=is_replay,
         )
 
     def _learn_sizes(self, manifest: Manifest, landed: Mapping[str, Landed]) -> None:
@@ -372,17 +379,21 @@ class Landing:
         tables = [*self._sources, *(deletes_relation(source) for source in keyed)]
         landed_at = self._now().astimezone(UTC)
         deliveries = [*self._files.plan(files), *watched.changed()]
-        offsets = dict(self._offsets())
-        for (log, after, max_records), names in self._log_readers(offsets).items():
+        reached = self._reached()
+        for (log, after, max_records), names in self._log_readers(reached).items():
             with self._told_away(names):
-                planned = log.plan(names, dict(after), max_records)
+                planned = log.plan(names, after, max_records)
             if planned.delivery is not None:
                 deliveries.append(planned.delivery)
-                offsets |= dict.fromkeys(names, planned.offsets)
+                now = Reached.of(planned.offsets, planned.identities)
+                reached |= dict.fromkeys(names, now)
             self._look(log, names, planned, landed_at)
         self._looks.keep()
         versions = {name: self._warehouse.version(name) for name in tables}
-        return Manifest(batch_id, landed_at, versions, deliveries, offsets)
+        read = {name: it for name, it in reached.items() if it.offsets is not None}
+        offsets = {name: dict(it.offsets or ()) for name, it in read.items()}
+        identities = {name: dict(it.identities) for name, it in read.items()}
+        return Manifest(batch_id, landed_at, versions, deliveries, offsets, identities)
 
     def _look(
         self, log: LogDeliveries, names: Sequence[str], planned: LogPlan, at: datetime
@@ -396,42 +407,47 @@ class Landing:
         self._looks.answered(names, at, planned.ends, planned.offsets, log.oldest_at(waiting))
 
     def _log_readers(
-        self, offsets: Mapping[str, Offsets]
-    ) -> Mapping[tuple[LogDeliveries, tuple[tuple[str, int], ...], int], list[str]]:
+        self, reached: Mapping[str, Reached]
+    ) -> Mapping[tuple[LogDeliveries, Reached, int], list[str]]:
         """Return the relations that read a log from the same offsets on, in the same steps."""
-        readers: dict[tuple[LogDeliveries, tuple[tuple[str, int], ...], int], list[str]] = {}
+        readers: dict[tuple[LogDeliveries, Reached, int], list[str]] = {}
         for name, log in self._logs.items():
-            after = tuple(sorted(offsets.get(name, {}).items()))
             limit = self._sources[name].arrival.max_records_per_trigger or _MOST_RECORDS
-            readers.setdefault((log, after, limit), []).append(name)
+            readers.setdefault((log, reached.get(name, Reached()), limit), []).append(name)
         return readers
 
-    def _offsets(self) -> Mapping[str, Offsets]:
+    def _reached(self) -> dict[str, Reached]:
         """Return how far each source table has read its log.
 
         One that is not known yet begins with the log; if it has no keys, behind the records that
         its table holds.
         """
         newest = next(self._manifests().newest_first(), None)
-        offsets = dict(newest.offsets) if newest is not None else {}
+        reached = dict[str, Reached]()
+        if newest is not None:
+            for name, offsets in newest.offsets.items():
+                reached[name] = Reached.of(offsets, newest.identities.get(name, {}))
         for name in self._logs:
-            if name not in offsets:
+            if name not in reached:
                 is_append_only = not self._sources[name].row_rules.keys
-                offsets[name] = landed_offsets(self._warehouse, name) if is_append_only else {}
-        return offsets
+                landed = landed_offsets(self._warehouse, name) if is_append_only else {}
+                reached[name] = Reached.of(landed or None, {})
+        return reached
 
     def is_behind(self) -> bool:
         """Return whether a log holds records that waited when the stream was first started."""
-        offsets = self._offsets() if self._until else {}
+        reached = self._reached() if self._until else {}
         return any(
-            self._logs[name].is_behind(offsets[name], ends)
+            self._logs[name].is_behind(dict(reached[name].offsets or ()), ends)
             for name, ends in (self._until or {}).items()
         )
 
-    def _check_replay(self, manifest: Manifest, waiting: Sequence[str]) -> None:
-        """In a replay, what is still to be landed must be what it was."""
+    def _check_replay(self, manifest: Manifest, waiting: Sequence[str]) -> Sequence[Delivery]:
+        """Return what a replay reads: what is still to be landed must be what it was."""
+        deliveries: list[Delivery] = []
         for delivery in manifest.deliveries:
             names = [name for name in delivery.relations if name in waiting]
+            deliveries.append(delivery)
             for name in names[:1]:
                 reader = self._readers[name]
                 if reader.kind != delivery.kind:
@@ -442,7 +458,8 @@ class Landing:
                         f"{reader.kind} now",
                         hint=f"put `kind: {delivery.kind}` back until the batch has landed",
                     )
-                reader.check(delivery, manifest.batch_id)
+                deliveries[-1] = reader.check(delivery, manifest.batch_id)
+        return deliveries
 
     def _limits(self, relations: Sequence[str]) -> Limits:
         arrivals = [self._sources[name].arrival for name in relations]

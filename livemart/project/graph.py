@@ -18,6 +18,8 @@ Policy = Literal["auto", "incremental", "strict", "full"]
 OnError = Literal["set_aside", "stop"]
 # Of rows that tie: any order is right, or all of them are put in order anew each time.
 Ties = Literal["any", "full"]
+# Where to go on when a record log lost records before they were read.
+AfterLoss = Literal["stop", "earliest", "latest"]
 # How records are written.
 Format = Literal["json", "csv", "text", "parquet", "avro"]
 Materialized = Literal["table", "view", "ephemeral", "incremental", "seed", "snapshot", "other"]
@@ -59,6 +61,7 @@ class Arrival:
     """Where records come from, and how many a micro-batch takes.
 
     `kind`: `files`, which `path` names, or that of a record log, opened with `options`.
+    `after_loss`: what becomes of a log that lost records before they were read.
     """
 
     kind: str = "files"
@@ -67,6 +70,7 @@ class Arrival:
     max_files_per_trigger: int | None = None
     max_bytes_per_trigger: int | None = None
     max_records_per_trigger: int | None = None
+    after_loss: AfterLoss = "stop"
 
 
 @dataclass(frozen=True, slots=True)

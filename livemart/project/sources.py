@@ -37,7 +37,8 @@ TEXT_COLUMN = "line"
 FILES_KIND = "files"
 SOURCE_KINDS_GROUP = "livemart.sources"
 _OF_FILES = ("path", "max_files_per_trigger", "max_bytes_per_trigger")
-_OF_LOGS = ("options", "message")
+_OF_LOGS = ("options", "message", "after_loss")
+AFTER_LOSS = ("stop", "earliest", "latest")
 _LIMITS = ("max_files_per_trigger", "max_bytes_per_trigger", "max_records_per_trigger")
 # Formats of which each record says by itself what it holds.
 _LOG_FORMATS = ("json", "text")
@@ -118,6 +119,7 @@ class _Reader:
             max_files_per_trigger=self._count("max_files_per_trigger"),
             max_bytes_per_trigger=self._count("max_bytes_per_trigger"),
             max_records_per_trigger=self._count("max_records_per_trigger"),
+            after_loss=self._word("after_loss", AFTER_LOSS, "stop"),  # type: ignore[arg-type]
         )
         record_rules = RecordRules(
             format=self._word("format", formats, "json"),  # type: ignore[arg-type]

@@ -94,9 +94,9 @@ async def measurements_text(request: Request) -> Response:
             for source, lag in lags.items()
         },
         {
-            (source, lag.partition): lag.partition_records
+            (source, partition): count
             for source, lag in lags.items()
-            if lag.partition is not None and lag.partition_records is not None
+            for partition, count in lag.partitions.items()
         },
     )
     return Response(measurements.render(), headers={"Cache-Control": "no-store"}, media_type=_TEXT)

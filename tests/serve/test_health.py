@@ -126,5 +126,5 @@ def test_what_waits_for_each_source_is_measured_in_records_bytes_and_seconds(
         },
         "livemart_source_up": {"s.files": 1, "s.gone": 0, "s.log": 1, "s.away": 0},
         "livemart_source_look_age_seconds": {"s.log": 0},
-        "livemart_source_partition_waiting_records": {"s.log p0": 15},
+        "livemart_source_partition_waiting_records": {"s.log p0": 15, "s.log p1": 5},
     }

@@ -48,6 +48,7 @@ COVERED = {
     "land/sources/nats/client.py": "integration/land/test_nats.py",
     "land/sources/nats/connection.py": "integration/land/test_nats.py",
     "land/sources/nats/log.py": "integration/land/test_nats.py",
+    "land/sources/lost_records.py": "unit/land/sources/test_log_deliveries.py",
     "land/sources/delivery.py": "unit/land/sources/test_log_deliveries.py",
     "land/sources/files/delivered.py": "unit/land/sources/files/test_watched.py",
     "land/letters/chosen_letters.py": "unit/land/letters/test_letter_pages.py",

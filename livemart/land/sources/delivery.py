@@ -46,8 +46,8 @@ class DeliveryReader(Protocol):
 
     kind: str
 
-    def check(self, delivery: Delivery, batch_id: int) -> None:
-        """Refuse a replay of what is no longer what it was.
+    def check(self, delivery: Delivery, batch_id: int) -> Delivery:
+        """Return what a replay reads; refuse one of what is no longer what it was.
 
         Raises:
             SourceError: with what is to be done.

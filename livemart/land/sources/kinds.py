@@ -12,6 +12,7 @@ from importlib.metadata import entry_points
 
 from livemart.errors import ConfigError, ConfigErrors
 from livemart.land.sources.log_deliveries import LogDeliveries
+from livemart.land.sources.record_log import RecordLog
 from livemart.project.graph import SourceTable
 from livemart.project.record_logs.options import plain_option
 from livemart.project.sources import FILES_KIND, SOURCE_KINDS_GROUP
@@ -23,17 +24,19 @@ def open_logs(sources: Iterable[SourceTable]) -> dict[str, LogDeliveries]:
     Raises:
         ConfigError: SOURCE_KIND_BROKEN, EXTRA_MISSING; all mistakes at once.
     """
-    logs: dict[tuple[str, tuple[tuple[str, object], ...]], LogDeliveries] = {}
+    logs: dict[tuple[object, ...], LogDeliveries] = {}
     by_relation: dict[str, LogDeliveries] = {}
     mistakes: list[ConfigError] = []
     for source in sources:
         arrival = source.arrival
         if arrival.kind == FILES_KIND:
             continue
-        key = arrival.kind, arrival.options
+        key = arrival.kind, arrival.options, arrival.after_loss
         try:
             if key not in logs:
-                logs[key] = _open(arrival.kind, arrival.options)
+                logs[key] = LogDeliveries(
+                    arrival.kind, _open(arrival.kind, arrival.options), arrival.after_loss
+                )
             by_relation[source.relation] = logs[key]
         except ConfigError as error:
             mistakes.append(error)
@@ -54,8 +57,8 @@ def open_logs(sources: Iterable[SourceTable]) -> dict[str, LogDeliveries]:
     return by_relation
 
 
-def _open(kind: str, options: Iterable[tuple[str, object]]) -> LogDeliveries:
+def _open(kind: str, options: Iterable[tuple[str, object]]) -> RecordLog:
     (entry,) = entry_points(group=SOURCE_KINDS_GROUP, name=kind)
-    log = entry.load()(**{name: plain_option(value) for name, value in options})
+    log: RecordLog = entry.load()(**{name: plain_option(value) for name, value in options})
     pickle.dumps(log)
-    return LogDeliveries(kind, log)
+    return log

@@ -2,15 +2,17 @@
 
 Used by landing for sources of every kind but files. The receipt of a delivery is
 `{"read": {partition: [from, to]}, "expired": {partition: [from, to]}}`: what it reads, and what the
-log no longer held when it was to be read.
+log no longer held when it was to be read. Where there are any, it has `gone` and `replaced` as
+well, by partition the offset to which it was read, and the `identities` of what is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
+from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
 import structlog
@@ -22,7 +24,18 @@ from livemart.land.records.messages.message import Record
 from livemart.land.records.messages.read import read_messages
 from livemart.land.records.origin import Place
 from livemart.land.sources.delivery import Delivery, DeliveryProblem
-from livemart.land.sources.record_log import DatedRecordLog, RecordLog, plan_ranges
+from livemart.land.sources.lost_records import GONE, LostRecords, lost_error, lost_records
+from livemart.land.sources.record_log import (
+    BoundedRecordLog,
+    DatedRecordLog,
+    LastingRecordLog,
+    Reached,
+    RecordLog,
+    plan_ranges,
+)
+from livemart.project.graph import AfterLoss
+
+_T = TypeVar("_T")
 
 _RUN_RECORDS = 8_192
 _PART_RECORDS = 100_000
@@ -65,12 +78,13 @@ class LogPlan:
     """What a new micro-batch reads of a log.
 
     `delivery`: None if nothing waits; `offsets`: behind what is read; `ends`: of all there is, both
-    by partition.
+    by partition; `identities`: of the partitions, where they are known.
     """
 
     delivery: Delivery | None
     offsets: Mapping[str, int]
     ends: Mapping[str, int]
+    identities: Mapping[str, str]
 
 
 class LogDeliveries:
@@ -79,19 +93,27 @@ class LogDeliveries:
     Args:
         kind: of source, for messages.
         log: where records are read.
+        after_loss: what to do when the log lost records before they were read.
     """
 
-    def __init__(self, kind: str, log: RecordLog) -> None:
+    def __init__(self, kind: str, log: RecordLog, after_loss: AfterLoss = "stop") -> None:
         self.kind = kind
         self._log = log
+        self._after_loss = after_loss
 
     def ends(self) -> Mapping[str, int]:
-        """Return the offset behind the newest record, by partition.
+        """Return the offset behind the newest record that is to be read, by partition.
 
         Raises:
             SourceError: SOURCE_UNREADABLE.
         """
-        return self._told("its end", self._log.ends)
+        return self._bounded(self._told("its end", self._log.ends))
+
+    def _bounded(self, ends: Mapping[str, int]) -> Mapping[str, int]:
+        if not isinstance(self._log, BoundedRecordLog):
+            return ends
+        bounds = self._told("its bounds", self._log.bounds)
+        return {name: min(end, bounds.get(name, end)) for name, end in ends.items()}
 
     def is_behind(self, after: Mapping[str, int], until: Mapping[str, int]) -> bool:
         """Return whether records between two offsets are there, by partition."""
@@ -100,43 +122,89 @@ class LogDeliveries:
             end > max(after.get(name, 0), starts.get(name, 0)) for name, end in until.items()
         )
 
-    def plan(
-        self, relations: Iterable[str], after: Mapping[str, int], max_records: int | None
-    ) -> LogPlan:
+    def plan(self, relations: Iterable[str], reached: Reached, max_records: int | None) -> LogPlan:
         """Return what a new micro-batch reads.
 
         Args:
             relations: source tables that have read to the same offsets.
-            after: those offsets, by partition; empty for one that has read nothing.
+            reached: those offsets.
             max_records: of one micro-batch; None for all.
 
         Raises:
-            SourceError: SOURCE_UNREADABLE, SOURCE_LOG_REPLACED.
+            SourceError: SOURCE_UNREADABLE, SOURCE_RECORDS_LOST, SOURCE_LOG_REPLACED.
         """
-        starts, ends = self._told("its start", self._log.starts), self.ends()
+        relations = tuple(relations)
+        starts = self._told("its start", self._log.starts)
+        after, known = dict(reached.offsets or ()), dict(reached.identities)
+        # What came back under the name of a partition that was gone is another one.
+        after = {it: at for it, at in after.items() if it not in starts or known.get(it) != GONE}
+        identities, losses = self._losses(after, known, starts)
+        if losses and self._after_loss == "stop":
+            raise lost_error(self.kind, relations, losses)
+        self._refuse_absent()
+        newest = self._told("its end", self._log.ends)
+        ends = self._bounded(newest)
+        begins: Mapping[str, int] = {}
+        if reached.offsets is None and isinstance(self._log, BoundedRecordLog):
+            begins = self._told("where to begin", self._log.begins)
         # Who begins with a log begins with what it holds; nothing of it has expired for them.
-        reached = {name: after.get(name, start) for name, start in starts.items()}
-        expired = {
-            name: (reached[name], start) for name, start in starts.items() if reached[name] < start
+        begin = after | {
+            name: after.get(name, max(start, begins.get(name, start)))
+            for name, start in starts.items()
         }
-        begin = {**after, **{name: max(reached[name], start) for name, start in starts.items()}}
+        receipt: dict[str, Any] = {"read": {}, "expired": {}}
+        for loss in losses:
+            name = loss.partition
+            if name in starts:
+                begin[name] = starts[name] if self._after_loss == "earliest" else ends[name]
+            if loss.end is not None:
+                receipt["expired"][name] = [loss.start, begin[name]]
+            else:
+                receipt.setdefault(loss.why, {})[name] = loss.start
+        self._refuse_shorter(begin, newest)
+        ranges = plan_ranges(begin, ends, max_records)
+        receipt["read"] = {name: list(range_) for name, range_ in ranges.items()}
+        if told := {name: identities[name] for name in ranges if name in identities}:
+            receipt["identities"] = told
+        offsets = {**begin, **{name: end for name, (_, end) in ranges.items()}}
+        # Who begins behind the start has to keep where, though nothing is there yet.
+        if not ranges and not losses and not begins:
+            return LogPlan(None, offsets, ends, identities)
+        return LogPlan(Delivery(self.kind, relations, receipt), offsets, ends, identities)
+
+    def _losses(
+        self, after: Mapping[str, int], known: Mapping[str, str], starts: Mapping[str, int]
+    ) -> tuple[dict[str, str], list[LostRecords]]:
+        """Return the identities of partitions, and what was lost of those that were read."""
+        if not isinstance(self._log, LastingRecordLog):
+            return {}, lost_records(after, starts, {})
+        log = self._log
+        now = self._told("its partitions", log.identities)
+        pairs = {name: (known.get(name), now.get(name)) for name in after if log.is_selected(name)}
+        gone = {name: GONE for name in pairs if name not in starts}
+        return {**known, **now, **gone}, lost_records(after, starts, pairs)
+
+    def _refuse_absent(self) -> None:
+        log = self._log
+        if isinstance(log, LastingRecordLog):
+            absent = self._told("its partitions", lambda: dict.fromkeys(log.absent(), 0))
+            if absent:
+                raise UnreadableLogError(
+                    "SOURCE_UNREADABLE",
+                    f"{self.kind}: not there: {', '.join(absent)}",
+                    hint="create it, or correct `options` of the source; nothing of a batch lands "
+                    "until it is there",
+                )
+
+    def _refuse_shorter(self, begin: Mapping[str, int], ends: Mapping[str, int]) -> None:
         for name, end in sorted(ends.items()):
-            if end < after.get(name, 0):
+            if end < begin.get(name, 0):
                 raise SourceError(
                     "SOURCE_LOG_REPLACED",
-                    f"{self.kind}: {name}: was read to offset {after[name]}, ends at {end} now",
+                    f"{self.kind}: {name}: was read to offset {begin[name]}, ends at {end} now",
                     hint="an emptied or new log needs a name of its own; put the old one back, or "
                     "read all logs and files anew with `build --new-epoch`",
                 )
-        ranges = plan_ranges(begin, ends, max_records)
-        offsets = {**begin, **{name: end for name, (_, end) in ranges.items()}}
-        if not ranges and not expired:
-            return LogPlan(None, offsets, ends)
-        receipt = {
-            "read": {name: list(range_) for name, range_ in ranges.items()},
-            "expired": {name: list(range_) for name, range_ in expired.items()},
-        }
-        return LogPlan(Delivery(self.kind, tuple(relations), receipt), offsets, ends)
 
     def oldest_at(self, offsets: Mapping[str, int]) -> datetime | None:
         """Return when the first record behind some offsets was written, UTC, if the kind knows.
@@ -155,15 +223,37 @@ class LogDeliveries:
             return None
         return min(known, default=None)
 
-    def _told(self, what: str, ask: Callable[[], Mapping[str, int]]) -> Mapping[str, int]:
+    def _told(self, what: str, ask: Callable[[], Mapping[str, _T]]) -> Mapping[str, _T]:
         try:
             return dict(ask())
         # It is code of others.
         except Exception as error:
             raise unreadable_log(self.kind, what, error) from error
 
-    def check(self, delivery: Delivery, batch_id: int) -> None:
-        """Take a replay as it is: a record that is gone is an error of its reading."""
+    def check(self, delivery: Delivery, batch_id: int) -> Delivery:
+        """Return what a replay still can read.
+
+        Raises:
+            SourceError: SOURCE_RECORDS_LOST, SOURCE_UNREADABLE.
+        """
+        ranges: Mapping[str, list[int]] = delivery.receipt["read"]
+        starts = self._told("its start", self._log.starts)
+        _, losses = self._losses(
+            {name: start for name, (start, _) in ranges.items()},
+            delivery.receipt.get("identities", {}),
+            starts,
+        )
+        if not losses:
+            return delivery
+        if self._after_loss == "stop":
+            raise lost_error(self.kind, delivery.relations, losses)
+        receipt = {**delivery.receipt, "read": dict(ranges), "expired": {}}
+        for loss in losses:
+            start, end = ranges[loss.partition]
+            begin = end if loss.end is None else min(loss.end, end)
+            receipt["read"][loss.partition] = [begin, end]
+            receipt["expired"][loss.partition] = [start, begin]
+        return replace(delivery, receipt=receipt)
 
     def size(self, delivery: Delivery) -> int:
         """Return about how many bytes its records are."""
@@ -171,15 +261,21 @@ class LogDeliveries:
         return sum(end - start for start, end in ranges.values()) * _RECORD_BYTES
 
     def problems(self, delivery: Delivery) -> Sequence[DeliveryProblem]:
-        """Return the ranges that the log no longer held."""
+        """Return what the log no longer held."""
+        receipt = delivery.receipt
+        losses = [
+            LostRecords(name, start, end, "expired")
+            for name, (start, end) in receipt["expired"].items()
+        ]
+        whys: tuple[Literal["gone", "replaced"], ...] = ("gone", "replaced")
+        losses += [
+            LostRecords(name, start, None, why)
+            for why in whys
+            for name, start in receipt.get(why, {}).items()
+        ]
         return [
-            DeliveryProblem(
-                f"{name}@{start}",
-                LetterReason.RECORDS_EXPIRED,
-                f"records {start} to {end - 1} had expired before they were read: let the log keep "
-                "records for longer than livemart may stand still",
-            )
-            for name, (start, end) in delivery.receipt["expired"].items()
+            DeliveryProblem(f"{it.partition}@{it.start}", LetterReason.RECORDS_EXPIRED, str(it))
+            for it in losses
         ]
 
     def parts(self, delivery: Delivery, record_format: str) -> Sequence[LogPart]:

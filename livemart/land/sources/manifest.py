@@ -30,7 +30,8 @@ class Manifest:
     """One micro-batch: arrival time, table versions before it, what it reads.
 
     `offsets`: of each source table that reads a record log, the offset behind the last record that
-    was read, by partition; those of earlier micro-batches are carried on.
+    was read, by partition; those of earlier micro-batches are carried on. `identities`: of the
+    partitions, where the log tells them apart from others of their name.
     """
 
     batch_id: int
@@ -38,6 +39,7 @@ class Manifest:
     versions: Mapping[str, int]
     deliveries: Sequence[Delivery] = ()
     offsets: Mapping[str, Offsets] = field(default_factory=dict)
+    identities: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def relations(self) -> list[str]:
@@ -74,6 +76,7 @@ class ManifestStore:
                 content["versions"],
                 _of_files(content) if is_of_files else _deliveries(content["deliveries"]),
                 {} if is_of_files else content["offsets"],
+                content.get("identities", {}),
             )
         except FileNotFoundError:
             return None
@@ -100,6 +103,7 @@ class ManifestStore:
                 for it in manifest.deliveries
             ],
             "offsets": {name: dict(offsets) for name, offsets in manifest.offsets.items()},
+            "identities": {name: dict(it) for name, it in manifest.identities.items() if it},
         }
         replace_file(self._path(manifest.batch_id), json.dumps(content))
         for batch_id in numbers_of(self._folder)[_KEPT:]:

@@ -6,7 +6,8 @@ what was read, in which steps, and again after a crash, is landing's own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
@@ -49,6 +50,57 @@ class DatedRecordLog(RecordLog, Protocol):
         A time without a zone is UTC.
         """
         ...
+
+
+@runtime_checkable
+class BoundedRecordLog(RecordLog, Protocol):
+    """A record log of which a source need not read all; no kind need be one."""
+
+    def begins(self) -> Mapping[str, int]:
+        """Return the offset at which a source begins that has read nothing, by partition.
+
+        A partition that is left out, and one that comes later, is read from its start.
+        """
+        ...
+
+    def bounds(self) -> Mapping[str, int]:
+        """Return the offset before which reading ends for good, by partition, where it does."""
+        ...
+
+
+@runtime_checkable
+class LastingRecordLog(RecordLog, Protocol):
+    """A record log that tells when a partition is gone, or another took its name."""
+
+    def identities(self) -> Mapping[str, str]:
+        """Return what no other partition of the same name has, where that is known; never empty."""
+        ...
+
+    def is_selected(self, partition: str) -> bool:
+        """Return whether the source's options ask for a partition, be it there or not."""
+        ...
+
+    def absent(self) -> Collection[str]:
+        """Return what the options name and is not there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How far source tables have read a log.
+
+    `offsets`: behind the last record of each partition, None if nothing was read; `identities`: of
+    the partitions that were read, where they are known.
+    """
+
+    offsets: tuple[tuple[str, int], ...] | None = None
+    identities: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, offsets: Mapping[str, int] | None, identities: Mapping[str, str]) -> Reached:
+        """Return the same in an order of its own."""
+        known = None if offsets is None else tuple(sorted(offsets.items()))
+        return cls(known, tuple(sorted(identities.items())))
 
 
 def plan_ranges(

@@ -72,7 +72,7 @@ class Measurements:
         }
         self._of_partitions = Gauge(
             "livemart_source_partition_waiting_records",
-            "Records that wait in the partition of a record log in which most do.",
+            "Records that wait in each partition of a record log.",
             ["source", "partition"],
             registry=self._registry,
         )

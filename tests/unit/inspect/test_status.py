@@ -107,7 +107,8 @@ def test_what_waits_in_files_and_in_logs_is_told_in_the_same_columns(tmp_path: P
         [0, None, None, 0.0, 300.0],
         [None, None, None, 0.0, None],
     ]
-    assert (log["waiting_partition"], log["waiting_partition_records"]) == ("p0", 1_200)
+    assert log["waiting_partitions"] == {"p0": 1_200, "p1": 9}
+    assert idle["waiting_partitions"] == {"p0": 0}
     assert away["away_s"] == 300.0
     told = (
         "away bronze.away for 5m: outbox: its end: ConnectionError: no route to host\n"

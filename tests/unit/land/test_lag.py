@@ -85,7 +85,7 @@ def test_records_that_no_batch_was_given_wait_in_a_log(tmp_path: Path) -> None:
     lags = source_lags(tmp_path, None)
 
     now = NOON + timedelta(minutes=5)
-    assert lags["s.a"] == SourceLag(None, None, NOON, 50, "p1", 40, NOON)
+    assert lags["s.a"] == SourceLag(None, None, NOON, 50, {"p0": 10, "p1": 40, "p2": 0}, NOON)
     assert (lags["s.a"].waits_s(now), lags["s.a"].look_age_s(now)) == (300, 300)
     assert lags["s.b"] == SourceLag(None, None, away="outbox: its end: no route", away_since=NOON)
     assert lags["s.b"].look_age_s(now) is None

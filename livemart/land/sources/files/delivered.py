@@ -60,11 +60,11 @@ class DeliveredFiles:
             )
         return deliveries
 
-    def check(self, delivery: Delivery, batch_id: int) -> None:
-        """Refuse a replay if a file that is still to be landed is not what it was.
+    def check(self, delivery: Delivery, batch_id: int) -> Delivery:
+        """Return the delivery as it is.
 
         Raises:
-            SourceError: SOURCE_FILE_CHANGED.
+            SourceError: SOURCE_FILE_CHANGED, if one of its files is not what it was.
         """
         for before in files_of(delivery):
             path = self._folder.locate(before.path)
@@ -75,6 +75,7 @@ class DeliveredFiles:
                 raise gone(self._folder, before.path)
             if now.size and not now.is_same_content(before):
                 raise changed(before, now, batch_id)
+        return delivery
 
     def size(self, delivery: Delivery) -> int:
         """Return about how many bytes its records are."""

@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -39,6 +40,8 @@ _GLANCE_S = 2.0
 _LOOK_S = 0.5
 _RUN_RECORDS = 8_192
 _NEWEST_WORDS = 3
+# All bits are zero.
+_NO_ID = "A" * 22
 
 _DEFAULTS: Mapping[str, Any] = {
     "client.id": "livemart",
@@ -60,6 +63,17 @@ _READING: Mapping[str, Any] = {
     # Else a full queue rests for a second.
     "fetch.queue.backoff.ms": 5,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaTopic:
+    """A topic: its id, which no other of its name has, and the numbers of its partitions.
+
+    The id is None if the broker is older than ids of topics.
+    """
+
+    id: str | None
+    partitions: tuple[int, ...]
 
 
 class KafkaUnreadableError(Exception):
@@ -93,22 +107,28 @@ class KafkaClient:
         """Refuse settings that the client does not know or take; nothing is connected."""
         self._readers.append(self._consumer())
 
-    def topics(self) -> dict[str, Sequence[int]]:
-        """Return the topics of the cluster with the numbers of their partitions."""
-        metadata = self._asked(lambda admin: admin.list_topics(timeout=_ANSWER_S))
-        for name, topic in metadata.topics.items():
-            if topic.error is not None:
-                raise KafkaUnreadableError(f"{name}: {topic.error.str()}")
-        return {name: sorted(topic.partitions) for name, topic in metadata.topics.items()}
+    def names(self) -> Sequence[str]:
+        """Return the names of all topics of the cluster."""
+        return sorted(self._asked(lambda admin: admin.list_topics(timeout=_ANSWER_S)).topics)
 
-    def topic_ids(self, names: Sequence[str]) -> dict[str, str]:
-        """Return the id of each topic: one that is made anew has another."""
-        answers = self._asked(
-            lambda admin: admin.describe_topics(
-                TopicCollection(list(names)), request_timeout=_ANSWER_S
-            )
-        )
-        return {name: str(self._result(answer).topic_id) for name, answer in answers.items()}
+    def topics(self, names: Sequence[str]) -> dict[str, KafkaTopic]:
+        """Return those of some topics that are there, by name."""
+        if not names:
+            return {}
+        asked = TopicCollection(list(names))
+        answers = self._asked(lambda admin: admin.describe_topics(asked, request_timeout=_ANSWER_S))
+        topics = {}
+        for name, answer in answers.items():
+            try:
+                topic = answer.result(timeout=_ANSWER_S + _GLANCE_S)
+            except KafkaException as error:
+                if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    continue
+                raise self._error(f"{name}: {error.args[0].str()}") from None
+            numbers = tuple(sorted(partition.id for partition in topic.partitions))
+            known = str(topic.topic_id)
+            topics[name] = KafkaTopic(None if known == _NO_ID else known, numbers)
+        return topics
 
     def offsets(
         self, partitions: Sequence[tuple[str, int]], *, newest: bool
@@ -224,7 +244,7 @@ class KafkaClient:
             admin.poll(0)
 
     def _result(self, answer: Future[Any]) -> Any:
-        return self._guarded(lambda: answer.result(timeout=_ANSWER_S + 5))
+        return self._guarded(lambda: answer.result(timeout=_ANSWER_S + _GLANCE_S))
 
     def _guarded(self, call: Callable[[], _T]) -> _T:
         try:

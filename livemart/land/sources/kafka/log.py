@@ -7,7 +7,7 @@ the cluster.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from livemart.extras import require_extra
 from livemart.land.records.messages.message import Message
-from livemart.land.sources.kafka.settings import check_client
+from livemart.land.sources.kafka.settings import check_client, check_moment, moment_of
 from livemart.land.sources.secrets import read_secrets
 
 if TYPE_CHECKING:
-    from livemart.land.sources.kafka.client import KafkaClient
+    from livemart.land.sources.kafka.client import KafkaClient, KafkaTopic
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,9 @@ class KafkaLog:
         secrets: settings of librdkafka whose values are secrets, each with the environment variable
             that holds it.
         name: of the cluster; stands before the names of partitions.
+        start: where a source begins that has read nothing: `earliest`, `latest`, a time (ISO 8601,
+            UTC without a zone), or an offset for each partition.
+        end: where it ends for good: a time, or an offset for each partition; None for nowhere.
 
     Raises:
         ConfigError: EXTRA_MISSING.
@@ -46,6 +49,8 @@ class KafkaLog:
     client: dict[str, Any] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
     name: str = ""
+    start: str | dict[str, int] = "earliest"
+    end: str | dict[str, int] | None = None
 
     def __post_init__(self) -> None:
         require_extra("kafka")
@@ -75,14 +80,44 @@ class KafkaLog:
         yield from check_client(self.client, self.secrets)
         if not isinstance(self.name, str) or re.search(r"[\s/@]", self.name):
             yield f"name: found {self.name!r}: write a word without blanks, / and @"
+        yield from check_moment("start", self.start, ("earliest", "latest"))
+        if self.end is not None:
+            yield from check_moment("end", self.end, ())
 
     def starts(self) -> Mapping[str, int]:
         """Return the offset of the oldest record that is still there, by partition."""
-        return self._offsets(newest=False)
+        return self._named(self._client.offsets(self._places(), newest=False))
 
     def ends(self) -> Mapping[str, int]:
         """Return the offset behind the newest record of a transaction that has ended."""
-        return self._offsets(newest=True)
+        return self._named(self._client.offsets(self._places(), newest=True))
+
+    def begins(self) -> Mapping[str, int]:
+        """Return the offset at which a source begins that has read nothing, by partition."""
+        return self._offsets_of("start", self.start)
+
+    def bounds(self) -> Mapping[str, int]:
+        """Return the offset before which reading ends for good, by partition."""
+        return {} if self.end is None else self._offsets_of("end", self.end)
+
+    def identities(self) -> Mapping[str, str]:
+        """Return the id of each partition's topic, where the broker has ids."""
+        return {
+            self._name(name, number): topic.id
+            for name, topic in self._topics().items()
+            for number in topic.partitions
+            if topic.id is not None
+        }
+
+    def is_selected(self, partition: str) -> bool:
+        """Return whether a partition's topic is one of `topics`, or as `pattern` says."""
+        topic, _ = self._place(partition)
+        return topic in self.topics or self._matches(topic)
+
+    def absent(self) -> Collection[str]:
+        """Return those of `topics` that are not there."""
+        there = self._topics()
+        return [f"topic {name}" for name in self.topics if name not in there]
 
     def read(self, partition: str, start: int, end: int) -> Iterator[Message]:
         """Yield the messages from `start` to before `end`, those of aborted transactions not."""
@@ -93,14 +128,40 @@ class KafkaLog:
         moment = self._client.time_of(*self._place(partition), offset)
         return None if moment is None else datetime.fromtimestamp(moment / 1e6, UTC)
 
-    def _offsets(self, *, newest: bool) -> Mapping[str, int]:
-        offsets = self._client.offsets(self._partitions(), newest=newest)
-        return {self._name(*place): offset for place, offset in offsets.items()}
+    def _offsets_of(self, option: str, value: str | dict[str, int]) -> Mapping[str, int]:
+        """Return the offsets for which a value of `start` or `end` stands."""
+        if value == "earliest":
+            return {}
+        # Asked before the time is: what comes in between is behind them, and not passed over.
+        ends = self.ends()
+        if value == "latest":
+            return ends
+        if isinstance(value, dict):
+            for name, offset in value.items():
+                if name not in ends or (option == "start" and offset > ends[name]):
+                    there = f"ends at {ends[name]}" if name in ends else "is not there"
+                    raise ValueError(f"{option}: {name}: found {offset}, but the partition {there}")
+            return value
+        at = self._named(self._client.offsets_at(self._places(), moment_of(value)))
+        if option == "end":
+            # Without a record from that time on, whatever comes may be before it.
+            return {name: offset for name, offset in at.items() if offset >= 0}
+        return {name: end if at.get(name, -1) < 0 else at[name] for name, end in ends.items()}
 
-    def _partitions(self) -> list[tuple[str, int]]:
-        topics = self._client.topics()
-        names = self.topics or filter(re.compile(self.pattern).fullmatch, topics)
-        return [(name, number) for name in names for number in topics.get(name, ())]
+    def _topics(self) -> Mapping[str, KafkaTopic]:
+        return self._client.topics(
+            self.topics or [name for name in self._client.names() if self._matches(name)]
+        )
+
+    def _matches(self, topic: str) -> bool:
+        return bool(self.pattern) and re.fullmatch(self.pattern, topic) is not None
+
+    def _places(self) -> list[tuple[str, int]]:
+        topics = self._topics().items()
+        return [(name, number) for name, topic in topics for number in topic.partitions]
+
+    def _named(self, offsets: Mapping[tuple[str, int], int]) -> Mapping[str, int]:
+        return {self._name(*place): offset for place, offset in offsets.items()}
 
     def _name(self, topic: str, number: int) -> str:
         return f"{self.name}/{topic}/{number}" if self.name else f"{topic}/{number}"

@@ -5,7 +5,8 @@ Used by `KafkaLog`. Secrets are named by environment variables: so no option hol
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 
 # A setting of the client whose value is a secret, by its name.
 _SECRET_WORDS = ("password", "secret", "sasl.oauthbearer.config", "key.pem", "private.key")
@@ -39,6 +40,39 @@ def check_client(client: Mapping[str, object], secrets: Mapping[str, object]) ->
         if not isinstance(variable, str) or not variable.isidentifier():
             # Of what is there nothing is said: it may be the secret itself.
             yield f"secrets: {name}: write the name of an environment variable"
+
+
+def check_moment(option: str, value: object, words: Sequence[str]) -> Iterator[str]:
+    """Yield what is wrong with a place in a log, as `start` and `end` name one."""
+    if isinstance(value, Mapping):
+        for name, offset in value.items():
+            if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
+                yield f"{option}: {name}: found {offset!r}: write an offset"
+    elif not isinstance(value, str) or (value not in words and _moment(value) is None):
+        known = "".join(f"{word}, " for word in words)
+        yield (
+            f"{option}: found {value!r}: write {known}a time such as 2026-03-01T12:00:00Z, or "
+            "offsets by partition, {orders/0: 17}"
+        )
+
+
+def moment_of(text: str) -> datetime:
+    """Return the time that a text writes by ISO 8601, UTC if it names no zone.
+
+    >>> moment_of("2026-03-01T12:00").isoformat()
+    '2026-03-01T12:00:00+00:00'
+    """
+    moment = _moment(text)
+    assert moment is not None, text
+    return moment
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def is_secret(name: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -134,20 +135,183 @@ def test_a_new_epoch_goes_on_where_a_table_without_keys_ends(shop: Shop) -> None
     assert [name for (name,) in shop.rows("order_events", "order_id")] == ["a", "b", "c"]
 
 
-def test_what_expired_before_it_was_read_is_a_dead_letter(shop: Shop) -> None:
+def go_on(shop: Shop, after_loss: str) -> None:
+    shop.sources = [
+        replace(
+            each,
+            stream=replace(each.stream, arrival=replace(each.arrival, after_loss=after_loss)),  # type: ignore[type-var, arg-type]
+        )
+        for each in shop.sources
+    ]
+    shop.restart()
+
+
+def told(shop: Shop) -> set[tuple[str, str, str]]:
+    return set(shop.rows("_dead_letters", "origin", "reason", "detail"))
+
+
+@pytest.mark.parametrize(
+    ("after_loss", "orders", "letter"),
+    [
+        ("earliest", ["a", "d"], "records 6 to 8 had expired before they were read"),
+        ("latest", ["a", "e"], "records 6 to 9 had expired before they were read"),
+    ],
+)
+def test_what_expired_before_it_was_read_stops_landing_until_it_is_said_how_to_go_on(
+    shop: Shop, after_loss: str, orders: list[str], letter: str
+) -> None:
     # Nobody has missed what was there before the first look.
     write(shop, *lines([order("a")]), start=5)
     assert shop.land(0).counts["bronze.orders"].dead_letters == 0
     write(shop, *lines([order("d")]), start=9)
+    with pytest.raises(SourceError, match="orders-0: records 6 to 8 had expired") as caught:
+        shop.land(1)
+    go_on(shop, after_loss)
 
     landed = shop.land(1)
+    write(shop, *lines([order("d"), order("e")]), start=9)
+    if after_loss == "latest":
+        shop.land(2)
 
-    assert landed.counts["bronze.orders"].produced == 2
-    letters = shop.rows("_dead_letters", "origin", "reason", "detail")
-    assert {letter[:2] for letter in letters} == {("orders-0@6", "RECORDS_EXPIRED")}
-    assert "records 6 to 8" in letters[0][2]
-    assert len(letters) == 2
-    assert not shop.land(2).has_records
+    assert (caught.value.code, is_retriable(caught.value)) == ("SOURCE_RECORDS_LOST", False)
+    assert "bronze.orders, bronze.order_events: folder: " in caught.value.message
+    assert "after_loss: earliest" in caught.value.hint
+    assert landed.counts["bronze.orders"].dead_letters == 1
+    assert told(shop) == {("orders-0@6", "RECORDS_EXPIRED", letter)}
+    assert [name for (name,) in shop.rows("order_events", "order_id")] == orders
+
+
+def named_logs(monkeypatch: pytest.MonkeyPatch, ids: dict[str, str]) -> None:
+    """Let logs in folders have identities: those of `ids`, which a test may change."""
+    patch = partial(monkeypatch.setattr, FolderLog, raising=False)
+    patch("identities", lambda _: ids)
+    patch("is_selected", lambda _, partition: partition != "left-out")
+    patch("absent", lambda log: ["orders-9"] if ids.get("orders-9") == "absent" else [])
+
+
+@pytest.mark.parametrize(
+    ("after_loss", "orders"), [("earliest", ["a", "x", "y"]), ("latest", ["a", "z"])]
+)
+def test_a_log_made_anew_is_known_though_it_has_more_records(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, after_loss: str, orders: list[str]
+) -> None:
+    ids = {"orders-0": "one"}
+    named_logs(monkeypatch, ids)
+    write(shop, *lines([order("a")]))
+    shop.land(0)
+    ids["orders-0"] = "two"
+    records = lines([order("x"), order("y")])
+    write(shop, *records)
+    with pytest.raises(SourceError, match="orders-0: another partition has its name") as caught:
+        shop.land(1)
+    go_on(shop, after_loss)
+
+    shop.land(1)
+    if after_loss == "latest":
+        write(shop, *records, *lines([order("z")]))
+    shop.restart()
+    shop.land(2)
+
+    assert caught.value.code == "SOURCE_RECORDS_LOST"
+    assert [name for (name,) in shop.rows("order_events", "order_id")] == orders
+    ((origin, _, detail),) = told(shop)
+    assert origin == "orders-0@1"
+    assert "was read to offset 1" in detail
+
+
+def test_a_partition_that_is_gone_stops_landing_and_may_come_back(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = {"orders-0": "one", "orders-1": "two", "left-out": "three"}
+    named_logs(monkeypatch, ids)
+    for name in ids:
+        write(shop, *lines([order(f"of {name}")]), name=name)
+    shop.land(0)
+    for name in ("orders-1", "left-out"):
+        del ids[name]
+        (shop.root / "log" / f"{name}.json").unlink()
+    with pytest.raises(SourceError, match="folder: orders-1: the partition is gone") as caught:
+        shop.land(1)
+    go_on(shop, "earliest")
+    letters = shop.land(1).counts["bronze.orders"].dead_letters
+    ids["orders-1"] = "four"
+    write(shop, *lines([order("x"), order("y")]), name="orders-1")
+    shop.restart()
+    back = shop.land(2)
+
+    # What the options no longer ask for is not missed.
+    assert "left-out" not in caught.value.message
+    assert letters == 1
+    assert (back.counts["bronze.orders"].produced, back.counts["bronze.orders"].dead_letters) == (
+        *(2, 0),
+    )
+    assert not shop.land(3).has_records
+
+
+def test_what_options_name_and_is_not_there_is_waited_for(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named_logs(monkeypatch, {"orders-9": "absent"})
+
+    with pytest.raises(SourceError, match="folder: not there: orders-9") as caught:
+        shop.land(0)
+
+    assert caught.value.code == "SOURCE_UNREADABLE"
+    assert is_retriable(caught.value)
+
+
+def test_a_replay_whose_records_expired_meanwhile_goes_on_as_it_is_said(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(shop, *lines([order("a"), order("b"), order("c")]))
+    with monkeypatch.context() as patch:
+        patch.setattr(LogPart, "read", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            shop.land(0)
+    write(shop, *lines([order("c"), order("d")]), start=2)
+    with pytest.raises(SourceError, match="orders-0: records 0 to 1 had expired") as caught:
+        shop.land(0)
+    go_on(shop, "earliest")
+
+    first, second = shop.land(0), shop.land(1)
+
+    assert caught.value.code == "SOURCE_RECORDS_LOST"
+    assert first.counts["bronze.orders"].dead_letters == 1
+    assert second.counts["bronze.orders"].produced == 1
+    assert [name for (name,) in shop.rows("order_events", "order_id")] == ["c", "d"]
+    assert {origin for origin, _, _ in told(shop)} == {"orders-0@0"}
+
+
+def bounded_logs(
+    monkeypatch: pytest.MonkeyPatch, begins: dict[str, int], bounds: dict[str, int]
+) -> None:
+    patch = partial(monkeypatch.setattr, FolderLog, raising=False)
+    patch("begins", lambda _: begins)
+    patch("bounds", lambda _: bounds)
+
+
+def test_a_source_begins_and_ends_where_it_is_told_to(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begins = {"orders-0": 2}
+    bounded_logs(monkeypatch, begins, {"orders-0": 3})
+    records = lines([order("a"), order("b"), order("c"), order("d")])
+    write(shop, *records[:2])
+    begun = shop.land(0)
+    # Where it began is kept, though nothing was there yet.
+    begins["orders-0"] = 4
+    shop.restart()
+    write(shop, *records)
+    write(shop, *records[:1], name="orders-1")
+    shop.land(1)
+    again = shop.land(2)
+
+    assert not (begun.has_records or again.has_records)
+    assert shop.rows("order_events", "_origin") == [("orders-0@2",), ("orders-1@0",)]
+    assert lag_of(shop).records == 0
+    assert not shop.landing._logs["bronze.orders"].is_behind(
+        *({"orders-0": 3, "orders-1": 1}, shop.landing._logs["bronze.orders"].ends())
+    )
 
 
 def test_a_log_that_ends_before_what_was_read_stops_landing(shop: Shop) -> None:
@@ -207,10 +371,11 @@ def test_what_a_limit_leaves_in_a_log_waits_since_it_was_first_seen(shop: Shop) 
         lags.append(lag_of(shop))
         shop.now += timedelta(minutes=5)
 
+    none = {"orders-0": 0, "orders-1": 0}
     assert lags == [
-        SourceLag(None, None, NOON, 3, "orders-1", 3, NOON),
-        SourceLag(None, None, None, 0, looked_at=NOON + timedelta(minutes=5)),
-        SourceLag(None, None, None, 0, looked_at=NOON + timedelta(minutes=10)),
+        SourceLag(None, None, NOON, 3, {"orders-0": 0, "orders-1": 3}, NOON),
+        SourceLag(None, None, None, 0, none, NOON + timedelta(minutes=5)),
+        SourceLag(None, None, None, 0, none, NOON + timedelta(minutes=10)),
     ]
 
 
@@ -261,7 +426,7 @@ def test_a_log_that_is_away_is_told_with_what_was_known_until_it_is_back(
     shop.land(2)
 
     assert at_plan == SourceLag(
-        *(None, None, NOON, 1, "orders-0", 1, NOON),
+        *(None, None, NOON, 1, {"orders-0": 1}, NOON),
         away="folder: its end: ConnectionError: no route to host",
         away_since=NOON + timedelta(minutes=5),
     )
@@ -270,7 +435,7 @@ def test_a_log_that_is_away_is_told_with_what_was_known_until_it_is_back(
         "folder: orders-0: ZeroDivisionError: division by zero",
         NOON + timedelta(minutes=15),
     )
-    assert lag_of(shop) == SourceLag(None, None, records=0, looked_at=shop.now)
+    assert lag_of(shop) == SourceLag(None, None, None, 0, {"orders-0": 0}, shop.now)
 
 
 def test_files_and_logs_land_in_one_batch(shop: Shop) -> None:
@@ -338,3 +503,4 @@ def test_a_manifest_keeps_ranges_and_offsets_as_json(shop: Shop) -> None:
         "bronze.orders": {"orders-0": 1},
         "bronze.order_events": {"orders-0": 1},
     }
+    assert content["identities"] == {}
