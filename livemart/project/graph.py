@@ -79,7 +79,8 @@ class RecordRules:
 
     `envelope`: what is around the row in each record, None for nothing; read as `envelope_options`
     say. `empty_is_null`: an empty text is no value of a column that holds no text. `message`: parts
-    of the messages of a log, each with the column that holds it.
+    of the messages of a log, each with the column that holds it. `avro_schema`: the schema of such
+    messages, JSON; `schema_registry`: who knows theirs, an address or a folder.
     """
 
     format: Format = "json"
@@ -87,6 +88,8 @@ class RecordRules:
     envelope_options: EnvelopeOptions = EnvelopeOptions()
     empty_is_null: bool = True
     message: tuple[tuple[str, str], ...] = ()
+    avro_schema: str | None = None
+    schema_registry: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,7 +162,7 @@ def _source(node: Any, root: Path) -> tuple[SourceTable, list[ConfigError]]:
     errors = livemart_misspelled("SOURCE_KEY_UNKNOWN", all_meta, _extra(node), where)
     if meta is not None:
         event_time = node.config.event_time
-        stream, mistakes = parse_source_spec(meta, columns, where, event_time=event_time)
+        stream, mistakes = parse_source_spec(meta, columns, where, event_time=event_time, root=root)
         errors += mistakes
     source = SourceTable(
         unique_id=node.unique_id,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import timedelta
 from importlib.metadata import entry_points
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from livemart.errors import ConfigError, first_lines, nearest
@@ -25,6 +25,7 @@ from livemart.project.graph import (
     StreamSpec,
 )
 from livemart.project.landing_columns import ENVELOPE_COLUMNS, OPERATION, SEQUENCE
+from livemart.project.record_logs.avro_schemas import SCHEMA_KEYS, read_avro_schemas
 from livemart.project.record_logs.message_parts import TOMBSTONE, read_message_parts
 from livemart.project.record_logs.options import frozen_option
 from livemart.project.spark_types import SparkType
@@ -37,11 +38,11 @@ TEXT_COLUMN = "line"
 FILES_KIND = "files"
 SOURCE_KINDS_GROUP = "livemart.sources"
 _OF_FILES = ("path", "max_files_per_trigger", "max_bytes_per_trigger")
-_OF_LOGS = ("options", "message", "after_loss")
+_OF_LOGS = ("options", "message", "after_loss", *SCHEMA_KEYS)
 AFTER_LOSS = ("stop", "earliest", "latest")
 _LIMITS = ("max_files_per_trigger", "max_bytes_per_trigger", "max_records_per_trigger")
-# Formats of which each record says by itself what it holds.
-_LOG_FORMATS = ("json", "text")
+# Formats of which a record can stand alone.
+_LOG_FORMATS = ("json", "text", "csv", "avro")
 DRIFTS = ("rescue", "evolve", "fail")
 _KEYS = tuple(it.name for part in (Arrival, RecordRules, RowRules) for it in fields(part))
 ENVELOPES = ("debezium",)
@@ -60,6 +61,7 @@ def parse_source_spec(
     where: Where | str,
     *,
     event_time: str | None = None,
+    root: Path = Path(),
 ) -> tuple[StreamSpec | None, list[ConfigError]]:
     """Return the checked specification of a stream and every mistake in it.
 
@@ -68,6 +70,7 @@ def parse_source_spec(
         columns: the declared columns of the source table.
         where: place of the source table, for messages; a string is file and node in one.
         event_time: the source's `event_time`, if it has one.
+        root: the project's folder.
 
     Returns:
         The specification (None if there are mistakes) and all mistakes. Codes:
@@ -84,7 +87,7 @@ def parse_source_spec(
         )
         return None, [mistake]
     mistakes = Mistakes(place)
-    spec = _Reader(meta, columns, mistakes).read(event_time)
+    spec = _Reader(meta, columns, mistakes, root).read(event_time)
     return (None if mistakes.errors else spec), mistakes.errors
 
 
@@ -92,9 +95,10 @@ class _Reader:
     """Reads one `meta.livemart` and collects what is wrong with it."""
 
     def __init__(
-        self, meta: Mapping[Any, Any], columns: Sequence[Column], mistakes: Mistakes
+        self, meta: Mapping[Any, Any], columns: Sequence[Column], mistakes: Mistakes, root: Path
     ) -> None:
         self._meta = meta
+        self._root = root
         self._columns = DeclaredColumns(columns, mistakes)
         self._refuse = mistakes.refuse
 
@@ -112,6 +116,8 @@ class _Reader:
         formats = FORMATS if kind == FILES_KIND else _LOG_FORMATS
         envelope = self._word("envelope", ENVELOPES, "") or None
         message = self._message()
+        record_format = self._word("format", formats, "json")
+        avro_schema, schema_registry = self._avro_schemas(kind, record_format)
         arrival = Arrival(
             kind=kind,
             path=self._path() if kind == FILES_KIND else "",
@@ -122,11 +128,13 @@ class _Reader:
             after_loss=self._word("after_loss", AFTER_LOSS, "stop"),  # type: ignore[arg-type]
         )
         record_rules = RecordRules(
-            format=self._word("format", formats, "json"),  # type: ignore[arg-type]
+            format=record_format,  # type: ignore[arg-type]
             envelope=envelope,  # type: ignore[arg-type]
             envelope_options=self._envelope_options(envelope),
             empty_is_null=self._flag("empty_is_null", True),
             message=message,
+            avro_schema=avro_schema,
+            schema_registry=schema_registry,
         )
         row_rules = RowRules(
             keys=self._column_list("keys"),
@@ -200,6 +208,14 @@ class _Reader:
             finding,
             "write names with a text, a number, true or false each, or lists and names of such",
         )
+
+    def _avro_schemas(self, kind: str, record_format: str) -> tuple[str | None, str | None]:
+        def refuse(key: str, finding: str, hint: str) -> None:
+            self._refuse("SOURCE_VALUE_INVALID", ("meta", key), finding, hint)
+
+        if kind == FILES_KIND:
+            return None, None
+        return read_avro_schemas(self._meta, record_format == "avro", self._root, refuse)
 
     def _message(self) -> tuple[tuple[str, str], ...]:
         def refuse(finding: str, hint: str) -> None:

@@ -75,10 +75,11 @@ class Stamp:
 class RecordSchema:
     """The columns of a source's records, in order: declared, of its envelope, of drift.
 
-    Picklable: Spark's workers parse with it too.
+    `undeclared`: names of those of drift. Picklable: Spark's workers parse with it too.
     """
 
     columns: tuple[tuple[str, SparkType], ...]
+    undeclared: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, source: SourceTable, added: Sequence[tuple[str, SparkType]] = ()) -> RecordSchema:
@@ -87,11 +88,12 @@ class RecordSchema:
             (column.name, parse_type(column.data_type or "string")) for column in source.columns
         )
         of_envelope = _ENVELOPE if source.stream and source.stream.record_rules.envelope else ()
-        return cls((*declared, *of_envelope, *added))
+        return cls((*declared, *of_envelope, *added), frozenset(name for name, _ in added))
 
     def without(self, names: Container[str]) -> RecordSchema:
         """Return the schema without some columns."""
-        return RecordSchema(tuple(it for it in self.columns if it[0] not in names))
+        left = tuple(it for it in self.columns if it[0] not in names)
+        return RecordSchema(left, self.undeclared)
 
     @property
     def names(self) -> list[str]:

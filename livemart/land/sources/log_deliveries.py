@@ -22,6 +22,7 @@ from livemart.land.reasons import LetterReason
 from livemart.land.records.judge import Group
 from livemart.land.records.messages.message import Record
 from livemart.land.records.messages.read import read_messages
+from livemart.land.records.messages.registry import RegistryAwayError
 from livemart.land.records.origin import Place
 from livemart.land.sources.delivery import Delivery, DeliveryProblem
 from livemart.land.sources.lost_records import GONE, LostRecords, lost_error, lost_records
@@ -64,7 +65,10 @@ class LogPart:
         place = Place(self.partition, "@")
         records = self._records()
         while run := list(islice(records, _RUN_RECORDS)):
-            yield from read_messages(group, place, run)
+            try:
+                yield from read_messages(group, place, run)
+            except RegistryAwayError as error:
+                raise unreadable_log(self.kind, self.partition, error) from error
 
     def _records(self) -> Iterator[Record]:
         try:

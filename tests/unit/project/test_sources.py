@@ -207,7 +207,7 @@ def test_a_kind_is_one_of_those_that_packages_offer(
         ({"kind": "outbax", "path": "a/*"}, "found 'outbax', did you mean outbox"),
         ({"kind": "outbox", "path": "a/*"}, "path, but the source is of kind outbox"),
         ({"kind": "outbox", "max_files_per_trigger": 1}, "max_files_per_trigger, but the source"),
-        ({"kind": "outbox", "format": "csv"}, "found 'csv'"),
+        ({"kind": "outbox", "format": "parquet"}, "found 'parquet'"),
         ({"kind": "outbox", "options": {"a": [None]}}, "options: a: found NoneType"),
         ({"kind": "outbox", "options": ["a"]}, "options: found no mapping"),
         ({"path": "a/*", "options": {"a": 1}}, "options, but the source is of kind files"),

@@ -5,11 +5,13 @@ Used for each range of a record log, by the driver as by Spark's workers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
 from livemart.land.records.judge import Chunk, Group, judge, to_rows
+from livemart.land.records.messages.avro import read_avro_messages
+from livemart.land.records.messages.csv import read_csv_messages
 from livemart.land.records.messages.message import Message, Record
 from livemart.land.records.messages.parts import PartColumns
 from livemart.land.records.origin import Place
@@ -60,8 +62,22 @@ def read_messages(group: Group, place: Place, run: Sequence[Record]) -> Iterator
     elif tombstones and parts is not None:
         yield judge(group, place, parts.beside(_without_content(group.of_contents, tombstones)))
     if contents:
-        for chunk in typed_chunks(group.of_contents, [Lines(contents)]):
+        for chunk in _read_contents(group.of_contents, contents):
             yield judge(group, place, chunk if parts is None else parts.beside(chunk))
+
+
+def _read_contents(group: Group, contents: list[tuple[int, bytes]]) -> Iterator[Chunk]:
+    if (read := _OF_MESSAGES.get(group.record_rules.format)) is not None:
+        yield read(group, contents)
+    else:
+        yield from typed_chunks(group, [Lines(contents)])
+
+
+# A file of these formats says at its beginning what its records hold; a message does not.
+_OF_MESSAGES: Mapping[str, Callable[[Group, Sequence[tuple[int, bytes]]], Chunk]] = {
+    "csv": read_csv_messages,
+    "avro": read_avro_messages,
+}
 
 
 def _without_content(group: Group, numbers: Sequence[int]) -> Chunk:

@@ -1,0 +1,77 @@
+"""Reads how messages of Avro are written: by the schema of a file, or by those of a registry.
+
+Used by the reader of sources of record logs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+SCHEMA_KEYS = ("avro_schema", "schema_registry")
+
+Refuse = Callable[[str, str, str], None]
+
+
+def read_avro_schemas(
+    meta: Mapping[Any, Any], is_needed: bool, root: Path, refuse: Refuse
+) -> tuple[str | None, str | None]:
+    """Return the schema of a source's messages as JSON, or the registry that knows theirs.
+
+    Args:
+        meta: of the source.
+        is_needed: whether its messages are of Avro.
+        root: the project's folder; files are named from there.
+        refuse: is told each mistake: under which key, what is there, what should be.
+    """
+    given = [key for key in SCHEMA_KEYS if meta.get(key) is not None]
+    if given and not is_needed:
+        refuse(
+            given[0], f"found {given[0]}, but no format avro", "say `format: avro`, or leave it out"
+        )
+    elif is_needed and len(given) != 1:
+        keys = " and ".join(given) or "no schema"
+        refuse("format", keys, "name one: `avro_schema`, a file; `schema_registry`, an address")
+    elif is_needed:
+        value = meta[given[0]]
+        if not isinstance(value, str) or not value.strip():
+            refuse(given[0], f"found {value!r}", "write a text")
+        elif given[0] == "avro_schema":
+            return _schema_of(root / value, refuse), None
+        else:
+            return None, _registry(value, root, refuse)
+    return None, None
+
+
+def _schema_of(path: Path, refuse: Refuse) -> str | None:
+    import fastavro
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        fastavro.parse_schema(json.loads(text))
+    # fastavro raises whatever a wrong schema leads to.
+    except Exception as error:
+        finding = f"{path}: {type(error).__name__}: {error}"
+        refuse(
+            "avro_schema", finding, "name a file with a schema of Avro, from the project's folder"
+        )
+        return None
+    return text
+
+
+def _registry(value: str, root: Path, refuse: Refuse) -> str | None:
+    address = urlsplit(value)
+    if address.scheme in ("http", "https"):
+        if address.username or address.password:
+            # Of the address nothing is said: it holds a secret.
+            refuse("schema_registry", "a user or password in its address", "leave both out")
+            return None
+        return value
+    if not (root / value).is_dir():
+        hint = "write an address, http://..., or a folder with files <number>.avsc"
+        refuse("schema_registry", f"found {value!r}, which is no folder", hint)
+        return None
+    return str((root / value).resolve())
