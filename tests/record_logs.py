@@ -15,8 +15,10 @@ import pytest
 class FolderLog:
     """Partitions are files `<name>.json` of a folder: `{"start": 3, "records": ["...", ...]}`."""
 
-    folder: str
+    has_plain_options: ClassVar[bool] = True
     fails: ClassVar[str] = ""
+
+    folder: str
 
     def starts(self) -> Mapping[str, int]:
         return {name: it["start"] for name, it in self._partitions().items()}

@@ -23,17 +23,20 @@ import structlog
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import ConfigError, LivemartError, StateError
 from livemart.project.profiles import find_profiles, profiles_folder
+from livemart.project.record_logs.options import plain_option
 from livemart.project.sources import FILES_KIND
 from livemart.run.edits import Look, ProjectFiles
 from livemart.run.source_freshness import renew_freshness
 from livemart.run.target_folder import target_folder
 from livemart.state.checkpoint import Recorded, open_checkpoint
-from livemart.state.last_pass import LastPass, keep_pass, kept_pass
+from livemart.state.last_pass import LastPass, LogAtEnd, keep_pass, kept_pass
 from livemart.state.lock import hold_warehouse
 from livemart.state.places import StateFolder
 from livemart.state.snapshots import Snapshot, SnapshotLog
 
 if TYPE_CHECKING:
+    from livemart.land.sources.log_deliveries import LogDeliveries
+    from livemart.project.graph import SourceTable
     from livemart.run.runtime import Runtime
     from livemart.settings import Settings
 
@@ -109,18 +112,48 @@ def note_pass(runtime: Runtime, files: Files | None, *, is_published: bool) -> N
     # The answer may be another one, whatever was asked.
     if runtime.project.questions or not is_published:
         return
-    # Files can be looked at; whether a record log holds more only its kind can tell.
-    streams = (source.stream for source in runtime.project.sources.values())
-    if any(stream is not None and stream.arrival.kind != FILES_KIND for stream in streams):
-        return
     try:
-        _note(runtime, newest, files)
+        logs = _logs_at_end(runtime)
+        if logs is not None:
+            _note(runtime, newest, files, logs)
     except (OSError, LivemartError) as error:
         # The pass has done its work; the next one does it again.
         structlog.get_logger().debug("pass_not_noted", error=str(error))
 
 
-def _note(runtime: Runtime, newest: Snapshot, files: Files) -> None:
+def _logs_at_end(runtime: Runtime) -> Sequence[LogAtEnd] | None:
+    """Return the record logs of the project; None if one holds more, or may not be kept."""
+    sources = [
+        source
+        for source in runtime.project.sources.values()
+        if source.stream is not None and source.arrival.kind != FILES_KIND
+    ]
+    if not sources:
+        return ()
+    from livemart.land.sources.kinds import open_logs
+    from livemart.land.sources.log_looks import log_looks
+
+    opened, looks = open_logs(sources), log_looks(runtime.settings.warehouse)
+    readers: dict[LogDeliveries, list[SourceTable]] = {}
+    for source in sources:
+        log, look = opened[source.relation], looks.get(source.relation)
+        if look is None or look.at is None or look.away or look.waiting:
+            return None
+        if not log.has_plain_options:
+            return None
+        readers.setdefault(log, []).append(source)
+    return [
+        LogAtEnd(
+            [source.relation for source in sources],
+            log.kind,
+            {name: plain_option(it) for name, it in sources[0].arrival.options},
+            looks[sources[0].relation].ends,
+        )
+        for log, sources in readers.items()
+    ]
+
+
+def _note(runtime: Runtime, newest: Snapshot, files: Files, logs: Sequence[LogAtEnd]) -> None:
     from livemart.publish.exposures import served_models
 
     settings = runtime.settings
@@ -139,6 +172,7 @@ def _note(runtime: Runtime, newest: Snapshot, files: Files) -> None:
         _tables(runtime, newest),
         newest.as_of if moves else None,
         is_served,
+        logs,
     )
     # What was read now is what the pass has read, or it is an edit that no pass has seen.
     if runtime.files.look() == runtime.read_at:
@@ -177,7 +211,7 @@ def _has_nothing_to_do(settings: Settings, now: datetime) -> bool:
         return False
     recorded = Recorded(newest.epoch, newest.batch_id)
     open_checkpoint(StateFolder(settings.warehouse).checkpoint, recorded, new_epoch=False)
-    if not _is_same(settings, last, newest, now):
+    if not _is_same(settings, last, newest, now) or not _end_as_before(settings, last.logs, now):
         return False
     if last.is_served and not _is_confirmed(settings, newest):
         return False
@@ -197,6 +231,26 @@ def _is_same(settings: Settings, last: LastPass, newest: Snapshot, now: datetime
         return False
     warehouse = Warehouse(settings.warehouse)
     return all(_table(warehouse, name) == it for name, it in last.tables.items())
+
+
+def _end_as_before(settings: Settings, logs: Sequence[LogAtEnd], now: datetime) -> bool:
+    """Return whether no record log holds more, and note that it was asked.
+
+    One that was made anew and ends at the same numbers is met by the pass after that, with its
+    first record.
+    """
+    if not logs:
+        return True
+    from livemart.land.sources.kinds import open_log
+    from livemart.land.sources.log_looks import LogLooks
+
+    looks = LogLooks(settings.warehouse, [name for log in logs for name in log.relations])
+    for log in logs:
+        if open_log(log.kind, log.options).ends() != log.ends:
+            return False
+        looks.answered(log.relations, now, log.ends, log.ends, None)
+    looks.keep()
+    return True
 
 
 def environment_names(paths: Iterable[str]) -> tuple[str, ...]:

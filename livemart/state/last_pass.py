@@ -7,15 +7,29 @@ Used by `refresh`, for which a pass that would find the same has nothing to do e
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from livemart.state.atomic_files import replace_file
 from livemart.state.checkpoint import last_commit_at
 from livemart.state.places import StateFolder
+
+
+@dataclass(frozen=True, slots=True)
+class LogAtEnd:
+    """A record log of which nothing waited: who reads it, how it is opened, and where it ended.
+
+    `options` hold no secret.
+    """
+
+    relations: Sequence[str]
+    kind: str
+    options: Mapping[str, Any]
+    ends: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +39,8 @@ class LastPass:
     `variables`: names of the environment that the project asks for; `digest`: of their values, of
     settings, versions, every file of the project and every file that waits; `tables`: id and
     version by relation, None where there is no table; `until`: when the clock moves on, UTC, None
-    if nothing reads it; `is_served`: whether the serving store holds models of it.
+    if nothing reads it; `is_served`: whether the serving store holds models of it; `logs`: record
+    logs that its sources read.
     """
 
     epoch: str
@@ -35,6 +50,7 @@ class LastPass:
     tables: Mapping[str, tuple[str, int] | None]
     until: datetime | None
     is_served: bool
+    logs: Sequence[LogAtEnd] = ()
 
 
 def keep_pass(warehouse: Path, last: LastPass) -> None:
@@ -50,7 +66,8 @@ def kept_pass(warehouse: Path) -> LastPass | None:
         row = json.loads(StateFolder(warehouse).last_pass.read_text(encoding="utf-8"))
         tables = {name: tuple(it) if it else None for name, it in row["tables"].items()}
         until = datetime.fromisoformat(row["until"]) if row["until"] else None
-        row |= {"tables": tables, "until": until}
+        logs = tuple(LogAtEnd(**it) for it in row["logs"])
+        row |= {"tables": tables, "until": until, "logs": logs}
         return LastPass(**{**row, "variables": tuple(row["variables"])})
     return None
 

@@ -7,13 +7,14 @@ Used by landing before anything runs. A package offers a kind by an entry point 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
+from typing import Any
 
 from livemart.errors import ConfigError, ConfigErrors
 from livemart.land.sources.log_deliveries import LogDeliveries
 from livemart.land.sources.record_log import RecordLog
-from livemart.project.graph import SourceTable
+from livemart.project.graph import AfterLoss, SourceTable
 from livemart.project.record_logs.options import plain_option
 from livemart.project.sources import FILES_KIND, SOURCE_KINDS_GROUP
 
@@ -34,9 +35,8 @@ def open_logs(sources: Iterable[SourceTable]) -> dict[str, LogDeliveries]:
         key = arrival.kind, arrival.options, arrival.after_loss
         try:
             if key not in logs:
-                logs[key] = LogDeliveries(
-                    arrival.kind, _open(arrival.kind, arrival.options), arrival.after_loss
-                )
+                options = {name: plain_option(value) for name, value in arrival.options}
+                logs[key] = open_log(arrival.kind, options, arrival.after_loss)
             by_relation[source.relation] = logs[key]
         except ConfigError as error:
             mistakes.append(error)
@@ -57,8 +57,15 @@ def open_logs(sources: Iterable[SourceTable]) -> dict[str, LogDeliveries]:
     return by_relation
 
 
-def _open(kind: str, options: Iterable[tuple[str, object]]) -> RecordLog:
+def open_log(
+    kind: str, options: Mapping[str, Any], after_loss: AfterLoss = "stop"
+) -> LogDeliveries:
+    """Return the record log of a kind, opened with the options as YAML holds them.
+
+    Raises:
+        ConfigError: EXTRA_MISSING.
+    """
     (entry,) = entry_points(group=SOURCE_KINDS_GROUP, name=kind)
-    log: RecordLog = entry.load()(**{name: plain_option(value) for name, value in options})
+    log: RecordLog = entry.load()(**options)
     pickle.dumps(log)
-    return log
+    return LogDeliveries(kind, log, after_loss)

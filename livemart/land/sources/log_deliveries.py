@@ -105,6 +105,11 @@ class LogDeliveries:
         self._log = log
         self._after_loss = after_loss
 
+    @property
+    def has_plain_options(self) -> bool:
+        """Whether its kind says that its options hold no secret, so that they may be kept."""
+        return bool(getattr(self._log, "has_plain_options", False))
+
     def ends(self) -> Mapping[str, int]:
         """Return the offset behind the newest record that is to be read, by partition.
 

@@ -17,6 +17,7 @@ import pytest
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import StateError
+from livemart.land.sources.log_looks import LogLooks, log_looks
 from livemart.project.graph import Project, SourceTable, StreamSpec
 from livemart.run.idle import (
     environment_names,
@@ -32,6 +33,7 @@ from livemart.state.lock import hold_warehouse
 from livemart.state.places import StateFolder
 from livemart.state.snapshots import ModelState, SetAside, Snapshot, SnapshotLog
 from tests.models import make_model, stream_spec
+from tests.record_logs import FolderLog, install_kind, write_partition
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -271,6 +273,68 @@ def test_where_it_cannot_be_told_nothing_is_kept(shop: Shop, change: dict[str, A
     files = waiting_files(shop.settings) if "files" not in change else None
 
     note_pass(shop.runtime, files, is_published=change.get("is_published", True))
+
+    assert kept_pass(shop.settings.warehouse) is None
+
+
+def _read_a_log(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the orders come from a log of two records, both of which a pass has read."""
+    install_kind(shop.root / "site", monkeypatch, "folder", "tests.record_logs:FolderLog")
+    write_partition(shop.root / "log", "orders", ["{}", "{}"])
+    spec = stream_spec(kind="folder", path="", options=(("folder", str(shop.root / "log")),))
+    project = shop.runtime.project
+    orders = _source("orders", spec)
+    shop.runtime.project = replace(project, sources={**project.sources, orders.unique_id: orders})
+    _looked(shop, {"orders": 2})
+
+
+def _looked(shop: Shop, after: dict[str, int]) -> None:
+    looks = LogLooks(shop.settings.warehouse, ["raw.orders"])
+    looks.answered(["raw.orders"], NOON, {"orders": 2}, after, None)
+    looks.keep()
+
+
+def test_a_record_log_is_asked_and_what_it_got_is_something_to_do(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _read_a_log(shop, monkeypatch)
+    shop.note()
+
+    assert shop.is_idle(NOON + timedelta(minutes=3))
+    # Whoever asks for what waits is told of this look.
+    assert log_looks(shop.settings.warehouse)["raw.orders"].at == NOON + timedelta(minutes=3)
+    write_partition(shop.root / "log", "orders", ["{}", "{}", "{}"])
+    assert not shop.is_idle()
+    write_partition(shop.root / "log", "orders", ["{}", "{}"])
+    write_partition(shop.root / "log", "orders-1", [])
+    assert not shop.is_idle()
+
+
+def test_a_record_log_that_is_away_is_something_to_do(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _read_a_log(shop, monkeypatch)
+    shop.note()
+    monkeypatch.setattr(FolderLog, "fails", "no route to host")
+
+    assert not shop.is_idle()
+
+
+@pytest.mark.parametrize("reason", ["records wait", "options may hold a secret", "never asked"])
+def test_a_record_log_that_cannot_be_kept_keeps_the_pass_from_it(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    StateFolder(shop.settings.warehouse).last_pass.unlink()
+    _read_a_log(shop, monkeypatch)
+    match reason:
+        case "records wait":
+            _looked(shop, {"orders": 1})
+        case "never asked":
+            StateFolder(shop.settings.warehouse).log_looks.unlink()
+        case _:
+            monkeypatch.setattr(FolderLog, "has_plain_options", False)
+
+    shop.note()
 
     assert kept_pass(shop.settings.warehouse) is None
 

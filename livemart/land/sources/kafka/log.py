@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from livemart.extras import require_extra
 from livemart.land.records.messages.message import Message
@@ -42,6 +42,8 @@ class KafkaLog:
         ConfigError: EXTRA_MISSING.
         ValueError: with all mistakes.
     """
+
+    has_plain_options: ClassVar[bool] = True
 
     servers: str
     topics: list[str] = field(default_factory=list)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from livemart.extras import require_extra
 from livemart.land.records.messages.message import Message
@@ -35,6 +35,8 @@ class NatsLog:
         ConfigError: EXTRA_MISSING.
         ValueError: with all mistakes.
     """
+
+    has_plain_options: ClassVar[bool] = True
 
     servers: str
     stream: str
