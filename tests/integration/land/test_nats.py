@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -344,6 +346,55 @@ def test_secrets_come_from_the_environment_and_are_shown_nowhere(
     shown = "".join([*texts, *capfd.readouterr(), repr(shop.landing._logs)])
     assert "hunter" not in shown
     assert not any(b"hunter" in content for content in kept)
+
+
+def certificates(folder: Path) -> dict[str, str]:
+    """Return the files of an authority, and of one certificate for server and client."""
+    if shutil.which("openssl") is None:
+        not_installed("openssl is not installed")
+    folder.mkdir()
+    files = {name: str(folder / name) for name in ("ca.pem", "ca.key", "own.pem", "own.key")}
+    new = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    authority = ["-subj", "/CN=authority", "-keyout", files["ca.key"], "-out", files["ca.pem"]]
+    name = ["-subj", "/CN=shop", "-addext", "subjectAltName=IP:127.0.0.1"]
+    signed = ["-CA", files["ca.pem"], "-CAkey", files["ca.key"]]
+    is_none = ["-addext", "basicConstraints=critical,CA:FALSE"]
+    out = ["-keyout", files["own.key"], "-out", files["own.pem"]]
+    for command in ([*new, *authority], [*new, *name, *signed, *is_none, *out]):
+        subprocess.run(command, check=True, capture_output=True)
+    return files
+
+
+def test_an_encrypted_server_is_checked_and_checks_the_client(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", "hunter2")
+    files = certificates(tmp_path / "tls")
+    server_files = f'cert_file: "{files["own.pem"]}", key_file: "{files["own.key"]}"'
+    settings = f'tls {{{server_files}, ca_file: "{files["ca.pem"]}", verify: true}}'
+    settings += "\nauthorization {token: hunter2}"
+    context = ssl.create_default_context(cafile=files["ca.pem"])
+    context.load_cert_chain(files["own.pem"], files["own.key"])
+    whole = {"tls_ca": files["ca.pem"], "tls_cert": files["own.pem"], "tls_key": files["own.key"]}
+    without_authority = {name: path for name, path in whole.items() if name != "tls_ca"}
+    ends = []
+    with own_server(tmp_path, settings, tls=context, token="hunter2") as server:
+        server.make_stream("ORDERS")
+        for client in (whole, {"tls_ca": files["ca.pem"]}, without_authority):
+            log = NatsLog(
+                server.address.replace("nats://", "tls://"),
+                "ORDERS",
+                client=client,
+                secrets={"token": "SHOP_TOKEN"},
+            )
+            try:
+                ends.append(str(log.ends()))
+            except NatsUnreadableError as error:
+                ends.append(str(error))
+
+    assert ends[0] == "{'ORDERS': 1}"
+    assert "certificate required" in ends[1]
+    assert "certificate verify failed" in ends[2]
 
 
 def replace_servers(shop: Shop, servers: str) -> Shop:
