@@ -1,4 +1,4 @@
-"""Times the parts of a start, each alone, in the process that runs this: imports, dbt, JVM, Spark.
+"""Times the parts of a start, each alone, in a process: imports, dbt, JVM, Spark, a first query.
 
 Used by `bench.command`, a process a round. A command does some of them at once, on two cores, so
 that its start takes less than their sum. One JSON object on standard output, seconds by part.
@@ -47,6 +47,8 @@ def main(arguments: Sequence[str]) -> None:
     with mock.patch.object(java_gateway, "launch_gateway", launched):
         spark = timed("spark", lambda: open_session(settings, is_short=True))
     seconds["spark"] -= seconds["jvm"]
+    statement = "select id % 2 as half, sum(id) as total from range(10) group by 1"
+    timed("query", lambda: spark.sql(statement).toArrow())
     spark.stop()
     print(json.dumps(seconds))
 

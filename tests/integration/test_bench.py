@@ -65,6 +65,7 @@ def test_the_benchmark_of_commands_runs_with_news_and_without(tmp_path: Path) ->
 
     assert figures["refresh_command_s"] > figures["refresh_idle_command_s"] > 0
     assert figures["start_dbt_s"] > 0
+    assert figures["start_query_s"] > 0
     assert list(tmp_path.iterdir()) == []
 
 
