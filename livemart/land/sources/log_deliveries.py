@@ -8,6 +8,7 @@ well, by partition the offset to which it was read, and the `identities` of what
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -39,6 +40,8 @@ from livemart.project.graph import AfterLoss
 _T = TypeVar("_T")
 
 _RUN_RECORDS = 8_192
+# What only tells how long records wait is given up after so many seconds.
+_TIMES_S = 2.0
 _PART_RECORDS = 100_000
 # Nobody knows how long its records are before they are read.
 _RECORD_BYTES = 512
@@ -218,14 +221,23 @@ class LogDeliveries:
     def oldest_at(self, offsets: Mapping[str, int]) -> datetime | None:
         """Return when the first record behind some offsets was written, UTC, if the kind knows.
 
+        None if it takes long to say.
+
         Args:
             offsets: of partitions that hold records behind them.
         """
         if not isinstance(self._log, DatedRecordLog):
             return None
+        asked_at = time.monotonic()
+        known: list[datetime] = []
         try:
-            times = [self._log.written_at(name, offset) for name, offset in offsets.items()]
-            known = [time if time.tzinfo else time.replace(tzinfo=UTC) for time in times if time]
+            for name, offset in offsets.items():
+                moment = self._log.written_at(name, offset)
+                if moment is not None:
+                    known.append(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+                # Of many partitions it may take long, and records wait for it.
+                if time.monotonic() - asked_at > _TIMES_S:
+                    return None
         # It is code of others, and nothing that landing needs.
         except Exception as error:
             structlog.get_logger().debug("log_times_unknown", kind=self.kind, error=str(error))

@@ -403,6 +403,26 @@ def test_a_kind_may_tell_when_its_records_were_written(
     assert since == [NOON.replace(hour=11, minute=2), NOON.replace(hour=11, minute=4), NOON]
 
 
+def test_times_that_take_long_to_tell_are_not_waited_for(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited(shop, 2)
+    for name in ("orders-0", "orders-1"):
+        write(shop, *lines([order(f"o{number}") for number in range(9)]), name=name)
+    monkeypatch.setattr("livemart.land.sources.log_deliveries._TIMES_S", -1.0)
+    asked: list[str] = []
+
+    def written_at(_: FolderLog, partition: str, offset: int) -> datetime:
+        asked.append(partition)
+        return datetime(2026, 3, 1, 11)
+
+    monkeypatch.setattr(FolderLog, "written_at", written_at, raising=False)
+    shop.land(0)
+
+    assert len(asked) == 1
+    assert lag_of(shop).oldest_at == NOON
+
+
 def test_a_log_that_is_away_is_told_with_what_was_known_until_it_is_back(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
