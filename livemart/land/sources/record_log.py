@@ -19,9 +19,9 @@ Ranges = Mapping[str, tuple[int, int]]
 class RecordLog(Protocol):
     """A topic, a stream, a journal. Picklable: Spark's workers read from it as well.
 
-    Its partitions have names that no other log of the project uses. Within a partition each record
-    has an offset, which never becomes another record's; offsets rise, and may leave numbers out.
-    An exception of a method stops the batch, which is then tried again.
+    Its partitions have names, each its own. Within a partition each record has an offset, which
+    never becomes another record's; offsets rise, and may leave numbers out. An exception of a
+    method stops the batch, which is then tried again.
     """
 
     def starts(self) -> Mapping[str, int]:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from livemart.errors import ConfigError
 from livemart.land.sources.kafka.client import KafkaUnreadableError
 from livemart.land.sources.kafka.log import KafkaLog
+from livemart.project.graph import Column
+from livemart.project.record_logs.options import plain_option
+from livemart.project.sources import parse_source_spec
 from tests.deliveries import Shop, source
+
+DOCUMENT = Path(__file__).resolve().parents[5] / "docs" / "sources.md"
 
 GOOD: dict[str, Any] = {"servers": "127.0.0.1:1", "topics": ["orders"]}
 
@@ -63,6 +70,40 @@ def test_without_its_extra_the_kind_says_what_to_install(
         Shop(None, tmp_path, [source("orders", kind="kafka", path="", options=options)])
 
     assert caught.value.hint == "pip install 'livemart[kafka]'"
+
+
+def test_the_source_of_the_documents_opens(monkeypatch: pytest.MonkeyPatch) -> None:
+    section = DOCUMENT.read_text().partition("\n## Kafka\n")[2]
+    block = section.partition("```yaml\n")[2].partition("```")[0]
+    table = yaml.safe_load(block)["sources"][0]["tables"][0]
+    columns = tuple(Column(it["name"], it["data_type"]) for it in table["columns"])
+    meta = table["config"]["meta"]["livemart"]
+
+    spec, mistakes = parse_source_spec(meta, columns, "models/_sources.yml: ordering.orders")
+
+    assert mistakes == []
+    assert spec is not None
+    assert spec.row_rules.apply_as_deletes == "`is_deleted` = true"
+    with pytest.raises(LookupError, match="KAFKA_PASSWORD"):
+        KafkaLog(**{name: plain_option(value) for name, value in spec.arrival.options})
+    monkeypatch.setenv("KAFKA_PASSWORD", "hunter2")
+    log = KafkaLog(**{name: plain_option(value) for name, value in spec.arrival.options})
+    assert log.topics == ["orders"]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("start", "erliest"),
+        ("start", 17),
+        ("start", {"orders/0": -1}),
+        ("start", {"orders/0": "17"}),
+        ("end", "latest"),
+    ],
+)
+def test_a_place_in_a_log_is_a_word_a_time_or_offsets(option: str, value: object) -> None:
+    with pytest.raises(ValueError, match=rf"^{option}: "):
+        KafkaLog(**GOOD | {option: value})
 
 
 def test_what_is_pickled_for_workers_holds_no_connection_and_no_secret(
