@@ -46,7 +46,6 @@ COVERED = {
     "land/records/messages/registry.py": "unit/land/records/messages/test_formats.py",
     "land/records/messages/message.py": "unit/land/records/messages/test_read.py",
     "land/records/messages/parts.py": "unit/land/records/messages/test_read.py",
-    "land/sources/kafka/client.py": "integration/land/test_kafka.py",
     "land/sources/kafka/log.py": "integration/land/test_kafka.py",
     "land/sources/nats/client.py": "integration/land/test_nats.py",
     "land/sources/nats/connection.py": "integration/land/test_nats.py",

@@ -237,6 +237,8 @@ class KafkaClient:
             settings["error_cb"] = self._hear
             self._asking = self._guarded(lambda: AdminClient(settings, logger=_silent()))
         admin = self._asking
+        # What was said of earlier calls is no cause of what comes now.
+        self._said.clear()
         try:
             return self._guarded(lambda: ask(admin))
         finally:
@@ -250,12 +252,13 @@ class KafkaClient:
         try:
             return call()
         except KafkaException as error:
-            if self._asking is not None:
-                self._asking.poll(0)
             raise self._error(error.args[0].str()) from None
 
     def _error(self, text: str) -> KafkaUnreadableError:
         """Return the error with what the client said last, which often is the cause."""
+        if self._asking is not None:
+            # Lets the client say what is still to be heard.
+            self._asking.poll(0)
         said = [it for it in dict.fromkeys(self._said) if it not in text]
         self._said.clear()
         return KafkaUnreadableError(redacted("; ".join([text, *said]), self._secrets))

@@ -1,0 +1,45 @@
+"""A cluster that is away is an error that says why, within a time, and nothing on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from livemart.land.sources.kafka.client import KafkaClient, KafkaUnreadableError
+from livemart.land.sources.kafka.log import KafkaLog
+from tests.ports import silent_port
+from tests.waits import wait_until
+
+
+def told(ask: Callable[[], Any]) -> str:
+    """Return the error of a call that must end with one."""
+    with pytest.raises(KafkaUnreadableError) as caught:
+        ask()
+    return str(caught.value)
+
+
+# 2 s.
+def test_an_address_that_nobody_listens_at_is_told_with_its_cause(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("_ANSWER_S", "_SILENCE_S", "_GLANCE_S"):
+        monkeypatch.setattr(f"livemart.land.sources.kafka.client.{name}", 0.2)
+    with silent_port() as port:
+        log = KafkaLog(servers=f"127.0.0.1:{port}", topics=["orders"])
+        by_pattern = KafkaLog(servers=f"127.0.0.1:{port}", pattern="orders")
+        # However long the system takes to refuse.
+        wait_until(lambda: "refused" in told(log.starts))
+        wait_until(lambda: "refused" in told(by_pattern.starts))
+        wait_until(lambda: "refused" in told(lambda: list(log.read("orders/0", 0, 1))))
+        assert log.written_at("orders/0", 0) is None
+
+    assert "".join(capfd.readouterr()) == ""
+
+
+def test_what_the_client_says_is_told_without_secrets() -> None:
+    client = KafkaClient("127.0.0.1:1", {}, {"sasl.password": "hunter2"})
+    client._said.append("no such user: me:hunter2")
+
+    assert str(client._error("it failed")) == "it failed; no such user: me:***"
