@@ -10,9 +10,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.services.connect import Connect, running_connect
+from tests.services.database import running_database
 from tests.services.kafka import Kafka, running_kafka
 from tests.services.maven import NotInstalledError
 from tests.services.nats import Nats, running_nats
+from tests.store.postgres import Postgres
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +34,26 @@ def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nats]:
     try:
         with running_nats(tmp_path_factory.mktemp("nats")) as server:
             yield server
+    except NotInstalledError as error:
+        not_installed(str(error))
+
+
+@pytest.fixture(scope="session")
+def database() -> Iterator[Postgres]:
+    """A PostgreSQL with logical replication that all tests of a process share."""
+    try:
+        with running_database() as server:
+            yield server
+    except NotInstalledError as error:
+        not_installed(str(error))
+
+
+@pytest.fixture(scope="session")
+def connect(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect]:
+    """Kafka Connect with Debezium, which all tests of a process share."""
+    try:
+        with running_connect(tmp_path_factory.mktemp("connect"), kafka.address) as worker:
+            yield worker
     except NotInstalledError as error:
         not_installed(str(error))
 

@@ -15,7 +15,7 @@ from tests.services.maven import jars_of
 from tests.waits import PATIENCE_S, wait_until
 
 # It lives for minutes and holds little.
-_JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+JVM_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 _STARTED = "Kafka Server started"
 _ATTEMPTS = 5
 
@@ -83,7 +83,15 @@ class Kafka:
 
     def _run_java(self, main: str, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
         log4j = f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}"
-        command = [str(require_java()), *_JVM, log4j, "-cp", f"{self.jars}/*", main, *arguments]
+        command = [
+            str(require_java()),
+            *JVM_OPTIONS,
+            log4j,
+            "-cp",
+            f"{self.jars}/*",
+            main,
+            *arguments,
+        ]
         with (self._folder / "server.log").open("ab") as log:
             return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
@@ -119,14 +127,19 @@ class Kafka:
         }
         text = "".join(f"{name}={value}\n" for name, value in settings.items())
         (self._folder / "server.properties").write_text(text)
-        (self._folder / "log4j2.properties").write_text(
-            "rootLogger.level=warn\nrootLogger.appenderRef.out.ref=out\n"
-            "appender.out.type=Console\nappender.out.name=out\n"
-            "appender.out.layout.type=PatternLayout\n"
-            "appender.out.layout.pattern=%d %p %c{1}: %m%n\n"
-            # Says when the server takes requests.
-            "logger.server.name=kafka.server.KafkaRaftServer\nlogger.server.level=info\n"
-        )
+        # Says when the server takes requests.
+        write_log_settings(self._folder, "kafka.server.KafkaRaftServer")
+
+
+def write_log_settings(folder: Path, told: str) -> None:
+    """Write `log4j2.properties`: warnings of all, and what one class tells of its work."""
+    (folder / "log4j2.properties").write_text(
+        "rootLogger.level=warn\nrootLogger.appenderRef.out.ref=out\n"
+        "appender.out.type=Console\nappender.out.name=out\n"
+        "appender.out.layout.type=PatternLayout\n"
+        "appender.out.layout.pattern=%d %p %c{1}: %m%n\n"
+        f"logger.server.name={told}\nlogger.server.level=info\n"
+    )
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -21,21 +21,34 @@ from tests.waits import PATIENCE_S
 
 
 class Postgres:
-    """A server that a test may stop and start again."""
+    """A server that a test may stop and start again.
 
-    def __init__(self, binaries: Path, folder: Path) -> None:
+    Attributes:
+        port: by which its socket is named; at which it listens, if its settings let it.
+    """
+
+    def __init__(
+        self, binaries: Path, folder: Path, settings: Mapping[str, str] | None = None
+    ) -> None:
         self._binaries = binaries
         self._folder = folder
+        self._settings = dict(settings or {})
+        self.port = int(self._settings.get("port", "5432"))
         self._server: subprocess.Popen[bytes] | None = None
         self._numbers = count(1)
 
     def new_store(self) -> str:
         """Make an empty schema and return its URL; a database each would be 7 MB."""
         name = f"store_{next(self._numbers)}"
-        with self._connect() as connection:
+        with self.connect() as connection:
             connection.execute(f"create schema {name}")
         options = quote(f"-csearch_path={name}")
         return f"postgresql+psycopg://postgres@/postgres?host={self._folder}&options={options}"
+
+    def create_database(self, name: str) -> None:
+        """Make an empty database."""
+        with self.connect() as connection:
+            connection.execute(f"create database {name}")
 
     def create(self) -> None:
         """Make the cluster; text is ordered as in English unless a column says otherwise."""
@@ -55,6 +68,7 @@ class Postgres:
             "autovacuum": "off",
             "shared_buffers": "32MB",
             "max_connections": "200",
+            **self._settings,
         }
         given = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         with (self._folder / "server.log").open("ab") as log:
@@ -67,7 +81,7 @@ class Postgres:
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
-                self._connect().close()
+                self.connect().close()
                 return
             except psycopg.OperationalError:
                 if self._server.poll() is not None or time.monotonic() > deadline:
@@ -88,8 +102,10 @@ class Postgres:
         except subprocess.TimeoutExpired:
             return
 
-    def _connect(self) -> psycopg.Connection[Any]:
-        return psycopg.connect(host=str(self._folder), user="postgres", autocommit=True)
+    def connect(self, **options: Any) -> psycopg.Connection[Any]:
+        """Return a connection of the superuser; each statement is a transaction of its own."""
+        place: dict[str, Any] = {"host": str(self._folder), "port": self.port, "user": "postgres"}
+        return psycopg.connect(**{"autocommit": True} | place | options)
 
 
 def find_binaries() -> Path | None:
@@ -102,12 +118,14 @@ def find_binaries() -> Path | None:
 
 
 @contextmanager
-def running_postgres(binaries: Path) -> Iterator[Postgres]:
+def running_postgres(
+    binaries: Path, settings: Mapping[str, str] | None = None
+) -> Iterator[Postgres]:
     """Yield a server that ends with the block."""
     folder = Path(tempfile.mkdtemp(prefix="livemart-pg-"))
     if os.geteuid() == 0:
         shutil.chown(folder, "postgres")
-    server = Postgres(binaries, folder)
+    server = Postgres(binaries, folder, settings)
     try:
         server.create()
         server.start()
