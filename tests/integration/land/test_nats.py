@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from livemart.errors import SourceError
+from livemart.errors import ConfigError, SourceError
 from livemart.land.micro_batch import Limit
 from livemart.land.sources.nats import client as nats_client
 from livemart.land.sources.nats.connection import NatsUnreadableError
@@ -71,8 +71,10 @@ def shop_of(
     root: Path, servers: str, stream: str, spark: SparkSession | None = None, **options: Any
 ) -> Shop:
     """Orders by key and as events, from one stream."""
+    after_loss = options.pop("after_loss", "stop")
     given = {"servers": servers, "stream": stream} | options
-    log: dict[str, Any] = {"path": "", "kind": "nats", "options": tuple(sorted(given.items()))}
+    log: dict[str, Any] = {"path": "", "kind": "nats", "after_loss": after_loss}
+    log["options"] = tuple(sorted(given.items()))
     root.mkdir(exist_ok=True)
     events = source("order_events", **log)
     return Shop(spark, root, (source("orders", keys=("order_id",), **log), events))
@@ -249,7 +251,7 @@ def test_a_server_that_is_away_is_waited_for_and_nothing_is_lost(tmp_path: Path)
     assert origins(shop) == [("ORDERS@1", "a"), ("ORDERS@2", "b")]
 
 
-def test_what_was_purged_before_it_was_read_is_a_dead_letter(
+def test_what_was_purged_before_it_was_read_stops_landing_until_somebody_says_how_to_go_on(
     nats_server: Nats, stream: str, tmp_path: Path
 ) -> None:
     nats_server.publish(f"{stream}.placed", lines([order("a")]))
@@ -257,7 +259,10 @@ def test_what_was_purged_before_it_was_read_is_a_dead_letter(
     shop.land(0)
     nats_server.publish(f"{stream}.placed", lines([order(key) for key in "bcd"]))
     nats_server.do(lambda jetstream: jetstream.purge_stream(stream, seq=4))
+    with pytest.raises(SourceError, match=r"SOURCE_RECORDS_LOST.*records 2 to 3"):
+        shop.land(1)
 
+    shop = shop_of(tmp_path, nats_server.address, stream, after_loss="earliest")
     shop.land(1)
     nats_server.do(lambda jetstream: jetstream.purge_stream(stream))
     nats_server.publish(f"{stream}.placed", lines([order("e")]))
@@ -294,6 +299,27 @@ def test_times_and_bounds_are_the_streams(nats_server: Nats, stream: str) -> Non
     assert before <= written_at <= datetime.now(UTC)
 
 
+def test_a_stream_that_is_made_anew_stops_landing(
+    nats_server: Nats, stream: str, tmp_path: Path
+) -> None:
+    nats_server.publish(f"{stream}.placed", lines([order("a")]))
+    shop = shop_of(tmp_path, nats_server.address, stream)
+    shop.land(0)
+    nats_server.do(lambda jetstream: jetstream.delete_stream(stream))
+    with pytest.raises(SourceError, match=f"SOURCE_UNREADABLE.*no stream {stream}"):
+        shop.land(1)
+    nats_server.make_stream(stream)
+    # It ends behind what was read of the one before.
+    nats_server.publish(f"{stream}.placed", lines([order(key) for key in "bc"]))
+
+    with pytest.raises(SourceError, match=r"SOURCE_RECORDS_LOST.*another partition has its name"):
+        shop.land(1)
+    shop = shop_of(tmp_path, nats_server.address, stream, after_loss="earliest")
+    shop.land(1)
+
+    assert [key for _, key in origins(shop)] == ["a", "b", "c"]
+
+
 def test_a_stream_that_is_made_anew_is_another_one(nats_server: Nats, stream: str) -> None:
     log = NatsLog(nats_server.address, stream)
     before = log.identities()
@@ -321,17 +347,16 @@ def test_secrets_come_from_the_environment_and_are_shown_nowhere(
     with own_server(tmp_path, users, user="livemart", password="hunter2") as server:
         server.make_stream("ORDERS")
         server.publish("ORDERS.placed", lines([order("a")]))
+        monkeypatch.delenv("SHOP_PASSWORD", raising=False)
+        with pytest.raises(ConfigError) as absent:
+            shop_of(tmp_path / "shop", server.address, "ORDERS", **options)
+        monkeypatch.setenv("SHOP_PASSWORD", "hunter3")
         shop = shop_of(tmp_path / "shop", server.address, "ORDERS", **options)
-        texts = []
-        for password in (None, "hunter3", "hunter2"):
-            if password:
-                monkeypatch.setenv("SHOP_PASSWORD", password)
-            else:
-                monkeypatch.delenv("SHOP_PASSWORD", raising=False)
-            try:
-                shop.land(0)
-            except SourceError as error:
-                texts.append(str(error))
+        with pytest.raises(SourceError) as refused:
+            shop.land(0)
+        monkeypatch.setenv("SHOP_PASSWORD", "hunter2")
+        shop.land(0)
+        texts = [str(absent.value), str(refused.value)]
         # Whoever is not who was asked for is told no secret.
         encrypted = replace_servers(shop, server.address.replace("nats://", "tls://"))
         with pytest.raises(SourceError) as caught:

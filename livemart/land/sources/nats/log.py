@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from livemart.extras import require_extra
 from livemart.land.records.messages.message import Message
 from livemart.land.sources.nats.settings import check_connection, check_servers, check_stream
+from livemart.land.sources.secrets import read_secrets
 
 if TYPE_CHECKING:
     from livemart.land.sources.nats.client import NatsClient
@@ -34,6 +35,7 @@ class NatsLog:
     Raises:
         ConfigError: EXTRA_MISSING.
         ValueError: with all mistakes.
+        LookupError: an environment variable is not there.
     """
 
     has_plain_options: ClassVar[bool] = True
@@ -54,6 +56,7 @@ class NatsLog:
         ]
         if mistakes:
             raise ValueError("; ".join(mistakes))
+        read_secrets(self.secrets)
 
     def starts(self) -> Mapping[str, int]:
         """Return the sequence of the oldest message that is still there."""

@@ -19,7 +19,8 @@ def mistakes(**options: Any) -> list[str]:
     return str(caught.value).split("; ")
 
 
-def test_options_that_are_right_open_a_log(tmp_path: Path) -> None:
+def test_options_that_are_right_open_a_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NATS_PASSWORD", "hunter2")
     (tmp_path / "ca.pem").touch()
 
     log = NatsLog(
@@ -31,7 +32,12 @@ def test_options_that_are_right_open_a_log(tmp_path: Path) -> None:
     )
 
     # It goes to Spark's workers.
-    assert pickle.loads(pickle.dumps(log)) == log
+    data = pickle.dumps(log)
+    assert pickle.loads(data) == log
+    assert b"hunter2" not in data
+    monkeypatch.delenv("NATS_PASSWORD")
+    with pytest.raises(LookupError, match="no environment variable NATS_PASSWORD"):
+        pickle.loads(data).__post_init__()
 
 
 def test_all_mistakes_are_told() -> None:
