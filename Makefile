@@ -20,11 +20,11 @@ env: ## Make .venv from the lock and fetch the Delta jars (once)
 env-unit:
 	@$(PYTHON) scripts/setup.py --without-java
 
-demo: env ## Orders of 15 days, then live ones, until Ctrl-C
-	@$(BIN)/python -m demo
+demo: env ## Orders of 15 days, then live ones, until Ctrl-C; SOURCE=kafka: through a topic
+	@$(BIN)/python -m demo --source $(or $(SOURCE),files)
 
 demo-once: env ## The same, ending by itself with the exit code of verify
-	@$(BIN)/python -m demo --once
+	@$(BIN)/python -m demo --once --source $(or $(SOURCE),files)
 
 test: env $(SUITES) ## The gate: one proof of each promise (10 minutes on two cores)
 

@@ -4,8 +4,9 @@ For each kind of record and source: one file of orders through the front door, a
 until nothing waits, into an empty table. Beside it Spark reads the same file as a stream into
 Delta, without keys, dead letters or counts; `landing_<kind>_over_plain` is the ratio of the speeds,
 `landing_<kind>_rss_mb` what the driver's Python and JVM hold at most above what they held before.
-Of kind http are requests to a server, see `bench/http_ingest.py`. JSON lines on standard output,
-progress on standard error.
+Of kind http are requests to a server, see `bench/http_ingest.py`. Kinds of brokers are the same
+orders in a topic or stream of `bench/order_logs.py`, beside Kafka's a plain stream of Spark's own
+source. JSON lines on standard output, progress on standard error.
 """
 
 from __future__ import annotations
@@ -16,8 +17,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,13 +25,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.http_ingest import measure_http
+from bench.order_logs import LOG_KINDS, order_log, peer_jars
+from bench.orders import COLUMNS, orders_of, source_of
 from bench.refresh import label_of, report
 from bench.resident_memory import ResidentMemory
 from livemart.delta.warehouse import Warehouse
 from livemart.land.landing import Landing
 from livemart.project.graph import (
     Arrival,
-    Column,
     Format,
     RecordRules,
     RowRules,
@@ -39,29 +40,22 @@ from livemart.project.graph import (
     StreamSpec,
 )
 from livemart.settings import Settings, load_settings
+from livemart.spark.jars import require_jars
 from livemart.spark.open import open_session
+from tests.services.maven import NotInstalledError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-_COLUMNS = {
-    "order_id": "string",
-    "restaurant_id": "string",
-    "ordered_at": "timestamp",
-    "status": "string",
-    "total": "decimal(10,2)",
-    "items": "int",
-    "updated_at": "timestamp",
-}
-_START = datetime(2026, 3, 1, tzinfo=UTC)
 _LINES = 10_000
-KINDS = ("json_append", "json_keyed", "csv_append", "parquet_append", "parquet_keyed", "http")
+FILE_KINDS = ("json_append", "json_keyed", "csv_append", "parquet_append", "parquet_keyed")
+KINDS = (*FILE_KINDS, *LOG_KINDS, "http")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print the figures; return 1 if not all records came in."""
     parser = argparse.ArgumentParser(prog="python -m bench.landing", description=__doc__)
-    parser.add_argument("--records", type=int, default=1_000_000, help="of each file")
+    parser.add_argument("--records", type=int, default=1_000_000, help="of each file or topic")
     parser.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS)
     parser.add_argument("--folder", type=Path, help="where to work (2 GB)")
     given = parser.parse_args(arguments)
@@ -73,51 +67,82 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = load_settings(
             {"warehouse": str(root / "warehouse"), "landing": str(root / "landing")}, environ={}
         )
-        spark = open_session(settings)
+        jars = (*require_jars(settings.jars), *peer_jars(given.kinds))
+        spark = open_session(settings, jars=jars)
         try:
             # The first query of a process is slower than all others.
             warm = _deliver(root / "warm", "json", 1_000)
             _land_plainly(spark, root / "plain", warm)
-            plain: dict[str, float] = {}
+            bench = _Bench(spark, settings, root, given.records)
             for kind in given.kinds:
                 if kind == "http":
                     is_whole &= measure_http(root)
-                    continue
-                record_format, _, tables = kind.partition("_")
-                path = _deliver(root / "landing", record_format, given.records)
-                if record_format not in plain:
-                    plain[record_format] = _timed(
-                        f"plain {record_format}",
-                        lambda path=path: _land_plainly(spark, root / "plain", path),  # type: ignore[misc]
-                    )
-                source = _source(kind, record_format, is_keyed=tables == "keyed")
-                with ResidentMemory() as memory:
-                    seconds = _timed(
-                        f"landing {kind}",
-                        lambda source=source: _land(spark, settings, source),  # type: ignore[misc]
-                    )
-                count = Warehouse(settings.warehouse).row_count(source.relation)
-                is_whole &= count == given.records
-                megabytes = path.stat().st_size / 1e6
-                report(f"landing_{label_of(given.records)}_{kind}_per_s", given.records / seconds)
-                report(f"landing_{kind}_mb_per_s", megabytes / seconds)
-                report(f"landing_{kind}_over_plain", plain[record_format] / seconds)
-                report(f"landing_{kind}_rss_mb", memory.growth_mb)
+                elif kind in LOG_KINDS:
+                    is_whole &= bench.measure_log(kind)
+                else:
+                    is_whole &= bench.measure_file(kind)
         finally:
             spark.stop()
     report("landing_whole", int(is_whole))
     return 0 if is_whole else 1
 
 
+class _Bench:
+    """Measures kinds, each into an empty table; what is plain is measured once for a format."""
+
+    def __init__(self, spark: SparkSession, settings: Settings, root: Path, records: int) -> None:
+        self._spark = spark
+        self._settings = settings
+        self._root = root
+        self._records = records
+        self._plain: dict[str, float] = {}
+
+    def measure_file(self, kind: str) -> bool:
+        """Report figures of a file; return whether all of it landed."""
+        record_format, _, tables = kind.partition("_")
+        path = _deliver(self._root / "landing", record_format, self._records)
+        if record_format not in self._plain:
+            self._plain[record_format] = _timed(
+                f"plain {record_format}",
+                lambda: _land_plainly(self._spark, self._root / "plain", path),
+            )
+        source = _source(kind, record_format, is_keyed=tables == "keyed")
+        seconds, is_whole = self._landed(kind, source)
+        report(f"landing_{kind}_mb_per_s", path.stat().st_size / 1e6 / seconds)
+        report(f"landing_{kind}_over_plain", self._plain[record_format] / seconds)
+        return is_whole
+
+    def measure_log(self, kind: str) -> bool:
+        """Report figures of a topic or stream; return whether all of it landed."""
+        try:
+            with order_log(kind, self._root, self._records) as log:
+                seconds, is_whole = self._landed(kind, log.source)
+                if log.plain is not None:
+                    plain = log.plain
+                    folder = self._root / "plain"
+                    took = _timed(f"plain {kind}", lambda: _write(plain(self._spark), folder))
+                    report(f"landing_{kind}_over_plain", took / seconds)
+        except NotInstalledError as error:
+            sys.stderr.write(f"{kind} is left out: {error}\n")
+            return True
+        return is_whole
+
+    def _landed(self, kind: str, source: SourceTable) -> tuple[float, bool]:
+        with ResidentMemory() as memory:
+            seconds = _timed(f"landing {kind}", lambda: _land(self._spark, self._settings, source))
+        count = Warehouse(self._settings.warehouse).row_count(source.relation)
+        report(f"landing_{label_of(self._records)}_{kind}_per_s", self._records / seconds)
+        report(f"landing_{kind}_rss_mb", memory.growth_mb)
+        return seconds, count == self._records
+
+
 def _source(kind: str, record_format: str, *, is_keyed: bool) -> SourceTable:
-    columns = tuple(Column(name, data_type) for name, data_type in _COLUMNS.items())
     spec = StreamSpec(
         Arrival(path=f"{record_format}/*"),
         RecordRules(_format(record_format)),
         RowRules(("order_id",), ("updated_at",)) if is_keyed else RowRules(),
     )
-    names = (f"source.bench.shop.{kind}", "shop", kind, "bronze", kind)
-    return SourceTable(*names, columns, "ordered_at", None, spec, "bench/landing.py")
+    return source_of(kind, spec)
 
 
 def _format(name: str) -> Format:
@@ -141,10 +166,14 @@ def _land(spark: SparkSession, settings: Settings, source: SourceTable) -> None:
 
 
 def _land_plainly(spark: SparkSession, folder: Path, path: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    schema = ", ".join(f"`{name}` {kind}" for name, kind in _COLUMNS.items())
+    schema = ", ".join(f"`{name}` {kind}" for name, kind in COLUMNS.items())
     reader = spark.readStream.schema(schema).format(path.suffix[1:]).option("header", True)
-    writer = reader.load(str(path.parent)).writeStream.format("delta")
+    _write(reader.load(str(path.parent)), folder)
+
+
+def _write(frame: DataFrame, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    writer = frame.writeStream.format("delta")
     writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
     writer.trigger(availableNow=True).start(str(folder / "table")).awaitTermination()
 
@@ -160,9 +189,9 @@ def _deliver(landing: Path, record_format: str, count: int) -> Path:
         return path
     with path.open("w", encoding="utf-8") as file:
         if record_format == "csv":
-            file.write(",".join(_COLUMNS) + "\n")
+            file.write(",".join(COLUMNS) + "\n")
         for start in range(0, count, _LINES):
-            orders = _orders(start, min(start + _LINES, count))
+            orders = orders_of(start, min(start + _LINES, count))
             if record_format == "csv":
                 file.writelines(",".join(map(str, order.values())) + "\n" for order in orders)
             else:
@@ -170,24 +199,10 @@ def _deliver(landing: Path, record_format: str, count: int) -> Path:
     return path
 
 
-def _orders(start: int, end: int) -> Iterator[dict[str, object]]:
-    for number in range(start, end):
-        at = (_START + timedelta(seconds=number % 86_400)).isoformat()
-        yield {
-            "order_id": f"o{number}",
-            "restaurant_id": f"r{number % 500}",
-            "ordered_at": at,
-            "status": "placed",
-            "total": f"{number % 9_000 / 100:.2f}",
-            "items": number % 7 + 1,
-            "updated_at": at,
-        }
-
-
 def _table(count: int) -> pa.Table:
-    text = pa.Table.from_pylist(list(_orders(0, count)))
+    text = pa.Table.from_pylist(list(orders_of(0, count)))
     time_type, columns = pa.timestamp("us", tz="UTC"), {}
-    for name, kind in _COLUMNS.items():
+    for name, kind in COLUMNS.items():
         column = text.column(name)
         if kind == "timestamp":
             column = column.cast(time_type)

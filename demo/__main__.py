@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import shutil
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from livemart.errors import LivemartError
 from livemart.settings import Settings, load_settings
 
 if TYPE_CHECKING:
+    from demo.delivery import Deliver
     from demo.market import Market
     from demo.tour import Tour
     from livemart.run.runtime import Runtime
@@ -34,6 +36,14 @@ _EVERY = timedelta(seconds=2)
 @click.option("--seed", default=7, show_default=True, help="Another seed, another market.")
 @click.option("--restaurants", default=40, show_default=True, type=click.IntRange(1))
 @click.option("--orders-per-day", default=2_000, show_default=True, type=click.IntRange(1))
+@click.option(
+    "--source",
+    default="files",
+    show_default=True,
+    type=click.Choice(["files", "kafka"]),
+    help="How orders come; kafka is started by the demo (needs Maven, once).",
+)
+@click.option("--broker", envvar="LIVEMART_DEMO_BROKER", help="Of --source kafka: host:port.")
 @click.option("--port", default=8_000, show_default=True, help="Of the page, unless --once.")
 # For tests: the same market whenever it runs, on a copy of the project, in fewer steps.
 @click.option("--now", type=click.DateTime(), hidden=True)
@@ -45,12 +55,15 @@ def main(
     seed: int,
     restaurants: int,
     orders_per_day: int,
+    source: str,
+    broker: str | None,
     port: int,
     now: datetime | None,
     project: str,
     steps: int,
 ) -> None:
     """Show a restaurant's three answers staying right while orders arrive."""
+    from demo.delivery import hand_over_lines
     from demo.market import Market
 
     place = Path(folder).absolute()
@@ -58,18 +71,40 @@ def main(
     try:
         settings = load_settings(
             {
-                "project_dir": Path(project),
+                "project_dir": place / "project" if source == "kafka" else Path(project),
                 "warehouse": place / "warehouse",
                 "landing": place / "landing",
                 "clock": "event_time",
                 "port": port,
             }
         )
-        market = Market(seed, restaurants=restaurants, orders_per_day=orders_per_day)
-        sys.exit(_run(settings, once, market, began_at, steps))
+        _empty(settings)
+        with ExitStack() as stack:
+            deliver: Deliver = hand_over_lines
+            if source == "kafka":
+                deliver = stack.enter_context(_orders_by_topic(broker, Path(project), place))
+            market = Market(
+                seed, restaurants=restaurants, orders_per_day=orders_per_day, deliver=deliver
+            )
+            code = _run(settings, once, market, began_at, steps)
+        sys.exit(code)
     except LivemartError as error:
         click.echo(str(error), err=True)
         sys.exit(error.exit_code)
+
+
+@contextmanager
+def _orders_by_topic(broker: str | None, project: Path, place: Path) -> Iterator[Deliver]:
+    """Yield what delivers orders to a topic, from which a copy of the project reads them."""
+    from demo.topic import order_topic
+
+    for name in ("project", "kafka"):
+        shutil.rmtree(place / name, ignore_errors=True)
+    topic = f"livemart-demo-{datetime.now(UTC):%Y%m%dT%H%M%S}"
+    with order_topic(broker, place / "kafka", topic) as orders:
+        orders.lead_into(project, place / "project")
+        click.echo(f"orders come by the topic {topic} of {orders.servers}")
+        yield orders.deliver
 
 
 def _run(settings: Settings, once: bool, market: Market, began_at: datetime, steps: int) -> int:
@@ -83,7 +118,6 @@ def _run(settings: Settings, once: bool, market: Market, began_at: datetime, ste
     from livemart.serve.server import open_server
 
     configure_logs(settings.log_format, debug=settings.debug)
-    _empty(settings)
     # Between history and the wall clock lie these panes; the live ones come in fast motion.
     start = _start_of_pane(began_at) - steps * _PANE
     history = market.history(settings.landing, start)

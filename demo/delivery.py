@@ -5,26 +5,29 @@ Used by the market, for history and for live steps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from livemart.land.hand_over import hand_over
 
+# Takes a folder, a name and lines; returns the files that were handed over.
+Deliver = Callable[[Path, str, Iterable[str]], Sequence[Path]]
+
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Files that were handed over, and how many records of each kind they hold."""
+    """Files that were handed over, and how many records of each kind were."""
 
     files: tuple[Path, ...]
     counts: Mapping[str, int]
 
     @property
     def records(self) -> int:
-        """All lines, broken ones included."""
+        """All records, broken ones included."""
         return sum(self.counts.values())
 
 
-def hand_over_lines(folder: Path, name: str, lines: Iterable[str]) -> Path:
+def hand_over_lines(folder: Path, name: str, lines: Iterable[str]) -> Sequence[Path]:
     """Hand over a file of these lines."""
-    return hand_over(folder, name, "".join(f"{line}\n" for line in lines).encode())
+    return (hand_over(folder, name, "".join(f"{line}\n" for line in lines).encode()),)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from demo.catalogue import Restaurant, open_restaurants
-from demo.delivery import Delivery, hand_over_lines
+from demo.delivery import Deliver, Delivery, hand_over_lines
 from demo.demand import demand
 from demo.records import Order, broken_line, dish_line, next_version, restaurant_line
 
@@ -65,7 +65,9 @@ class Market:
         dishes: int = 12,
         orders_per_day: int = 2_000,
         customers: int = 4_000,
+        deliver: Deliver = hand_over_lines,
     ) -> None:
+        self._deliver = deliver
         self._rng = random.Random(seed)
         self._restaurants = list(
             open_restaurants(self._rng, restaurants=restaurants, dishes=dishes)
@@ -92,17 +94,15 @@ class Market:
         """
         start = end - timedelta(days=days)
         counts: Counter[str] = Counter()
-        files = [self._write_menus(landing, start, counts)]
-        files.append(self._write_restaurants(landing, start, counts))
+        files = [*self._write_menus(landing, start, counts)]
+        files += self._write_restaurants(landing, start, counts)
         for order in self._orders(start, end):
             self._place(order)
         day = start
         while day < end:
             following = min(day + timedelta(days=1), end)
             lines = self._arrived(following, counts)
-            files.append(
-                hand_over_lines(landing / "orders", f"history-{day:%Y%m%dT%H%M}.jsonl", lines)
-            )
+            files += self._deliver(landing / "orders", f"history-{day:%Y%m%dT%H%M}.jsonl", lines)
             day = following
         return Delivery(tuple(files), counts)
 
@@ -119,17 +119,17 @@ class Market:
         """
         self._steps += 1
         counts: Counter[str] = Counter()
-        files = []
+        files: list[Path] = []
         for order in self._orders(start, end, exactly=orders):
             self._place(order)
         self._surprise(start, end)
         lines = list(self._arrived(end, counts))
         name = f"live-{self._steps:06d}-{end:%Y%m%dT%H%M%S}"
-        files.append(hand_over_lines(landing / "orders", f"{name}.jsonl", lines))
+        files += self._deliver(landing / "orders", f"{name}.jsonl", lines)
         if self._steps % 3 == 0:
             # A gateway that heard no answer sends the same file again, under a new name.
             counts["redelivered"] += len(lines)
-            files.append(hand_over_lines(landing / "orders", f"{name}-again.jsonl", lines))
+            files += self._deliver(landing / "orders", f"{name}-again.jsonl", lines)
         if self._steps % 2 == 0:
             files.extend(self._change_menus(landing, name, end, counts))
         return Delivery(tuple(files), counts)
@@ -264,25 +264,27 @@ class Market:
         dish = rng.choice(restaurant.dishes)
         counts["restaurant"] += 1
         counts["dish"] += 1
-        yield hand_over_lines(
+        yield from self._deliver(
             landing / "restaurants", f"{name}.jsonl", [restaurant_line(restaurant, at, "u")]
         )
-        yield hand_over_lines(
+        yield from self._deliver(
             landing / "dishes",
             f"{name}.jsonl",
             [dish_line(dish.dish_id, dish.restaurant_id, f"{dish.name} ({self._steps})", at, "u")],
         )
 
-    def _write_restaurants(self, landing: Path, at: datetime, counts: Counter[str]) -> Path:
+    def _write_restaurants(
+        self, landing: Path, at: datetime, counts: Counter[str]
+    ) -> Sequence[Path]:
         lines = [restaurant_line(restaurant, at, "c") for restaurant in self._restaurants]
         counts["restaurant"] += len(lines)
-        return hand_over_lines(landing / "restaurants", "history.jsonl", lines)
+        return self._deliver(landing / "restaurants", "history.jsonl", lines)
 
-    def _write_menus(self, landing: Path, at: datetime, counts: Counter[str]) -> Path:
+    def _write_menus(self, landing: Path, at: datetime, counts: Counter[str]) -> Sequence[Path]:
         lines = [
             dish_line(dish.dish_id, dish.restaurant_id, dish.name, at, "c")
             for restaurant in self._restaurants
             for dish in restaurant.dishes
         ]
         counts["dish"] += len(lines)
-        return hand_over_lines(landing / "dishes", "history.jsonl", lines)
+        return self._deliver(landing / "dishes", "history.jsonl", lines)

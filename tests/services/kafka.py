@@ -14,8 +14,9 @@ from tests.ports import silent_port
 from tests.services.maven import jars_of
 from tests.waits import PATIENCE_S, wait_until
 
-# It lives for minutes and holds little.
-JVM_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+# It lives for minutes and, in tests, holds little.
+MEMORY = "256m"
+JVM_OPTIONS = (f"-Xmx{MEMORY}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 _STARTED = "Kafka Server started"
 _ATTEMPTS = 5
 
@@ -23,16 +24,24 @@ _ATTEMPTS = 5
 class Kafka:
     """A broker that a test may kill, stop and start again; it keeps its address.
 
+    Args:
+        folder: where it keeps everything.
+        settings: of the broker, beside its own.
+        memory: of its JVM.
+
     Attributes:
         address: `host:port` for clients.
         jars: the folder with Kafka's jars.
     """
 
-    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, settings: Mapping[str, str] | None = None, memory: str = MEMORY
+    ) -> None:
         self.jars = jars_of("kafka")
         self.address = ""
         self._folder = folder
         self._settings = dict(settings or {})
+        self._memory = memory
         self._server: subprocess.Popen[bytes] | None = None
 
     def create(self) -> None:
@@ -86,6 +95,7 @@ class Kafka:
         command = [
             str(require_java()),
             *JVM_OPTIONS,
+            f"-Xmx{self._memory}",
             log4j,
             "-cp",
             f"{self.jars}/*",
@@ -93,7 +103,10 @@ class Kafka:
             *arguments,
         ]
         with (self._folder / "server.log").open("ab") as log:
-            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            # Ctrl-C is for whoever started it, and needs it until its own end.
+            return subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
 
     def _log(self) -> str:
         return (self._folder / "server.log").read_text(errors="replace")
@@ -143,13 +156,15 @@ def write_log_settings(folder: Path, told: str) -> None:
 
 
 @contextmanager
-def running_kafka(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[Kafka]:
+def running_kafka(
+    folder: Path, settings: Mapping[str, str] | None = None, memory: str = MEMORY
+) -> Iterator[Kafka]:
     """Start a broker, yield it, and end it.
 
     Raises:
         NotInstalledError: its jars cannot be had.
     """
-    broker = Kafka(folder, settings)
+    broker = Kafka(folder, settings, memory)
     try:
         broker.create()
         yield broker
