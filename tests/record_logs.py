@@ -54,3 +54,14 @@ def install_kind(site: Path, monkeypatch: pytest.MonkeyPatch, name: str, target:
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: test-{name}\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(f"[livemart.sources]\n{name} = {target}\n")
     monkeypatch.syspath_prepend(str(site))
+
+
+def install_folder_logs(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Offer logs in folders as the kind `folder`, by a class that no other test has.
+
+    Whether a class has the methods of a protocol Python remembers, whatever a test has lent it.
+    """
+    names = {"__module__": __name__, "__qualname__": FolderLog.__qualname__}
+    log_class = type(FolderLog.__name__, (FolderLog,), names)
+    monkeypatch.setattr(f"{__name__}.FolderLog", log_class)
+    install_kind(site, monkeypatch, "folder", f"{__name__}:FolderLog")

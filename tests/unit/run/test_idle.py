@@ -33,7 +33,7 @@ from livemart.state.lock import hold_warehouse
 from livemart.state.places import StateFolder
 from livemart.state.snapshots import ModelState, SetAside, Snapshot, SnapshotLog
 from tests.models import make_model, stream_spec
-from tests.record_logs import FolderLog, install_kind, write_partition
+from tests.record_logs import FolderLog, install_folder_logs, write_partition
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -279,7 +279,7 @@ def test_where_it_cannot_be_told_nothing_is_kept(shop: Shop, change: dict[str, A
 
 def _read_a_log(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the orders come from a log of two records, both of which a pass has read."""
-    install_kind(shop.root / "site", monkeypatch, "folder", "tests.record_logs:FolderLog")
+    install_folder_logs(shop.root / "site", monkeypatch)
     write_partition(shop.root / "log", "orders", ["{}", "{}"])
     spec = stream_spec(kind="folder", path="", options=(("folder", str(shop.root / "log")),))
     project = shop.runtime.project

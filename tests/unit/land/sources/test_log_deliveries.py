@@ -17,12 +17,12 @@ from livemart.land.sources.log_deliveries import LogPart
 from livemart.run.replays import is_retriable
 from tests.deliveries import NOON, Shop, lines, order, source
 from tests.models import stream_spec
-from tests.record_logs import FolderLog, install_kind, write_partition
+from tests.record_logs import FolderLog, install_folder_logs, write_partition
 
 
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
-    install_kind(tmp_path / "site", monkeypatch, "folder", "tests.record_logs:FolderLog")
+    install_folder_logs(tmp_path / "site", monkeypatch)
     log: dict[str, Any] = {
         "kind": "folder",
         "path": "",
