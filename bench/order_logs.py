@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from bench.orders import COLUMNS, orders_of, source_of
 from livemart.project.graph import EnvelopeOptions, SourceTable
 from livemart.project.landing_columns import SEQUENCE
+from tests.change_records import postgres
 from tests.models import stream_spec
 from tests.services.kafka import running_kafka
 from tests.services.maven import NotInstalledError, jars_of
@@ -129,16 +130,7 @@ def _send(address: str, count: int, write: Callable[[Any], str]) -> None:
 
 def _change(order: dict[str, Any]) -> str:
     """Return an order as Debezium writes a row that is new."""
-    source = {
-        "version": "3.7.0.Final",
-        "connector": "postgresql",
-        "name": "shop",
-        "db": "shop",
-        "schema": "public",
-        "table": "orders",
-        "txId": 556,
-        "lsn": 24_023_128 + int(order["order_id"][1:]),
-    }
+    source = postgres(24_023_128 + int(order["order_id"][1:]))
     return json.dumps({"before": None, "after": order, "source": source, "op": "c", "ts_ms": 1})
 
 

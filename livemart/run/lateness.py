@@ -21,7 +21,7 @@ from livemart.project.graph import SourceTable
 from livemart.refresh.context import BatchContext
 from livemart.state.snapshots import Snapshot
 
-LATENESS_TABLE = "lateness"
+_TABLE = "lateness"
 # A record counts for the first of these seconds that it is not above; NULL stands for longer.
 _BOUNDS_S = (
     *(0, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200),
@@ -68,7 +68,7 @@ def measure_lateness(
     """
     if not sources:
         return {}
-    warehouse, relation = context.warehouse, f"{schema}.{LATENESS_TABLE}"
+    warehouse, relation = context.warehouse, f"{schema}.{_TABLE}"
     tag, counts = context.tag(relation, 0), _Counts()
     if warehouse.exists(relation):
         for row in warehouse.read(relation).to_pylist():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -21,39 +22,39 @@ from tests.store.postgres import Postgres
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
     """A broker that all tests of a process share; each makes topics of its own."""
-    try:
-        with running_kafka(tmp_path_factory.mktemp("kafka")) as broker:
-            yield broker
-    except NotInstalledError as error:
-        not_installed(str(error))
+    with told_where_absent(), running_kafka(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
 
 
 @pytest.fixture(scope="session")
 def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nats]:
     """A server that all tests of a process share; each makes streams of its own."""
-    try:
-        with running_nats(tmp_path_factory.mktemp("nats")) as server:
-            yield server
-    except NotInstalledError as error:
-        not_installed(str(error))
+    with told_where_absent(), running_nats(tmp_path_factory.mktemp("nats")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
 def database() -> Iterator[Postgres]:
     """A PostgreSQL with logical replication that all tests of a process share."""
-    try:
-        with running_database() as server:
-            yield server
-    except NotInstalledError as error:
-        not_installed(str(error))
+    with told_where_absent(), running_database() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
 def connect(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect]:
     """Kafka Connect with Debezium, which all tests of a process share."""
+    with (
+        told_where_absent(),
+        running_connect(tmp_path_factory.mktemp("connect"), kafka.address) as worker,
+    ):
+        yield worker
+
+
+@contextmanager
+def told_where_absent() -> Iterator[None]:
+    """Skip or fail a test whose services cannot be had."""
     try:
-        with running_connect(tmp_path_factory.mktemp("connect"), kafka.address) as worker:
-            yield worker
+        yield
     except NotInstalledError as error:
         not_installed(str(error))
 

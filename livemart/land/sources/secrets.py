@@ -1,16 +1,31 @@
 """Reads secrets that options name by environment variables, and keeps them out of texts.
 
-Used by kinds of record logs when they connect.
+Used by kinds of record logs when they are opened, and when they connect.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from livemart.errors import nearest
 
 _SHOWN = "***"
+
+
+def check_variable(name: str, variable: object, client: Collection[str]) -> Iterator[str]:
+    """Yield what is wrong with the environment variable of a secret.
+
+    Args:
+        name: of the secret.
+        variable: what `secrets` says of it.
+        client: names of the settings that are no secrets.
+    """
+    if name in client:
+        yield f"secrets: {name} is in `client` as well"
+    if not isinstance(variable, str) or not variable.isidentifier():
+        # Of what is there nothing is said: it may be the secret itself.
+        yield f"secrets: {name}: write the name of an environment variable"
 
 
 def read_secrets(secrets: Mapping[str, str]) -> dict[str, str]:

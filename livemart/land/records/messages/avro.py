@@ -10,6 +10,7 @@ import io
 import json
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from livemart.land.reasons import LetterReason
@@ -49,7 +50,7 @@ def read_avro_messages(group: Group, messages: Sequence[tuple[int, bytes]]) -> C
             detail = f"no record of its schema: {type(error).__name__}: {error}"
             refused.append(Refused(number, LetterReason.MALFORMED_RECORD, detail, raw))
     chunk = read_typed_records(group, records)
-    return Chunk(chunk.rows, chunk.lines, chunk.raw, [*chunk.refused, *refused])
+    return replace(chunk, refused=[*chunk.refused, *refused])
 
 
 # What a broken byte leads fastavro to.

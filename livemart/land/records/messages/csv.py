@@ -6,6 +6,7 @@ Used for record logs of the format `csv`: fields stand in the order of the decla
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from livemart.land.reasons import LetterReason
 from livemart.land.records.csv_rows import read_csv_rows, split_records
@@ -36,4 +37,4 @@ def read_csv_messages(group: Group, messages: Sequence[tuple[int, bytes]]) -> Ch
             detail = f"{count} records of CSV: a message holds one"
             refused.append(Refused(number, LetterReason.MALFORMED_RECORD, detail, raw))
     chunk = read_csv_rows(group, header, records)
-    return Chunk(chunk.rows, chunk.lines, chunk.raw, [*chunk.refused, *refused])
+    return replace(chunk, refused=[*chunk.refused, *refused])

@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
@@ -160,30 +161,29 @@ class KafkaClient:
 
     def read(self, topic: str, number: int, start: int, end: int) -> Iterator[Message]:
         """Yield the committed messages of a partition from `start` to before `end`."""
-        consumer = self._readers.pop() if self._readers else self._consumer()
-        try:
-            self._guarded(lambda: consumer.assign([TopicPartition(topic, number, start)]))
+        with self._reader_at(topic, number, start) as consumer:
             yield from self._range(consumer, topic, number, end)
-            self._guarded(consumer.unassign)
-        except BaseException:
-            consumer.close()
-            raise
-        self._readers.append(consumer)
 
     def time_of(self, topic: str, number: int, start: int) -> int | None:
         """Return when the first message from `start` on was sent, in microseconds since 1970."""
+        with self._reader_at(topic, number, start) as consumer:
+            message = self._guarded(lambda: consumer.poll(_GLANCE_S))
+        if message is None or message.error() is not None:
+            return None
+        return _sent_us(message)
+
+    @contextmanager
+    def _reader_at(self, topic: str, number: int, start: int) -> Iterator[Consumer]:
+        """Yield a consumer that reads a partition from `start` on; one that failed is closed."""
         consumer = self._readers.pop() if self._readers else self._consumer()
         try:
             self._guarded(lambda: consumer.assign([TopicPartition(topic, number, start)]))
-            message = self._guarded(lambda: consumer.poll(_GLANCE_S))
+            yield consumer
             self._guarded(consumer.unassign)
         except BaseException:
             consumer.close()
             raise
         self._readers.append(consumer)
-        if message is None or message.error() is not None:
-            return None
-        return _sent_us(message)
 
     def _range(self, consumer: Consumer, topic: str, number: int, end: int) -> Iterator[Message]:
         heard_at, behind = time.monotonic(), ""

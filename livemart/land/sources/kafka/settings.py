@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
+from livemart.land.sources.secrets import check_variable
+
 # A setting of the client whose value is a secret, by its name.
 _SECRET_WORDS = ("password", "secret", "sasl.oauthbearer.config", "key.pem", "private.key")
 # What a range of offsets is read by is not for a project to decide.
@@ -35,11 +37,7 @@ def check_client(client: Mapping[str, object], secrets: Mapping[str, object]) ->
         elif not isinstance(value, str | int | float):
             yield f"client: {name}: write a text, a number, true or false"
     for name, variable in secrets.items():
-        if name in client:
-            yield f"secrets: {name} is in `client` as well"
-        if not isinstance(variable, str) or not variable.isidentifier():
-            # Of what is there nothing is said: it may be the secret itself.
-            yield f"secrets: {name}: write the name of an environment variable"
+        yield from check_variable(name, variable, client)
 
 
 def check_moment(option: str, value: object, words: Sequence[str]) -> Iterator[str]:

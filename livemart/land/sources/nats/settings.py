@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from livemart.errors import nearest
+from livemart.land.sources.secrets import check_variable
 
 _TEXTS = ("domain", "inbox_prefix", "tls_hostname", "user")
 _FILES = ("credentials", "nkey", "tls_ca", "tls_cert", "tls_key")
@@ -94,10 +95,7 @@ def check_connection(client: object, secrets: object) -> Iterator[str]:
                 f"secrets: found {name}{nearest(str(name), _SECRETS)}: the secrets are "
                 f"{', '.join(_SECRETS)}"
             )
-        elif name in client:
-            yield f"secrets: {name} is in `client` as well"
-        elif not isinstance(variable, str) or not variable.isidentifier():
-            # It may be the secret itself.
-            yield f"secrets: {name}: write the name of an environment variable"
+        else:
+            yield from check_variable(name, variable, client)
     if "tls_key" in client and "tls_cert" not in client:
         yield "client: tls_key: name its certificate as well, `tls_cert`"
