@@ -6,7 +6,7 @@ microsecond.
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.arrow.bags import as_numpy, one_array
+from livemart.epoch import EPOCH, epoch_micros, epoch_moment
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # In microseconds. No stored time lies farther from 1970 than EVER.
 DAY = 86_400_000_000
 EVER = 4_000_000_000_000_000_000
@@ -30,16 +30,16 @@ def micros(value: object) -> int | None:
     """Return microseconds since 1970 of a timestamp or date, None for anything else."""
     if isinstance(value, datetime):
         aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        return (aware - _EPOCH) // timedelta(microseconds=1)
+        return epoch_micros(aware)
     if isinstance(value, date):
-        return (value - _EPOCH.date()).days * DAY
+        return (value - EPOCH.date()).days * DAY
     return None
 
 
 def instant(value: int) -> datetime:
     """Return the instant of microseconds since 1970, kept within the years 1 to 9999."""
     bounded = max(-62_135_596_800_000_000, min(value, 253_402_300_799_999_999))
-    return _EPOCH + timedelta(microseconds=bounded)
+    return epoch_moment(bounded)
 
 
 def micros_of(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:

@@ -21,12 +21,13 @@ from livemart.check.versions import CheckedVersions
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import first_lines
 from livemart.intervals import ms_since
+from livemart.limits import FEW_TESTED_ROWS
+from livemart.own_faults import is_own_fault
 from livemart.plan.sql.flatten import Flat, Occurrence
 from livemart.project.graph import DataTest
 from livemart.project.session_spec import SessionSpec
 from livemart.project.sessions import session_of
 from livemart.spark.arrow_views import ArrowViews
-from livemart.spark.own_faults import is_own_fault
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,8 +36,6 @@ CheckStatus = Literal["pass", "warn", "fail", "error", "waits"]
 
 _TESTS_A_STATEMENT = 20
 _WAITS = "a model that it reads is set aside"
-# Below this a table is handed to Spark as Arrow rows: its own read of a fresh commit costs more.
-_ARROW_ROWS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +335,7 @@ class _Reader:
             self._is_small = False
             return ".".join(f"`{part}`" for part in relation.split("."))
         if relation not in self._whole:
-            if self._warehouse.row_count(relation, version) <= _ARROW_ROWS:
+            if self._warehouse.row_count(relation, version) <= FEW_TESTED_ROWS:
                 self._whole[relation] = self._view(self._warehouse.read(relation, version))
             else:
                 self._is_small = False

@@ -26,15 +26,13 @@ from livemart.check.row_proofs import (
 )
 from livemart.check.versions import CheckedVersions, new_rows, repeated_rows
 from livemart.delta.warehouse import Warehouse
+from livemart.limits import MOST_NEW_ROWS
+from livemart.own_faults import OwnFaults
 from livemart.plan.project_plans import FIXED_RUNS, ProjectPlans, as_in_run, views_of
 from livemart.plan.reasons import Unplannable
 from livemart.plan.sql.flatten import Flat, flatten
 from livemart.project.graph import DataTest
-from livemart.spark.own_faults import OwnFaults
 from livemart.spark_sql import unquoted
-
-# Above this a test in full is cheaper than a view of the rows that changed.
-_MOST_NEW_ROWS = 400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +201,7 @@ class Prover:
         for occurrence in query.flat.occurrences:
             if occurrence.index in query.signed.anchors:
                 changed = repeated_rows(warehouse, versions, occurrence.relation, sign)
-                if changed is None or changed.num_rows > _MOST_NEW_ROWS:
+                if changed is None or changed.num_rows > MOST_NEW_ROWS:
                     return None
                 rows[occurrence.index] = changed
             elif not versions.is_unchanged(occurrence.relation):

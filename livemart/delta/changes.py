@@ -50,8 +50,8 @@ class NetChanges:
             root: folder of the table.
             relation: named in errors.
             schema: plain schema at `to_version`.
-            from_version: not above `to_version`.
-            to_version: see there.
+            from_version: where the change begins.
+            to_version: where it ends, not below `from_version`.
 
         Returns:
             Columns of `schema` plus `WEIGHT` (bigint, never 0); key: all columns; one row for each

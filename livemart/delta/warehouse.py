@@ -22,8 +22,8 @@ from deltalake.schema import Schema as DeltaSchema
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, WEIGHT
 from livemart.arrow.types import align, plain_schema
+from livemart.conflicts import TableChangedError
 from livemart.delta.changes import NetChanges
-from livemart.delta.conflicts import TableChangedError
 from livemart.delta.log import (
     Action,
     LogEntry,

@@ -23,6 +23,8 @@ from livemart.inspect.comparison import ESTIMATE_TOLERANCE, Differences, compare
 from livemart.inspect.published_tables import published_snapshot
 from livemart.inspect.tied_groups import TiedGroups, TooManyRows
 from livemart.inspect.ties import Verdict
+from livemart.limits import FEW_STATEMENT_ROWS
+from livemart.own_faults import ends_everything
 from livemart.plan.approximate import approximate_columns
 from livemart.plan.planner import Full, Inputs, Plan
 from livemart.plan.project_plans import ProjectPlans, views_of
@@ -37,8 +39,7 @@ from livemart.settings import Settings
 from livemart.spark.arrow_views import to_frame
 from livemart.spark.catalog import stored_tables
 from livemart.spark.model_errors import message_of
-from livemart.spark.own_faults import ends_everything
-from livemart.spark.quick_session import MOST_ROWS, is_quick, session_for
+from livemart.spark.quick_session import is_quick, session_for
 from livemart.state.snapshots import Snapshot
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def verify_models(
 
 
 def _row_count(warehouse: Warehouse, project: Project, snapshot: Snapshot) -> int:
-    """Return the rows of all tables of a snapshot; `MOST_ROWS` and one if not all can be read."""
+    """Return the rows of all tables of a snapshot; above the limit if one is unreadable."""
     versions = dict(snapshot.sources)
     for unique_id, state in snapshot.models.items():
         if (model := project.models.get(unique_id)) is not None:
@@ -162,7 +163,7 @@ def _row_count(warehouse: Warehouse, project: Project, snapshot: Snapshot) -> in
     try:
         return sum(warehouse.row_count(*table) for table in versions.items())
     except LivemartError:
-        return MOST_ROWS + 1
+        return FEW_STATEMENT_ROWS + 1
 
 
 def render_comparison(comparison: Comparison, *, lists_ties: bool = False) -> str:
@@ -401,8 +402,8 @@ class _Recomputation:
         if not is_quick(session):
             return None
         try:
-            rows = result.limit(MOST_ROWS + 1).toArrow()
-            if rows.num_rows > MOST_ROWS:
+            rows = result.limit(FEW_STATEMENT_ROWS + 1).toArrow()
+            if rows.num_rows > FEW_STATEMENT_ROWS:
                 return None
             frame = to_frame(session, rows).coalesce(1)
         except (PySparkException, pa.ArrowException):

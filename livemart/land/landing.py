@@ -1,4 +1,4 @@
-"""Landing: what arrived becomes rows of one Delta table per source, exactly once, in any order.
+"""Lands what arrived as rows of one Delta table per source, exactly once, in any order.
 
 A micro-batch is landed in steps that a replay repeats without effect: the manifest says what is
 read; then dead letters, remembered deletes and landed rows are committed, one commit a table, each

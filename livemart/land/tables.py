@@ -16,8 +16,8 @@ from livemart.delta.warehouse import Warehouse
 from livemart.errors import StateError
 from livemart.land.letters import dead_letters
 from livemart.land.letters.earlier_name import rename_reason
+from livemart.land.records.exact_values import TEXT
 from livemart.land.records.schema import LANDING_NAMES, RecordSchema
-from livemart.land.records.values import TEXT
 from livemart.land.upsert.deletes import deletes_relation, deletes_schema
 from livemart.project.graph import SourceTable
 from livemart.project.spark_types import SparkType, parse_type

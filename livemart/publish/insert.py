@@ -16,7 +16,7 @@ from sqlalchemy.engine import Connection
 
 from livemart.store.column_types import write_json
 from livemart.store.served import ServedModel
-from livemart.store.values import TIMESTAMPS, decimal_size, python_values
+from livemart.store.value_forms import TIMESTAMPS, decimal_size, python_values
 
 _SLICE = 20_000
 

@@ -22,7 +22,7 @@ from livemart.publish.insert import RefusedRowsError, insert_all, is_refusal
 from livemart.store.column_types import write_json
 from livemart.store.schema import ROW_COUNT, ROW_HASH, Layout, bag_column, served_table
 from livemart.store.served import Op, ServedModel
-from livemart.store.values import json_value, python_values
+from livemart.store.value_forms import json_value, python_values
 
 _SLICE = 5_000
 

@@ -16,7 +16,7 @@ from livemart.publish.exposures import ServedSpec
 from livemart.state.snapshots import ModelState, Snapshot
 from livemart.store.served import ServedModel
 from livemart.store.store import StoredModel, StoreState
-from livemart.store.values import TIMESTAMPS, kind_of
+from livemart.store.value_forms import TIMESTAMPS, kind_of
 
 # Net change of a relation between two versions, or all rows of the second if the first is None.
 ReadChange = Callable[[str, int | None, int], pa.Table]

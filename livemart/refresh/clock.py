@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
+from livemart.epoch import EPOCH
 from livemart.errors import ConfigError
 from livemart.project.graph import SourceTable
 from livemart.refresh.context import BatchContext
@@ -21,7 +22,6 @@ from livemart.state.snapshots import Snapshot
 
 CLOCK = "livemart.clock"
 _SCHEMA = pa.schema([pa.field("as_of", pa.timestamp("us", tz="UTC"))])
-_ZERO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def as_of_for(pane: timedelta, moment: datetime) -> datetime:
@@ -41,7 +41,7 @@ def as_of_for(pane: timedelta, moment: datetime) -> datetime:
             f"livemart.yml: pane: found {pane}",
             hint="give the pane a length above zero, such as 5 minutes",
         )
-    return _ZERO + ((moment - _ZERO) // pane + 1) * pane
+    return EPOCH + ((moment - EPOCH) // pane + 1) * pane
 
 
 def skipped_panes(pane: timedelta, before: datetime | None, as_of: datetime | None) -> int:
@@ -137,5 +137,5 @@ def _next_as_of(
         as_of = as_of_for(settings.pane, newest_event_time)
     else:
         # The clock of a history in which nothing has happened yet.
-        as_of = before or _ZERO
+        as_of = before or EPOCH
     return max(as_of, before) if before is not None else as_of

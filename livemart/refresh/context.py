@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from livemart.arrow.sum_limits import SumLimits
 from livemart.delta.tags import Tag, Tags
 from livemart.delta.warehouse import Warehouse
+from livemart.own_faults import OwnFaults
 from livemart.project.graph import Model
 from livemart.project.session_spec import SessionSpec
 from livemart.project.sessions import session_of
 from livemart.refresh.views import SharedViews
 from livemart.spark.large_lane import LargeLane
-from livemart.spark.own_faults import OwnFaults
 from livemart.state.snapshots import ModelState, SetAside
 
 if TYPE_CHECKING:

@@ -12,6 +12,8 @@ import pyarrow as pa
 from livemart.arrow.types import plain_table
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit
+from livemart.limits import ROWS_IN_MEMORY
+from livemart.own_faults import is_own_fault
 from livemart.plan.planner import Plan
 from livemart.plan.sql.determinism import FILE_COLUMN
 from livemart.plan.sql.flatten import Flat, Occurrence
@@ -19,11 +21,9 @@ from livemart.project.graph import Model
 from livemart.refresh.context import BatchContext
 from livemart.refresh.inputs import PinnedInputs
 from livemart.refresh.lane import stamped
-from livemart.refresh.limits import ROWS_IN_MEMORY
 from livemart.refresh.pinned_table import PinnedTable
 from livemart.spark.contracts import require_contract
 from livemart.spark.differences import counted_difference, typed_columns
-from livemart.spark.own_faults import is_own_fault
 from livemart.spark.quick_session import session_for
 from livemart.spark.types import spark_schema
 from livemart.spark_sql import quoted

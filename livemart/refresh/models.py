@@ -16,6 +16,7 @@ from livemart.delta.warehouse import Commit
 from livemart.errors import PlanError, RefreshError
 from livemart.failpoints import failpoint
 from livemart.intervals import ms_since
+from livemart.own_faults import is_own_fault
 from livemart.plan.planner import Full, Plan
 from livemart.plan.project_plans import ProjectPlans
 from livemart.project.graph import Model, Project
@@ -25,7 +26,6 @@ from livemart.refresh.full import refresh_full
 from livemart.refresh.inputs import PinnedInputs
 from livemart.refresh.strategy import move
 from livemart.spark.model_errors import ModelFailedError, model_failed
-from livemart.spark.own_faults import is_own_fault
 from livemart.state.failures import ModelFailures
 from livemart.state.snapshots import ModelState, SetAside
 

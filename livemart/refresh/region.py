@@ -20,12 +20,13 @@ from livemart.arrow.time_zone import TimeZone
 from livemart.arrow.times import DAY, EVER, instant, micros
 from livemart.arrow.types import compared_as, compares_exactly
 from livemart.delta.partitions import BLANKS, is_blank
+from livemart.epoch import EPOCH
+from livemart.limits import FEW_INPUT_ROWS, MOST_INTERVALS_OF_A_KEY, MOST_REGION_KEYS
 from livemart.plan.reasons import Reason
 from livemart.plan.relations.relation import Restriction
 from livemart.plan.strategies.region import Region, confined_by
 from livemart.plan.strategies.slices import Windows
 from livemart.refresh.inputs import Input
-from livemart.refresh.limits import FEW_INPUT_ROWS, MOST_INTERVALS_OF_A_KEY, MOST_REGION_KEYS
 from livemart.refresh.model_run import ModelRun
 from livemart.refresh.pinned_table import FallBack, column_of
 from livemart.refresh.region_rows import (
@@ -39,7 +40,7 @@ from livemart.refresh.touched_rows import rows_in_windows, touched_rows
 from livemart.spark.differences import counted_difference, is_about_distinct, typed_columns
 from livemart.spark_sql import quoted
 
-_FIRST_DAY, _LAST_DAY = ((day - date(1970, 1, 1)).days for day in (date.min, date.max))
+_FIRST_DAY, _LAST_DAY = ((day - EPOCH.date()).days for day in (date.min, date.max))
 _PRESENT = re.compile(r"__present_(\d+)__")
 _KNOWN = re.compile(r"__known_(\d+)__")
 _TOUCHED = re.compile(r"__touched_(\d+)__")

@@ -18,8 +18,8 @@ from livemart.arrow.sum_limits import SumLimits, SumStep, sum_limits
 from livemart.arrow.times import micros_of
 from livemart.delta.partitions import is_blank, without_blank_partitions
 from livemart.delta.row_filter import Condition, RowFilter, time_condition, values_condition
+from livemart.limits import FRESH, LOOK_BACK
 from livemart.plan.strategies.running import Plain, Running
-from livemart.refresh.limits import FRESH, LOOK_BACK
 from livemart.refresh.model_run import ModelRun
 from livemart.refresh.pinned_table import PinnedTable, column_of
 from livemart.refresh.running_totals import DoubtfulTotal, Starts, UnfitTotal, running_rows

@@ -13,6 +13,7 @@ from livemart.arrow.time_zone import TimeZone
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit
 from livemart.errors import PlanError, RefreshError, first_lines
+from livemart.own_faults import is_own_fault
 from livemart.plan.planner import Full, Plan
 from livemart.plan.reasons import Reason
 from livemart.plan.spelling import spelled
@@ -30,7 +31,6 @@ from livemart.refresh.region import refresh_region
 from livemart.refresh.running import NotRunning, refresh_running
 from livemart.refresh.signed import NotSigned, refresh_signed
 from livemart.refresh.views import BatchViews
-from livemart.spark.own_faults import is_own_fault
 
 # Errors that a full refresh mends, with the reason that the snapshot row then names.
 _RECOMPUTED = {

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from livemart.arrow.types import plain_table
 from livemart.delta.row_filter import EVERY_ROW, RowFilter
-from livemart.refresh.limits import FEW_LOOKUP_ROWS, ROWS_IN_MEMORY
+from livemart.limits import FEW_LOOKUP_ROWS, ROWS_IN_MEMORY
 from livemart.refresh.pinned_table import PinnedTable
 from livemart.spark.arrow_views import ArrowViews, to_view_of
 from livemart.spark.differences import row_of_literals

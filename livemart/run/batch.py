@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from livemart.check.checks import CheckReport, TestResult, run_checks
 from livemart.check.versions import CheckedVersions
-from livemart.delta.conflicts import TableChangedError
+from livemart.conflicts import TableChangedError
 from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch
 from livemart.project.node_results import NodeResult

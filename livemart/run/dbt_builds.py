@@ -13,13 +13,13 @@ from time import perf_counter
 from livemart.errors import ConfigError
 from livemart.failpoints import failpoint
 from livemart.intervals import ms_since
+from livemart.own_faults import is_own_fault
 from livemart.project.graph import Model
 from livemart.project.node_results import NodeResult, failures_of, refuse_failures
 from livemart.refresh.context import Rebuild
 from livemart.run.runtime import Runtime
 from livemart.spark.catalog import name_of, register
 from livemart.spark.model_errors import ModelFailedError, error_as_written
-from livemart.spark.own_faults import is_own_fault
 from livemart.state.snapshots import ModelState, Snapshot
 
 

@@ -13,7 +13,7 @@ from threading import Event
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, sleep_using_event
 
-from livemart.delta.conflicts import is_another_writers, may_pass
+from livemart.conflicts import is_another_writers, may_pass
 from livemart.errors import ConfigError, StateError, causes
 
 _FIRST_REST_S = 0.2

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.arrow.types import plain_table
-from livemart.delta.conflicts import CONFLICTS, TableChangedError
+from livemart.conflicts import CONFLICTS, TableChangedError
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit, Warehouse
 from livemart.errors import RefreshError

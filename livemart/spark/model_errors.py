@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from livemart.delta.conflicts import may_pass
+from livemart.conflicts import may_pass
 from livemart.errors import RefreshError
 from livemart.project.graph import Model
 

@@ -12,11 +12,11 @@ from threading import Lock
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from livemart.limits import FEW_STATEMENT_ROWS
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# More rows than this are worth generated code.
-MOST_ROWS = 100_000
 _SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -73,4 +73,4 @@ def is_quick(spark: SparkSession) -> bool:
 
 def session_for(spark: SparkSession, rows: int, *, is_repeated: bool = False) -> SparkSession:
     """Return the session for a statement that reads so many rows; see `few_rows_session`."""
-    return few_rows_session(spark, is_repeated=is_repeated) if rows <= MOST_ROWS else spark
+    return few_rows_session(spark, is_repeated=is_repeated) if rows <= FEW_STATEMENT_ROWS else spark

@@ -1,4 +1,4 @@
-"""The tables as they were before a micro-batch, for Spark: a replay sees what the first try saw."""
+"""Gives Spark the tables as they were before a micro-batch, so that a replay sees the same."""
 
 from __future__ import annotations
 

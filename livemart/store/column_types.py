@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Context, Decimal
 from typing import Any
 
@@ -16,10 +16,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from livemart.store.values import decimal_size
+from livemart.epoch import epoch_micros, epoch_moment
+from livemart.store.value_forms import decimal_size
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _POSTGRESQL = "postgresql"
 # More digits than any decimal of Spark has, so that nothing is rounded on the way.
 _CONTEXT = Context(prec=80)
@@ -61,12 +60,7 @@ class Instant(TypeDecorator[datetime]):
             return None
         if isinstance(value, datetime):
             return value.astimezone(UTC)
-        return _EPOCH + timedelta(microseconds=value)
-
-
-def epoch_micros(moment: datetime) -> int:
-    """Return a moment in microseconds since 1970, UTC."""
-    return (moment - _EPOCH) // _MICROSECOND
+        return epoch_moment(value)
 
 
 class ExactDecimal(TypeDecorator[Decimal]):

@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from livemart.store.values import TIMESTAMPS, decimal_size
+from livemart.store.value_forms import TIMESTAMPS, decimal_size
 
 Packed = Mapping[str, Sequence[int | None]]
 _NULL = "null"

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from livemart.store.schema import CHANGES
 from livemart.store.served import ServedModel
-from livemart.store.values import parse_served_value
+from livemart.store.value_forms import parse_served_value
 
 # A time or date column, and a moment.
 Bound = tuple[str, datetime]

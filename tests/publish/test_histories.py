@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from livemart.store.reader import StoreReader
-from livemart.store.values import json_value
+from livemart.store.value_forms import json_value
 from tests.store.stores import fill_store
 
 SCHEMA = pa.schema(

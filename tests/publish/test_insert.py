@@ -16,7 +16,7 @@ from livemart.publish.insert import RefusedRowsError, insert_all
 from livemart.store.schema import Layout, served_table
 from livemart.store.served import ServedModel
 from livemart.store.store import Store
-from livemart.store.values import kind_of
+from livemart.store.value_forms import kind_of
 
 ROWS = pa.table(
     {

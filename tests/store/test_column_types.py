@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from livemart.store.reader import StoreReader
-from livemart.store.values import json_value
+from livemart.store.value_forms import json_value
 from tests.store.stores import fill_store
 
 MOMENT = datetime(2026, 3, 2, 12, tzinfo=UTC)

@@ -26,7 +26,7 @@ COVERED = {
     # Constants and frozen data without behaviour.
     "delta/properties.py": "unit/spark/test_session.py",
     "project/landing_columns.py": "unit/land/test_landing.py",
-    "refresh/limits.py": "unit/refresh/test_models.py",
+    "limits.py": "unit/refresh/test_models.py",
     "serve/http/schemas.py": "serve/http/test_schema.py",
     "serve/letters/schemas.py": "serve/http/test_schema.py",
     "serve/models/schemas.py": "serve/http/test_schema.py",
@@ -34,7 +34,7 @@ COVERED = {
     "store/schema.py": "store/test_store.py",
     "store/served.py": "store/test_store.py",
     # Parts of one suite that lets records land, small and in bulk.
-    "delta/conflicts.py": "unit/run/test_replays.py",
+    "conflicts.py": "unit/run/test_replays.py",
     "land/bulk/landing.py": "integration/land/test_landing_bulk.py",
     "land/bulk/staging.py": "integration/land/test_landing_bulk.py",
     "land/records/avro_rows.py": "unit/land/records/test_typed_records.py",

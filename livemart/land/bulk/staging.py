@@ -1,4 +1,4 @@
-"""Records of a bulk load, parsed once by Spark's workers and kept as Parquet until they land."""
+"""Keeps the records of a bulk load, parsed once by Spark's workers, as Parquet until they land."""
 
 from __future__ import annotations
 

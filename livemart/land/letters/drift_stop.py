@@ -1,4 +1,4 @@
-"""A stop for drift: dead letters say why, and are taken back when the batch lands after all."""
+"""Stops a batch for drift: dead letters say why, and are taken back if it lands after all."""
 
 from __future__ import annotations
 

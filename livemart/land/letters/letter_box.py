@@ -1,4 +1,4 @@
-"""The dead letters for records of a batch, from both lanes: one commit for each source schema."""
+"""Commits the dead letters of a batch, from both lanes: one commit for each source schema."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.land.letters import dead_letters
 from livemart.land.letters.held_letters import Letters
+from livemart.limits import MOST_LETTERS_IN_MEMORY
 from livemart.spark.large_lane import LargeLane
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-# More of them than this are written by Spark.
-_MAX_LETTERS = 100_000
 
 
 class LetterBox:
@@ -47,7 +45,7 @@ class LetterBox:
         """Commit what was put in."""
         for schema, held in sorted(self._letters.items()):
             relation = dead_letters.relation_of(schema)
-            if sum(it.count for it in held if not it.in_memory) > _MAX_LETTERS:
+            if sum(it.count for it in held if not it.in_memory) > MOST_LETTERS_IN_MEMORY:
                 frames = [it.frame(self._spark) for it in held if it.count]
                 every = reduce(lambda one, other: one.unionByName(other), frames)
                 LargeLane(self._spark, self._warehouse).append(relation, every, self._tag(relation))

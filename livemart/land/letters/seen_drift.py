@@ -17,7 +17,7 @@ from livemart.delta.version import TableVersion
 from livemart.land.letters.drift import rescued_fields
 from livemart.land.reasons import LetterReason
 from livemart.land.records.judge import verdict
-from livemart.land.records.written import DOES_NOT_FIT, WIDER
+from livemart.land.records.untyped_values import DOES_NOT_FIT, WIDER
 from livemart.project.graph import SourceTable
 from livemart.spark_sql import stored_name
 from livemart.state.drift import Drift, DriftedField, DriftKind

@@ -96,7 +96,7 @@ class PortionedChange:
         """Decide the records that have keys; all have been taken.
 
         Raises:
-            TooManyReplacedError: see there.
+            TooManyReplacedError: more rows of the table would be replaced than a commit may name.
         """
         for good in self._waiting.ranges():
             records = self._records(good)

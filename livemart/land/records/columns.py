@@ -11,15 +11,14 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from livemart.epoch import epoch_micros
 from livemart.land.records.schema import TIMESTAMP
 
 _LOCAL = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?"
 _ZONED = _LOCAL + r"(Z|[+-](0[0-9]|1[0-7]):[0-5][0-9])$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = 1_000_000
-_FIRST = int((datetime(1, 1, 1, tzinfo=UTC) - _EPOCH).total_seconds()) * _MICROSECOND
-_LAST = int((datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH).total_seconds()) * _MICROSECOND
+_FIRST = epoch_micros(datetime(1, 1, 1, tzinfo=UTC))
+_LAST = epoch_micros(datetime(9999, 12, 31, tzinfo=UTC))
 
 
 class UnlikeError(ValueError):

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 
 from livemart.land.records.columns import UnlikeError, from_plain_text, is_plain_text
+from livemart.land.records.exact_values import MalformedError, parse_json
 from livemart.land.records.halves import read_in_halves
 from livemart.land.records.judge import (
     MAX_RECORD_BYTES,
@@ -27,7 +28,6 @@ from livemart.land.records.judge import (
 from livemart.land.records.one_by_one import read_one_by_one, require_size
 from livemart.land.records.runs import CutLine
 from livemart.land.records.schema import RESCUED_TYPE
-from livemart.land.records.values import MalformedError, parse_json
 from livemart.project.landing_columns import RESCUED
 
 # A quote that is never closed takes at most so many lines with it before it is given up.

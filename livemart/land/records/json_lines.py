@@ -15,6 +15,7 @@ import pyarrow.json as pj
 
 from livemart.land.records.columns import UnlikeError, from_text, text_type
 from livemart.land.records.debezium.change_record import ChangeRecords
+from livemart.land.records.exact_values import MalformedError, parse_json
 from livemart.land.records.halves import read_in_halves
 from livemart.land.records.judge import (
     MAX_RECORD_BYTES,
@@ -23,7 +24,6 @@ from livemart.land.records.judge import (
 )
 from livemart.land.records.one_by_one import read_one_by_one
 from livemart.land.records.schema import RESCUED_TYPE
-from livemart.land.records.values import MalformedError, parse_json
 from livemart.project.landing_columns import RESCUED
 
 

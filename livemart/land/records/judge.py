@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.land.reasons import LetterReason
+from livemart.land.records.exact_values import PASSED_OVER, converter
 from livemart.land.records.origin import Place
 from livemart.land.records.runs import line_size
 from livemart.land.records.schema import RESCUED_TYPE, RecordSchema
-from livemart.land.records.values import PASSED_OVER, converter
-from livemart.land.records.written import Convert, MisfitError, Rescued, compact
+from livemart.land.records.untyped_values import Convert, MisfitError, Rescued, compact
 from livemart.project.graph import RecordRules, RowRules, SourceTable
 from livemart.project.landing_columns import ORIGIN, RESCUED
 

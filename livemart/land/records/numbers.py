@@ -11,7 +11,7 @@ import re
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
-from livemart.land.records.written import Convert, Rescued, misfit
+from livemart.land.records.untyped_values import Convert, Rescued, misfit
 from livemart.project.spark_types import MAX_PRECISION, SparkType
 
 _INTEGER = re.compile(r"[+-]?[0-9]+\Z")

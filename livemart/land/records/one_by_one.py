@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from livemart.land.records.exact_values import MalformedError, TooLargeError
 from livemart.land.records.judge import (
     MAX_RECORD_BYTES,
     Chunk,
@@ -17,8 +18,7 @@ from livemart.land.records.judge import (
     to_rows,
 )
 from livemart.land.records.runs import line_size
-from livemart.land.records.values import MalformedError, TooLargeError
-from livemart.land.records.written import MisfitError, Rescued
+from livemart.land.records.untyped_values import MisfitError, Rescued
 
 
 def read_one_by_one(

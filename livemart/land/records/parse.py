@@ -15,13 +15,13 @@ import pyarrow as pa
 from livemart.land.reasons import LetterReason
 from livemart.land.records.avro_rows import read_avro
 from livemart.land.records.csv_rows import Header, read_csv_rows, read_header, split_records
+from livemart.land.records.exact_values import MalformedError
 from livemart.land.records.json_lines import read_json_lines
 from livemart.land.records.judge import Chunk, Group, Refused, judge, to_rows
 from livemart.land.records.origin import Place
 from livemart.land.records.parquet_rows import parquet_spans, read_parquet
 from livemart.land.records.runs import WHOLE, CutLine, KeyedLine, Lines, Span
 from livemart.land.records.text_lines import read_text_lines
-from livemart.land.records.values import MalformedError
 
 _RUN_RECORDS = 8_192
 

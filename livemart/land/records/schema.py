@@ -13,7 +13,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from livemart.land.records.values import TEXT
+from livemart.land.records.exact_values import TEXT
 from livemart.project.graph import SourceTable
 from livemart.project.landing_columns import (
     BATCH_ID,

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from livemart.land.records.exact_values import MalformedError
 from livemart.land.records.judge import Chunk, Group
 from livemart.land.records.one_by_one import read_one_by_one
 from livemart.land.records.runs import CutLine
-from livemart.land.records.values import MalformedError
 from livemart.project.sources import TEXT_COLUMN
 
 

@@ -10,7 +10,7 @@ import re
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from livemart.land.records.written import Rescued, misfit
+from livemart.land.records.untyped_values import Rescued, misfit
 
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})\Z")
 _TIMESTAMP = re.compile(

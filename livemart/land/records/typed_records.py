@@ -13,9 +13,9 @@ from decimal import Decimal
 from typing import Any, overload
 
 from livemart.land.reasons import LetterReason
+from livemart.land.records.exact_values import MalformedError, refuse_characters
 from livemart.land.records.judge import Chunk, Group, MisfitError, Refused, convert_fields, to_rows
-from livemart.land.records.values import MalformedError, refuse_characters
-from livemart.land.records.written import Number, Rescued, compact
+from livemart.land.records.untyped_values import Number, Rescued, compact
 
 _BINARY = "binary"
 

@@ -1,4 +1,4 @@
-"""`apply_as_deletes`: a SQL condition on a row, by Arrow where that is the same, else by Spark."""
+"""Decides `apply_as_deletes`, a condition on a row: by Arrow where that is equal, else by Spark."""
 
 from __future__ import annotations
 

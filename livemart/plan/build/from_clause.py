@@ -25,7 +25,7 @@ from livemart.plan.relations.equi_keys import equi_keys
 from livemart.plan.relations.generate import Generate
 from livemart.plan.relations.join import Join, JoinKind
 from livemart.plan.relations.relation import Expr, Relation, Scan, column, columns_of
-from livemart.plan.relations.values import InlineRows
+from livemart.plan.relations.spelled_rows import InlineRows
 from livemart.plan.sql.determinism import line_of
 from livemart.plan.sql.written import sql_of
 

@@ -7,16 +7,16 @@ uses the clock in another way is none of them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from sqlglot import exp, parse_one
 
+from livemart.epoch import epoch_micros, epoch_moment
 from livemart.plan.relations.frames import interval_micros
 from livemart.plan.relations.relation import Expr, column
 from livemart.plan.sql.determinism import is_aggregate
 
 CLOCK_COLUMN = "__clock__"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +141,7 @@ def evaluate(threshold: str, value: datetime) -> datetime | None:
 
     Simple: additions and subtractions of day-time intervals, and date_trunc to the hour or below.
 
+    >>> from datetime import UTC
     >>> evaluate("__clock__ - INTERVAL '24' HOURS", datetime(2026, 1, 2, tzinfo=UTC))
     datetime.datetime(2026, 1, 1, 0, 0, tzinfo=datetime.timezone.utc)
     """
@@ -172,6 +173,5 @@ def _evaluate(expr: Expr, value: datetime) -> datetime | None:
         width = _TRUNCATED.get((unit.name if unit is not None else "").upper())
         if left is None or width is None:
             return None
-        micros = (left - _EPOCH) // timedelta(microseconds=1)
-        return _EPOCH + timedelta(microseconds=micros // width * width)
+        return epoch_moment(epoch_micros(left) // width * width)
     return None

@@ -32,8 +32,8 @@ from livemart.plan.relations.relation import (
     column,
     replaced,
 )
+from livemart.plan.relations.spelled_rows import InlineRows
 from livemart.plan.relations.union import Union
-from livemart.plan.relations.values import InlineRows
 from livemart.plan.sql.determinism import function_name
 from livemart.plan.sql.written import sql_of
 from livemart.plan.strategies.region import Region

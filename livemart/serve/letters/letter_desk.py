@@ -7,18 +7,18 @@ is in the serving store.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 from typing import ClassVar
 
 from livemart.delta.warehouse import Warehouse
+from livemart.epoch import epoch_micros, epoch_moment
 from livemart.land.letters.chosen_letters import LetterChoice, letter_relations
 from livemart.land.letters.letter_pages import LetterPage, LetterPlace, read_letter_page
 from livemart.land.letters.redriven import marks_relation
 from livemart.serve.http.problems import Kinds, ProblemError
 
-_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 # Time, batch, and source, origin and reason as the digits of their bytes: whatever matches is the
 # place of a letter, of one that is there or not.
 PLACE_PATTERN = r"^[0-9]{1,17}\.[0-9]{1,18}(\.([0-9a-f]{2})*){3}$"
@@ -84,8 +84,9 @@ def utc_moment(moment: datetime | None) -> datetime | None:
 def write_place(place: LetterPlace) -> str:
     """Return the place of a letter as text that is sent back for those that follow."""
     landed_at, batch_id, *texts = place
-    micros = (landed_at - _EPOCH) // _MICROSECOND
-    return ".".join([str(micros), str(batch_id), *(text.encode().hex() for text in texts)])
+    return ".".join(
+        [str(epoch_micros(landed_at)), str(batch_id), *(text.encode().hex() for text in texts)]
+    )
 
 
 def read_place(text: str) -> LetterPlace:
@@ -102,4 +103,4 @@ def read_place(text: str) -> LetterPlace:
     source, origin, reason = (
         bytes.fromhex(other).decode("utf-8", errors="replace") for other in others
     )
-    return (_EPOCH + int(micros) * _MICROSECOND, int(batch_id), source, origin, reason)
+    return (epoch_moment(int(micros)), int(batch_id), source, origin, reason)

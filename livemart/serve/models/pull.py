@@ -26,7 +26,7 @@ from livemart.serve.models import schemas
 from livemart.store.predicates import Bound
 from livemart.store.served import Published, ServedModel
 from livemart.store.snapshot_view import SnapshotView
-from livemart.store.values import TIMESTAMPS, decimal_size, json_value, parse_served_value
+from livemart.store.value_forms import TIMESTAMPS, decimal_size, json_value, parse_served_value
 
 _MOST_ROWS = 10_000
 _TIMES = (*TIMESTAMPS, "date")

@@ -14,18 +14,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import accumulate, pairwise
 
-from livemart.store.column_types import epoch_micros
+from livemart.epoch import MICROSECOND, epoch_micros
 from livemart.store.packed import Packed
 from livemart.store.served import Published
 from livemart.store.snapshot_view import SnapshotView
-from livemart.store.values import decimal_size
+from livemart.store.value_forms import decimal_size
 
 TREND = "restaurant_sales_trend"
 # Two weeks: the longest window, and the same one a week before.
 LONGEST = timedelta(hours=336)
 PANE_START = "pane_started_at"
 _OF_PANE = (PANE_START, "order_count", "sales_amount")
-_MICROSECOND = timedelta(microseconds=1)
 # What changed is read again from one of so many moments on: a query for each.
 _BACK = (timedelta(hours=1), timedelta(hours=24), timedelta(hours=168))
 
@@ -55,7 +54,7 @@ class Panes:
             step: how long a point is.
             count: of points.
         """
-        begin, width = epoch_micros(start), step // _MICROSECOND
+        begin, width = epoch_micros(start), step // MICROSECOND
         edges = [begin + width * index for index in range(count + 1)]
         first = bisect_left(self.starts, edges[0])
         places = [bisect_left(self.starts, edge, first) - first for edge in edges]

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from livemart.serve.page.text import DASH, age, count
 from livemart.store.served import ServedModel
-from livemart.store.values import json_value
+from livemart.store.value_forms import json_value
 
 _LONGEST_CELL = 300
 

@@ -69,7 +69,7 @@ def test_bulk_and_small_batches_land_the_same(spark: SparkSession, tmp_path: Pat
 def test_a_stop_for_drift_leaves_dead_letters_until_the_batch_lands(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_letters: int
 ) -> None:
-    monkeypatch.setattr("livemart.land.letters.letter_box._MAX_LETTERS", most_letters)
+    monkeypatch.setattr("livemart.land.letters.letter_box.MOST_LETTERS_IN_MEMORY", most_letters)
     shop = _shop(spark, tmp_path / "shop", [STRICT], Limit.of("large"))
     records = [order("a"), order("b", tip=1), order("c", tip=2, to="me"), order("d", status={})]
     path = shop.deliver("strict/1.jsonl", lines(records))

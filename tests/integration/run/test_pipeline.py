@@ -520,7 +520,7 @@ def test_verify_goes_on_behind_a_model_that_cannot_be_recomputed(
 def test_verify_finds_a_wrong_row(
     mini: Mini, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, most_rows: int
 ) -> None:
-    monkeypatch.setattr("livemart.spark.quick_session.MOST_ROWS", most_rows)
+    monkeypatch.setattr("livemart.spark.quick_session.FEW_STATEMENT_ROWS", most_rows)
     spark.sql("update mini.shop_ranks set sales_amount = 3.00 where shop_id = 'a'")
     newest = mini.newest
     unique_id = "model.mini.shop_ranks"

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from livemart.delta.conflicts import TableChangedError
+from livemart.conflicts import TableChangedError
 from livemart.errors import RefreshError, StateError
 from livemart.inspect.status import read_status, render_status
+from livemart.own_faults import VARIABLE
 from livemart.refresh import strategy
 from livemart.refresh.models import refresh_models as real_refresh
 from livemart.refresh.signed import refresh_signed as real_signed
@@ -24,7 +25,6 @@ from livemart.run.batch import BatchOutcome
 from livemart.run.pipeline import Pipeline, RunOutcome
 from livemart.run.stream import Stream
 from livemart.settings import Settings
-from livemart.spark.own_faults import VARIABLE
 from livemart.state.lock import hold_warehouse
 from tests.integration.mini import Mini, sale, visit
 from tests.project_run import NOON, Silent, reasons, strategies

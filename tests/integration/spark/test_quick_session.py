@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from livemart.limits import FEW_STATEMENT_ROWS
 from livemart.spark.arrow_views import ArrowViews, to_view, to_view_of
-from livemart.spark.quick_session import MOST_ROWS, few_rows_session, is_quick, session_for
+from livemart.spark.quick_session import few_rows_session, is_quick, session_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 def test_few_rows_have_a_session_of_their_own(spark: SparkSession) -> None:
-    quick = session_for(spark, MOST_ROWS)
+    quick = session_for(spark, FEW_STATEMENT_ROWS)
 
     assert quick is few_rows_session(spark)
-    assert session_for(spark, MOST_ROWS + 1) is spark
+    assert session_for(spark, FEW_STATEMENT_ROWS + 1) is spark
     assert (is_quick(quick), is_quick(spark)) == (True, False)
     assert quick.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.conf.get("spark.sql.adaptive.enabled") != "false"
@@ -27,7 +28,7 @@ def test_statements_that_have_run_before_have_compiled_code(spark: SparkSession)
     new, repeated = (few_rows_session(spark, is_repeated=it) for it in (False, True))
     mode = "spark.sql.codegen.factoryMode"
 
-    assert session_for(spark, MOST_ROWS, is_repeated=True) is repeated
+    assert session_for(spark, FEW_STATEMENT_ROWS, is_repeated=True) is repeated
     assert is_quick(repeated)
     assert (new.conf.get(mode), repeated.conf.get(mode)) == ("NO_CODEGEN", "FALLBACK")
 

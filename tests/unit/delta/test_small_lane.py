@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, WEIGHT
-from livemart.delta.conflicts import TableChangedError
+from livemart.conflicts import TableChangedError
 from livemart.delta.log import write_entry
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError

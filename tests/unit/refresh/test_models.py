@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from livemart.delta.conflicts import may_pass
+from livemart.conflicts import may_pass
 from livemart.delta.warehouse import Commit, Warehouse
 from livemart.errors import RefreshError
 from livemart.plan.project_plans import ProjectPlans

@@ -15,9 +15,9 @@ import pytest
 from livemart.arrow.time_zone import UTC_ZONE, TimeZone
 from livemart.arrow.times import DAY, EVER
 from livemart.delta.partitions import BLANKS
+from livemart.limits import MOST_INTERVALS_OF_A_KEY
 from livemart.plan.planner import Inputs, plan_query
 from livemart.plan.relations.relation import Restriction
-from livemart.refresh.limits import MOST_INTERVALS_OF_A_KEY
 from livemart.refresh.pinned_table import FallBack
 from livemart.refresh.region import (
     _distinct,

@@ -8,9 +8,10 @@ from typing import Any, cast
 import pytest
 import structlog
 
-from livemart.delta.conflicts import TableChangedError
+from livemart.conflicts import TableChangedError
 from livemart.delta.warehouse import Commit, Warehouse
 from livemart.errors import PlanError, RefreshError
+from livemart.own_faults import VARIABLE
 from livemart.plan.planner import Inputs, plan_query
 from livemart.plan.reasons import Reason
 from livemart.project.graph import Policy
@@ -18,7 +19,6 @@ from livemart.refresh import strategy
 from livemart.refresh.context import BatchContext
 from livemart.refresh.inputs import PinnedInputs
 from livemart.refresh.pinned_table import FallBack
-from livemart.spark.own_faults import VARIABLE
 from tests.unit.plan.test_project_plans import policy_project
 
 SQL = "select shop_id, max(amount) as most from shop.sales group by 1"

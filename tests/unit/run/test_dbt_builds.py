@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from livemart.delta.conflicts import may_pass
+from livemart.conflicts import may_pass
 from livemart.errors import ConfigError, RefreshError
 from livemart.project.graph import Project
 from livemart.project.node_results import NodeResult, NodeStatus

@@ -9,7 +9,7 @@ from threading import Event
 
 import pytest
 
-from livemart.delta.conflicts import TableChangedError, is_another_writers
+from livemart.conflicts import TableChangedError, is_another_writers
 from livemart.delta.log import VersionTakenError
 from livemart.errors import StateError
 from livemart.land.sources.files.problems import unreadable

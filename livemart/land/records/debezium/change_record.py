@@ -15,9 +15,9 @@ from typing import Any
 from livemart.land.reasons import LetterReason
 from livemart.land.records.debezium.encodings import Schema, decode, fields_of
 from livemart.land.records.debezium.positions import sequence_of
+from livemart.land.records.exact_values import TEXT, MalformedError, NoRowError, parse_json
 from livemart.land.records.runs import KeyedLine
-from livemart.land.records.values import TEXT, MalformedError, NoRowError, parse_json
-from livemart.land.records.written import Number
+from livemart.land.records.untyped_values import Number
 from livemart.project.graph import EnvelopeOptions
 from livemart.project.landing_columns import ENVELOPE_COLUMNS, KEPT, OPERATION, SEQUENCE
 from livemart.project.spark_types import SparkType

@@ -9,17 +9,17 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-from livemart.land.records.written import MisfitError, Number, misfit
+from livemart.epoch import EPOCH, epoch_moment
+from livemart.land.records.untyped_values import MisfitError, Number, misfit
 from livemart.project.graph import EnvelopeOptions
 from livemart.project.spark_types import SparkType
 
 Schema = Mapping[str, Any]
 
-_EPOCH = datetime(1970, 1, 1)
 _MAX_SCALE = 400
 _INTEGER = re.compile(r"-?[0-9]{1,20}\Z")
 _ISO_DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})Z\Z")
@@ -200,7 +200,7 @@ def _count(value: Number, path: str, kind: SparkType) -> int:
 
 def _date(value: Number, path: str, kind: SparkType) -> str:
     try:
-        return (_EPOCH + timedelta(days=_count(value, path, kind))).date().isoformat()
+        return (EPOCH + timedelta(days=_count(value, path, kind))).date().isoformat()
     except OverflowError:
         raise misfit(path, value, kind) from None
 
@@ -208,7 +208,7 @@ def _date(value: Number, path: str, kind: SparkType) -> str:
 def _instant(value: Number, unit: int, path: str, kind: SparkType) -> str:
     try:
         micros = _count(value, path, kind) * unit // 1_000
-        return (_EPOCH + timedelta(microseconds=micros)).isoformat()
+        return epoch_moment(micros).replace(tzinfo=None).isoformat()
     except OverflowError:
         raise misfit(path, value, kind) from None
 

@@ -17,8 +17,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from livemart.land.records.values import MalformedError
-from livemart.land.records.written import Number
+from livemart.land.records.exact_values import MalformedError
+from livemart.land.records.untyped_values import Number
 
 _DIGITS = re.compile(r"[0-9]+\Z")
 _SEQUENCE = re.compile(r'\[(?:"([0-9]{1,20})"|null), ?(?:"([0-9]{1,20})"|null)\]\Z')

@@ -14,11 +14,11 @@ from dataclasses import replace
 from typing import Any
 
 from livemart.land.reasons import LetterReason
+from livemart.land.records.exact_values import MalformedError
 from livemart.land.records.judge import Chunk, Group, Refused
 from livemart.land.records.messages.registry import fetch_schema
 from livemart.land.records.one_by_one import require_size
 from livemart.land.records.typed_records import read_typed_records
-from livemart.land.records.values import MalformedError
 
 _MAGIC = 0
 _HEAD = struct.Struct(">bI")

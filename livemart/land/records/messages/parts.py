@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from livemart.land.reasons import LetterReason
+from livemart.land.records.exact_values import MalformedError, refuse_characters
 from livemart.land.records.judge import Chunk, Group, Refused, to_rows
 from livemart.land.records.messages.message import Message, Record
-from livemart.land.records.values import MalformedError, refuse_characters
 from livemart.project.landing_columns import RESCUED
 from livemart.project.record_logs.message_parts import TOMBSTONE
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from livemart.land.records.values import MalformedError
+from livemart.land.records.exact_values import MalformedError
 
 _ANSWER_S = 15.0
 _KEPT = 1_024

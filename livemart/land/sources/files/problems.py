@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from livemart.delta.conflicts import is_disk_away
+from livemart.conflicts import is_disk_away
 from livemart.errors import SourceError
 from livemart.land.reasons import LetterReason
 from livemart.land.sources.delivery import DeliveryProblem

@@ -8,10 +8,10 @@ from decimal import Decimal
 import pytest
 
 from livemart.arrow.types import widens
+from livemart.land.records.exact_values import converter
 from livemart.land.records.numbers import decimal, double, integer, single
 from livemart.land.records.schema import arrow_type
-from livemart.land.records.values import converter
-from livemart.land.records.written import MisfitError, Number
+from livemart.land.records.untyped_values import MisfitError, Number
 from livemart.project.spark_types import parse_type
 
 

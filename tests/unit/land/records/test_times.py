@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from livemart.land.records.times import day, local_timestamp, parse_timestamp, timestamp
-from livemart.land.records.written import MisfitError
+from livemart.land.records.untyped_values import MisfitError
 
 
 @pytest.mark.parametrize(

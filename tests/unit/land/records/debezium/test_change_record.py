@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from livemart.land.records.debezium.change_record import ChangeRecords
-from livemart.land.records.values import MalformedError
+from livemart.land.records.exact_values import MalformedError
 from livemart.project.graph import EnvelopeOptions
 from livemart.project.spark_types import parse_type
 from tests.change_records import change

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from livemart.land.records.debezium.encodings import decode
-from livemart.land.records.values import converter, parse_json
-from livemart.land.records.written import MisfitError
+from livemart.land.records.exact_values import converter, parse_json
+from livemart.land.records.untyped_values import MisfitError
 from livemart.project.graph import EnvelopeOptions
 from livemart.project.spark_types import parse_type
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from livemart.land.records.debezium.positions import sequence_of
-from livemart.land.records.values import MalformedError
-from livemart.land.records.written import Number
+from livemart.land.records.exact_values import MalformedError
+from livemart.land.records.untyped_values import Number
 
 
 def lsn(position: str, commit: str | None = None) -> dict[str, Any]:

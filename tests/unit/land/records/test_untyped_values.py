@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from livemart.land.records.values import parse_json
-from livemart.land.records.written import compact, misfit
+from livemart.land.records.exact_values import parse_json
+from livemart.land.records.untyped_values import compact, misfit
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Any
 from livemart.land.reasons import LetterReason
 from livemart.land.records.numbers import decimal, double, integer, single
 from livemart.land.records.times import day, local_timestamp, timestamp
-from livemart.land.records.written import Convert, Number, Rescued, compact, misfit
+from livemart.land.records.untyped_values import Convert, Number, Rescued, compact, misfit
 from livemart.project.spark_types import SparkType
 
 # The type of a string column that is not declared, as drift brings it: it takes any value.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from livemart.plan.relations.relation import Restrictions, Want
-from livemart.plan.relations.values import InlineRows
+from livemart.plan.relations.spelled_rows import InlineRows
 from tests.unit.plan.relations.scans import expr
 
 

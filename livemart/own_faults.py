@@ -12,7 +12,7 @@ import traceback
 
 import structlog
 
-from livemart.delta.conflicts import may_pass, speaks_of
+from livemart.conflicts import may_pass, speaks_of
 from livemart.errors import ConfigError, StateError, causes, first_lines, full_disk
 
 VARIABLE = "LIVEMART_OWN_FAULTS"

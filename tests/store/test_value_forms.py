@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from livemart.store.values import json_value, kind_of, parse_served_value, python_values
+from livemart.store.value_forms import json_value, kind_of, parse_served_value, python_values
 
 MOMENT = datetime(2026, 3, 2, 14, 35, 0, 123_456, tzinfo=UTC)
 

@@ -7,9 +7,9 @@ import errno
 import pytest
 import structlog
 
-from livemart.delta.conflicts import TableChangedError
+from livemart.conflicts import TableChangedError
 from livemart.errors import ConfigError, RefreshError, StateError
-from livemart.spark.own_faults import VARIABLE, OwnFaults, is_own_fault
+from livemart.own_faults import VARIABLE, OwnFaults, is_own_fault
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""Holds the limits of a refresh: from how many rows on another way is taken.
+"""Holds the limits of work: from how many rows on another way is taken.
 
-Used by the modules of this room. Which lane a change set takes is a setting, `small_lane_rows`;
-limits of a single file, filter or statement stay where that is made.
+Used by every room. Each was set by a measurement, or guards memory. Which lane a change set takes
+is a setting, `small_lane_rows`; limits of a single file, filter or answer stay where that is made.
 """
 
 from __future__ import annotations
@@ -24,3 +24,13 @@ LOOK_BACK = 6 * 3_600_000_000
 # Microseconds. Keys that changed longer before the newest change are read apart from the others:
 # one late key would make the frames of every key be read from there on.
 FRESH = 3_600_000_000
+
+# More rows than this are worth generated code; a statement over fewer takes half the time without.
+FEW_STATEMENT_ROWS = 100_000
+# A table of at most so many rows is handed to a test as Arrow rows: Spark's own first read of a
+# fresh commit takes 0.7 s.
+FEW_TESTED_ROWS = 200_000
+# Above this a test in full is cheaper than a view of the rows that changed.
+MOST_NEW_ROWS = 400_000
+# More dead letters than this are written by Spark, whose memory is not the driver's.
+MOST_LETTERS_IN_MEMORY = 100_000

@@ -1,0 +1,31 @@
+"""Moments are counted exactly, over all years that a timestamp may have."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from livemart.epoch import EPOCH, epoch_micros, epoch_moment
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        datetime.min.replace(tzinfo=UTC),
+        EPOCH,
+        datetime(2026, 3, 1, 12, 5, 0, 1, tzinfo=UTC),
+        datetime.max.replace(tzinfo=UTC),
+    ],
+)
+def test_a_moment_is_counted_to_the_microsecond(moment: datetime) -> None:
+    assert epoch_moment(epoch_micros(moment)) == moment
+
+
+def test_a_moment_before_1970_is_negative() -> None:
+    assert epoch_micros(datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)) == -1
+
+
+def test_there_is_no_moment_beyond_the_calendar() -> None:
+    with pytest.raises(OverflowError):
+        epoch_moment(epoch_micros(datetime.max.replace(tzinfo=UTC)) + 1)
