@@ -41,7 +41,7 @@ WITH_EXAMPLES = sorted(
     for path in (_ROOT / "livemart").rglob("*.py")
     if ">>> " in path.read_text(encoding="utf-8")
 )
-RULES = modules_in(_PLAN / "relations")
+RULES = [*modules_in(_PLAN / "relations"), *modules_in(_PLAN / "strategies")]
 
 
 @pytest.mark.parametrize("name", WITH_EXAMPLES)
