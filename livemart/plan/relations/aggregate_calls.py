@@ -42,7 +42,13 @@ WRAPPERS = (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)
 
 
 def aggregate_calls(expr: Expr) -> list[Expr]:
-    """Return the aggregate calls in an expression that are not window functions."""
+    """Return the aggregate calls in an expression that are not window functions.
+
+    >>> from sqlglot import parse_one
+    >>> ratio = parse_one("sum(amount) / sum(count(*)) over ()", dialect="spark")
+    >>> [call.sql() for call in aggregate_calls(ratio)]
+    ['SUM(amount)', 'COUNT(*)']
+    """
     calls: list[Expr] = []
 
     def visit(node: Expr) -> None:
@@ -92,6 +98,21 @@ def is_order_dependent(call: Expr, relation: Relation, keys: Sequence[Expr]) -> 
         call: the aggregate.
         relation: what it aggregates.
         keys: the group, or the partition of a window.
+
+    Two orders of one moment may tie. A unique column ends their order: no two agree in both.
+
+    >>> show(
+    ...     "select shop_id, max_by(amount, ordered_at) as newest from raw.orders group by shop_id"
+    ... )
+    region: shop_id
+    ties: max_by(orders.amount, orders.ordered_at): rows may tie
+    decided by: shop_id
+    taken among ties: newest
+    >>> show(
+    ...     "select shop_id, max_by(amount, struct(ordered_at, order_id)) as newest"
+    ...     " from raw.orders group by shop_id"
+    ... )
+    region: shop_id
     """
     if function_name(call) not in _ORDER_DEPENDENT:
         return False

@@ -13,7 +13,24 @@ from livemart.plan.sql.written import sql_of
 
 
 class Alias(Renaming):
-    """Give the input's columns a qualifier: `name` becomes `qualifier.name`."""
+    """Give the input's columns a qualifier: `name` becomes `qualifier.name`.
+
+    Two mentions of one table are two scans, which their qualifiers tell apart.
+
+    >>> show(
+    ...     "select a.order_id, count(distinct b.shop_id) as others"
+    ...     " from raw.orders as a join raw.orders as b on a.customer_id = b.customer_id"
+    ...     " group by a.order_id",
+    ...     change="orders",
+    ... )
+    region: order_id
+    affected: select distinct order_id as w0 from touched_orders
+    affected: select distinct p.w1 as w0 from (select distinct customer_id as w0 from
+        touched_orders) as c inner join (select distinct customer_id as w0, order_id as w1
+        from present_orders) as p on p.w0 = c.w0
+    read: orders, where order_id = w0
+    read: orders, all rows
+    """
 
     def __init__(
         self,

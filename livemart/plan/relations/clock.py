@@ -28,6 +28,16 @@ class ClockBound:
     lies between the lower and the higher threshold; of the two ends only the lower one counts
     (`has_lower_end`, for `>=` and `<`) or only the higher one (for `>` and `<=`). `is_lower`: the
     time lies at or after the threshold, not before it.
+
+    No order changed here, but the clock moved on: those that leave the last day are passed.
+
+    >>> show(
+    ...     "select shop_id, count(*) as orders from raw.orders where ordered_at >="
+    ...     " (select as_of from livemart.clock) - interval 24 hours group by shop_id",
+    ...     change="clock",
+    ... )
+    signed: shop_id key, orders count_rows
+    passed: orders with ordered_at between the old and the new __clock__ - interval 24 hours
     """
 
     occurrence: int

@@ -14,7 +14,22 @@ from livemart.plan.sql.written import sql_of
 
 
 def constants_of(relation: Relation, expr: Expr) -> frozenset[str] | None:
-    """Return the constants that `expr` is one of in every row; None if it is made of columns."""
+    """Return the constants that `expr` is one of in every row; None if it is made of columns.
+
+    A key that is one constant confines nothing; one of two tells the branch that a change is in.
+
+    >>> show("select 'all' as kind, max(amount) as most from raw.orders group by 1")
+    full: KEY_NOT_IN_OUTPUT: no output column confines a change: GROUP BY 1
+    >>> show(
+    ...     "select 'sold' as kind, max(amount) as most from raw.orders group by 1"
+    ...     " union all select 'returned', max(amount) from raw.returns group by 1",
+    ...     change="returns",
+    ... )
+    region: kind
+    affected: select distinct 'returned' as w0 from touched_returns
+    read: orders, all rows
+    read: returns, all rows
+    """
     if is_constant(expr):
         return frozenset({sql_of(expr)})
     if isinstance(relation, Renaming):

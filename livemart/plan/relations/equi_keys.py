@@ -14,7 +14,23 @@ from livemart.plan.relations.relation import Expr, columns_of
 
 @dataclass(frozen=True, slots=True)
 class EquiKey:
-    """One equality of the join condition; `null_safe` for `<=>`."""
+    """One equality of the join condition; `null_safe` for `<=>`.
+
+    It leads from a changed shop to its orders. The amount is none: it only narrows what matches.
+
+    >>> show(
+    ...     "select o.order_id, count(s.city) as cities from raw.orders as o"
+    ...     " left join raw.shops as s on o.shop_id = s.shop_id and o.amount > 5"
+    ...     " group by o.order_id",
+    ...     change="shops",
+    ... )
+    region: order_id
+    affected: select distinct p.w1 as w0 from (select distinct shop_id as w0 from
+        touched_shops) as c inner join (select distinct shop_id as w0, order_id as w1 from
+        present_orders) as p on p.w0 = c.w0
+    read: orders, where order_id = w0
+    read: shops, all rows
+    """
 
     left: Expr
     right: Expr

@@ -55,7 +55,16 @@ def interval_micros(interval: Expr | None) -> int | None:
 def frame_of(spec: Expr, call: Expr) -> Frame | None:
     """Return the bounded RANGE frame of a window specification, None if there is none.
 
-    Only frames that hold the row itself: for others a change at t also touches the row at t.
+    Frames that do not hold the row itself are widened to it: a change at t touches the row at t.
+
+    >>> from sqlglot import parse_one
+    >>> window = parse_one(
+    ...     "sum(x) over (order by at range between interval 1 hour preceding and current row)",
+    ...     dialect="spark",
+    ... )
+    >>> frame = frame_of(window, window.this)
+    >>> frame.before, frame.after
+    (3600000000, 0)
     """
     order = spec.args.get("order")
     bounds = spec.args.get("spec")

@@ -35,6 +35,18 @@ class Gate(Relation):
     `ties`: why more than one answer is right, if the order of its rows decides and may tie. All
     rows of a group are then one decision: what is stored of it is replaced as a whole or not at
     all.
+
+    What is made of the keys passes, for all rows of a group agree in it, and may confine a change.
+    What is computed of several rows may not.
+
+    >>> show(
+    ...     "select upper(shop_id) as shop, max(customer_id) as customer"
+    ...     " from raw.orders group by shop_id",
+    ...     change="orders",
+    ... )
+    region: shop
+    affected: select distinct upper(shop_id) as w0 from touched_orders
+    read: orders, all rows
     """
 
     def __init__(self, source: Relation, keys: Sequence[Expr], ties: Sequence[Reason] = ()) -> None:
@@ -118,14 +130,28 @@ class Gate(Relation):
 
 
 class Aggregate(Gate):
-    """GROUP BY `keys`."""
+    """GROUP BY `keys`.
+
+    >>> show("select shop_id, max(amount) as most from raw.orders group by shop_id", "orders")
+    region: shop_id
+    affected: select distinct shop_id as w0 from touched_orders
+    read: orders, where shop_id = w0
+    >>> show("select max(amount) as most from raw.orders group by shop_id", "orders")
+    full: KEY_NOT_IN_OUTPUT: no output column confines a change: GROUP BY orders.shop_id
+    """
 
     def unique_keys(self) -> list[frozenset[str]]:
         return [frozenset(sql_of(key) for key in self.keys if not is_constant(key))]
 
 
 class Distinct(Gate):
-    """DISTINCT over all columns, which are the keys."""
+    """DISTINCT over all columns, which are the keys.
+
+    >>> show("select distinct shop_id, customer_id from raw.orders", "orders")
+    region: shop_id, customer_id
+    affected: select distinct shop_id as w0, customer_id as w1 from touched_orders
+    read: orders, where shop_id = w0 and customer_id = w1
+    """
 
     def unique_keys(self) -> list[frozenset[str]]:
         return [frozenset(sql_of(key) for key in self.keys), *self.source.unique_keys()]
@@ -133,7 +159,19 @@ class Distinct(Gate):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A RANGE frame in value space: [x - before, x + after] microseconds of the order value."""
+    """A RANGE frame in value space: [x - before, x + after] microseconds of the order value.
+
+    An order is in the frames of the hour after it; these need the orders of the hour before them.
+
+    >>> show(
+    ...     "select shop_id, ordered_at, avg(amount) over (partition by shop_id order by ordered_at"
+    ...     " range between interval 1 hour preceding and current row) as average from raw.orders",
+    ...     change="orders",
+    ... )
+    region: shop_id, ordered_at from 0:00:00 before a change to 1:00:00 after it
+    affected: select distinct shop_id as w0, ordered_at as w1 from touched_orders
+    read: orders, where shop_id = w0 and ordered_at from w1 - 1:00:00 to w1 + 1:00:00
+    """
 
     order: Expr
     before: int
@@ -145,6 +183,18 @@ class WindowGate(Gate):
 
     A change at t touches [t - after, t + before] of its partition and nothing else; the rows of
     [a, b] are computed from [a - before, b + after].
+
+    Without such a frame, as for a place, any row of the partition may move.
+
+    >>> show(
+    ...     "select shop_id, order_id,"
+    ...     " row_number() over (partition by shop_id order by ordered_at, order_id) as place"
+    ...     " from raw.orders",
+    ...     change="orders",
+    ... )
+    region: shop_id
+    affected: select distinct shop_id as w0 from touched_orders
+    read: orders, where shop_id = w0
     """
 
     def __init__(

@@ -25,7 +25,25 @@ from livemart.spark_sql import quoted
 
 
 class Generate(Relation):
-    """Add the columns that a generator makes from each row, as `qualifier.name`."""
+    """Add the columns that a generator makes from each row, as `qualifier.name`.
+
+    The elements of a changed order, as it was and as it is, tell what it affects. Nothing tells
+    which stored orders hold such an element: all are read.
+
+    >>> show(
+    ...     "select m.course, max(d.amount) as most from"
+    ...     " (select explode(dishes) as dish, amount from raw.orders) as d"
+    ...     " join raw.menu as m on d.dish = m.dish group by m.course",
+    ...     change="orders",
+    ... )
+    region: course
+    affected: select distinct p.w1 as w0 from (select distinct __generated_dish.dish as w0
+        from (select distinct dishes as w0 from touched_orders) as s lateral view
+        explode(s.w0) `__generated_dish` as `dish`) as c inner join (select distinct dish as
+        w0, course as w1 from present_menu) as p on c.w0 = p.w0
+    read: orders, all rows
+    read: menu, where course = w0
+    """
 
     def __init__(
         self,

@@ -36,6 +36,38 @@ class Join(Relation):
     """Join `left` with `right`; the left side is preserved in left joins.
 
     Conditions other than equalities may be left out: they only narrow what matches.
+
+    A shop that moved affects the city that it was in and the one that it is in. An order affects
+    the city of its shop: the changed orders are joined with the shops.
+
+    >>> sql = (
+    ...     "select s.city, max(o.amount) as most from raw.orders as o"
+    ...     " join raw.shops as s on o.shop_id = s.shop_id group by s.city"
+    ... )
+    >>> show(sql, change="shops")
+    region: city
+    affected: select distinct city as w0 from touched_shops
+    read: orders, all rows
+    read: shops, where city = w0
+    >>> show(sql, change="orders")
+    region: city
+    affected: select distinct p.w1 as w0 from (select distinct shop_id as w0 from
+        touched_orders) as c inner join (select distinct shop_id as w0, city as w1 from
+        present_shops) as p on c.w0 = p.w0
+    read: orders, all rows
+    read: shops, where city = w0
+
+    Shops without an order are in the output of a left join. By an order the shop's own row changes.
+
+    >>> show(
+    ...     "select s.shop_id, count(distinct o.customer_id) as customers from raw.shops as s"
+    ...     " left join raw.orders as o on s.shop_id = o.shop_id group by s.shop_id",
+    ...     change="orders",
+    ... )
+    region: shop_id
+    affected: select distinct shop_id as w0 from touched_orders
+    read: shops, where shop_id = w0
+    read: orders, where shop_id = w0
     """
 
     def __init__(

@@ -85,7 +85,17 @@ def base_time(expr: Expr) -> tuple[str, int] | None:
 
 
 def restriction_of(want: Want) -> Restriction:
-    """Return which rows of a stored relation are enough for what is wanted of it."""
+    """Return which rows of a stored relation are enough for what is wanted of it.
+
+    >>> show(
+    ...     "select date_trunc('hour', ordered_at) as hour, max(amount) as most"
+    ...     " from raw.orders group by 1",
+    ...     change="orders",
+    ... )
+    region: hour
+    affected: select distinct date_trunc('hour', ordered_at) as w0 from touched_orders
+    read: orders, where ordered_at within 1:00:00 of w0
+    """
     keys = []
     for index, key in enumerate(want.keys):
         if key is not None and (base := base_time(key)) is not None:

@@ -14,6 +14,9 @@ inputs' columns:
   output rows that match given values of `want`.
 
 Soundness: see docs/refresh.md; "affected may grow freely, and what is read follows from it".
+
+The examples show SQL as the answers make it: what a change of a table affects, then what is read.
+`show` is of tests/unit/plan/examples.py, where its tables and its lines are described.
 """
 
 from __future__ import annotations
@@ -39,6 +42,22 @@ class Want:
     `keys[i]` is matched with region key i; None where the key got lost on the way down, which only
     widens what is read. `time` is matched with the region's interval, widened by `before` and
     `after` microseconds.
+
+    The city, w0, and the time are wanted of the rows. The city is no column of `orders`: its key is
+    None there, and the time is left.
+
+    >>> show(
+    ...     "select city, ordered_at, avg(amount) over (partition by city order by ordered_at"
+    ...     " range between interval 1 hour preceding and current row) as average"
+    ...     " from raw.orders as o join raw.shops as s on o.shop_id = s.shop_id",
+    ...     change="shops",
+    ... )
+    region: city, ordered_at from 0:00:00 before a change to 1:00:00 after it
+    affected: select distinct c.w1 as w0, p.w1 as w1 from (select distinct shop_id as w0,
+        city as w1 from touched_shops) as c inner join (select distinct shop_id as w0,
+        ordered_at as w1 from known_orders) as p on p.w0 = c.w0
+    read: orders, where ordered_at from w1 - 1:00:00 to w1 + 1:00:00
+    read: shops, where city = w0
     """
 
     keys: tuple[Expr | None, ...]
@@ -54,6 +73,17 @@ class Restriction:
     `keys`: index of the region's key, stored column, and how many microseconds at most the two are
     apart. `time`: the stored column that lies in the region's intervals, once these are widened by
     so many microseconds `before` and `after`.
+
+    The day is no stored column: its rows are looked for up to 24 hours around it.
+
+    >>> show(
+    ...     "select shop_id, to_date(ordered_at) as day, max(amount) as most"
+    ...     " from raw.orders group by 1, 2",
+    ...     change="orders",
+    ... )
+    region: shop_id, day
+    affected: select distinct shop_id as w0, to_date(ordered_at) as w1 from touched_orders
+    read: orders, where shop_id = w0 and ordered_at within 1 day, 0:00:00 of w1
     """
 
     keys: tuple[tuple[int, str, int], ...]
@@ -69,6 +99,19 @@ class Restrictions:
     `scans`: by occurrence, alternatives over its stored columns. `decisions`: by gate where rows
     may tie, the region's keys as they arrive there on each way; None where a key does not tell its
     groups apart.
+
+    A common table expression that is read twice asks for its rows in two ways:
+
+    >>> show(
+    ...     "with o as (select shop_id, customer_id, amount from raw.orders)"
+    ...     " select who, max(amount) as most from (select shop_id as who, amount from o"
+    ...     " union all select customer_id, amount from o) group by who",
+    ...     change="orders",
+    ... )
+    region: who
+    affected: select distinct shop_id as w0 from touched_orders
+    affected: select distinct customer_id as w0 from touched_orders
+    read: orders, where shop_id = w0 or customer_id = w0
     """
 
     scans: dict[int, list[Want]] = field(default_factory=dict)
@@ -76,7 +119,22 @@ class Restrictions:
 
 
 class Relation(ABC):
-    """One step of a query. `names` are its output columns, `inputs` the steps it reads."""
+    """One step of a query. `names` are its output columns, `inputs` the steps it reads.
+
+    A query is a tree of them, here an aggregate over a join of two scans. A shop that moves to
+    another city affects its own group, which needs the shop's rows of both tables.
+
+    >>> show(
+    ...     "select o.shop_id, max(s.city) as city, count(distinct o.customer_id) as customers"
+    ...     " from raw.orders as o join raw.shops as s on o.shop_id = s.shop_id"
+    ...     " group by o.shop_id",
+    ...     change="shops",
+    ... )
+    region: shop_id
+    affected: select distinct shop_id as w0 from touched_shops
+    read: orders, where shop_id = w0
+    read: shops, where shop_id = w0
+    """
 
     inputs: tuple[Relation, ...] = ()
 
@@ -150,6 +208,12 @@ class Scan(Relation):
 
     Touched rows are the view `touched_view`, all present rows `present_view`, the rows of both
     `known_view`: the engine's part.
+
+    >>> orders = Scan(0, "raw.orders", ("order_id", "shop_id"))
+    >>> orders.affected([column("shop_id")])
+    ['select distinct shop_id as w0 from __touched_0__']
+    >>> orders.rows([column("order_id")], past=True)
+    ['select distinct order_id as w0 from __known_0__']
     """
 
     def __init__(
@@ -219,7 +283,19 @@ class Scan(Relation):
 
 
 class Renaming(Relation):
-    """A step whose columns are expressions over its one input: nothing else changes."""
+    """A step whose columns are expressions over its one input: nothing else changes.
+
+    The shop is called three things on its way to the output, and asked for by its first name.
+
+    >>> show(
+    ...     "select seller as shop, max(amount) as most"
+    ...     " from (select o.shop_id as seller, amount from raw.orders as o) group by 1",
+    ...     change="orders",
+    ... )
+    region: shop
+    affected: select distinct shop_id as w0 from touched_orders
+    read: orders, where shop_id = w0
+    """
 
     def __init__(self, source: Relation) -> None:
         self.inputs = (source,)

@@ -18,7 +18,21 @@ from livemart.plan.sql.written import sql_of
 
 
 class InlineRows(Relation):
-    """Constant rows, read as `qualifier.name` (bare names if there is no qualifier)."""
+    """Constant rows, read as `qualifier.name` (bare names if there is no qualifier).
+
+    >>> show(
+    ...     "select area, max(amount) as most from raw.orders as o"
+    ...     " join (values ('a', 'north'), ('b', 'south')) as v (shop, area) on shop_id = v.shop"
+    ...     " group by area",
+    ...     change="orders",
+    ... )
+    region: area
+    affected: select distinct p.w1 as w0 from (select distinct shop_id as w0 from
+        touched_orders) as c inner join (select v.shop as w0, v.area as w1 from (select *
+        from VALUES ('a', 'north'), ('b', 'south') AS v(shop, area)) as v) as p on c.w0 =
+        p.w0
+    read: orders, all rows
+    """
 
     def __init__(self, query: str, names: tuple[str, ...], qualifier: str = "") -> None:
         self.query = query

@@ -23,7 +23,18 @@ from livemart.plan.sql.written import sql_of
 
 
 class Union(Relation):
-    """All rows of all branches; columns are matched by position and named by the first branch."""
+    """All rows of all branches; columns are matched by position and named by the first branch.
+
+    >>> show(
+    ...     "select shop, max(at) as newest from (select shop_id as shop, ordered_at as at"
+    ...     " from raw.orders union all select shop_id, returned_at from raw.returns) group by 1",
+    ...     change="returns",
+    ... )
+    region: shop
+    affected: select distinct shop_id as w0 from touched_returns
+    read: orders, where shop_id = w0
+    read: returns, where shop_id = w0
+    """
 
     def __init__(self, branches: Sequence[Relation], names: Sequence[tuple[str, ...]]) -> None:
         self.inputs = tuple(branches)

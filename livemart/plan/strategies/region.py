@@ -82,7 +82,17 @@ class Region:
 
 
 def confined_by(region: Region, places: Sequence[int]) -> Region:
-    """Return a region that only some of its keys confine; the keys are numbered anew."""
+    """Return a region that only some of its keys confine; the keys are numbered anew.
+
+    >>> affected = Affected(0, "select distinct shop as w0, day as w1 from t", ("shop", "day"))
+    >>> restrictions = {0: (Restriction(((0, "shop", 0), (1, "day", 0))),)}
+    >>> region = Region(("shop", "day"), None, 0, 0, (affected,), restrictions, {})
+    >>> by_day = confined_by(region, [1])
+    >>> by_day.keys, by_day.restrictions[0][0].keys
+    (('day',), ((0, 'day', 0),))
+    >>> by_day.affected[0].query
+    'select distinct w1 as w0 from (select distinct shop as w0, day as w1 from t)'
+    """
     number = {place: index for index, place in enumerate(places)}
     listed = [f"w{place} as w{index}" for place, index in number.items()]
     if region.time is not None:
@@ -123,6 +133,13 @@ def region_of(query: Query) -> Region:
         Unplannable: KEY_NOT_IN_OUTPUT, if no output column confines a change;
             NONDETERMINISTIC_ORDER or NONDETERMINISTIC_AGG, if none does that also keeps together
             what hangs on rows that may tie.
+
+    >>> show("select shop_id, max(amount) as most from raw.orders group by shop_id", "orders")
+    region: shop_id
+    affected: select distinct shop_id as w0 from touched_orders
+    read: orders, where shop_id = w0
+    >>> show("select max(amount) as most from raw.orders group by shop_id")
+    full: KEY_NOT_IN_OUTPUT: no output column confines a change: GROUP BY orders.shop_id
     """
     top = query.top
     gates = [relation for relation in top.walk() if isinstance(relation, Gate)]

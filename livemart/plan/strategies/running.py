@@ -74,7 +74,23 @@ class Running:
 
 
 def running_totals(query: Query, region: Region) -> Running | None:
-    """Return the running totals of a query, None if it is anything else."""
+    """Return the running totals of a query, None if it is anything else.
+
+    >>> show(
+    ...     "select shop_id, ordered_at, sum(amount) over (partition by shop_id order by ordered_at"
+    ...     " range between interval 1 hour preceding and current row) as sales from raw.orders"
+    ... )
+    region: shop_id, ordered_at from 0:00:00 before a change to 1:00:00 after it
+    running: sales, of amount
+
+    An average is no total that could be carried on:
+
+    >>> show(
+    ...     "select shop_id, ordered_at, avg(amount) over (partition by shop_id order by ordered_at"
+    ...     " range between interval 1 hour preceding and current row) as average from raw.orders"
+    ... )
+    region: shop_id, ordered_at from 0:00:00 before a change to 1:00:00 after it
+    """
     outputs: dict[str, Expr] = {name: column(name) for name in query.names}
     relation: Relation = query.top
     windows: list[WindowGate] = []

@@ -114,7 +114,24 @@ class _NotSigned(Exception):
 
 
 def signed_change(query: Query, region: Region | None = None) -> Signed | None:
-    """Return how the query moves by signed change, None if it cannot."""
+    """Return how the query moves by signed change, None if it cannot.
+
+    A new order adds 1 and its amount to its shop's row, a canceled one takes them away. When a shop
+    moves, its orders count as changed: away from the old city, into the new one.
+
+    >>> show(
+    ...     "select s.city, count(*) as orders, sum(o.amount) as sales from raw.orders as o"
+    ...     " join raw.shops as s on o.shop_id = s.shop_id group by s.city",
+    ...     change="shops",
+    ... )
+    signed: city key, orders count_rows, sales sum
+    counts: orders with shop_id = shops.shop_id
+
+    Of a maximum nothing can be taken away:
+
+    >>> show("select shop_id, max(amount) as most from raw.orders group by shop_id")
+    region: shop_id
+    """
     try:
         branches = _branches(query.top, {name: column(name) for name in query.names}, False)
         anchors: list[int] = []

@@ -41,7 +41,21 @@ Windows = tuple[tuple[Slice, ...], ...]
 
 
 def slices_of(query: Query) -> tuple[tuple[Slice, ...], set[int]]:
-    """Return the slices of all clock bounds, and the clocks with a bound that has none."""
+    """Return the slices of all clock bounds, and the clocks with a bound that has none.
+
+    When the clock moves by five minutes, the orders of two slices of five minutes are passed: those
+    that come in at the window's end, and those that leave it a day later.
+
+    >>> show(
+    ...     "select shop_id, count(*) as orders from raw.orders"
+    ...     " where ordered_at < (select as_of from livemart.clock)"
+    ...     " and ordered_at >= (select as_of from livemart.clock) - interval 24 hours group by 1",
+    ...     change="clock",
+    ... )
+    signed: shop_id key, orders count_rows
+    passed: orders with ordered_at between the old and the new __clock__
+    passed: orders with ordered_at between the old and the new __clock__ - interval 24 hours
+    """
     slices: dict[Slice, None] = {}
     unsliced: set[int] = set()
     for relation in query.top.walk():
@@ -65,6 +79,19 @@ def windows_of(top: Relation) -> Mapping[int, Windows]:
     Only filters that a stored row meets before any other row are asked: one that lies outside,
     before the change and after it, changes nothing. An occurrence that is also read without such a
     filter is left out.
+
+    An order that came in for last week affects no shop:
+
+    >>> show(
+    ...     "select shop_id, max(amount) as most from raw.orders"
+    ...     " where date_trunc('hour', ordered_at) >="
+    ...     " (select as_of from livemart.clock) - interval 24 hours group by 1",
+    ...     change="orders",
+    ... )
+    region: shop_id
+    within: ordered_at, 1:00:00 off at most, from __clock__ - interval 24 hours
+    affected: select distinct shop_id as w0 from touched_orders
+    read: orders, where shop_id = w0
     """
     windows_by_scan: dict[int, dict[tuple[Slice, ...], None]] = {}
     seen: set[tuple[int, tuple[tuple[int, str], ...]]] = set()

@@ -62,6 +62,15 @@ def with_ties_broken(text: str, schema: Mapping[str, object], ways: Sequence[int
 
     Raises:
         Unplannable: PARSE_UNSUPPORTED.
+
+    Two of the ways, then that in which all that tie come first:
+
+    >>> sql = "select row_number() over (order by at) as place from t"
+    >>> for way in with_ties_broken(sql, {"t": {"at": ""}}, (0, 1, CANDIDATES)):
+    ...     print(way.replace(f", {_MICROSECONDS}", ""))
+    select row_number() over (order by at, to_json(struct(`t`.`at` as c0)) ) as place from t
+    select row_number() over (order by at, to_json(struct(`t`.`at` as c0)) desc ) as place from t
+    select rank() over (order by at) as place from t
     """
     tokens = list(Dialect.get_or_raise("spark").tokenize(text))
     tree = qualified(parse(text), schema)

@@ -37,7 +37,24 @@ _TAKES = TAKE_A_VALUE | {"row_number", "ntile"}
 
 
 def ties_of(top: Relation) -> tuple[Reason, ...]:
-    """Return where the order of rows decides and may tie, so that more than one answer is right."""
+    """Return where the order of rows decides and may tie, so that more than one answer is right.
+
+    >>> newest = (
+    ...     "select shop_id, order_id from (select shop_id, order_id, row_number() over"
+    ...     " (partition by shop_id order by ordered_at desc{}) as place from raw.orders) as o"
+    ...     " where place = 1"
+    ... )
+    >>> show(newest.format(""), change="orders")
+    region: shop_id
+    ties: rows may tie: ORDER BY orders.ordered_at DESC
+    decided by: shop_id
+    affected: select distinct shop_id as w0 from touched_orders
+    read: orders, where shop_id = w0
+    >>> show(newest.format(", order_id"), change="orders")
+    region: shop_id
+    affected: select distinct shop_id as w0 from touched_orders
+    read: orders, where shop_id = w0
+    """
     gates = (relation for relation in top.walk() if isinstance(relation, Gate))
     # Functions over one order are told once.
     by_message = {reason.message: reason for gate in gates for reason in reversed(gate.ties)}
@@ -50,6 +67,20 @@ def keeping_decisions(top: Relation, keys: Sequence[Expr]) -> list[Expr]:
     Rows that are recomputed and rows that stay as they are stored must not hang on one group: so
     each key must tell the groups apart at every gate where rows may tie, and in the same way on
     each path to it.
+
+    Each order would be a key of its own, but all of a shop show the amount of its newest one:
+
+    >>> show(
+    ...     "select o.order_id, o.shop_id, n.amount from raw.orders as o join (select shop_id,"
+    ...     " amount from raw.orders qualify row_number() over (partition by shop_id"
+    ...     " order by ordered_at desc) = 1) as n on o.shop_id = n.shop_id",
+    ...     change="orders",
+    ... )
+    region: shop_id
+    ties: rows may tie: ORDER BY orders.ordered_at DESC
+    decided by: shop_id
+    affected: select distinct shop_id as w0 from touched_orders
+    read: orders, where shop_id = w0
     """
     asked = Restrictions()
     top.restrict(Want(tuple(keys)), asked)
@@ -65,7 +96,16 @@ def _tells_apart(keys: Sequence[Expr | None]) -> bool:
 
 
 def scattered(tie: Reason) -> Reason:
-    """Return why a query is recomputed in full of whose rows no key keeps a decision together."""
+    """Return why a query is recomputed in full of whose rows no key keeps a decision together.
+
+    >>> show(
+    ...     "select o.order_id, n.amount from raw.orders as o join (select shop_id, amount"
+    ...     " from raw.orders qualify row_number() over (partition by shop_id"
+    ...     " order by ordered_at desc) = 1) as n on o.shop_id = n.shop_id"
+    ... )
+    full: NONDETERMINISTIC_ORDER: rows may tie: ORDER BY orders.ordered_at DESC, and no
+        output column keeps together the rows that hang on it
+    """
     return replace(
         tie,
         message=f"{tie.message}, and no output column keeps together the rows that hang on it",
@@ -78,6 +118,19 @@ def computed_among_ties(relation: Relation, expr: Expr) -> Computed | None:
 
     What a row that was picked holds is its own. The value of a function over the rows of a group,
     or of a frame, may come from one and be shown beside another.
+
+    The amount before is taken from whichever order comes before, the sum is made of them all:
+
+    >>> show(
+    ...     "select shop_id, order_id, lag(amount) over w as before, sum(amount) over"
+    ...     " (partition by shop_id order by ordered_at rows 2 preceding) as running"
+    ...     " from raw.orders window w as (partition by shop_id order by ordered_at)"
+    ... )
+    region: shop_id
+    ties: rows may tie: ORDER BY orders.ordered_at
+    decided by: shop_id
+    taken among ties: before
+    made among ties: running
     """
     if isinstance(relation, Scan) or not ties_of(relation):
         return None

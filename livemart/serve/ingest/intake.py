@@ -58,5 +58,6 @@ def takes_records(source: SourceTable) -> bool:
 
 def by_names(sources: list[SourceTable]) -> dict[str, SourceTable]:
     """Return the sources by each name that is one's alone."""
-    counts = Counter(name for source in sources for name in source.names)
+    # Of a source whose schema is called as it is, two of them are one.
+    counts = Counter(name for source in sources for name in set(source.names))
     return {name: source for source in sources for name in source.names if counts[name] == 1}

@@ -1,0 +1,111 @@
+"""A stream goes on where its client is, and leaves room for others."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from livemart.errors import PublishError
+from livemart.serve.auth.callers import Caller
+from livemart.serve.http.problems import ProblemError
+from livemart.serve.live import streams
+from livemart.serve.live.hub import Hub
+from livemart.serve.live.streams import (
+    MOST_OF_TOKEN,
+    MOST_STREAMS,
+    is_crowded,
+    read_position,
+    require_room,
+    retry_while_away,
+)
+from livemart.store.positions import Position
+from tests.serve.http.requests import request_of
+
+TENANT, ADMIN = Caller(frozenset({"r1"}), "token"), Caller(None, "token")
+
+
+@pytest.mark.parametrize(
+    ("header", "after", "expected"),
+    [
+        (None, None, None),
+        (None, "0", Position(0, "")),
+        ("5d01c3aa-7", None, Position(7, "5d01c3aa")),
+        ("5d01c3aa-7.8.0", None, Position(7, "5d01c3aa", 8, 0)),
+        # Of a reconnect: the query is still that of the first time.
+        ("5d01c3aa-9", "5d01c3aa-7", Position(9, "5d01c3aa")),
+    ],
+)
+def test_a_client_is_where_the_last_event_says(
+    header: str | None, after: str | None, expected: Position | None
+) -> None:
+    headers = {} if header is None else {"Last-Event-ID": header}
+
+    assert read_position(request_of(headers), after) == expected
+
+
+@pytest.mark.parametrize("text", ["", "x", "7.8", "5d01c3aa-", "-7", "5D01C3AA-7", "7\n", "9" * 19])
+def test_what_is_no_id_of_an_event_is_refused_and_never_taken_for_another(text: str) -> None:
+    with pytest.raises(ProblemError) as caught:
+        read_position(request_of(), text)
+
+    assert caught.value.code == "PARAMETER_WRONG"
+
+
+class Room:
+    """A hub with so many streams, and of each token."""
+
+    def __init__(self, clients: int, of_token: int) -> None:
+        self.clients, self._of_token = clients, of_token
+
+    def clients_of(self, token_id: str) -> int:
+        return self._of_token
+
+
+@pytest.mark.parametrize(
+    ("clients", "of_token", "caller", "has_room"),
+    [
+        (MOST_STREAMS - 1, MOST_OF_TOKEN - 1, TENANT, True),
+        (MOST_STREAMS, 0, TENANT, False),
+        (MOST_STREAMS, 0, ADMIN, False),
+        (1, MOST_OF_TOKEN, TENANT, False),
+        # Who may read everything serves many.
+        (1, MOST_OF_TOKEN, ADMIN, True),
+    ],
+)
+def test_no_token_takes_the_room_of_all(
+    monkeypatch: pytest.MonkeyPatch, clients: int, of_token: int, caller: Caller, has_room: bool
+) -> None:
+    room: Any = Room(clients, of_token)
+    monkeypatch.setattr(streams, "part_of", lambda request, kind: {Hub: room}[kind])
+
+    if has_room:
+        require_room(request_of(), caller)
+    else:
+        with pytest.raises(ProblemError) as caught:
+            require_room(request_of(), caller)
+        assert caught.value.code == "TOO_MANY_STREAMS"
+    assert is_crowded(room, caller) is (caller is TENANT and of_token >= MOST_OF_TOKEN)
+
+
+def test_while_the_store_is_away_a_stream_waits_and_ends_with_the_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(streams, "_RETRY_S", 0.0)
+    hub: Any = SimpleNamespace(is_closing=False)
+    tries: list[int] = []
+
+    async def load() -> str:
+        tries.append(1)
+        if len(tries) % 3:
+            raise PublishError("STORE_UNREACHABLE", "away", hint="wait")
+        return "rows"
+
+    async def close_at_the_second() -> str:
+        hub.is_closing = True
+        return await load()
+
+    assert asyncio.run(retry_while_away(hub, load)) == "rows" and len(tries) == 3
+    assert asyncio.run(retry_while_away(hub, close_at_the_second)) is None

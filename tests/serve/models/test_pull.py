@@ -1,0 +1,118 @@
+"""Filters name key columns and times of the model; a row is the same value in every form."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from livemart.serve.auth.callers import Caller
+from livemart.serve.http.forms import ARROW, CSV, JSON
+from livemart.serve.http.problems import ProblemError
+from livemart.serve.models.pull import Filters, _read_filters, _write, json_row, may_read
+from livemart.store.served import Published, ServedModel
+from tests.store.stores import NOON
+
+MODEL = ServedModel(
+    "totals",
+    (
+        ("shop", "string"),
+        ("shop:day", "date"),
+        ("n", "bigint"),
+        ("amount", "decimal(10,2)"),
+        ("at", "timestamp"),
+        ("tags", "json"),
+    ),
+    ("shop", "shop:day"),
+    "shop",
+    "at",
+)
+ROW = {
+    "shop": 'a "b", c',
+    "shop:day": datetime(2026, 3, 1).date(),
+    "n": 2**60,
+    "amount": Decimal("10.50"),
+    "at": NOON,
+    "tags": ["x"],
+}
+EMPTY = {**dict.fromkeys(ROW), "shop": ""}
+PUBLISHED = Published(7, NOON, NOON, "epoch", NOON)
+
+
+def filters(*keys: str, **span: datetime | str | None) -> Filters:
+    start, end = span.get("start"), span.get("end")
+    column = span.get("column")
+    return _read_filters(MODEL, keys, start, end, column, 10)  # type: ignore[arg-type]
+
+
+def test_the_longest_name_that_fits_is_the_column() -> None:
+    asked = filters("shop:day:2026-03-01", "shop:a:b")
+
+    assert asked.equals == {"shop:day": ROW["shop:day"], "shop": "a:b"}
+    assert (asked.since, asked.until) == (None, None)
+
+
+def test_an_instant_without_a_zone_is_utc() -> None:
+    lisbon = datetime(2026, 7, 1, 13, tzinfo=timezone(timedelta(hours=1)))
+
+    asked = filters(start=datetime(2026, 7, 1, 12), end=lisbon, column="shop:day")
+
+    noon = datetime(2026, 7, 1, 12, tzinfo=UTC)
+    assert (asked.since, asked.until) == (("shop:day", noon), ("shop:day", noon))
+    assert filters(start=noon).since == ("at", noon)
+
+
+@pytest.mark.parametrize(
+    ("keys", "column", "text"),
+    [
+        (("n:1",), None, "write one of shop:<value>, shop:day:<value>"),
+        (("shop:a", "shop:b"), None, "name shop once"),
+        (("shop:day:soon",), None, "key: shop:day: "),
+        ((), "n", "times of this model are: shop:day, at"),
+    ],
+)
+def test_a_wrong_filter_says_which_there_are(
+    keys: tuple[str, ...], column: str | None, text: str
+) -> None:
+    with pytest.raises(ProblemError, match=text) as caught:
+        filters(*keys, column=column)
+
+    assert caught.value.code == "PARAMETER_WRONG"
+
+
+def test_a_row_is_the_same_in_every_form() -> None:
+    rows = [ROW, EMPTY]
+    plain = json_row(MODEL, ROW)
+    assert plain == {
+        "shop": 'a "b", c',
+        "shop:day": "2026-03-01",
+        "n": str(2**60),
+        "amount": "10.50",
+        "at": "2026-03-02T12:00:00Z",
+        "tags": ["x"],
+    }
+
+    body = json.loads(_write(JSON, MODEL, rows, PUBLISHED, True))
+    text = _write(CSV, MODEL, rows, PUBLISHED, True).decode()
+    table = pa.ipc.open_stream(_write(ARROW, MODEL, rows, PUBLISHED, True)).read_all()
+
+    assert body["rows"] == [plain, json_row(MODEL, EMPTY)] and body["is_truncated"]
+    header, line, last = csv.reader(io.StringIO(text))
+    assert header == [name for name, _ in MODEL.columns]
+    assert line == [*list(plain.values())[:-1], '["x"]']
+    # An empty string is not NULL.
+    assert text.endswith('\r\n"",,,,,\r\n') and last == [""] * 6
+    assert table.to_pylist() == [{**ROW, "tags": '["x"]'}, EMPTY]
+    assert table.schema.metadata[b"snapshot_id"] == b"7"
+
+
+def test_a_model_without_tenants_is_for_admins() -> None:
+    common = ServedModel("common", (("n", "int"),), (), None)
+
+    assert may_read(Caller(None), common) and may_read(Caller(frozenset({"r1"})), MODEL)
+    assert not may_read(Caller(frozenset({"r1"})), common)

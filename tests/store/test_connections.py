@@ -1,0 +1,115 @@
+"""A reader sees one state and makes nothing; what a database says is told apart by its cause."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import Engine
+
+from livemart.errors import PublishError
+from livemart.store.connections import (
+    close_engine,
+    is_locked,
+    is_of_the_statement,
+    open_engine,
+    reached,
+    shown_url,
+)
+
+
+@contextmanager
+def opened(path: Path, *, writes: bool = False) -> Iterator[Engine]:
+    engine = open_engine(f"sqlite:///{path}", writes=writes, busy_seconds=0.0)
+    try:
+        yield engine
+    finally:
+        close_engine(engine)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A store with one row."""
+    path = tmp_path / "folder" / "serving.db"
+    with opened(path, writes=True) as writer, writer.begin() as connection:
+        connection.exec_driver_sql("create table t (n integer primary key)")
+        connection.exec_driver_sql("insert into t values (1)")
+    return path
+
+
+def test_a_transaction_sees_what_was_there_when_it_began(path: Path) -> None:
+    count = sa.text("select count(*) from t")
+
+    with opened(path) as reader, opened(path, writes=True) as writer:
+        with reader.begin() as reading:
+            assert reading.execute(count).scalar() == 1
+            with writer.begin() as writing:
+                writing.exec_driver_sql("insert into t values (2)")
+            assert reading.execute(count).scalar() == 1
+        with reader.begin() as reading:
+            assert reading.execute(count).scalar() == 2
+
+
+def test_a_reader_makes_no_file_and_meets_the_one_that_takes_its_place(path: Path) -> None:
+    with opened(path.with_name("none.db")) as reader:
+        with pytest.raises(PublishError, match="STORE_UNREACHABLE"), reached(reader):
+            reader.connect()
+        assert not path.with_name("none.db").exists()
+    with opened(path) as reader:
+        with reader.begin() as reading:
+            reading.exec_driver_sql("select * from t")
+        path.unlink()
+        sqlite3.connect(path).close()
+        with reader.begin() as reading, pytest.raises(sa.exc.OperationalError, match="no such"):
+            reading.exec_driver_sql("select * from t")
+
+
+def test_the_one_lock_is_told_from_every_other_fault(path: Path) -> None:
+    with (
+        opened(path, writes=True) as one,
+        opened(path, writes=True) as other,
+        one.begin(),
+        pytest.raises(sa.exc.OperationalError) as caught,
+    ):
+        other.connect().begin()
+
+    assert is_locked(caught.value) and not is_of_the_statement(caught.value)
+
+
+@pytest.mark.parametrize(
+    "statement", ["select * from", "insert into t values (1)", "select * from nothing"]
+)
+def test_what_a_statement_is_refused_for_is_not_the_store(path: Path, statement: str) -> None:
+    with (
+        opened(path, writes=True) as writer,
+        writer.begin() as connection,
+        pytest.raises(sa.exc.DBAPIError) as caught,
+    ):
+        connection.exec_driver_sql(statement)
+
+    assert is_of_the_statement(caught.value) and not is_locked(caught.value)
+
+
+def test_a_value_that_no_driver_takes_is_the_statements_and_a_broken_file_the_stores(
+    path: Path,
+) -> None:
+    assert is_of_the_statement(OverflowError("too large")) and not is_of_the_statement(OSError())
+    path.write_bytes(b"no database" * 100)
+    with (
+        opened(path) as reader,
+        pytest.raises(PublishError) as caught,
+        reached(reader),
+        reader.begin() as connection,
+    ):
+        connection.exec_driver_sql("select * from t")
+    assert caught.value.code == "STORE_UNREACHABLE"
+
+
+def test_a_password_is_never_shown() -> None:
+    engine = open_engine("postgresql+psycopg://till:secret@nowhere/shop")
+
+    assert shown_url(engine) == "postgresql+psycopg://till:***@nowhere/shop"

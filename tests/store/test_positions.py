@@ -1,0 +1,39 @@
+"""An id says nothing without its history: a position of another one is known by its mark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from livemart.serve.live.streams import read_position
+from livemart.store.positions import Position, changes_mark, mark_of, state_id
+from livemart.store.served import Published
+from tests.serve.http.requests import request_of
+from tests.store.stores import NOON
+
+
+def test_a_mark_tells_apart_what_its_parts_tell_apart() -> None:
+    marks = {
+        *(mark_of("a", "b"), mark_of("ab"), mark_of("ab", ""), mark_of("", "ab")),
+        *(changes_mark("epoch", "served_a"), changes_mark("epoch", "served_a_2")),
+        changes_mark("other", "served_a"),
+        # A tenant may be any text.
+        mark_of("\udcff"),
+    }
+
+    assert len(marks) == 8 and {len(mark) for mark in marks} == {8}
+    assert changes_mark("epoch", "served_a") == changes_mark("epoch", "served_a")
+
+
+def test_a_snapshot_that_is_published_again_is_another_state() -> None:
+    published = Published(7, NOON, NOON, "epoch", NOON)
+    again = replace(published, published_at=NOON + timedelta(seconds=1))
+
+    assert state_id(published) != state_id(again)
+    assert state_id(replace(published, checked_at=NOON + timedelta(days=1))) == state_id(published)
+
+
+def test_the_id_of_an_event_is_read_back_as_the_position_that_it_was() -> None:
+    position = Position(7, changes_mark("epoch", "served_a"))
+
+    assert read_position(request_of(), position.event_id) == position

@@ -1,0 +1,57 @@
+"""What the fast reader refuses is halved until few records are read exactly; order stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from livemart.land.records.halves import Records, read_in_halves
+from livemart.land.records.judge import Chunk, to_rows
+from livemart.land.records.untyped_values import Rescued
+from tests.unit.land.records.rows import group_of
+
+GROUP = group_of({"id": "string"})
+RECORDS = [(number, f"r{number}".encode()) for number in range(1, 1_001)]
+STRANGE = 700
+
+
+def rows_of(records: Records) -> pa.Table:
+    nothing: list[Rescued] = [{} for _ in records]
+    return to_rows(GROUP, [[raw.decode()] for _, raw in records], nothing)
+
+
+def test_one_strange_record_costs_few_others_the_fast_reader() -> None:
+    read_exactly: list[int] = []
+
+    def fast(records: Records) -> pa.Table | None:
+        is_strange = any(number == STRANGE for number, _ in records)
+        return None if is_strange else rows_of(records)
+
+    def exactly(records: Records) -> Chunk:
+        numbers = [number for number, _ in records]
+        read_exactly.extend(numbers)
+        return Chunk(rows_of(records), numbers, [raw for _, raw in records], [])
+
+    chunk = read_in_halves(GROUP, RECORDS, fast, exactly)
+
+    assert STRANGE in read_exactly and len(read_exactly) <= 24
+    assert list(chunk.lines) == [number for number, _ in RECORDS]
+    assert list(chunk.raw) == [raw for _, raw in RECORDS]
+    assert chunk.rows.column("id").to_pylist() == [raw.decode() for _, raw in RECORDS]
+
+
+@pytest.mark.parametrize("fast", [None, lambda records: None])
+def test_without_fast_rows_every_record_is_read_exactly_once(
+    fast: Callable[[Records], pa.Table | None] | None,
+) -> None:
+    numbers: list[int] = []
+
+    def exactly(records: Records) -> Chunk:
+        numbers.extend(number for number, _ in records)
+        return Chunk(rows_of(records), [number for number, _ in records], [], [])
+
+    read_in_halves(GROUP, RECORDS, fast, exactly)
+
+    assert numbers == [number for number, _ in RECORDS]
