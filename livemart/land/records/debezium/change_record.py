@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from livemart.land.reasons import LetterReason
-from livemart.land.records.debezium.encodings import Schema, decode, fields_of
+from livemart.land.records.debezium.encodings import Schema, decode, fields_of, is_base64
 from livemart.land.records.debezium.positions import sequence_of
 from livemart.land.records.runs import KeyedLine
 from livemart.land.records.values import TEXT, MalformedError, NoRowError, parse_json
@@ -26,6 +26,7 @@ _IMAGE = {"c": "after", "r": "after", "u": "after", "d": "before"}
 # A database's log holds what changes no row, too.
 _HEARTBEAT = frozenset({"ts_ms", "ts_us", "ts_ns"})
 _UNKNOWN = SparkType("string")
+_POSTGRES = "postgresql"
 
 _PLACEHOLDER = b"__debezium_unavailable_value"
 # What stands for a large value that a change left as it was; in a column of bytes, of an array.
@@ -95,7 +96,10 @@ class ChangeRecords:
         sequence = sequence_of(source, operation)
         row = {}
         if operation != "t":
-            row = self._row(*self._image(operation, payload, schema, key))
+            image, schemas = self._image(operation, payload, schema, key)
+            if operation == "u" and source.get("connector") == _POSTGRES:
+                self._refuse_unknown_bytes(payload, image, schemas)
+            row = self._row(image, schemas)
         return row | {OPERATION: operation, SEQUENCE: sequence}
 
     def _image(
@@ -126,6 +130,25 @@ class ChangeRecords:
                     "declare the table's primary key as `keys`"
                 )
         return image, schemas
+
+    def _refuse_unknown_bytes(
+        self, payload: dict[str, Any], image: dict[str, Any], schemas: Mapping[str, Schema]
+    ) -> None:
+        """Refuse an update whose NULL may stand for bytes that it left as they were.
+
+        With `binary.handling.mode` base64 the connector to PostgreSQL writes both alike (at least
+        up to 3.7: of all modes `bytes` and `hex` alone put the placeholder into such a column).
+        """
+        if type(payload.get("before")) is dict:
+            return
+        for name, kind in self._kinds.items():
+            is_null = image.get(name, "") is None
+            if is_null and is_base64(kind, schemas.get(name), self._options):
+                raise MalformedError(
+                    f"{name}: null, which with `binary.handling.mode: base64` also stands for large"
+                    " bytes that a change left as they were: let the connector write `bytes` or "
+                    "`hex`, or give the table `REPLICA IDENTITY FULL`, and read its rows again"
+                )
 
     def _row(self, image: dict[str, Any], schemas: Mapping[str, Schema]) -> dict[str, Any]:
         row: dict[str, Any] = {}
