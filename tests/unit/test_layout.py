@@ -42,6 +42,8 @@ COVERED = {
     "land/records/one_by_one.py": "unit/land/records/test_csv_rows.py",
     "land/records/runs.py": "unit/land/sources/files/test_blocks.py",
     "land/records/messages/avro.py": "unit/land/records/messages/test_formats.py",
+    "land/records/messages/avro_records.py": "unit/land/records/messages/test_formats.py",
+    "land/records/debezium/connect_schemas.py": "unit/land/records/messages/test_avro_changes.py",
     "land/records/messages/csv.py": "unit/land/records/messages/test_formats.py",
     "land/records/messages/registry.py": "unit/land/records/messages/test_formats.py",
     "land/records/messages/message.py": "unit/land/records/messages/test_read.py",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from livemart.land.reasons import LetterReason
@@ -78,7 +78,24 @@ class ChangeRecords:
         key, value = _message(parse_json(raw))
         if key is None and isinstance(raw, KeyedLine):
             key = raw.key
-        schema, payload = _opened(value)
+        return self.row(*_opened(value), lambda: opened_json(key))
+
+    def row(
+        self,
+        schema: Schema | None,
+        payload: Any,
+        open_key: Callable[[], tuple[Schema | None, Any]],
+    ) -> dict[str, Any]:
+        """Return the values of a record by name.
+
+        Args:
+            schema: what the record says of its types, as JsonConverter writes it.
+            payload: its content, as JSON with numbers as they are written.
+            open_key: returns schema and content of the message's key.
+
+        Raises:
+            MalformedError, NoRowError, MisfitError: as `fields`.
+        """
         if payload is None:
             raise NoRowError("a tombstone")
         if type(payload) is not dict:
@@ -96,21 +113,25 @@ class ChangeRecords:
         sequence = sequence_of(source, operation)
         row = {}
         if operation != "t":
-            image, schemas = self._image(operation, payload, schema, key)
+            image, schemas = self._image(operation, payload, schema, open_key)
             if operation == "u" and source.get("connector") == _POSTGRES:
                 self._refuse_unknown_bytes(payload, image, schemas)
             row = self._row(image, schemas)
         return row | {OPERATION: operation, SEQUENCE: sequence}
 
     def _image(
-        self, operation: str, payload: dict[str, Any], schema: Schema | None, key: Any
+        self,
+        operation: str,
+        payload: dict[str, Any],
+        schema: Schema | None,
+        open_key: Callable[[], tuple[Schema | None, Any]],
     ) -> tuple[dict[str, Any], Mapping[str, Schema]]:
         """Return the row that a change leaves or removes, and the schemas of its fields."""
         side = _IMAGE[operation]
         image, schemas = payload.get(side), fields_of(fields_of(schema).get(side))
         if image is None and operation == "d" and self._keys:
             # REPLICA IDENTITY NOTHING, or a connector that leaves it out: the key is enough.
-            key_schema, image = _opened(_json(key))
+            key_schema, image = open_key()
             schemas = fields_of(key_schema)
         if type(image) is not dict:
             raise MalformedError(f"op {operation} without a row in `{side}`")
@@ -195,6 +216,11 @@ def _opened(value: Any) -> tuple[Schema | None, Any]:
         schema = value["schema"]
         return (schema if type(schema) is dict else None), value["payload"]
     return None, value
+
+
+def opened_json(key: Any) -> tuple[Schema | None, Any]:
+    """Return schema and content of a key that is JSON, or a text or bytes with JSON."""
+    return _opened(_json(key))
 
 
 def _operation(payload: dict[str, Any]) -> str:
