@@ -80,7 +80,8 @@ class RecordRules:
     `envelope`: what is around the row in each record, None for nothing; read as `envelope_options`
     say. `empty_is_null`: an empty text is no value of a column that holds no text. `message`: parts
     of the messages of a log, each with the column that holds it. `avro_schema`: the schema of such
-    messages, JSON; `schema_registry`: who knows theirs, an address or a folder.
+    messages, JSON; `schema_registry`: who knows theirs, an address or a folder; `registry_secrets`:
+    its `user` and `password`, each with the environment variable that holds it.
     """
 
     format: Format = "json"
@@ -90,6 +91,7 @@ class RecordRules:
     message: tuple[tuple[str, str], ...] = ()
     avro_schema: str | None = None
     schema_registry: str | None = None
+    registry_secrets: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,12 @@ from livemart.project.graph import (
     StreamSpec,
 )
 from livemart.project.landing_columns import ENVELOPE_COLUMNS, OPERATION, SEQUENCE
-from livemart.project.record_logs.avro_schemas import SCHEMA_KEYS, read_avro_schemas
+from livemart.project.record_logs.avro_schemas import (
+    SCHEMA_KEYS,
+    SECRETS_KEY,
+    read_avro_schemas,
+    read_registry_secrets,
+)
 from livemart.project.record_logs.message_parts import TOMBSTONE, read_message_parts
 from livemart.project.record_logs.options import frozen_option
 from livemart.project.spark_types import SparkType
@@ -38,7 +43,7 @@ TEXT_COLUMN = "line"
 FILES_KIND = "files"
 SOURCE_KINDS_GROUP = "livemart.sources"
 _OF_FILES = ("path", "max_files_per_trigger", "max_bytes_per_trigger")
-_OF_LOGS = ("options", "message", "after_loss", *SCHEMA_KEYS)
+_OF_LOGS = ("options", "message", "after_loss", *SCHEMA_KEYS, SECRETS_KEY)
 AFTER_LOSS = ("stop", "earliest", "latest")
 _LIMITS = ("max_files_per_trigger", "max_bytes_per_trigger", "max_records_per_trigger")
 # Formats of which a record can stand alone.
@@ -117,7 +122,7 @@ class _Reader:
         envelope = self._word("envelope", ENVELOPES, "") or None
         message = self._message()
         record_format = self._word("format", formats, "json")
-        avro_schema, schema_registry = self._avro_schemas(kind, record_format)
+        avro_schema, schema_registry, registry_secrets = self._avro_schemas(kind, record_format)
         arrival = Arrival(
             kind=kind,
             path=self._path() if kind == FILES_KIND else "",
@@ -130,11 +135,12 @@ class _Reader:
         record_rules = RecordRules(
             format=record_format,  # type: ignore[arg-type]
             envelope=envelope,  # type: ignore[arg-type]
-            envelope_options=self._envelope_options(envelope),
+            envelope_options=self._envelope_options(envelope, record_format),
             empty_is_null=self._flag("empty_is_null", True),
             message=message,
             avro_schema=avro_schema,
             schema_registry=schema_registry,
+            registry_secrets=registry_secrets,
         )
         row_rules = RowRules(
             keys=self._column_list("keys"),
@@ -209,13 +215,17 @@ class _Reader:
             "write names with a text, a number, true or false each, or lists and names of such",
         )
 
-    def _avro_schemas(self, kind: str, record_format: str) -> tuple[str | None, str | None]:
+    def _avro_schemas(
+        self, kind: str, record_format: str
+    ) -> tuple[str | None, str | None, tuple[tuple[str, str], ...]]:
         def refuse(key: str, finding: str, hint: str) -> None:
             self._refuse("SOURCE_VALUE_INVALID", ("meta", key), finding, hint)
 
         if kind == FILES_KIND:
-            return None, None
-        return read_avro_schemas(self._meta, record_format == "avro", self._root, refuse)
+            return None, None, ()
+        schemas = read_avro_schemas(self._meta, record_format == "avro", self._root, refuse)
+        secrets = self._meta.get(SECRETS_KEY)
+        return *schemas, read_registry_secrets(secrets, schemas[1], refuse)
 
     def _message(self) -> tuple[tuple[str, str], ...]:
         def refuse(finding: str, hint: str) -> None:
@@ -258,7 +268,7 @@ class _Reader:
             return condition
         return of_record if condition is None else f"{of_record} or ({condition})"
 
-    def _envelope_options(self, envelope: str | None) -> EnvelopeOptions:
+    def _envelope_options(self, envelope: str | None, record_format: str) -> EnvelopeOptions:
         """Return how the records' values are written; every mistake is noted."""
         value = self._meta.get("envelope_options", {})
         if not isinstance(value, Mapping):
@@ -268,7 +278,9 @@ class _Reader:
             if value:
                 self._invalid("envelope_options", "say `envelope: debezium`, or leave it out")
             return EnvelopeOptions()
-        return _EnvelopeReader(value, self._columns, self._refuse).read()
+        # A record of Avro is never without its schema.
+        is_typed = record_format == "avro"
+        return _EnvelopeReader(value, self._columns, self._refuse, is_typed=is_typed).read()
 
     def _condition(self) -> str | None:
         value = self._meta.get("apply_as_deletes")
@@ -344,7 +356,7 @@ class _Reader:
     def _check_together(self, spec: StreamSpec, event_time: str | None) -> None:
         self._check_keys(spec.row_rules)
         self._check_arrival(spec.arrival)
-        self._check_records(spec.record_rules)
+        self._check_records(spec.record_rules, spec.arrival)
         if event_time is not None:
             self._check_event_time(event_time)
         for key in ("event_time_is_fixed", "horizon", "lateness"):
@@ -391,13 +403,14 @@ class _Reader:
                 f"Spark takes one limit: keep one of {', '.join(_LIMITS)}",
             )
 
-    def _check_records(self, rules: RecordRules) -> None:
-        if rules.envelope is not None and rules.format != "json":
+    def _check_records(self, rules: RecordRules, arrival: Arrival) -> None:
+        formats = ("json",) if arrival.kind == FILES_KIND else ("json", "avro")
+        if rules.envelope is not None and rules.format not in formats:
             self._refuse(
                 "SOURCE_VALUE_INVALID",
                 ("meta", "envelope"),
                 f"envelope, but the records are of format {rules.format}",
-                "its records are JSON: write `format: json`, or leave envelope out",
+                f"write `format: {' or '.join(formats)}`, or leave envelope out",
             )
         if rules.format == "text" and list(self._columns.by_name) != [TEXT_COLUMN]:
             self._refuse(
@@ -430,9 +443,15 @@ class _EnvelopeReader:
     """Reads `envelope_options`, and finds columns that nothing tells how to read."""
 
     def __init__(
-        self, options: Mapping[Any, Any], columns: DeclaredColumns, refuse: Callable[..., None]
+        self,
+        options: Mapping[Any, Any],
+        columns: DeclaredColumns,
+        refuse: Callable[..., None],
+        *,
+        is_typed: bool,
     ) -> None:
         self._options = options
+        self._is_typed = is_typed
         self._columns = columns
         self._refuse_at = refuse
 
@@ -507,7 +526,7 @@ class _EnvelopeReader:
                     f"found column {name}",
                     f"landing adds {', '.join(ENVELOPE_COLUMNS)} itself: do not declare them",
                 )
-        if options.schemas:
+        if options.schemas or self._is_typed:
             return
         for name, kind in self._columns.types().items():
             words = set(_words_of(kind))

@@ -39,7 +39,7 @@ class WrittenRecords(Sequence[bytes]):
             return [self[position] for position in range(*index.indices(self._count))]
         if not 0 <= index < self._count:
             raise IndexError(index)
-        return _written(_plain(self._record(index)))
+        return written_record(self._record(index))
 
 
 def read_typed_records(group: Group, records: Sequence[tuple[int, Mapping[str, Any]]]) -> Chunk:
@@ -60,10 +60,10 @@ def read_typed_records(group: Group, records: Sequence[tuple[int, Mapping[str, A
             refuse_characters(fields)
             converted, unknown = convert_fields(group, fields)
         except MisfitError as error:
-            raw = _written(_plain(record))
+            raw = written_record(record)
             refused.append(Refused(number, error.code, str(error), raw))
         except MalformedError as error:
-            raw = _written(_plain(record))
+            raw = written_record(record)
             refused.append(Refused(number, LetterReason.MALFORMED_RECORD, str(error), raw))
         else:
             values.append(converted)
@@ -82,11 +82,13 @@ def _field(value: Any, is_binary: bool) -> Any:
             return value.decode("utf-8")
         except UnicodeDecodeError:
             pass
-    return _plain(value)
+    return as_in_json(value)
 
 
-def _plain(value: Any) -> Any:
+def as_in_json(value: Any) -> Any:
+    """Return a value as JSON would have it, with numbers as they are written."""
     match value:
+        # Numbers that are written are texts.
         case None | bool() | str():
             return value
         case int():
@@ -101,12 +103,13 @@ def _plain(value: Any) -> Any:
         case bytes():
             return base64.b64encode(value).decode()
         case dict():
-            return {str(name): _plain(item) for name, item in value.items()}
+            return {str(name): as_in_json(item) for name, item in value.items()}
         case list():
-            return [_plain(item) for item in value]
+            return [as_in_json(item) for item in value]
         case _:
             return str(value)
 
 
-def _written(record: Any) -> bytes:
-    return (compact(record) or "").encode("utf-8", errors="backslashreplace")
+def written_record(record: Any) -> bytes:
+    """Return a record as JSON text."""
+    return (compact(as_in_json(record)) or "").encode("utf-8", errors="backslashreplace")

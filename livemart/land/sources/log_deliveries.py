@@ -33,6 +33,7 @@ from livemart.land.sources.record_log import (
     LastingRecordLog,
     Reached,
     RecordLog,
+    SteadyRecordLog,
     plan_ranges,
 )
 from livemart.project.graph import AfterLoss
@@ -145,7 +146,18 @@ class LogDeliveries:
         Raises:
             SourceError: SOURCE_UNREADABLE, SOURCE_RECORDS_LOST, SOURCE_LOG_REPLACED.
         """
-        relations = tuple(relations)
+        return self._steady()._plan(tuple(relations), reached, max_records)
+
+    def _steady(self) -> LogDeliveries:
+        """Return the deliveries of the log as it is now, for the questions of one plan."""
+        log = self._log
+        if not isinstance(log, SteadyRecordLog):
+            return self
+        return LogDeliveries(self.kind, self._asked("its partitions", log.steady), self._after_loss)
+
+    def _plan(
+        self, relations: tuple[str, ...], reached: Reached, max_records: int | None
+    ) -> LogPlan:
         starts = self._told("its start", self._log.starts)
         after, known = dict(reached.offsets or ()), dict(reached.identities)
         # What came back under the name of a partition that was gone is another one.
@@ -245,8 +257,11 @@ class LogDeliveries:
         return min(known, default=None)
 
     def _told(self, what: str, ask: Callable[[], Mapping[str, _T]]) -> Mapping[str, _T]:
+        return self._asked(what, lambda: dict(ask()))
+
+    def _asked(self, what: str, ask: Callable[[], _T]) -> _T:
         try:
-            return dict(ask())
+            return ask()
         # It is code of others.
         except Exception as error:
             raise unreadable_log(self.kind, what, error) from error
@@ -258,8 +273,9 @@ class LogDeliveries:
             SourceError: SOURCE_RECORDS_LOST, SOURCE_UNREADABLE.
         """
         ranges: Mapping[str, list[int]] = delivery.receipt["read"]
-        starts = self._told("its start", self._log.starts)
-        _, losses = self._losses(
+        now = self._steady()
+        starts = now._told("its start", now._log.starts)
+        _, losses = now._losses(
             {name: start for name, (start, _) in ranges.items()},
             delivery.receipt.get("identities", {}),
             starts,

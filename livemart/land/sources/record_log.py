@@ -6,6 +6,7 @@ what was read, in which steps, and again after a crash, is landing's own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -83,6 +84,21 @@ class LastingRecordLog(RecordLog, Protocol):
     def absent(self) -> Collection[str]:
         """Return what the options name and is not there."""
         ...
+
+
+@runtime_checkable
+class SteadyRecordLog(RecordLog, Protocol):
+    """A record log that need not ask the same again for each question; no kind need be one."""
+
+    def steady(self) -> RecordLog:
+        """Return the log as it is now; all questions of one plan are put to it, and no more."""
+        ...
+
+
+def check_name(name: object) -> Iterator[str]:
+    """Yield what is wrong with a name that stands before the names of partitions."""
+    if not isinstance(name, str) or re.search(r"[\s/@]", name):
+        yield f"name: found {name!r}: write a word without blanks, / and @"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 SCHEMA_KEYS = ("avro_schema", "schema_registry")
+SECRETS_KEY = "registry_secrets"
+_LOGIN = ("user", "password")
 
 Refuse = Callable[[str, str, str], None]
 
@@ -75,3 +77,28 @@ def _registry(value: str, root: Path, refuse: Refuse) -> str | None:
         refuse("schema_registry", f"found {value!r}, which is no folder", hint)
         return None
     return str((root / value).resolve())
+
+
+def read_registry_secrets(
+    value: object, registry: str | None, refuse: Refuse
+) -> tuple[tuple[str, str], ...]:
+    """Return `user` and `password` of a registry, each with the environment variable that holds it.
+
+    Args:
+        value: what stands under `registry_secrets`, None for nothing.
+        registry: an address or a folder; None without one.
+        refuse: as `read_avro_schemas`.
+    """
+    if value is None:
+        return ()
+    hint = "name environment variables: `{user: REGISTRY_USER, password: REGISTRY_PASSWORD}`"
+    if registry is None or not urlsplit(registry).scheme:
+        refuse(SECRETS_KEY, f"{SECRETS_KEY}, but no address of a schema registry", "leave it out")
+    elif not isinstance(value, Mapping) or set(value) != set(_LOGIN):
+        refuse(SECRETS_KEY, f"not {' and '.join(_LOGIN)}", hint)
+    elif not all(isinstance(it, str) and it.isidentifier() for it in value.values()):
+        # Of what is there nothing is said: it may be the secret itself.
+        refuse(SECRETS_KEY, "no name of an environment variable", hint)
+    else:
+        return tuple((name, value[name]) for name in _LOGIN)
+    return ()

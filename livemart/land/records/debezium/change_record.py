@@ -9,11 +9,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from livemart.land.reasons import LetterReason
-from livemart.land.records.debezium.encodings import Schema, decode, fields_of
+from livemart.land.records.debezium.encodings import Schema, decode, fields_of, is_base64
 from livemart.land.records.debezium.positions import sequence_of
 from livemart.land.records.exact_values import TEXT, MalformedError, NoRowError, parse_json
 from livemart.land.records.runs import KeyedLine
@@ -26,6 +26,7 @@ _IMAGE = {"c": "after", "r": "after", "u": "after", "d": "before"}
 # A database's log holds what changes no row, too.
 _HEARTBEAT = frozenset({"ts_ms", "ts_us", "ts_ns"})
 _UNKNOWN = SparkType("string")
+_POSTGRES = "postgresql"
 
 _PLACEHOLDER = b"__debezium_unavailable_value"
 # What stands for a large value that a change left as it was; in a column of bytes, of an array.
@@ -77,7 +78,24 @@ class ChangeRecords:
         key, value = _message(parse_json(raw))
         if key is None and isinstance(raw, KeyedLine):
             key = raw.key
-        schema, payload = _opened(value)
+        return self.row(*_opened(value), lambda: opened_json(key))
+
+    def row(
+        self,
+        schema: Schema | None,
+        payload: Any,
+        open_key: Callable[[], tuple[Schema | None, Any]],
+    ) -> dict[str, Any]:
+        """Return the values of a record by name.
+
+        Args:
+            schema: what the record says of its types, as JsonConverter writes it.
+            payload: its content, as JSON with numbers as they are written.
+            open_key: returns schema and content of the message's key.
+
+        Raises:
+            MalformedError, NoRowError, MisfitError: as `fields`.
+        """
         if payload is None:
             raise NoRowError("a tombstone")
         if type(payload) is not dict:
@@ -95,18 +113,25 @@ class ChangeRecords:
         sequence = sequence_of(source, operation)
         row = {}
         if operation != "t":
-            row = self._row(*self._image(operation, payload, schema, key))
+            image, schemas = self._image(operation, payload, schema, open_key)
+            if operation == "u" and source.get("connector") == _POSTGRES:
+                self._refuse_unknown_bytes(payload, image, schemas)
+            row = self._row(image, schemas)
         return row | {OPERATION: operation, SEQUENCE: sequence}
 
     def _image(
-        self, operation: str, payload: dict[str, Any], schema: Schema | None, key: Any
+        self,
+        operation: str,
+        payload: dict[str, Any],
+        schema: Schema | None,
+        open_key: Callable[[], tuple[Schema | None, Any]],
     ) -> tuple[dict[str, Any], Mapping[str, Schema]]:
         """Return the row that a change leaves or removes, and the schemas of its fields."""
         side = _IMAGE[operation]
         image, schemas = payload.get(side), fields_of(fields_of(schema).get(side))
         if image is None and operation == "d" and self._keys:
             # REPLICA IDENTITY NOTHING, or a connector that leaves it out: the key is enough.
-            key_schema, image = _opened(_json(key))
+            key_schema, image = open_key()
             schemas = fields_of(key_schema)
         if type(image) is not dict:
             raise MalformedError(f"op {operation} without a row in `{side}`")
@@ -126,6 +151,25 @@ class ChangeRecords:
                     "declare the table's primary key as `keys`"
                 )
         return image, schemas
+
+    def _refuse_unknown_bytes(
+        self, payload: dict[str, Any], image: dict[str, Any], schemas: Mapping[str, Schema]
+    ) -> None:
+        """Refuse an update whose NULL may stand for bytes that it left as they were.
+
+        With `binary.handling.mode` base64 the connector to PostgreSQL writes both alike (at least
+        up to 3.7: of all modes `bytes` and `hex` alone put the placeholder into such a column).
+        """
+        if type(payload.get("before")) is dict:
+            return
+        for name, kind in self._kinds.items():
+            is_null = image.get(name, "") is None
+            if is_null and is_base64(kind, schemas.get(name), self._options):
+                raise MalformedError(
+                    f"{name}: null, which with `binary.handling.mode: base64` also stands for large"
+                    " bytes that a change left as they were: let the connector write `bytes` or "
+                    "`hex`, or give the table `REPLICA IDENTITY FULL`, and read its rows again"
+                )
 
     def _row(self, image: dict[str, Any], schemas: Mapping[str, Schema]) -> dict[str, Any]:
         row: dict[str, Any] = {}
@@ -172,6 +216,11 @@ def _opened(value: Any) -> tuple[Schema | None, Any]:
         schema = value["schema"]
         return (schema if type(schema) is dict else None), value["payload"]
     return None, value
+
+
+def opened_json(key: Any) -> tuple[Schema | None, Any]:
+    """Return schema and content of a key that is JSON, or a text or bytes with JSON."""
+    return _opened(_json(key))
 
 
 def _operation(payload: dict[str, Any]) -> str:

@@ -19,7 +19,6 @@ from livemart.project.graph import EnvelopeOptions
 from livemart.project.spark_types import SparkType
 
 Schema = Mapping[str, Any]
-
 _MAX_SCALE = 400
 _INTEGER = re.compile(r"-?[0-9]{1,20}\Z")
 _ISO_DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})Z\Z")
@@ -95,6 +94,15 @@ def fields_of(schema: Schema | None) -> dict[str, Schema]:
     if not isinstance(fields, list):
         return {}
     return {str(field.get("field")): field for field in fields if isinstance(field, dict)}
+
+
+def is_base64(kind: SparkType, schema: Schema | None, options: EnvelopeOptions) -> bool:
+    """Return whether a column holds bytes that the connector was told to write in base64."""
+    if kind.name != "binary":
+        return False
+    if schema is None:
+        return options.binary_handling.startswith("base64")
+    return schema.get("type") == "string" and options.binary_handling != "hex"
 
 
 def _part(schema: Schema, name: str) -> Schema | None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from livemart.land.records.judge import Chunk, Group, judge, to_rows
 from livemart.land.records.messages.avro import read_avro_messages
+from livemart.land.records.messages.avro_changes import NO_CONTENT, read_avro_changes
 from livemart.land.records.messages.csv import read_csv_messages
 from livemart.land.records.messages.message import Message, Record
 from livemart.land.records.messages.parts import PartColumns
@@ -21,7 +22,6 @@ from livemart.land.records.runs import KeyedLine, Lines
 _NO_CONTENT = (
     "the message has no content: if that deletes its key, map `message: {key: ..., tombstone: ...}`"
 )
-_NULL = b"null"
 
 
 def read_messages(group: Group, place: Place, run: Sequence[Record]) -> Iterator[pa.Table]:
@@ -46,7 +46,7 @@ def read_messages(group: Group, place: Place, run: Sequence[Record]) -> Iterator
             tombstones.append(number)
         elif content is None:
             # Says nothing of a row that the change before it has not said.
-            contents.append((number, _NULL))
+            contents.append((number, NO_CONTENT))
         elif not content.strip():
             # A blank line of a file is no record; a message without content is one.
             blank.append((number, content))
@@ -67,7 +67,10 @@ def read_messages(group: Group, place: Place, run: Sequence[Record]) -> Iterator
 
 
 def _read_contents(group: Group, contents: list[tuple[int, bytes]]) -> Iterator[Chunk]:
-    if (read := _OF_MESSAGES.get(group.record_rules.format)) is not None:
+    rules = group.record_rules
+    if rules.format == "avro" and rules.envelope is not None:
+        yield read_avro_changes(group, contents)
+    elif (read := _OF_MESSAGES.get(rules.format)) is not None:
         yield read(group, contents)
     else:
         yield from typed_chunks(group, [Lines(contents)])

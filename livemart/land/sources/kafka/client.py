@@ -28,7 +28,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from livemart.land.records.messages.message import Message
-from livemart.land.sources.secrets import redacted
+from livemart.land.secrets import redacted
 
 _T = TypeVar("_T")
 

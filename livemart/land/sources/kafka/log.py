@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -15,8 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from livemart.extras import require_extra
 from livemart.land.records.messages.message import Message
+from livemart.land.secrets import read_secrets
 from livemart.land.sources.kafka.settings import check_client, check_moment, moment_of
-from livemart.land.sources.secrets import read_secrets
+from livemart.land.sources.record_log import check_name
 
 if TYPE_CHECKING:
     from livemart.land.sources.kafka.client import KafkaClient, KafkaTopic
@@ -80,11 +82,17 @@ class KafkaLog:
                 yield f"{option}: write settings of librdkafka with values"
                 return
         yield from check_client(self.client, self.secrets)
-        if not isinstance(self.name, str) or re.search(r"[\s/@]", self.name):
-            yield f"name: found {self.name!r}: write a word without blanks, / and @"
+        yield from check_name(self.name)
         yield from check_moment("start", self.start, ("earliest", "latest"))
         if self.end is not None:
             yield from check_moment("end", self.end, ())
+
+    def steady(self) -> KafkaLog:
+        """Return the log with the topics that are there now."""
+        log = copy(self)
+        # An object that nothing is set in holds what it was asked for once.
+        log.__dict__.update(_client=self._client, _steady_topics=self._topics())
+        return log
 
     def starts(self) -> Mapping[str, int]:
         """Return the offset of the oldest record that is still there, by partition."""
@@ -151,6 +159,9 @@ class KafkaLog:
         return {name: end if at.get(name, -1) < 0 else at[name] for name, end in ends.items()}
 
     def _topics(self) -> Mapping[str, KafkaTopic]:
+        known: Mapping[str, KafkaTopic] | None = self.__dict__.get("_steady_topics")
+        if known is not None:
+            return known
         return self._client.topics(
             self.topics or [name for name in self._client.names() if self._matches(name)]
         )

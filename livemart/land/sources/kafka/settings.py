@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from livemart.land.sources.secrets import check_variable
+from livemart.land.secrets import check_variable
 
 # A setting of the client whose value is a secret, by its name.
 _SECRET_WORDS = ("password", "secret", "sasl.oauthbearer.config", "key.pem", "private.key")

@@ -18,8 +18,8 @@ from nats.aio.client import Client
 from nats.js import JetStreamContext
 from nats.js.errors import ServiceUnavailableError
 
+from livemart.land.secrets import read_secrets, redacted
 from livemart.land.sources.nats.settings import server_list
-from livemart.land.sources.secrets import read_secrets, redacted
 
 ANSWER_S = 15.0
 _CONNECTED_S = 10

@@ -7,17 +7,18 @@ nothing is acknowledged, and the server keeps no consumer.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from livemart.extras import require_extra
 from livemart.land.records.messages.message import Message
+from livemart.land.secrets import read_secrets
 from livemart.land.sources.nats.settings import check_connection, check_servers, check_stream
-from livemart.land.sources.secrets import read_secrets
 
 if TYPE_CHECKING:
-    from livemart.land.sources.nats.client import NatsClient
+    from livemart.land.sources.nats.client import NatsClient, StreamBounds
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,20 @@ class NatsLog:
             raise ValueError("; ".join(mistakes))
         read_secrets(self.secrets)
 
+    def steady(self) -> NatsLog:
+        """Return the log with what the stream holds now."""
+        log = copy(self)
+        # An object that nothing is set in holds what it was asked for once.
+        log.__dict__["_steady_bounds"] = self._bounds()
+        return log
+
     def starts(self) -> Mapping[str, int]:
         """Return the sequence of the oldest message that is still there."""
-        return {self._partition: self._client.bounds().start}
+        return {self._partition: self._bounds().start}
 
     def ends(self) -> Mapping[str, int]:
         """Return the sequence that the next message will have."""
-        return {self._partition: self._client.bounds().end}
+        return {self._partition: self._bounds().end}
 
     def read(self, partition: str, start: int, end: int) -> Iterator[Message]:
         """Yield the messages from `start` to before `end`; deleted ones are left out."""
@@ -76,7 +84,7 @@ class NatsLog:
 
     def identities(self) -> Mapping[str, str]:
         """Return when the stream was made: one that is made anew has another time."""
-        created_at = self._client.bounds().created_at
+        created_at = self._bounds().created_at
         return {self._partition: created_at} if created_at else {}
 
     def is_selected(self, partition: str) -> bool:
@@ -90,6 +98,10 @@ class NatsLog:
     @property
     def _partition(self) -> str:
         return f"{self.name}/{self.stream}" if self.name else self.stream
+
+    def _bounds(self) -> StreamBounds:
+        known: StreamBounds | None = self.__dict__.get("_steady_bounds")
+        return self._client.bounds() if known is None else known
 
     @property
     def _client(self) -> NatsClient:

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from livemart.errors import nearest
-from livemart.land.sources.secrets import check_variable
+from livemart.land.secrets import check_variable
+from livemart.land.sources.record_log import check_name
 
 _TEXTS = ("domain", "inbox_prefix", "tls_hostname", "user")
 _FILES = ("credentials", "nkey", "tls_ca", "tls_cert", "tls_key")
@@ -59,8 +60,7 @@ def check_stream(stream: object, subjects: object, name: object) -> Iterator[str
         for subject in subjects
     ):
         yield "subjects: write a list of subjects, `[orders.*, refunds.>]`"
-    if not isinstance(name, str) or re.search(r"[\s/@]", name):
-        yield f"name: found {name!r}: write a word without blanks, / and @"
+    yield from check_name(name)
 
 
 def check_connection(client: object, secrets: object) -> Iterator[str]:

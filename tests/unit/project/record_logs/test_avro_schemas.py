@@ -15,6 +15,9 @@ COLUMNS = (Column("order_id", "string"),)
 WHERE = "models/_sources.yml: shop.orders"
 SCHEMA = {"type": "record", "name": "o", "fields": [{"name": "order_id", "type": "string"}]}
 
+LOGIN = {"user": "REGISTRY_USER", "password": "REGISTRY_PASSWORD"}
+REGISTRY = {"format": "avro", "schema_registry": "https://registry:8081"}
+
 
 @pytest.fixture(autouse=True)
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +42,18 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"format": "avro", "schema_registry": "nowhere"}, "found 'nowhere', which is no folder"),
         ({"format": "avro", "schema_registry": "http://me:hunter2@a/"}, "a user or password"),
         ({"kind": "files", "path": "a/*", "avro_schema": "x"}, "avro_schema, but the source is of"),
-        ({"format": "avro", "schema_registry": "schemas", "envelope": "debezium"}, "envelope, but"),
+        (
+            {"kind": "files", "path": "a/*", "format": "avro", "envelope": "debezium"},
+            "of format avro",
+        ),
+        ({"format": "csv", "envelope": "debezium"}, "envelope, but the records are of format csv"),
+        (
+            {"format": "avro", "schema_registry": "schemas", "registry_secrets": LOGIN},
+            "no address of a schema registry",
+        ),
+        ({"registry_secrets": LOGIN}, "no address of a schema registry"),
+        ({**REGISTRY, "registry_secrets": {"user": "ME"}}, "not user and password"),
+        ({**REGISTRY, "registry_secrets": {**LOGIN, "password": "hunter2!"}}, "no name of an envi"),
     ],
 )
 def test_a_mistake_is_told(tmp_path: Path, meta: dict[str, object], expected: str) -> None:
@@ -69,3 +83,24 @@ def test_files_are_named_from_the_project(
     assert mistakes == []
     assert spec is not None
     assert getattr(spec.record_rules, key) == expected.replace("{root}", str(tmp_path))
+
+
+def test_a_login_is_named_by_environment_variables(tmp_path: Path) -> None:
+    meta = {"kind": "outbox", **REGISTRY, "registry_secrets": LOGIN}
+
+    spec, mistakes = parse_source_spec(meta, COLUMNS, WHERE, root=tmp_path)
+
+    assert mistakes == []
+    assert spec is not None
+    assert spec.record_rules.registry_secrets == tuple(LOGIN.items())
+
+
+def test_changes_in_avro_say_their_types_themselves(tmp_path: Path) -> None:
+    columns = (*COLUMNS, Column("total", "decimal(10,2)"), Column("at", "timestamp"))
+    meta = {"kind": "outbox", **REGISTRY, "envelope": "debezium", "keys": ["order_id"]}
+
+    spec, mistakes = parse_source_spec(meta, columns, WHERE, root=tmp_path)
+
+    assert mistakes == []
+    assert spec is not None
+    assert (spec.record_rules.format, spec.record_rules.envelope) == ("avro", "debezium")

@@ -11,14 +11,14 @@ from livemart.land.records.debezium.change_record import ChangeRecords
 from livemart.land.records.exact_values import MalformedError
 from livemart.project.graph import EnvelopeOptions
 from livemart.project.spark_types import parse_type
-from tests.change_records import change
+from tests.change_records import change, mysql
 
 PLACEHOLDER = "__debezium_unavailable_value"
 
 
-def fields(record: Any, kind: str = "string") -> dict[str, Any]:
+def fields(record: Any, kind: str = "string", **options: Any) -> dict[str, Any]:
     columns = [("id", parse_type("bigint")), ("x", parse_type(kind))]
-    reader = ChangeRecords(columns, ("id",), EnvelopeOptions())
+    reader = ChangeRecords(columns, ("id",), EnvelopeOptions(**options))
     return reader.fields(json.dumps(record).encode())
 
 
@@ -46,6 +46,46 @@ def test_other_values_are_values(value: Any) -> None:
 
     assert "x" in actual
     assert actual["_kept_values"] is None
+
+
+WITHOUT_BYTES = {"id": 1, "x": None}
+
+
+@pytest.mark.parametrize("mode", ["base64", "base64-url-safe"])
+def test_null_is_refused_where_it_may_stand_for_bytes_that_were_left(mode: str) -> None:
+    with pytest.raises(MalformedError, match=r"x: null, which .*REPLICA IDENTITY FULL"):
+        fields(change("u", 1, WITHOUT_BYTES), "binary", binary_handling=mode)
+
+
+def test_null_is_refused_if_the_schema_of_the_record_says_that_bytes_are_a_text() -> None:
+    x = {"field": "x", "type": "string", "optional": True}
+    after = {"field": "after", "type": "struct", "fields": [x]}
+    record = {
+        "schema": {"type": "struct", "fields": [after]},
+        "payload": change("u", 1, WITHOUT_BYTES),
+    }
+
+    with pytest.raises(MalformedError, match="x: null, which"):
+        fields(record, "binary", schemas=True)
+    x["type"] = "bytes"
+    assert fields(record, "binary", schemas=True)["x"] is None
+
+
+@pytest.mark.parametrize(
+    ("record", "kind", "mode"),
+    [
+        (change("u", 1, WITHOUT_BYTES), "binary", "bytes"),
+        (change("u", 1, WITHOUT_BYTES), "binary", "hex"),
+        (change("u", 1, WITHOUT_BYTES), "string", "base64"),
+        (change("u", 1, {"id": 1}), "binary", "base64"),
+        (change("c", 1, WITHOUT_BYTES), "binary", "base64"),
+        (change("r", 1, WITHOUT_BYTES), "binary", "base64"),
+        (change("u", 1, WITHOUT_BYTES, {"id": 1, "x": "AA=="}), "binary", "base64"),
+        (change("u", mysql("bin.000001", 4), WITHOUT_BYTES), "binary", "base64"),
+    ],
+)
+def test_null_is_null_elsewhere(record: Any, kind: str, mode: str) -> None:
+    assert fields(record, kind, binary_handling=mode).get("x") is None
 
 
 def test_a_message_without_json_in_it_is_refused() -> None:

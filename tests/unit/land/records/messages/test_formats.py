@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import struct
@@ -173,6 +174,9 @@ class _Registry(BaseHTTPRequestHandler):
         server: Any = self.server
         server.asked.append(self.path)
         status, body = server.answers.get(self.path, (404, {"error_code": 40403}))
+        login = base64.b64encode(server.login.encode()).decode()
+        if server.login and self.headers["Authorization"] != f"Basic {login}":
+            status, body = 401, {}
         self.send_response(status)
         self.end_headers()
         self.wfile.write(json.dumps(body).encode())
@@ -181,11 +185,14 @@ class _Registry(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def registry_of(answers: dict[str, tuple[int, Any]]) -> Iterator[tuple[str, list[str]]]:
+def registry_of(
+    answers: dict[str, tuple[int, Any]], login: str = ""
+) -> Iterator[tuple[str, list[str]]]:
     """Yield the address of a schema registry and what it is asked."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Registry) as server:
         asked: list[str] = []
         server.answers, server.asked = answers, asked  # type: ignore[attr-defined]
+        server.login = login  # type: ignore[attr-defined]
         thread = Thread(target=server.serve_forever, daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}", asked
@@ -219,13 +226,67 @@ def test_schemas_of_a_registry_are_asked_for_once() -> None:
         read(avro(number=10), **registry)
 
 
-def test_a_schema_that_refers_to_others_is_said_to(tmp_path: Path) -> None:
-    content = {"schema": json.dumps(SCHEMA), "references": [{"name": "x"}]}
-    with (
-        registry_of({"/schemas/ids/1": (200, content)}) as (address, _),
-        pytest.raises(RegistryAwayError, match="refers to other schemas"),
+def test_schemas_that_a_schema_refers_to_are_fetched_once_each() -> None:
+    money = {"type": "record", "name": "money", "fields": [{"name": "amount", "type": "double"}]}
+    item = {"type": "record", "name": "item", "fields": [{"name": "price", "type": "money"}]}
+    fields = [
+        {"name": "order_id", "type": "string"},
+        {"name": "items", "type": {"type": "array", "items": "item"}},
+        {"name": "tip", "type": "money"},
+    ]
+    whole = {"type": "record", "name": "order", "fields": fields}
+
+    def told(schema: Any, *names: str) -> tuple[int, Any]:
+        references = [{"name": it, "subject": f"of {it}/", "version": 3} for it in names]
+        return 200, {"schema": json.dumps(schema), "references": references}
+
+    answers = {
+        "/schemas/ids/1": told(whole, "item", "money"),
+        "/subjects/of%20item%2F/versions/3": told(item, "money"),
+        "/subjects/of%20money%2F/versions/3": told(money),
+        "/schemas/ids/2": told(whole, "gone"),
+    }
+    named: dict[str, Any] = {}
+    for schema in (money, item, whole):
+        parsed = fastavro.parse_schema(schema, named)
+    price = {"amount": 2.5}
+    record = avro({"order_id": "a", "items": [{"price": price}], "tip": price}, parsed, 1)
+    with registry_of(answers) as (address, asked):
+        registry: dict[str, Any] = {"format": "avro", "schema_registry": address}
+        columns = {"tip": "struct<amount:double>"}
+        first, second = read(record, record, columns=columns, **registry)
+        with pytest.raises(RegistryAwayError, match=r"of%20gone.*it is not there"):
+            read(avro(number=2), **registry)
+
+    assert (first["order_id"], first["tip"]) == (second["order_id"], second["tip"]) == ("a", price)
+    assert first["_rescued_data"] == [("items", '[{"price":{"amount":2.5}}]')]
+    assert len(asked) == 5
+
+
+def test_a_registry_is_told_the_login_and_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REGISTRY_USER", "me")
+    login = (("user", "REGISTRY_USER"), ("password", "REGISTRY_PASSWORD"))
+    schema: tuple[int, Any] = (200, {"schema": json.dumps(SCHEMA)})
+    with registry_of({"/schemas/ids/1": schema, "/schemas/ids/2": schema}, "me:hunter2") as (
+        address,
+        asked,
     ):
-        read(avro(number=1), format="avro", schema_registry=address)
+        registry: dict[str, Any] = {
+            **{"format": "avro", "schema_registry": address, "registry_secrets": login}
+        }
+        with pytest.raises(RegistryAwayError, match="no environment variable REGISTRY_PASSWORD"):
+            read(avro(number=1), **registry)
+        monkeypatch.setenv("REGISTRY_PASSWORD", "hunter3")
+        with pytest.raises(PermissionError, match="401") as denied:
+            read(avro(number=1), **registry)
+        monkeypatch.setenv("REGISTRY_PASSWORD", "hunter2")
+        (judged,) = read(avro(number=1), **registry)
+        with pytest.raises(PermissionError, match="401"):
+            read(avro(number=2), format="avro", schema_registry=address)
+
+    assert is_record(judged)
+    assert len(asked) == 3
+    assert "hunter" not in str(denied.value)
 
 
 def test_times_without_a_zone_stay_local() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from livemart.land.sources.secrets import read_secrets, redacted
+from livemart.land.secrets import read_secrets, redacted
 
 
 def test_of_secrets_that_hold_each_other_no_part_is_shown() -> None:

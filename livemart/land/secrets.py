@@ -1,6 +1,7 @@
 """Reads secrets that options name by environment variables, and keeps them out of texts.
 
-Used by kinds of record logs when they are opened, and when they connect.
+Used by kinds of record logs when they are opened and when they connect, and where a schema registry
+is asked.
 """
 
 from __future__ import annotations

@@ -1,0 +1,111 @@
+"""Decodes records of Avro by schemas that are told or numbered.
+
+Used by the readers of Avro messages. A message is the bare record, or begins with a zero byte and
+the number of its schema in four bytes, as serializers write it that use a schema registry.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from livemart.land.records.exact_values import MalformedError
+from livemart.land.records.messages.registry import (
+    Definitions,
+    RegistryAwayError,
+    fetch_definitions,
+)
+from livemart.project.graph import RecordRules
+
+_MAGIC = 0
+_HEAD = struct.Struct(">bI")
+_KEPT = 1_024
+_SHOWN = 200
+
+# What a broken byte leads fastavro to.
+_REFUSALS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    struct.error,
+)
+
+
+def is_numbered(raw: bytes) -> bool:
+    """Return whether a text begins as one with the number of its schema does."""
+    return len(raw) >= _HEAD.size and raw[0] == _MAGIC
+
+
+def definitions_of(raw: bytes, rules: RecordRules) -> tuple[Definitions, bytes]:
+    """Return the schemas of a message, and its record.
+
+    Args:
+        raw: the content of the message.
+        rules: their `avro_schema` or `schema_registry` says how to read it.
+
+    Raises:
+        MalformedError: it has no number of a schema, or one that the registry does not know.
+        RegistryAwayError: a schema cannot be had at present.
+    """
+    if rules.schema_registry is None:
+        return (str(rules.avro_schema),), raw
+    if not is_numbered(raw):
+        raise MalformedError("it does not begin with a zero byte and the number of a schema")
+    (_, number), body = _HEAD.unpack_from(raw), raw[_HEAD.size :]
+    return fetch_definitions(rules.schema_registry, rules.registry_secrets, number), body
+
+
+def decode_record(body: bytes, schema: Any) -> Mapping[str, Any]:
+    """Return the fields of a record as fastavro gives them.
+
+    Raises:
+        MalformedError: it is no record of the schema.
+    """
+    import fastavro
+
+    file = io.BytesIO(body)
+    try:
+        record: Any = fastavro.schemaless_reader(file, schema, None)
+    except _REFUSALS as error:
+        raise MalformedError(f"no record of its schema: {type(error).__name__}: {error}") from error
+    if file.tell() != len(body):
+        raise MalformedError(f"{len(body) - file.tell()} bytes are left behind its record")
+    if not isinstance(record, dict):
+        raise MalformedError("its record has no fields")
+    return record
+
+
+@lru_cache(maxsize=_KEPT)
+def parse_definitions(definitions: Definitions) -> Any:
+    """Return the schema that is meant, as fastavro reads by it.
+
+    Raises:
+        RegistryAwayError: it cannot be read; another one may be put there.
+    """
+    import fastavro
+
+    named: dict[str, Any] = {}
+    schema: Any = None
+    try:
+        for text in definitions:
+            schema = fastavro.parse_schema(json.loads(text), named)
+    # fastavro raises whatever a wrong schema leads to.
+    except Exception as error:
+        raise unreadable_schema(definitions, error) from error
+    return schema
+
+
+def unreadable_schema(definitions: Definitions, error: Exception) -> RegistryAwayError:
+    """Return the error for a schema by which nothing can be read."""
+    begin = definitions[-1][:_SHOWN]
+    return RegistryAwayError(f"schema {begin}: cannot be read: {type(error).__name__}: {error}")
