@@ -235,13 +235,13 @@ def _names_of(query: exp.Expr) -> tuple[str, ...]:
     return lower if is_named and len(set(lower)) == len(lower) else ()
 
 
-def ways_to_decide(flat: Flat, inputs: Inputs, ways: Sequence[int]) -> Iterator[str]:
-    """Yield flat text with its ties broken in some ways; see `with_ties_broken`.
+def ways_to_decide(flat: Flat, inputs: Inputs, ways: Sequence[int]) -> Iterator[Flat]:
+    """Yield SQL with its ties broken in some ways; see `with_ties_broken`.
 
     Raises:
         Unplannable: PARSE_UNSUPPORTED, INPUT_NOT_IN_DELTA.
     """
-    return with_ties_broken(flat.text, _schema_of(flat, inputs), ways)
+    return with_ties_broken(flat, _schema_of(flat, inputs), ways)
 
 
 def plan_varying(

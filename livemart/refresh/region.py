@@ -6,7 +6,6 @@ signed change or running totals do not hold in a batch.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from itertools import combinations
@@ -21,7 +20,9 @@ from livemart.arrow.times import DAY, EVER, instant, micros
 from livemart.arrow.types import compared_as, compares_exactly
 from livemart.delta.partitions import BLANKS, is_blank
 from livemart.plan.reasons import Reason
+from livemart.plan.relations.key_query import KeyQuery, RowsOf
 from livemart.plan.relations.relation import Restriction
+from livemart.plan.sql.template import separated, template
 from livemart.plan.strategies.region import Region, confined_by
 from livemart.plan.strategies.slices import Windows
 from livemart.refresh.inputs import Input
@@ -36,13 +37,11 @@ from livemart.refresh.region_rows import (
     rows_to_read,
 )
 from livemart.refresh.touched_rows import rows_in_windows, touched_rows
+from livemart.refresh.views import Statement
 from livemart.spark.differences import counted_difference, is_about_distinct, typed_columns
 from livemart.spark_sql import quoted
 
 _FIRST_DAY, _LAST_DAY = ((day - date(1970, 1, 1)).days for day in (date.min, date.max))
-_PRESENT = re.compile(r"__present_(\d+)__")
-_KNOWN = re.compile(r"__known_(\d+)__")
-_TOUCHED = re.compile(r"__touched_(\d+)__")
 
 
 def refresh_region(run: ModelRun, region: Region) -> pa.Table | None:
@@ -72,7 +71,7 @@ def refresh_region(run: ModelRun, region: Region) -> pa.Table | None:
     }
     schema = run.stored.schema
     columns = typed_columns(schema, "q", run.stored.blank_columns)
-    part = f"select {columns} from ({run.render('new', names)}) as q"
+    part = template(f"select {columns} from (", run.query("new", names), ") as q")
     kept = rows_to_read(run.stored, [region.stored], affected, run.zone, time)
     if not run.views.is_large and is_comparable(region, affected, run.stored):
         stored = run.stored.read(kept).select(schema.names)
@@ -81,11 +80,13 @@ def refresh_region(run: ModelRun, region: Region) -> pa.Table | None:
             # Few rows come of other keys; Spark is spared a view, a broadcast and a join.
             new = run.views.query(part)
             return difference(new.filter(lies_in(region, affected, new)), old)
-        return difference(run.views.query(f"{part} {_semi_join(run, region, affected, 'q')}"), old)
+        new_rows = template(part, _semi_join(run, region, affected, "q"))
+        return difference(run.views.query(new_rows), old)
     listed = ", ".join(f"t.{quoted(name)}" for name in schema.names)
     view = run.views.slice("stored", run.stored, kept)
-    new_rows = f"{part} {_semi_join(run, region, affected, 'q')}"
-    old_rows = f"select {listed} from {view} as t {_semi_join(run, region, affected, 't')}"
+    new_rows = template(part, _semi_join(run, region, affected, "q"))
+    of_region = _semi_join(run, region, affected, "t")
+    old_rows = template(f"select {listed} from ", view, " as t", of_region)
     return run.views.query(counted_difference(schema, [(new_rows, 0, 1), (old_rows, 1, 0)]))
 
 
@@ -114,7 +115,7 @@ def _view_of_needed(
     restrictions: Sequence[Restriction],
     affected: pa.Table,
     time: pa.DataType | None,
-) -> str:
+) -> Statement:
     """Return the view of what the region needs of one input."""
     label = f"new_{source.index}"
     passing = rows_to_read(source.new, restrictions, affected, run.zone, time)
@@ -135,20 +136,20 @@ def affected_region(run: ModelRun, region: Region) -> pa.Table:
     """
     width = len(region.keys) + (1 if region.time is not None else 0)
     pieces: list[pa.Table] = []
-    queries: list[tuple[str, str]] = []
+    queries: list[KeyQuery] = []
     touched = _Touched(run, region.windows)
-    for item in region.affected:
-        if item.occurrence in run.plan.parameters:
+    for query in region.affected:
+        if query.occurrence in run.plan.parameters:
             continue
-        rows = touched.rows(item.occurrence)
+        rows = touched.rows(query.occurrence)
         if rows.num_rows == 0:
             continue
-        if item.columns is not None:
-            pieces.append(_plain(rows, item.columns))
+        if query.columns is not None:
+            pieces.append(_plain(rows, query.columns))
             continue
-        queries.append((touched.render(item.query), touched.render(item.repeating)))
+        queries.append(query)
     if queries:
-        pieces.append(_keys(run, queries))
+        pieces.append(_keys(run, queries, touched))
     names = [f"w{index}" for index in range(width)]
     if not pieces:
         return pa.table({name: pa.array([], pa.null()) for name in names})
@@ -206,14 +207,17 @@ def _require_keys_of_one_type(run: ModelRun, region: Region) -> None:
                     raise FallBack(Reason("NONDETERMINISTIC_ORDER", message, None))
 
 
-def _keys(run: ModelRun, queries: Sequence[tuple[str, str]]) -> pa.Table:
-    """Return the keys that SQL finds; each query is there with DISTINCT and without."""
+def _keys(run: ModelRun, queries: Sequence[KeyQuery], touched: _Touched) -> pa.Table:
+    """Return the keys that SQL finds."""
     try:
-        return run.views.query(" union ".join(distinct for distinct, _ in queries))
+        distinct = [query.sql().over(touched.relation) for query in queries]
+        return run.views.query(separated(" union ", distinct))
     except AnalysisException as error:
         if not is_about_distinct(error):
             raise
-        return run.views.query(" union all ".join(repeating for _, repeating in queries))
+        # Spark has no DISTINCT of maps.
+        repeating = [query.sql(repeats=True).over(touched.relation) for query in queries]
+        return run.views.query(separated(" union all ", repeating))
 
 
 def _distinct(pieces: Sequence[pa.Table], zone: TimeZone) -> pa.Table:
@@ -282,7 +286,7 @@ class _Touched:
         self._windows = windows
         self._all: dict[int, pa.Table] = {}
         self._rows: dict[int, pa.Table] = {}
-        self._views: dict[tuple[str, int], str] = {}
+        self._views: dict[tuple[str, int], Statement] = {}
 
     def rows(self, occurrence: int) -> pa.Table:
         """Return the touched rows that may affect something: in a window before or after."""
@@ -295,28 +299,19 @@ class _Touched:
             self._rows[occurrence] = rows
         return self._rows[occurrence]
 
-    def render(self, query: str) -> str:
-        """Return the SQL of affected keys over the views of this batch."""
-        query = _TOUCHED.sub(lambda match: self.view(int(match.group(1))), query)
-        query = _KNOWN.sub(lambda match: self.known(int(match.group(1))), query)
-        return _PRESENT.sub(lambda match: self.present(int(match.group(1))), query)
-
-    def view(self, occurrence: int) -> str:
-        return self._view("touched", occurrence, with_both_zeros(self.rows(occurrence)))
-
-    def present(self, occurrence: int) -> str:
-        """Return all rows of an occurrence as they are."""
-        return self._run.views.whole(self._run.inputs[occurrence].new)
-
-    def known(self, occurrence: int) -> str:
-        """Return the rows of an occurrence as they are, and those of its touched rows before."""
-        present, rows = self.present(occurrence), self._touched(occurrence)
-        if rows.num_rows == 0:
+    def relation(self, asked: RowsOf) -> Statement:
+        """Return what stands for some rows of an occurrence in a statement."""
+        occurrence = asked.occurrence
+        if asked.kind == "touched":
+            return self._view("touched", occurrence, with_both_zeros(self.rows(occurrence)))
+        present = self._run.views.whole(self._run.inputs[occurrence].new)
+        rows = self._touched(occurrence)
+        if asked.kind == "present" or rows.num_rows == 0:
             return present
         listed = ", ".join(map(quoted, rows.column_names))
-        return (
-            f"(select {listed} from {present} union all"
-            f" select {listed} from {self._view('past', occurrence, rows)})"
+        past = self._view("past", occurrence, rows)
+        return template(
+            f"(select {listed} from ", present, f" union all select {listed} from ", past, ")"
         )
 
     def _touched(self, occurrence: int) -> pa.Table:
@@ -324,7 +319,7 @@ class _Touched:
             self._all[occurrence] = touched_rows(self._run, self._run.inputs[occurrence])
         return self._all[occurrence]
 
-    def _view(self, kind: str, occurrence: int, rows: pa.Table) -> str:
+    def _view(self, kind: str, occurrence: int, rows: pa.Table) -> Statement:
         if (kind, occurrence) not in self._views:
             name = f"{kind}_{occurrence}"
             self._views[kind, occurrence] = self._run.views.of_rows(name, rows)
@@ -407,7 +402,7 @@ def _with_bounds(affected: pa.Table, kind: pa.DataType) -> pa.Table:
     return affected
 
 
-def _semi_join(run: ModelRun, region: Region, affected: pa.Table, qualifier: str) -> str:
+def _semi_join(run: ModelRun, region: Region, affected: pa.Table, qualifier: str) -> Statement:
     """Return the join that leaves those rows of `qualifier` that lie in the region."""
     time = _time_of(run, region)
     area = run.views.of_rows("area", affected if time is None else _with_bounds(affected, time))
@@ -418,4 +413,6 @@ def _semi_join(run: ModelRun, region: Region, affected: pa.Table, qualifier: str
         at = f"{qualifier}.{quoted(region.time)}"
         conditions.append(f"({at} between a.low and a.high or (a.has_null and {at} is null))")
     condition = " and ".join(conditions) or "true"
-    return f"left semi join (select /*+ broadcast(s) */ * from {area} as s) as a on {condition}"
+    return template(
+        " left semi join (select /*+ broadcast(s) */ * from ", area, f" as s) as a on {condition}"
+    )

@@ -18,6 +18,7 @@ from livemart.arrow.sum_limits import SumLimits, SumStep, sum_limits
 from livemart.arrow.times import micros_of
 from livemart.delta.partitions import is_blank, without_blank_partitions
 from livemart.delta.row_filter import Condition, RowFilter, time_condition, values_condition
+from livemart.plan.sql.template import template
 from livemart.plan.strategies.running import Plain, Running
 from livemart.refresh.limits import FRESH, LOOK_BACK
 from livemart.refresh.model_run import ModelRun
@@ -259,9 +260,10 @@ def _computed(run: ModelRun, plains: list[Plain], rows: pa.Table) -> dict[str, p
     view = run.views.of_rows("inputs", numbered)
     schema = pa.schema([run.stored.field(plain.name) for plain in plains])
     listed = ", ".join(f"{plain.sql} as {quoted(plain.name)}" for plain in plains)
-    query = (
-        f"select {typed_columns(schema, 'q')}, {place}"
-        f" from (select {listed}, {place} from {view}) as q"
+    query = template(
+        f"select {typed_columns(schema, 'q')}, {place} from (select {listed}, {place} from ",
+        view,
+        ") as q",
     )
     computed = run.views.query(query).sort_by(place)
     return {field.name: one_array(computed.column(field.name).cast(field.type)) for field in schema}

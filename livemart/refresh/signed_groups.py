@@ -16,7 +16,9 @@ import pyarrow.compute as pc
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, as_numpy, one_array, places_of, row_codes
 from livemart.arrow.exact_numbers import Whole, add_by_group, from_whole, to_whole
 from livemart.arrow.sum_limits import SumLimits
+from livemart.plan.sql.template import separated, template
 from livemart.plan.strategies.signed import Output
+from livemart.refresh.views import Statement
 from livemart.spark.differences import typed_columns
 from livemart.spark_sql import quoted
 
@@ -31,9 +33,9 @@ class DoubtfulSum(Exception):
 
 def stacked_sides(
     schema: pa.Schema,
-    sides: Sequence[tuple[str, int]],
+    sides: Sequence[tuple[Statement, int]],
     blank_columns: frozenset[str] = frozenset(),
-) -> str:
+) -> Statement:
     """Return SQL for the groups of each side: columns of the model plus `SIGN`.
 
     Args:
@@ -42,8 +44,12 @@ def stacked_sides(
         blank_columns: see `typed_columns`.
     """
     columns = typed_columns(schema, "q", blank_columns)
-    return " union all ".join(
-        f"select {columns}, {sign} as {quoted(SIGN)} from ({query}) as q" for query, sign in sides
+    return separated(
+        " union all ",
+        [
+            template(f"select {columns}, {sign} as {quoted(SIGN)} from (", query, ") as q")
+            for query, sign in sides
+        ],
     )
 
 

@@ -14,6 +14,7 @@ from livemart.arrow.bags import NEW_COUNT, WEIGHT
 from livemart.delta.row_filter import NO_ROW
 from livemart.delta.warehouse import Warehouse
 from livemart.plan.relations.join import Join
+from livemart.plan.sql.template import Template
 from livemart.refresh import region as region_refresh
 from livemart.refresh import running as running_refresh
 from livemart.refresh import signed as signed_refresh
@@ -63,9 +64,14 @@ def equals_instead_of_null_safe(patch: pytest.MonkeyPatch) -> None:
     """Keys that are NULL find nothing."""
     _no_signed_change(patch)
     real = region_refresh._semi_join
-    patch.setattr(
-        region_refresh, "_semi_join", lambda *arguments: real(*arguments).replace("<=>", "=")
-    )
+
+    def semi_join(*arguments: Any) -> Template[Any]:
+        pieces = real(*arguments).pieces
+        return Template(
+            tuple(it.replace("<=>", "=") if isinstance(it, str) else it for it in pieces)
+        )
+
+    patch.setattr(region_refresh, "_semi_join", semi_join)
 
 
 def no_tombstones(patch: pytest.MonkeyPatch) -> None:

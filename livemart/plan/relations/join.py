@@ -14,6 +14,7 @@ from sqlglot import exp
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.relations.equi_keys import EquiKey
 from livemart.plan.relations.generate import over_subquery
+from livemart.plan.relations.key_query import KeyQuery, key_query
 from livemart.plan.relations.relation import (
     Expr,
     Relation,
@@ -22,7 +23,6 @@ from livemart.plan.relations.relation import (
     Want,
     columns_of,
     is_constant,
-    selected,
 )
 from livemart.plan.sql.written import sql_of
 
@@ -53,7 +53,7 @@ class Join(Relation):
         self.keys = tuple(keys)
         self._right_qualifiers = right_qualifiers
         # What was asked before: chains of joins ask the same of one another again and again.
-        self._answers: dict[tuple[str, ...], list[str] | Unplannable] = {}
+        self._answers: dict[tuple[str, ...], list[KeyQuery] | Unplannable] = {}
 
     # Sides -------------------------------------------------------------------------------------
 
@@ -121,7 +121,7 @@ class Join(Relation):
             over_right is not None and self.right.meets_frame(over_right)
         )
 
-    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[str]:
+    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[KeyQuery]:
         return self._once(
             (f"affected {has_time}", *map(sql_of, want)),
             lambda: [
@@ -130,7 +130,9 @@ class Join(Relation):
             ],
         )
 
-    def _once(self, question: tuple[str, ...], answer: Callable[[], list[str]]) -> list[str]:
+    def _once(
+        self, question: tuple[str, ...], answer: Callable[[], list[KeyQuery]]
+    ) -> list[KeyQuery]:
         """Return, or raise, what was said before to the same question."""
         if question not in self._answers:
             try:
@@ -142,7 +144,7 @@ class Join(Relation):
             raise known
         return known
 
-    def _affected_by_left(self, want: Sequence[Expr], *, has_time: bool) -> list[str]:
+    def _affected_by_left(self, want: Sequence[Expr], *, has_time: bool) -> list[KeyQuery]:
         over_left = [self._as_left(expr) for expr in want]
         if all(expr is not None for expr in over_left):
             known = [expr for expr in over_left if expr is not None]
@@ -151,7 +153,7 @@ class Join(Relation):
             raise Unplannable(self._lost(want))
         return self._rekeyed(want, changed="left")
 
-    def _affected_by_right(self, want: Sequence[Expr], *, has_time: bool) -> list[str]:
+    def _affected_by_right(self, want: Sequence[Expr], *, has_time: bool) -> list[KeyQuery]:
         if not any(isinstance(relation, Scan) for relation in self.right.walk()):
             return []
         over_right = [self._as_right(expr) for expr in want]
@@ -169,7 +171,7 @@ class Join(Relation):
             raise Unplannable(self._lost(want))
         return self._rekeyed(want, changed="right")
 
-    def _rekeyed(self, want: Sequence[Expr], changed: Literal["left", "right"]) -> list[str]:
+    def _rekeyed(self, want: Sequence[Expr], changed: Literal["left", "right"]) -> list[KeyQuery]:
         """Join the changed rows of one side with the rows of the other.
 
         Where all that is wanted stands on the other side, its present rows are enough: what a row
@@ -179,7 +181,9 @@ class Join(Relation):
         """
         return self._by_traceable(lambda keys: self._rekeyed_by(keys, want, changed))
 
-    def _by_traceable(self, queries_by: Callable[[Sequence[EquiKey]], list[str]]) -> list[str]:
+    def _by_traceable(
+        self, queries_by: Callable[[Sequence[EquiKey]], list[KeyQuery]]
+    ) -> list[KeyQuery]:
         """Return queries by all keys, or by those alone that can be traced: they find more rows."""
         try:
             return queries_by(self.keys)
@@ -193,7 +197,7 @@ class Join(Relation):
 
     def _rekeyed_by(
         self, keys: Sequence[EquiKey], want: Sequence[Expr], changed: Literal["left", "right"]
-    ) -> list[str]:
+    ) -> list[KeyQuery]:
         other: Literal["left", "right"] = "right" if changed == "left" else "left"
         needed: dict[str, dict[str, Expr]] = {"left": {}, "right": {}}
         for key in keys:
@@ -222,18 +226,15 @@ class Join(Relation):
         )
         by_alias = {alias[side]: places[side] for side in alias}
         outputs = [over_subquery(expr, by_alias) for expr in mapped]
-        join = (
-            f"inner join {{other}} as p on {condition}" if condition else "cross join {other} as p"
-        )
+        kind, on = ("inner", f" on {condition}") if condition else ("cross", "")
         _require_few(len(changed_queries) * len(other_queries))
         return [
-            f"select distinct {selected(outputs)} from ({changed_query}) as c "
-            + join.format(other=f"({other_query})")
-            for changed_query in changed_queries
+            key_query(outputs, "(", one, f") as c {kind} join (", other_query, f") as p{on}")
+            for one in changed_queries
             for other_query in other_queries
         ]
 
-    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[KeyQuery]:
         over_left = [self._as_left(expr) for expr in want]
         if all(expr is not None for expr in over_left):
             return self.left.rows([expr for expr in over_left if expr is not None], past=past)
@@ -242,7 +243,9 @@ class Join(Relation):
             lambda: self._by_traceable(lambda keys: self._rows_by(keys, want, past=past)),
         )
 
-    def _rows_by(self, keys: Sequence[EquiKey], want: Sequence[Expr], *, past: bool) -> list[str]:
+    def _rows_by(
+        self, keys: Sequence[EquiKey], want: Sequence[Expr], *, past: bool
+    ) -> list[KeyQuery]:
         needed: dict[str, dict[str, Expr]] = {"left": {}, "right": {}}
         for key in keys:
             needed["left"].setdefault(sql_of(key.left), key.left)
@@ -261,18 +264,18 @@ class Join(Relation):
         )
         by_alias = {"l": places["left"], "r": places["right"]}
         outputs = [over_subquery(expr, by_alias) for expr in want]
-        join = f"inner join {{}} as r on {condition}" if condition else "cross join {} as r"
+        kind, on = ("inner", f" on {condition}") if condition else ("cross", "")
         lefts = self.left.rows(list(needed["left"].values()), past=past)
         rights = self.right.rows(list(needed["right"].values()), past=past)
-        joins = [join.format(f"({right})") for right in rights]
+        joins = [(kind, right, on) for right in rights]
         if self.kind == "left":
             # What the keys match, another condition may not: any row may find nothing.
-            joins.append(f"left join ({rights[0]}) as r on false")
+            joins.append(("left", rights[0], " on false"))
         _require_few(len(lefts) * len(joins))
         return [
-            f"select distinct {selected(outputs)} from ({left}) as l {joined}"
+            key_query(outputs, "(", left, f") as l {kind} join (", right, f") as r{on}")
             for left in lefts
-            for joined in joins
+            for kind, right, on in joins
         ]
 
     def restrict(self, want: Want, restrictions: Restrictions) -> None:
@@ -358,7 +361,7 @@ def _require_few(ways: int) -> None:
         )
 
 
-def _is_plannable(queries_by: Callable[[Sequence[EquiKey]], list[str]], key: EquiKey) -> bool:
+def _is_plannable(queries_by: Callable[[Sequence[EquiKey]], list[KeyQuery]], key: EquiKey) -> bool:
     try:
         queries_by([key])
     except Unplannable:

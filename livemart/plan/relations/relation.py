@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.relations.key_query import KeyQuery, RowsOf, key_query
 from livemart.plan.sql.determinism import function_name, is_aggregate
 from livemart.plan.sql.names import column as column
 from livemart.plan.sql.written import is_atom, sql_of
@@ -103,7 +104,7 @@ class Relation(ABC):
         )
 
     @abstractmethod
-    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[str]:
+    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[KeyQuery]:
         """Return SELECTs (columns w0, w1, ...) whose union covers the changed values of `want`.
 
         With `has_time` the last of `want` is the region's time: the changed points are enough, for
@@ -114,7 +115,7 @@ class Relation(ABC):
         """
 
     @abstractmethod
-    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[KeyQuery]:
         """Return SELECTs (columns w0, w1, ...) of `want` over all present rows.
 
         With `past` also over the rows that this batch changed, as they were.
@@ -146,11 +147,7 @@ class Relation(ABC):
 
 
 class Scan(Relation):
-    """A mention of a stored relation. Its columns are bare names.
-
-    Touched rows are the view `touched_view`, all present rows `present_view`, the rows of both
-    `known_view`: the engine's part.
-    """
+    """A mention of a stored relation. Its columns are bare names."""
 
     def __init__(
         self,
@@ -164,32 +161,19 @@ class Scan(Relation):
         self.names = names
         self._unique = list(unique)
 
-    @property
-    def touched_view(self) -> str:
-        return f"__touched_{self.occurrence}__"
-
-    @property
-    def present_view(self) -> str:
-        return f"__present_{self.occurrence}__"
-
-    @property
-    def known_view(self) -> str:
-        return f"__known_{self.occurrence}__"
-
     def is_local(self, expr: Expr, *, anchored: bool) -> bool:
         return self._has(expr)
 
     def is_local_time(self, expr: Expr) -> bool:
         return self._has(expr)
 
-    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[str]:
+    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[KeyQuery]:
         self._require(want)
-        return [f"select distinct {selected(want)} from {self.touched_view}"]
+        return [key_query(want, RowsOf("touched", self.occurrence))]
 
-    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[KeyQuery]:
         self._require(want)
-        view = self.known_view if past else self.present_view
-        return [f"select distinct {selected(want)} from {view}"]
+        return [key_query(want, RowsOf("known" if past else "present", self.occurrence))]
 
     def restrict(self, want: Want, restrictions: Restrictions) -> None:
         restrictions.scans.setdefault(self.occurrence, []).append(want)
@@ -244,10 +228,10 @@ class Renaming(Relation):
     def is_elastic(self, expr: Expr) -> bool:
         return self.source.is_elastic(self.over_source(expr))
 
-    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[str]:
+    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[KeyQuery]:
         return self.source.affected([self.over_source(expr) for expr in want], has_time=has_time)
 
-    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[KeyQuery]:
         return self.source.rows([self.over_source(expr) for expr in want], past=past)
 
     def restrict(self, want: Want, restrictions: Restrictions) -> None:
@@ -297,13 +281,6 @@ def _refuse_capture(reference: exp.Column, value: Expr) -> None:
                 message = f"{sql_of(part)} has the name of a parameter of {sql_of(around)[:60]}"
                 raise Unplannable(Reason("PARSE_UNSUPPORTED", message, None))
         around = around.find_ancestor(exp.Lambda)
-
-
-def selected(want: Sequence[Expr]) -> str:
-    """Return the select list `e0 as w0, e1 as w1, ...`; a constant where nothing is wanted."""
-    if not want:
-        return "1 as w0"
-    return ", ".join(f"{sql_of(expr)} as w{index}" for index, expr in enumerate(want))
 
 
 def is_constant(expr: Expr) -> bool:

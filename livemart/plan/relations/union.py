@@ -7,6 +7,7 @@ from itertools import combinations
 
 from sqlglot import exp
 
+from livemart.plan.relations.key_query import KeyQuery
 from livemart.plan.relations.project import Projection
 from livemart.plan.relations.relation import (
     Expr,
@@ -66,7 +67,7 @@ class Union(Relation):
             for index, branch in enumerate(self.inputs)
         )
 
-    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[str]:
+    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[KeyQuery]:
         return [
             query
             for index, branch in enumerate(self.inputs)
@@ -75,7 +76,7 @@ class Union(Relation):
             )
         ]
 
-    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[KeyQuery]:
         return [
             query
             for index, branch in enumerate(self.inputs)

@@ -8,8 +8,9 @@ written.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -18,13 +19,13 @@ from sqlglot.optimizer.scope import traverse_scope
 from livemart.errors import first_lines
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.sql.parse import parse, statement
+from livemart.plan.sql.template import Template
 from livemart.plan.sql.written import sql_of
 from livemart.spark_sql import quoted
 
 _SAMPLE = re.compile(
     r"\s*tablesample\s*\((?:[^()]|\([^()]*\))*\)(?:\s*repeatable\s*\([^()]*\))?", re.IGNORECASE
 )
-_PLACEHOLDER = re.compile(r"__livemart_(\d+)__")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +38,35 @@ class Occurrence:
 
     @property
     def placeholder(self) -> str:
+        """The name that the parser is shown."""
         return f"__livemart_{self.index}__"
 
 
-@dataclass(frozen=True, slots=True)
-class Flat:
-    """A flat text and the occurrences of stored relations in it, in order of appearance."""
+@dataclass(frozen=True)
+class Flat(Template[Occurrence]):
+    """A SELECT with a hole for each mention of a stored relation."""
 
-    text: str
-    occurrences: tuple[Occurrence, ...]
+    @cached_property
+    def text(self) -> str:
+        """The text for the parser."""
+        return self.render(lambda mention: mention.placeholder)
 
-    def render(self, name_of: Callable[[Occurrence], str]) -> str:
-        """Return the text with each placeholder replaced by a relation name or a subquery."""
+    @cached_property
+    def occurrences(self) -> tuple[Occurrence, ...]:
+        """The mentions by their index."""
+        return tuple(sorted(set(self.holes), key=lambda mention: mention.index))
 
-        def replace(match: re.Match[str]) -> str:
-            return name_of(self.occurrences[int(match.group(1))])
-
-        return _PLACEHOLDER.sub(replace, self.text)
+    def cut(self, start: int, end: int) -> Template[Occurrence]:
+        """Return what stands between two offsets of `text`, neither of them within a name."""
+        pieces: list[str | Occurrence] = []
+        offset = 0
+        for piece in self.pieces:
+            if isinstance(piece, str):
+                pieces.append(piece[max(start - offset, 0) : max(end - offset, 0)])
+            elif start <= offset < end:
+                pieces.append(piece)
+            offset += len(piece if isinstance(piece, str) else piece.placeholder)
+        return Template(tuple(pieces))
 
     @property
     def relations(self) -> tuple[str, ...]:
@@ -72,9 +85,7 @@ def flatten(text: str, views: Mapping[str, str], *, seen: tuple[str, ...] = ()) 
         Unplannable: PARSE_UNSUPPORTED, if the text cannot be parsed or names a relation in a way
             that cannot be replaced.
     """
-    occurrences: list[Occurrence] = []
-    parts = _flatten(_body(text), views, occurrences, seen)
-    return Flat("".join(parts), tuple(occurrences))
+    return Flat(tuple(_flatten(_body(text), views, [], seen)))
 
 
 def _flatten(
@@ -82,8 +93,8 @@ def _flatten(
     views: Mapping[str, str],
     occurrences: list[Occurrence],
     seen: tuple[str, ...],
-) -> list[str]:
-    parts: list[str] = []
+) -> list[str | Occurrence]:
+    parts: list[str | Occurrence] = []
     position = 0
     for table in _stored_tables(text):
         relation = f"{table.db}.{table.name}".lower() if table.db else table.name.lower()
@@ -95,11 +106,11 @@ def _flatten(
             if relation in seen:
                 raise Unplannable(Reason("PARSE_UNSUPPORTED", f"{relation} reads itself", None))
             inner = _flatten(_body(views[relation]), views, occurrences, (*seen, relation))
-            parts.append("(\n" + "".join(inner) + "\n)")
+            parts += ["(\n", *inner, "\n)"]
         else:
             occurrence = Occurrence(len(occurrences), relation, text[start:end])
             occurrences.append(occurrence)
-            parts.append(occurrence.placeholder)
+            parts.append(occurrence)
         position = _behind_sample(text, end) if table.args.get("sample") else end
         parts.append(text[end:position])
         if not table.alias:

@@ -6,7 +6,6 @@ change.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -17,6 +16,7 @@ from livemart.plan.build.scopes import Query
 from livemart.plan.reasons import Reason, Unplannable
 from livemart.plan.relations.constants import constants_of
 from livemart.plan.relations.gate import Gate, WindowGate
+from livemart.plan.relations.key_query import KeyQuery
 from livemart.plan.relations.monotone import restriction_of
 from livemart.plan.relations.relation import (
     Relation,
@@ -31,27 +31,6 @@ from livemart.plan.strategies.slices import Windows, windows_of
 from livemart.plan.strategies.ties import keeping_decisions, scattered, ties_of
 
 _IN_TWO_MODELS = "store the rows with the window in a model, and group that: both are incremental"
-_TOUCHED = re.compile(r"__touched_(\d+)__")
-_PLAIN = re.compile(r"select distinct (.+) from __touched_\d+__")
-_DISTINCT = re.compile(r"(^|\()select distinct ")
-_PLAIN_ITEM = re.compile(r"(?:`?([A-Za-z_][A-Za-z0-9_]*)`?|(-?\d+)) as w\d+")
-
-
-@dataclass(frozen=True, slots=True)
-class Affected:
-    """SQL for the affected keys of one occurrence's touched rows.
-
-    `columns`: if the keys are plain columns or integers, their names or values, else None.
-    """
-
-    occurrence: int
-    query: str
-    columns: tuple[str | int, ...] | None
-
-    @property
-    def repeating(self) -> str:
-        """SQL for the same keys, any of them more than once: Spark has no DISTINCT of maps."""
-        return _DISTINCT.sub(r"\1select ", self.query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +38,8 @@ class Region:
     """How an affected region is found and what is read to recompute it.
 
     `keys` are output columns; `time` is the output column of the intervals, with `before` and
-    `after` microseconds around each change. `affected`: SQL that
-    returns w0, w1, ... (the keys, then the time). `windows`: by occurrence, where a row that
+    `after` microseconds around each change. `affected`: queries of w0, w1, ... (the keys, then the
+    time). `windows`: by occurrence, where a row that
     changed must lie to affect anything, if not anywhere.
     """
 
@@ -69,7 +48,7 @@ class Region:
     time: str | None
     before: int
     after: int
-    affected: tuple[Affected, ...]
+    affected: tuple[KeyQuery, ...]
     restrictions: Mapping[int, tuple[Restriction, ...]]
     windows: Mapping[int, Windows]
 
@@ -84,21 +63,11 @@ class Region:
 def confined_by(region: Region, places: Sequence[int]) -> Region:
     """Return a region that only some of its keys confine; the keys are numbered anew."""
     number = {place: index for index, place in enumerate(places)}
-    listed = [f"w{place} as w{index}" for place, index in number.items()]
-    if region.time is not None:
-        listed.append(f"w{len(region.keys)} as w{len(places)}")
-
-    def narrowed(item: Affected) -> Affected:
-        columns = item.columns
-        if columns is not None:
-            columns = (*(columns[place] for place in places), *columns[len(region.keys) :])
-        query = f"select distinct {', '.join(listed)} from ({item.query})"
-        return Affected(item.occurrence, query, columns)
-
+    kept = [*places, *([len(region.keys)] if region.time is not None else [])]
     return replace(
         region,
         keys=tuple(region.keys[place] for place in places),
-        affected=tuple(map(narrowed, region.affected)),
+        affected=tuple(query.only(kept) for query in region.affected),
         restrictions={
             occurrence: tuple(
                 replace(
@@ -161,11 +130,6 @@ def region_of(query: Query) -> Region:
             suggestion = "carry a common key of every GROUP BY and PARTITION BY to the output"
         raise Unplannable(Reason("KEY_NOT_IN_OUTPUT", message, None, suggestion))
     want = [*keys, *([time] if time is not None else [])]
-    affected = []
-    for sql in top.affected(want, has_time=time is not None):
-        match = _TOUCHED.search(sql)
-        assert match is not None
-        affected.append(Affected(int(match.group(1)), sql, _plain_columns(sql)))
     restrictions = Restrictions()
     top.restrict(Want(tuple(keys), time), restrictions)
     before, after = _margins(gates) if time is not None else (0, 0)
@@ -174,27 +138,13 @@ def region_of(query: Query) -> Region:
         None if time is None else time.name,
         before,
         after,
-        tuple(affected),
+        tuple(top.affected(want, has_time=time is not None)),
         {
             occurrence: tuple(map(restriction_of, items))
             for occurrence, items in restrictions.scans.items()
         },
         windows_of(top),
     )
-
-
-def _plain_columns(sql: str) -> tuple[str | int, ...] | None:
-    """Return the columns and integers of a select list that holds nothing else."""
-    whole = _PLAIN.fullmatch(sql)
-    if whole is None:
-        return None
-    columns: list[str | int] = []
-    for item in whole.group(1).split(", "):
-        match = _PLAIN_ITEM.fullmatch(item)
-        if match is None:
-            return None
-        columns.append(match.group(1) if match.group(1) else int(match.group(2)))
-    return tuple(columns)
 
 
 def _varies(top: Relation, key: exp.Expr) -> bool:

@@ -22,6 +22,7 @@ from livemart.plan.relations.clock import is_clock_value
 from livemart.plan.relations.gate import Aggregate, Gate
 from livemart.plan.relations.generate import Generate
 from livemart.plan.relations.join import Join
+from livemart.plan.relations.key_query import KeyQuery
 from livemart.plan.relations.project import Filter
 from livemart.plan.relations.relation import (
     Expr,
@@ -54,7 +55,7 @@ class Summed:
     `steps` are SUM(w0) and what is put around it, inside out: SQL, and whether it is a TRY_CAST.
     """
 
-    arguments: tuple[str, ...]
+    arguments: tuple[KeyQuery, ...]
     steps: tuple[tuple[str, bool], ...]
 
 

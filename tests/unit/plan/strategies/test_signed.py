@@ -131,10 +131,10 @@ def test_every_step_to_a_total_is_for_spark_to_judge() -> None:
     output = strategy.outputs[2]
     assert output.is_never_null
     (summed,) = output.summed
-    assert summed.arguments == (
+    assert list(map(str, summed.arguments)) == [
         "select distinct amount + 1 as w0 from __present_0__",
         "select distinct 1 + 1 as w0 from __present_1__",
-    )
+    ]
     assert summed.steps == (
         ("sum(w0)", False),
         ("coalesce(sum(w0), 0)", False),
