@@ -19,7 +19,7 @@ from livemart.arrow.time_zone import TimeZone
 from livemart.arrow.times import DAY, EVER, instant, micros
 from livemart.arrow.types import compared_as, compares_exactly
 from livemart.delta.partitions import BLANKS, is_blank
-from livemart.plan.reasons import Reason
+from livemart.plan.reasons import Inapplicable, Reason
 from livemart.plan.relations.key_query import KeyQuery, RowsOf
 from livemart.plan.relations.relation import Restriction
 from livemart.plan.sql.template import separated, template
@@ -28,7 +28,7 @@ from livemart.plan.strategies.slices import Windows
 from livemart.refresh.inputs import Input
 from livemart.refresh.limits import FEW_INPUT_ROWS, MOST_INTERVALS_OF_A_KEY, MOST_REGION_KEYS
 from livemart.refresh.model_run import ModelRun
-from livemart.refresh.pinned_table import FallBack, column_of
+from livemart.refresh.pinned_table import column_of
 from livemart.refresh.region_rows import (
     exact_restrictions,
     is_comparable,
@@ -51,7 +51,8 @@ def refresh_region(run: ModelRun, region: Region) -> pa.Table | None:
         Columns of the model plus `OLD_COUNT` and `NEW_COUNT`; None if nothing is affected.
 
     Raises:
-        FallBack: if the region is too large.
+        Inapplicable: COST_GATE, if the region is too large; KEY_NOT_IN_OUTPUT or
+            NONDETERMINISTIC_ORDER, if its keys are of types that do not confine a change.
     """
     region = _comparable(run, region)
     if run.plan.ties:
@@ -158,7 +159,7 @@ def affected_region(run: ModelRun, region: Region) -> pa.Table:
         if run.stored.field(name).name in run.stored.blank_columns:
             distinct = _with_blanks(distinct, f"w{index}")
     if distinct.num_rows > MOST_REGION_KEYS:
-        raise FallBack(Reason("COST_GATE", f"{distinct.num_rows} keys are affected", None))
+        raise Inapplicable(Reason("COST_GATE", f"{distinct.num_rows} keys are affected", None))
     if region.time is None:
         return distinct.combine_chunks()
     kinds = distinct.schema.field(names[-1]).type, run.stored.field(region.time).type
@@ -170,7 +171,7 @@ def _comparable(run: ModelRun, region: Region) -> Region:
     """Return a region without the keys that Arrow cannot group by, such as structs and maps.
 
     Raises:
-        FallBack: KEY_NOT_IN_OUTPUT, if nothing is left that confines a change.
+        Inapplicable: KEY_NOT_IN_OUTPUT, if nothing is left that confines a change.
     """
     types = [run.stored.field(name).type for name in region.keys]
     places = [place for place, kind in enumerate(types) if not pa.types.is_nested(kind)]
@@ -179,7 +180,7 @@ def _comparable(run: ModelRun, region: Region) -> Region:
     if not places and region.time is None:
         names = ", ".join(region.keys)
         message = f"the keys of the affected rows ({names}) hold structs, arrays or maps"
-        raise FallBack(Reason("KEY_NOT_IN_OUTPUT", message, None, "group by their fields"))
+        raise Inapplicable(Reason("KEY_NOT_IN_OUTPUT", message, None, "group by their fields"))
     return confined_by(region, places)
 
 
@@ -189,7 +190,7 @@ def _require_keys_of_one_type(run: ModelRun, region: Region) -> None:
     1 equals '1' and '01': what hangs on a decision for 1 has two keys.
 
     Raises:
-        FallBack: NONDETERMINISTIC_ORDER.
+        Inapplicable: NONDETERMINISTIC_ORDER.
     """
     for occurrence, restrictions in region.restrictions.items():
         for restriction in restrictions:
@@ -204,7 +205,7 @@ def _require_keys_of_one_type(run: ModelRun, region: Region) -> None:
                         f"rows may tie, and {region.keys[index]} ({mine}) is compared with"
                         f" {name} ({theirs})"
                     )
-                    raise FallBack(Reason("NONDETERMINISTIC_ORDER", message, None))
+                    raise Inapplicable(Reason("NONDETERMINISTIC_ORDER", message, None))
 
 
 def _keys(run: ModelRun, queries: Sequence[KeyQuery], touched: _Touched) -> pa.Table:
@@ -224,8 +225,8 @@ def _distinct(pieces: Sequence[pa.Table], zone: TimeZone) -> pa.Table:
     """Return the distinct rows of all pieces.
 
     Raises:
-        FallBack: KEY_NOT_IN_OUTPUT, for keys of types that have no common one, or that Arrow does
-            not group by.
+        Inapplicable: KEY_NOT_IN_OUTPUT, for keys of types that have no common one, or that Arrow
+            does not group by.
     """
     names = pieces[0].column_names
     fields = [
@@ -257,7 +258,7 @@ def _common_type(kinds: Sequence[pa.DataType], zone: TimeZone) -> pa.DataType:
     """Return the type in which Spark compares keys of any two of these types.
 
     Raises:
-        FallBack: KEY_NOT_IN_OUTPUT, if there is none.
+        Inapplicable: KEY_NOT_IN_OUTPUT, if there is none.
     """
     distinct = list(dict.fromkeys(kinds))
     common: pa.DataType | None = distinct[0]
@@ -273,9 +274,9 @@ def _common_type(kinds: Sequence[pa.DataType], zone: TimeZone) -> pa.DataType:
     return common
 
 
-def _not_comparable(why: str) -> FallBack:
+def _not_comparable(why: str) -> Inapplicable:
     message = f"the keys of the affected rows cannot be compared: {why}"
-    return FallBack(Reason("KEY_NOT_IN_OUTPUT", message, None))
+    return Inapplicable(Reason("KEY_NOT_IN_OUTPUT", message, None))
 
 
 class _Touched:

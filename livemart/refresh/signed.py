@@ -37,12 +37,11 @@ from livemart.delta.row_filter import (
 )
 from livemart.plan.relations.key_query import KeyQuery
 from livemart.plan.sql.template import separated, template
-from livemart.plan.strategies.signed import Lookup, Output, Signed
+from livemart.plan.strategies.signed import Lookup, Output, Signed, not_additive
 from livemart.refresh.inputs import Input, Side
 from livemart.refresh.model_run import ModelRun
 from livemart.refresh.pinned_table import column_of
 from livemart.refresh.signed_groups import (
-    DoubtfulSum,
     combine_groups,
     key_columns,
     moved_groups,
@@ -56,10 +55,6 @@ from livemart.spark_sql import quoted
 _SIDES: tuple[tuple[Side, int], ...] = (("new", 1), ("old", -1))
 
 
-class NotSigned(Exception):
-    """This batch's change cannot be added: the caller takes the next strategy."""
-
-
 def refresh_signed(run: ModelRun, signed: Signed) -> pa.Table | None:
     """Move a model by the signed change of its inputs.
 
@@ -67,13 +62,12 @@ def refresh_signed(run: ModelRun, signed: Signed) -> pa.Table | None:
         Columns of the model plus `OLD_COUNT` and `NEW_COUNT`; None if nothing changed.
 
     Raises:
-        NotSigned: if a lookup changed that touches no known anchor rows, or if a sum may have
-            become NULL.
-        FallBack: as for the region.
+        Inapplicable: NOT_ADDITIVE, if a lookup changed that touches no known anchor rows, or if a
+            sum is not exact or may have become NULL.
     """
     limits = _limits(run, signed.outputs or ())
     if limits is None:
-        raise NotSigned
+        raise not_additive("a sum is rounded, or of another type than it is stored in")
     passing = {anchor: moved_rows(run, run.inputs[anchor]) for anchor in signed.anchors}
     changed = _changed_part(run, signed, passing)
     for lookup in signed.lookups:
@@ -134,11 +128,11 @@ def _require_no_blank(run: ModelRun, keys: pa.Table) -> None:
     """Check that no group is one of those that the table holds under one key.
 
     Raises:
-        NotSigned: see there.
+        Inapplicable: NOT_ADDITIVE.
     """
     merged = run.stored.blank_columns.intersection(keys.column_names)
     if any(keys.column(name).null_count for name in merged):
-        raise NotSigned
+        raise not_additive(f"texts of {', '.join(sorted(merged))} are stored as NULL")
 
 
 def _types(run: ModelRun, selected: str, argument: KeyQuery) -> list[pa.DataType]:
@@ -157,7 +151,7 @@ def _touch_anchors(run: ModelRun, lookup: Lookup, passing: dict[int, RowFilter])
     if touched.num_rows == 0:
         return
     if not lookup.keys:
-        raise NotSigned
+        raise not_additive(f"{source.new.relation} changed, and no key joins it to what is stored")
     name, sites = lookup.keys[0]
     keys = column_of(touched, name)
     fields = [(anchor, run.inputs[anchor].new.field(column)) for anchor, column in sites]
@@ -385,7 +379,7 @@ def _rows(run: ModelRun, sides: Sequence[tuple[Statement, int]]) -> pa.Table:
         before[pc.less(weights, 0).to_numpy(zero_copy_only=False)] = old
         after = before + weights.to_numpy(zero_copy_only=False)
         if (after < 0).any():
-            raise NotSigned
+            raise not_additive("more rows go than are stored")
         old_counts, new_counts = pa.array(before), pa.array(after)
     else:
         old_counts, new_counts = pa.repeat(pa.scalar(0, pa.int64()), rows.num_rows), weights
@@ -412,14 +406,11 @@ def _groups(
 ) -> pa.Table | None:
     """Return the change of an additive aggregate's groups."""
     schema = run.stored.schema
-    try:
-        change = run.views.query(stacked_sides(schema, sides, run.stored.blank_columns))
-        _require_no_blank(run, change.select(key_columns(change, outputs)))
-        change = moved_groups(change, outputs, limits)
-        if change.num_rows == 0:
-            return None
-        groups = change.select(key_columns(change, outputs))
-        stored = run.stored.read(equal_in(schema, groups)).select(schema.names)
-        return combine_groups(schema, outputs, limits, change, stored)
-    except DoubtfulSum as doubt:
-        raise NotSigned from doubt
+    change = run.views.query(stacked_sides(schema, sides, run.stored.blank_columns))
+    _require_no_blank(run, change.select(key_columns(change, outputs)))
+    change = moved_groups(change, outputs, limits)
+    if change.num_rows == 0:
+        return None
+    groups = change.select(key_columns(change, outputs))
+    stored = run.stored.read(equal_in(schema, groups)).select(schema.names)
+    return combine_groups(schema, outputs, limits, change, stored)

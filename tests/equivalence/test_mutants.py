@@ -15,6 +15,8 @@ from livemart.delta.row_filter import NO_ROW
 from livemart.delta.warehouse import Warehouse
 from livemart.plan.relations.join import Join
 from livemart.plan.sql.template import Template
+from livemart.plan.strategies.running import not_carried_on
+from livemart.plan.strategies.signed import not_additive
 from livemart.refresh import region as region_refresh
 from livemart.refresh import running as running_refresh
 from livemart.refresh import signed as signed_refresh
@@ -132,14 +134,14 @@ def carried_twice(patch: pytest.MonkeyPatch) -> None:
 
 def _no_signed_change(patch: pytest.MonkeyPatch) -> None:
     def refuse(run: ModelRun, strategy: Any) -> pa.Table | None:
-        raise signed_refresh.NotSigned
+        raise not_additive("it is not to be")
 
     patch.setattr("livemart.refresh.strategy.refresh_signed", refuse)
 
 
 def _recompute_running_totals(patch: pytest.MonkeyPatch) -> None:
     def refuse(run: ModelRun, strategy: Any) -> pa.Table | None:
-        raise running_refresh.NotRunning
+        raise not_carried_on("they are not to be")
 
     patch.setattr("livemart.refresh.strategy.refresh_running", refuse)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from livemart.plan.build.subqueries import refuse_subqueries
-from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.reasons import Inapplicable, Reason
 from livemart.plan.relations.aggregate_calls import (
     aggregate_calls,
     called,
@@ -38,7 +38,7 @@ def aggregated(
     the groups besides, as in QUALIFY.
 
     Raises:
-        Unplannable: GLOBAL_AGG, NONDETERMINISTIC_AGG.
+        Inapplicable: GLOBAL_AGG, NONDETERMINISTIC_AGG.
     """
     group = tree.args.get("group")
     named = [
@@ -57,7 +57,7 @@ def aggregated(
         ) or any(
             isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets) for node in group.walk()
         ):
-            raise Unplannable(
+            raise Inapplicable(
                 Reason("GLOBAL_AGG", "grouping sets hold a total over all rows", line_of(group))
             )
         for key in group.expressions:
@@ -71,7 +71,7 @@ def aggregated(
         if tree.parent is not None:
             message = "rows are compared with a total over all rows: when it changes, all do"
             suggestion = "store the total in a model: while it stays, only rows that change count"
-        raise Unplannable(Reason("GLOBAL_AGG", message, line_of(tree), suggestion))
+        raise Inapplicable(Reason("GLOBAL_AGG", message, line_of(tree), suggestion))
     ties = [order_decides(call) for call in calls if is_order_dependent(call, relation, keys)]
     return Aggregate(relation, keys, ties)
 
@@ -80,7 +80,7 @@ def windowed(relation: Relation, tree: exp.Select, exprs: Sequence[Expr]) -> Rel
     """Return the window functions of a SELECT's expressions; the relation itself without any.
 
     Raises:
-        Unplannable: WINDOW_WITHOUT_PARTITION_BY, NONDETERMINISTIC_AGG.
+        Inapplicable: WINDOW_WITHOUT_PARTITION_BY, NONDETERMINISTIC_AGG.
     """
     named = {window.this.name: window for window in tree.args.get("windows") or ()}
     windows = [
@@ -115,7 +115,7 @@ def _window(relation: Relation, window: exp.Window, named: Mapping[str, Expr]) -
     order = spec.args.get("order")
     frame = frame_of(spec, call)
     if not partition and frame is None:
-        raise Unplannable(
+        raise Inapplicable(
             Reason(
                 "WINDOW_WITHOUT_PARTITION_BY",
                 f"{sql_of(window)[:80]}",

@@ -11,7 +11,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.reasons import Inapplicable, Reason
 from livemart.plan.relations.equi_keys import EquiKey
 from livemart.plan.relations.generate import over_subquery
 from livemart.plan.relations.key_query import KeyQuery, key_query
@@ -53,7 +53,7 @@ class Join(Relation):
         self.keys = tuple(keys)
         self._right_qualifiers = right_qualifiers
         # What was asked before: chains of joins ask the same of one another again and again.
-        self._answers: dict[tuple[str, ...], list[KeyQuery] | Unplannable] = {}
+        self._answers: dict[tuple[str, ...], list[KeyQuery] | Inapplicable] = {}
 
     # Sides -------------------------------------------------------------------------------------
 
@@ -137,10 +137,10 @@ class Join(Relation):
         if question not in self._answers:
             try:
                 self._answers[question] = answer()
-            except Unplannable as error:
+            except Inapplicable as error:
                 self._answers[question] = error
         known = self._answers[question]
-        if isinstance(known, Unplannable):
+        if isinstance(known, Inapplicable):
             raise known
         return known
 
@@ -150,7 +150,7 @@ class Join(Relation):
             known = [expr for expr in over_left if expr is not None]
             return self.left.affected(known, has_time=has_time)
         if self.kind not in ("inner", "cross"):
-            raise Unplannable(self._lost(want))
+            raise Inapplicable(self._lost(want))
         return self._rekeyed(want, changed="left")
 
     def _affected_by_right(self, want: Sequence[Expr], *, has_time: bool) -> list[KeyQuery]:
@@ -161,14 +161,14 @@ class Join(Relation):
             try:
                 known = [expr for expr in over_right if expr is not None]
                 return self.right.affected(known, has_time=has_time)
-            except Unplannable:
+            except Inapplicable:
                 # The rows on the left that share some of the keys may still tell.
                 if not self.keys[1:]:
                     raise
         if self.kind not in ("inner", "cross") and any(
             self.side(expr) in ("right", "both") and self._as_left(expr) is None for expr in want
         ):
-            raise Unplannable(self._lost(want))
+            raise Inapplicable(self._lost(want))
         return self._rekeyed(want, changed="right")
 
     def _rekeyed(self, want: Sequence[Expr], changed: Literal["left", "right"]) -> list[KeyQuery]:
@@ -187,7 +187,7 @@ class Join(Relation):
         """Return queries by all keys, or by those alone that can be traced: they find more rows."""
         try:
             return queries_by(self.keys)
-        except Unplannable:
+        except Inapplicable:
             if not self.keys[1:]:
                 raise
             keys = [key for key in self.keys if _is_plannable(queries_by, key)]
@@ -356,7 +356,7 @@ class Join(Relation):
 def _require_few(ways: int) -> None:
     if ways > _MOST_WAYS:
         reason = f"a change may take {ways} ways through joined unions"
-        raise Unplannable(
+        raise Inapplicable(
             Reason("PARSE_UNSUPPORTED", reason, None, "store the union as a model of its own")
         )
 
@@ -364,6 +364,6 @@ def _require_few(ways: int) -> None:
 def _is_plannable(queries_by: Callable[[Sequence[EquiKey]], list[KeyQuery]], key: EquiKey) -> bool:
     try:
         queries_by([key])
-    except Unplannable:
+    except Inapplicable:
         return False
     return True

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.reasons import Inapplicable, Reason
 from livemart.plan.relations.key_query import KeyQuery, RowsOf, key_query
 from livemart.plan.sql.determinism import function_name, is_aggregate
 from livemart.plan.sql.names import column as column
@@ -111,7 +111,7 @@ class Relation(ABC):
         the region widens them by the margins of the frames.
 
         Raises:
-            Unplannable: KEY_NOT_IN_OUTPUT, if a value cannot be traced to the changed rows.
+            Inapplicable: KEY_NOT_IN_OUTPUT, if a value cannot be traced to the changed rows.
         """
 
     @abstractmethod
@@ -193,7 +193,7 @@ class Scan(Relation):
     def _require(self, want: Sequence[Expr]) -> None:
         for expr in want:
             if not self._has(expr):
-                raise Unplannable(
+                raise Inapplicable(
                     Reason(
                         "KEY_NOT_IN_OUTPUT",
                         f"{sql_of(expr)} is not made of columns of {self.relation}",
@@ -256,7 +256,7 @@ def replaced(expr: Expr, replacement: Callable[[exp.Column], Expr | None]) -> Ex
         replacement: what stands for a column; None for the column itself.
 
     Raises:
-        Unplannable: PARSE_UNSUPPORTED, if a parameter of a function of elements has the name of a
+        Inapplicable: PARSE_UNSUPPORTED, if a parameter of a function of elements has the name of a
             column that would come to stand within its body.
     """
     copy = expr.copy()
@@ -279,7 +279,7 @@ def _refuse_capture(reference: exp.Column, value: Expr) -> None:
         for part in columns_of(value):
             if part.parts[0].name.lower() in parameters:
                 message = f"{sql_of(part)} has the name of a parameter of {sql_of(around)[:60]}"
-                raise Unplannable(Reason("PARSE_UNSUPPORTED", message, None))
+                raise Inapplicable(Reason("PARSE_UNSUPPORTED", message, None))
         around = around.find_ancestor(exp.Lambda)
 
 

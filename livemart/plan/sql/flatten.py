@@ -17,7 +17,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import traverse_scope
 
 from livemart.errors import first_lines
-from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.reasons import Inapplicable, Reason
 from livemart.plan.sql.parse import parse, statement
 from livemart.plan.sql.template import Template
 from livemart.plan.sql.written import sql_of
@@ -82,7 +82,7 @@ def flatten(text: str, views: Mapping[str, str], *, seen: tuple[str, ...] = ()) 
         views: SELECT text of every relation that is a view, by `schema.identifier` in lower case.
 
     Raises:
-        Unplannable: PARSE_UNSUPPORTED, if the text cannot be parsed or names a relation in a way
+        Inapplicable: PARSE_UNSUPPORTED, if the text cannot be parsed or names a relation in a way
             that cannot be replaced.
     """
     return Flat(tuple(_flatten(_body(text), views, [], seen)))
@@ -104,7 +104,7 @@ def _flatten(
         parts.append(text[position:start])
         if relation in views:
             if relation in seen:
-                raise Unplannable(Reason("PARSE_UNSUPPORTED", f"{relation} reads itself", None))
+                raise Inapplicable(Reason("PARSE_UNSUPPORTED", f"{relation} reads itself", None))
             inner = _flatten(_body(views[relation]), views, occurrences, (*seen, relation))
             parts += ["(\n", *inner, "\n)"]
         else:
@@ -126,9 +126,9 @@ def _stored_tables(text: str) -> list[exp.Table]:
         scopes = traverse_scope(tree)
     except (SqlglotError, RecursionError) as error:
         message = first_lines(error)
-        raise Unplannable(Reason("PARSE_UNSUPPORTED", message, None)) from error
+        raise Inapplicable(Reason("PARSE_UNSUPPORTED", message, None)) from error
     if not isinstance(tree, exp.Query):
-        raise Unplannable(Reason("PARSE_UNSUPPORTED", "not a SELECT", None))
+        raise Inapplicable(Reason("PARSE_UNSUPPORTED", "not a SELECT", None))
     named = {id(table) for table in tree.find_all(exp.Table)}
     cte_reads: set[int] = set()
     for scope in scopes:
@@ -148,12 +148,12 @@ def _stored_tables(text: str) -> list[exp.Table]:
             table.db and table.db == column.text("db") for table in tables
         ):
             message = f"a column is qualified by a schema: {sql_of(column)}"
-            raise Unplannable(Reason("PARSE_UNSUPPORTED", message, None))
+            raise Inapplicable(Reason("PARSE_UNSUPPORTED", message, None))
     if any(table.args.get("version") for table in tables):
-        raise Unplannable(Reason("PARSE_UNSUPPORTED", "an older version of a table", None))
+        raise Inapplicable(Reason("PARSE_UNSUPPORTED", "an older version of a table", None))
     if any(not table.db for table in tables):
         bare = next(table.name for table in tables if not table.db)
-        raise Unplannable(Reason("PARSE_UNSUPPORTED", f"{bare} is named without its schema", None))
+        raise Inapplicable(Reason("PARSE_UNSUPPORTED", f"{bare} is named without its schema", None))
     return sorted(tables, key=lambda table: _span(text, table)[0])
 
 
@@ -165,7 +165,7 @@ def _span(text: str, table: exp.Table) -> tuple[int, int]:
         end = parts[-1].meta["end"] + 1
     except KeyError as error:
         reason = Reason("PARSE_UNSUPPORTED", f"no offsets for {table.name}", None)
-        raise Unplannable(reason) from error
+        raise Inapplicable(reason) from error
     # Offsets of quoted identifiers leave the quotes out in some versions of the parser.
     if start > 0 and text[start - 1] == "`":
         start -= 1
@@ -177,7 +177,9 @@ def _span(text: str, table: exp.Table) -> tuple[int, int]:
 def _behind_sample(text: str, start: int) -> int:
     """Return where the sample of a table ends: an alias stands behind it."""
     if (sample := _SAMPLE.match(text, start)) is None:
-        raise Unplannable(Reason("PARSE_UNSUPPORTED", "a sample that is not written plainly", None))
+        raise Inapplicable(
+            Reason("PARSE_UNSUPPORTED", "a sample that is not written plainly", None)
+        )
     return sample.end()
 
 

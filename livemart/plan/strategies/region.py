@@ -13,7 +13,7 @@ from typing import ClassVar
 from sqlglot import exp
 
 from livemart.plan.build.scopes import Query
-from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.reasons import Inapplicable, Reason
 from livemart.plan.relations.constants import constants_of
 from livemart.plan.relations.gate import Gate, WindowGate
 from livemart.plan.relations.key_query import KeyQuery
@@ -27,7 +27,7 @@ from livemart.plan.relations.relation import (
     column,
 )
 from livemart.plan.sql.written import sql_of
-from livemart.plan.strategies.slices import Windows, windows_of
+from livemart.plan.strategies.slices import PlanFacts, Windows, windows_of
 from livemart.plan.strategies.ties import keeping_decisions, scattered, ties_of
 
 _IN_TWO_MODELS = "store the rows with the window in a model, and group that: both are incremental"
@@ -85,11 +85,11 @@ def confined_by(region: Region, places: Sequence[int]) -> Region:
     )
 
 
-def region_of(query: Query) -> Region:
+def region_of(query: Query, facts: PlanFacts) -> Region:
     """Return the region of a query.
 
     Raises:
-        Unplannable: KEY_NOT_IN_OUTPUT, if no output column confines a change;
+        Inapplicable: KEY_NOT_IN_OUTPUT, if no output column confines a change;
             NONDETERMINISTIC_ORDER or NONDETERMINISTIC_AGG, if none does that also keeps together
             what hangs on rows that may tie.
     """
@@ -108,7 +108,7 @@ def region_of(query: Query) -> Region:
         time = None
         confining, keys = keys, keeping_decisions(top, keys)
         if confining and not keys:
-            raise Unplannable(scattered(ties[0]))
+            raise Inapplicable(scattered(ties[0]))
     keys = [key for key in keys if time is None or sql_of(key) != sql_of(time)]
     if not gates:
         unique = next(
@@ -128,7 +128,7 @@ def region_of(query: Query) -> Region:
             message, suggestion = f"{message}. {told}", _IN_TWO_MODELS
         else:
             suggestion = "carry a common key of every GROUP BY and PARTITION BY to the output"
-        raise Unplannable(Reason("KEY_NOT_IN_OUTPUT", message, None, suggestion))
+        raise Inapplicable(Reason("KEY_NOT_IN_OUTPUT", message, None, suggestion))
     want = [*keys, *([time] if time is not None else [])]
     restrictions = Restrictions()
     top.restrict(Want(tuple(keys), time), restrictions)

@@ -68,7 +68,7 @@ def with_ties_broken(
         ways: their numbers, from 0; or `CANDIDATES`.
 
     Raises:
-        Unplannable: PARSE_UNSUPPORTED.
+        Inapplicable: PARSE_UNSUPPORTED.
     """
     tokens = list(Dialect.get_or_raise("spark").tokenize(flat.text))
     tree = qualified(parse(flat.text), schema)

@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from livemart.arrow.bags import WEIGHT
 from livemart.arrow.time_zone import UTC_ZONE
 from livemart.plan.planner import Inputs, Plan, plan_query
+from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.template import Template
 from livemart.plan.strategies.running import Running
-from livemart.refresh.running import NotRunning, refresh_running
+from livemart.refresh.running import refresh_running
 from livemart.refresh.views import SparkView, Statement
 from livemart.spark.arrow_views import ArrowViews
 from livemart.spark_sql import stored_name
@@ -131,7 +132,7 @@ def _refreshed(
         plan=_PLANS[is_keyed],
         inputs=[SimpleNamespace(images=images, new=table(_table(new, _ORDERS)), columns=())],
         stored=table(_table(before, _TOTALS)),
-        views=SimpleNamespace(query=query, of_rows=of_rows),
+        views=SimpleNamespace(query=query, of_rows=of_rows, is_large=False),
         zone=UTC_ZONE,
     )
     change = refresh_running(run, _PLANS[is_keyed].strategy)  # type: ignore[arg-type]
@@ -187,5 +188,5 @@ def test_late_and_fresh_rows_of_one_batch_keep_their_own_columns(
 
 
 def test_a_time_that_is_null_is_left_to_the_region(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(NotRunning):
+    with pytest.raises(Inapplicable, match="NOT_CARRIED_ON"):
         _refreshed([], [("a", None, 1, "Lisbon")], monkeypatch, is_keyed=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from livemart.plan.reasons import Unplannable
+from livemart.plan.reasons import Inapplicable
 from livemart.plan.relations.relation import Restrictions, Want, composed_of, is_constant
 from tests.unit.plan.relations.scans import expr, sales
 
@@ -24,7 +24,7 @@ def test_a_scan_is_where_a_question_ends() -> None:
 
 
 def test_a_column_of_another_relation_cannot_be_asked_of_a_scan() -> None:
-    with pytest.raises(Unplannable, match="other is not made of columns"):
+    with pytest.raises(Inapplicable, match="other is not made of columns"):
         sales().affected([expr("other")])
 
 
