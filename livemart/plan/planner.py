@@ -18,7 +18,7 @@ from livemart.plan.build.guards import check_functions, check_names, check_windo
 from livemart.plan.build.scopes import Query, build_query
 from livemart.plan.build.using import mark_written
 from livemart.plan.notes import KnownRelations, growth, notes_of
-from livemart.plan.reasons import Inapplicable, Reason
+from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.relations.clock import comparisons_in
 from livemart.plan.relations.relation import Renaming, Scan, bare, column
 from livemart.plan.sql.determinism import require_deterministic
@@ -353,7 +353,7 @@ def _query(
         )
 
     if not isinstance(query, exp.Query):
-        raise Inapplicable(Reason("PARSE_UNSUPPORTED", "not a SELECT", None))
+        raise refusal("PARSE_UNSUPPORTED", "not a SELECT")
     even_out(query)
     check_names(query)
     used = used_columns(query, {name: occurrence.index for name, occurrence in by_name.items()})
@@ -375,7 +375,7 @@ def _schema_of(flat: Flat, inputs: Inputs) -> dict[str, object]:
     for occurrence in flat.occurrences:
         if occurrence.relation not in inputs.columns:
             message = f"the columns of {occurrence.relation} are not known"
-            raise Inapplicable(Reason("INPUT_NOT_IN_DELTA", message, None))
+            raise refusal("INPUT_NOT_IN_DELTA", message)
         known = inputs.columns[occurrence.relation]
         schema[occurrence.placeholder.lower()] = {name.lower(): "unknown" for name in known}
     return schema
@@ -400,8 +400,8 @@ def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:
     for name, strategy_of in STRATEGIES:
         try:
             ways.append(strategy_of(query, facts))
-        except Inapplicable as refusal:
-            refused[name] = refusal.reason
+        except Inapplicable as error:
+            refused[name] = error.reason
     strategy: Strategy = ways[0] if ways else Full((refused["region"],))
     ties = ties_of(query.top)
     computed = {

@@ -65,3 +65,10 @@ class Inapplicable(Exception):
     def __init__(self, reason: Reason) -> None:
         super().__init__(f"{reason.code}: {reason.message}")
         self.reason = reason
+
+
+def refusal(
+    code: str, message: str, line: int | None = None, suggestion: str | None = None
+) -> Inapplicable:
+    """Return an error that carries a reason; see `Reason`."""
+    return Inapplicable(Reason(code, message, line, suggestion))

@@ -18,7 +18,7 @@ from livemart.plan.build.subqueries import (
     unsupported,
 )
 from livemart.plan.build.using import merge_keys
-from livemart.plan.reasons import Inapplicable, Reason
+from livemart.plan.reasons import refusal
 from livemart.plan.relations.alias import Alias
 from livemart.plan.relations.clock import clock_value, clock_values
 from livemart.plan.relations.equi_keys import equi_keys
@@ -126,13 +126,11 @@ class FromClause:
             merge_keys(tree, keys)
             return Join(right, left, "left", keys, lefts)
         elif side == "full":
-            raise Inapplicable(
-                Reason(
-                    "KEY_NOT_IN_OUTPUT",
-                    "a full outer join has no preserved side",
-                    line_of(join),
-                    "union all of a left join and of the rows that only the right side has",
-                )
+            raise refusal(
+                "KEY_NOT_IN_OUTPUT",
+                "a full outer join has no preserved side",
+                line_of(join),
+                "union all of a left join and of the rows that only the right side has",
             )
         else:
             joined = "inner" if condition is not None else "cross"

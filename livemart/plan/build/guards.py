@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from livemart.intervals import parse_interval
 from livemart.plan.build.subqueries import unsupported
-from livemart.plan.reasons import Inapplicable, Reason
+from livemart.plan.reasons import refusal
 from livemart.plan.sql.determinism import function_name, is_bare_function, line_of
 from livemart.plan.sql.functions import BUILT_IN_FUNCTIONS
 from livemart.plan.sql.written import sql_of
@@ -34,12 +34,8 @@ def check_functions(tree: exp.Expr) -> None:
             name = str(node.this).lower()
             is_foreign = name not in BUILT_IN_FUNCTIONS
         if is_foreign:
-            raise Inapplicable(
-                Reason(
-                    "UDF_NOT_DETERMINISTIC",
-                    f"{name} is not a built-in function",
-                    line_of(node),
-                )
+            raise refusal(
+                "UDF_NOT_DETERMINISTIC", f"{name} is not a built-in function", line_of(node)
             )
 
 
@@ -82,13 +78,11 @@ def check_windows(tree: exp.Expr) -> None:
             wrong = f"the offset of {written[2].name} is not below {told}"
         else:
             continue
-        raise Inapplicable(
-            Reason(
-                "WINDOW_REFUSED",
-                f"{sql_of(node)}: {wrong}: Spark refuses the model",
-                line_of(node),
-                "write an offset below the slide, and a slide of at most the size",
-            )
+        raise refusal(
+            "WINDOW_REFUSED",
+            f"{sql_of(node)}: {wrong}: Spark refuses the model",
+            line_of(node),
+            "write an offset below the slide, and a slide of at most the size",
         )
 
 
@@ -108,12 +102,10 @@ def _check_column(node: exp.Column) -> None:
     if node.table or node.name in _WINDOWS:
         return
     if is_bare_function(node):
-        raise Inapplicable(
-            Reason(
-                "EXPRESSION_NOT_DETERMINISTIC",
-                f"{node.name} differs between two runs over the same rows",
-                line_of(node),
-            )
+        raise refusal(
+            "EXPRESSION_NOT_DETERMINISTIC",
+            f"{node.name} differs between two runs over the same rows",
+            line_of(node),
         )
     around = node.find_ancestor(exp.Order, exp.Sort, exp.Cluster, exp.Distribute, exp.Query)
     if around is not None and isinstance(around.parent, exp.Query) and around.arg_key in _ORDERS:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from livemart.plan.reasons import Inapplicable, Reason
+from livemart.plan.reasons import Inapplicable, refusal
 from livemart.plan.relations.alias import Alias
 from livemart.plan.relations.clock import clock_value
 from livemart.plan.relations.project import Projection
@@ -90,7 +90,7 @@ def refuse_subqueries(condition: Expr) -> None:
             code = "NULL_AWARE_ANTI" if negated else "SUBQUERY_NOT_INCREMENTALIZABLE"
             hint = "write NOT EXISTS or a left anti join" if negated else "write a semi join"
             text = sql_of(parent or node)[:80]
-            raise Inapplicable(Reason(code, f"subquery in {text}", line_of(node), hint))
+            raise refusal(code, f"subquery in {text}", line_of(node), hint)
 
 
 def only_scan(relation: Relation) -> Scan | None:
@@ -112,4 +112,4 @@ def is_nested(subquery: Expr, root: Expr) -> bool:
 
 def unsupported(what: str, node: Expr) -> Inapplicable:
     """Return the reason that no rule knows a part of the SQL."""
-    return Inapplicable(Reason("PARSE_UNSUPPORTED", f"{what} has no rule", line_of(node)))
+    return refusal("PARSE_UNSUPPORTED", f"{what} has no rule", line_of(node))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from livemart.plan.reasons import Inapplicable, Reason
+from livemart.plan.reasons import Reason, refusal
 from livemart.plan.relations.relation import Expr, Relation, bare
 from livemart.plan.sql.determinism import function_name, is_aggregate, line_of
 from livemart.plan.sql.written import sql_of
@@ -128,13 +128,11 @@ def order_decides(call: Expr) -> Reason:
             line,
             "end its order in a unique column",
         )
-    raise Inapplicable(
-        Reason(
-            "NONDETERMINISTIC_AGG",
-            f"{text} depends on the order of rows",
-            line,
-            "order by a unique column last, or sort what is collected",
-        )
+    raise refusal(
+        "NONDETERMINISTIC_AGG",
+        f"{text} depends on the order of rows",
+        line,
+        "order by a unique column last, or sort what is collected",
     )
 
 

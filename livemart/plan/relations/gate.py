@@ -13,7 +13,7 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from livemart.plan.reasons import Inapplicable, Reason
+from livemart.plan.reasons import Reason, refusal
 from livemart.plan.relations.aggregate_calls import TAKE_A_VALUE, called
 from livemart.plan.relations.key_query import KeyQuery
 from livemart.plan.relations.relation import (
@@ -108,13 +108,10 @@ class Gate(Relation):
     def _require(self, want: Sequence[Expr]) -> None:
         for expr in want:
             if not self.passes(expr):
-                raise Inapplicable(
-                    Reason(
-                        "KEY_NOT_IN_OUTPUT",
-                        f"{sql_of(expr)} is not made of the keys "
-                        f"({', '.join(map(sql_of, self.keys)) or 'none'})",
-                        None,
-                    )
+                raise refusal(
+                    "KEY_NOT_IN_OUTPUT",
+                    f"{sql_of(expr)} is not made of the keys "
+                    f"({', '.join(map(sql_of, self.keys)) or 'none'})",
                 )
 
 

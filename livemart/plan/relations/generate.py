@@ -71,11 +71,8 @@ class Generate(Relation):
         return self._unfolded(want, needed, self.inputs[0].rows(needed, past=past))
 
     def restrict(self, want: Want, restrictions: Restrictions) -> None:
-        keys = tuple(
-            None if key is None or self._reads_generated(key) else key for key in want.keys
-        )
-        time = None if want.time is None or self._reads_generated(want.time) else want.time
-        self.inputs[0].restrict(Want(keys, time, want.before, want.after), restrictions)
+        below = want.over(lambda expr: None if self._reads_generated(expr) else expr)
+        self.inputs[0].restrict(below, restrictions)
 
     def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
         return None if self._reads_generated(expr) else self.inputs[0].trace(expr)

@@ -7,11 +7,12 @@ materialized outer-join views", ICDE 2007 (null-extended rows flip with the matc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from sqlglot import exp
 
-from livemart.plan.reasons import Inapplicable, Reason
+from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.relations.equi_keys import EquiKey
 from livemart.plan.relations.generate import over_subquery
 from livemart.plan.relations.key_query import KeyQuery, key_query
@@ -28,6 +29,9 @@ from livemart.plan.sql.written import sql_of
 
 # Branches of unions multiply in joins: more of them than this are no statement for Spark.
 _MOST_WAYS = 256
+
+# By side, what is read of it, by its SQL.
+_Needed = dict[str, dict[str, Expr]]
 
 JoinKind = Literal["inner", "left", "cross", "semi", "anti"]
 
@@ -199,34 +203,14 @@ class Join(Relation):
         self, keys: Sequence[EquiKey], want: Sequence[Expr], changed: Literal["left", "right"]
     ) -> list[KeyQuery]:
         other: Literal["left", "right"] = "right" if changed == "left" else "left"
-        needed: dict[str, dict[str, Expr]] = {"left": {}, "right": {}}
-        for key in keys:
-            needed["left"].setdefault(sql_of(key.left), key.left)
-            needed["right"].setdefault(sql_of(key.right), key.right)
-        mapped: list[Expr] = []
-        for expr in want:
-            translated = self._as_left(expr) if other == "left" else expr
-            mapped.append(expr if translated is None else translated)
-            for reference in columns_of(mapped[-1]):
-                side = "right" if self.side(reference) == "right" else "left"
-                needed[side].setdefault(sql_of(reference), reference)
+        mapped = [(self._as_left(expr) if other == "left" else expr) or expr for expr in want]
+        needed = self._needed(keys, mapped)
         sides = {"left": self.left, "right": self.right}
         changed_queries = sides[changed].affected(list(needed[changed].values()))
         is_mixed = any(self.side(expr) in (changed, "both") for expr in mapped)
         other_queries = sides[other].rows(list(needed[other].values()), past=is_mixed)
-        places = {
-            side: {text: f"w{index}" for index, text in enumerate(needed[side])} for side in needed
-        }
         alias = {changed: "c", other: "p"}
-        condition = " and ".join(
-            f"{alias['left']}.{places['left'][sql_of(key.left)]}"
-            f" {'<=>' if key.null_safe else '='} "
-            f"{alias['right']}.{places['right'][sql_of(key.right)]}"
-            for key in keys
-        )
-        by_alias = {alias[side]: places[side] for side in alias}
-        outputs = [over_subquery(expr, by_alias) for expr in mapped]
-        kind, on = ("inner", f" on {condition}") if condition else ("cross", "")
+        kind, on, outputs = _joined(keys, mapped, needed, alias["left"], alias["right"])
         _require_few(len(changed_queries) * len(other_queries))
         return [
             key_query(outputs, "(", one, f") as c {kind} join (", other_query, f") as p{on}")
@@ -246,25 +230,8 @@ class Join(Relation):
     def _rows_by(
         self, keys: Sequence[EquiKey], want: Sequence[Expr], *, past: bool
     ) -> list[KeyQuery]:
-        needed: dict[str, dict[str, Expr]] = {"left": {}, "right": {}}
-        for key in keys:
-            needed["left"].setdefault(sql_of(key.left), key.left)
-            needed["right"].setdefault(sql_of(key.right), key.right)
-        for expr in want:
-            for reference in columns_of(expr):
-                side = "right" if self.side(reference) == "right" else "left"
-                needed[side].setdefault(sql_of(reference), reference)
-        places = {
-            side: {text: f"w{index}" for index, text in enumerate(needed[side])} for side in needed
-        }
-        condition = " and ".join(
-            f"l.{places['left'][sql_of(key.left)]} {'<=>' if key.null_safe else '='} "
-            f"r.{places['right'][sql_of(key.right)]}"
-            for key in keys
-        )
-        by_alias = {"l": places["left"], "r": places["right"]}
-        outputs = [over_subquery(expr, by_alias) for expr in want]
-        kind, on = ("inner", f" on {condition}") if condition else ("cross", "")
+        needed = self._needed(keys, want)
+        kind, on, outputs = _joined(keys, want, needed, "l", "r")
         lefts = self.left.rows(list(needed["left"].values()), past=past)
         rights = self.right.rows(list(needed["right"].values()), past=past)
         joins = [(kind, right, on) for right in rights]
@@ -278,33 +245,23 @@ class Join(Relation):
             for kind, right, on in joins
         ]
 
+    def _needed(self, keys: Sequence[EquiKey], exprs: Sequence[Expr]) -> _Needed:
+        """Return what a join by these keys asks of each side, for some expressions."""
+        needed: _Needed = {"left": {}, "right": {}}
+        for key in keys:
+            needed["left"].setdefault(sql_of(key.left), key.left)
+            needed["right"].setdefault(sql_of(key.right), key.right)
+        for reference in (reference for expr in exprs for reference in columns_of(expr)):
+            side = "right" if self.side(reference) == "right" else "left"
+            needed[side].setdefault(sql_of(reference), reference)
+        return needed
+
     def restrict(self, want: Want, restrictions: Restrictions) -> None:
-        self.left.restrict(
-            Want(
-                tuple(
-                    None if key is None else self._keeping(key, self._as_left(key), self.left)
-                    for key in want.keys
-                ),
-                None if want.time is None else self._as_left(want.time),
-                want.before,
-                want.after,
-            ),
-            restrictions,
-        )
-        self.right.restrict(
-            Want(
-                tuple(
-                    None
-                    if key is None
-                    else self._keeping(key, self._asked_of_right(key), self.right)
-                    for key in want.keys
-                ),
-                None if want.time is None else self._asked_of_right(want.time),
-                want.before,
-                want.after,
-            ),
-            restrictions,
-        )
+        for side, below in ((self.left, self._as_left), (self.right, self._asked_of_right)):
+            asked = want.over(below)
+            pairs = zip(want.keys, asked.keys, strict=True)
+            keys = tuple(key and self._keeping(key, translated, side) for key, translated in pairs)
+            side.restrict(replace(asked, keys=keys), restrictions)
 
     @staticmethod
     def _keeping(key: Expr, translated: Expr | None, side: Relation) -> Expr | None:
@@ -353,11 +310,29 @@ class Join(Relation):
         )
 
 
+def _joined(
+    keys: Sequence[EquiKey], exprs: Sequence[Expr], needed: _Needed, left: str, right: str
+) -> tuple[str, str, list[Expr]]:
+    """Return kind and condition of the join of two subqueries, and expressions over them."""
+    alias = {"left": left, "right": right}
+    places = {
+        side: {text: f"w{index}" for index, text in enumerate(needed[side])} for side in needed
+    }
+    condition = " and ".join(
+        f"{left}.{places['left'][sql_of(key.left)]} {'<=>' if key.null_safe else '='} "
+        f"{right}.{places['right'][sql_of(key.right)]}"
+        for key in keys
+    )
+    by_alias = {alias[side]: places[side] for side in alias}
+    outputs = [over_subquery(expr, by_alias) for expr in exprs]
+    return ("inner", f" on {condition}", outputs) if condition else ("cross", "", outputs)
+
+
 def _require_few(ways: int) -> None:
     if ways > _MOST_WAYS:
         reason = f"a change may take {ways} ways through joined unions"
-        raise Inapplicable(
-            Reason("PARSE_UNSUPPORTED", reason, None, "store the union as a model of its own")
+        raise refusal(
+            "PARSE_UNSUPPORTED", reason, suggestion="store the union as a model of its own"
         )
 
 

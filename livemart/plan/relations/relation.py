@@ -20,11 +20,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from livemart.plan.reasons import Inapplicable, Reason
+from livemart.plan.reasons import refusal
 from livemart.plan.relations.key_query import KeyQuery, RowsOf, key_query
 from livemart.plan.sql.determinism import function_name, is_aggregate
 from livemart.plan.sql.names import column as column
@@ -46,6 +46,11 @@ class Want:
     time: Expr | None = None
     before: int = 0
     after: int = 0
+
+    def over(self, below: Callable[[Expr], Expr | None]) -> Want:
+        """Return what is wanted of a step below; None for what it does not have."""
+        keys = tuple(None if key is None else below(key) for key in self.keys)
+        return replace(self, keys=keys, time=None if self.time is None else below(self.time))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,12 +198,8 @@ class Scan(Relation):
     def _require(self, want: Sequence[Expr]) -> None:
         for expr in want:
             if not self._has(expr):
-                raise Inapplicable(
-                    Reason(
-                        "KEY_NOT_IN_OUTPUT",
-                        f"{sql_of(expr)} is not made of columns of {self.relation}",
-                        None,
-                    )
+                raise refusal(
+                    "KEY_NOT_IN_OUTPUT", f"{sql_of(expr)} is not made of columns of {self.relation}"
                 )
 
 
@@ -235,9 +236,7 @@ class Renaming(Relation):
         return self.source.rows([self.over_source(expr) for expr in want], past=past)
 
     def restrict(self, want: Want, restrictions: Restrictions) -> None:
-        keys = tuple(None if key is None else self.over_source(key) for key in want.keys)
-        time = None if want.time is None else self.over_source(want.time)
-        self.source.restrict(Want(keys, time, want.before, want.after), restrictions)
+        self.source.restrict(want.over(self.over_source), restrictions)
 
     def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
         return self.source.trace(self.over_source(expr))
@@ -279,7 +278,7 @@ def _refuse_capture(reference: exp.Column, value: Expr) -> None:
         for part in columns_of(value):
             if part.parts[0].name.lower() in parameters:
                 message = f"{sql_of(part)} has the name of a parameter of {sql_of(around)[:60]}"
-                raise Inapplicable(Reason("PARSE_UNSUPPORTED", message, None))
+                raise refusal("PARSE_UNSUPPORTED", message)
         around = around.find_ancestor(exp.Lambda)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import combinations
 
 from sqlglot import exp
@@ -85,9 +86,8 @@ class Union(Relation):
 
     def restrict(self, want: Want, restrictions: Restrictions) -> None:
         for index, branch in enumerate(self.inputs):
-            keys = tuple(None if key is None else self.over_branch(key, index) for key in want.keys)
-            time = None if want.time is None else self.over_branch(want.time, index)
-            branch.restrict(Want(keys, time, want.before, want.after), restrictions)
+            over_branch = partial(self.over_branch, branch=index)
+            branch.restrict(want.over(over_branch), restrictions)
 
     def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
         sites: list[tuple[Scan, Expr]] = []

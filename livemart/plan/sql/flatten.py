@@ -17,7 +17,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import traverse_scope
 
 from livemart.errors import first_lines
-from livemart.plan.reasons import Inapplicable, Reason
+from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.sql.parse import parse, statement
 from livemart.plan.sql.template import Template
 from livemart.plan.sql.written import sql_of
@@ -104,7 +104,7 @@ def _flatten(
         parts.append(text[position:start])
         if relation in views:
             if relation in seen:
-                raise Inapplicable(Reason("PARSE_UNSUPPORTED", f"{relation} reads itself", None))
+                raise refusal("PARSE_UNSUPPORTED", f"{relation} reads itself")
             inner = _flatten(_body(views[relation]), views, occurrences, (*seen, relation))
             parts += ["(\n", *inner, "\n)"]
         else:
@@ -126,9 +126,9 @@ def _stored_tables(text: str) -> list[exp.Table]:
         scopes = traverse_scope(tree)
     except (SqlglotError, RecursionError) as error:
         message = first_lines(error)
-        raise Inapplicable(Reason("PARSE_UNSUPPORTED", message, None)) from error
+        raise refusal("PARSE_UNSUPPORTED", message) from error
     if not isinstance(tree, exp.Query):
-        raise Inapplicable(Reason("PARSE_UNSUPPORTED", "not a SELECT", None))
+        raise refusal("PARSE_UNSUPPORTED", "not a SELECT")
     named = {id(table) for table in tree.find_all(exp.Table)}
     cte_reads: set[int] = set()
     for scope in scopes:
@@ -148,12 +148,12 @@ def _stored_tables(text: str) -> list[exp.Table]:
             table.db and table.db == column.text("db") for table in tables
         ):
             message = f"a column is qualified by a schema: {sql_of(column)}"
-            raise Inapplicable(Reason("PARSE_UNSUPPORTED", message, None))
+            raise refusal("PARSE_UNSUPPORTED", message)
     if any(table.args.get("version") for table in tables):
-        raise Inapplicable(Reason("PARSE_UNSUPPORTED", "an older version of a table", None))
+        raise refusal("PARSE_UNSUPPORTED", "an older version of a table")
     if any(not table.db for table in tables):
         bare = next(table.name for table in tables if not table.db)
-        raise Inapplicable(Reason("PARSE_UNSUPPORTED", f"{bare} is named without its schema", None))
+        raise refusal("PARSE_UNSUPPORTED", f"{bare} is named without its schema")
     return sorted(tables, key=lambda table: _span(text, table)[0])
 
 
@@ -177,9 +177,7 @@ def _span(text: str, table: exp.Table) -> tuple[int, int]:
 def _behind_sample(text: str, start: int) -> int:
     """Return where the sample of a table ends: an alias stands behind it."""
     if (sample := _SAMPLE.match(text, start)) is None:
-        raise Inapplicable(
-            Reason("PARSE_UNSUPPORTED", "a sample that is not written plainly", None)
-        )
+        raise refusal("PARSE_UNSUPPORTED", "a sample that is not written plainly")
     return sample.end()
 
 

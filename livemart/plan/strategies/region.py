@@ -13,7 +13,7 @@ from typing import ClassVar
 from sqlglot import exp
 
 from livemart.plan.build.scopes import Query
-from livemart.plan.reasons import Inapplicable, Reason
+from livemart.plan.reasons import Inapplicable, refusal
 from livemart.plan.relations.constants import constants_of
 from livemart.plan.relations.gate import Gate, WindowGate
 from livemart.plan.relations.key_query import KeyQuery
@@ -128,7 +128,7 @@ def region_of(query: Query, facts: PlanFacts) -> Region:
             message, suggestion = f"{message}. {told}", _IN_TWO_MODELS
         else:
             suggestion = "carry a common key of every GROUP BY and PARTITION BY to the output"
-        raise Inapplicable(Reason("KEY_NOT_IN_OUTPUT", message, None, suggestion))
+        raise refusal("KEY_NOT_IN_OUTPUT", message, suggestion=suggestion)
     want = [*keys, *([time] if time is not None else [])]
     restrictions = Restrictions()
     top.restrict(Want(tuple(keys), time), restrictions)

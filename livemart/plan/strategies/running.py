@@ -17,7 +17,7 @@ from typing import ClassVar
 from sqlglot import exp
 
 from livemart.plan.build.scopes import Query
-from livemart.plan.reasons import Inapplicable, Reason
+from livemart.plan.reasons import Inapplicable, refusal
 from livemart.plan.relations.alias import Alias
 from livemart.plan.relations.clock import clock_values
 from livemart.plan.relations.frames import frame_of
@@ -75,7 +75,7 @@ class Running:
 
 def not_carried_on(message: str) -> Inapplicable:
     """Return why totals cannot be carried on, of a query or of one in a batch."""
-    return Inapplicable(Reason("NOT_CARRIED_ON", message, None))
+    return refusal("NOT_CARRIED_ON", message)
 
 
 def running_totals(query: Query, facts: PlanFacts) -> Running:

@@ -17,7 +17,7 @@ from typing import ClassVar, Literal
 from sqlglot import exp, parse_one
 
 from livemart.plan.build.scopes import Query
-from livemart.plan.reasons import Inapplicable, Reason
+from livemart.plan.reasons import Inapplicable, refusal
 from livemart.plan.relations.clock import is_clock_value
 from livemart.plan.relations.gate import Aggregate, Gate
 from livemart.plan.relations.generate import Generate
@@ -113,7 +113,7 @@ class Append(Signed):
 
 def not_additive(message: str, suggestion: str | None = None) -> Inapplicable:
     """Return why a query, or a batch of one, cannot be moved by adding what changed."""
-    return Inapplicable(Reason("NOT_ADDITIVE", message, None, suggestion))
+    return refusal("NOT_ADDITIVE", message, suggestion=suggestion)
 
 
 def signed_change(query: Query, facts: PlanFacts) -> Signed:
