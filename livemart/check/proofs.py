@@ -29,7 +29,7 @@ from livemart.delta.warehouse import Warehouse
 from livemart.limits import MOST_NEW_ROWS
 from livemart.own_faults import OwnFaults
 from livemart.plan.project_plans import FIXED_RUNS, ProjectPlans, as_in_run, views_of
-from livemart.plan.reasons import Unplannable
+from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.flatten import Flat, flatten
 from livemart.project.graph import DataTest
 from livemart.spark_sql import unquoted
@@ -122,7 +122,7 @@ class Prover:
         text = test.compiled_code if flat is None else flat.text
         if self.project.differs_with_run(test.unique_id):
             text = as_in_run(test, FIXED_RUNS[0]) or ""
-            with suppress(Unplannable):
+            with suppress(Inapplicable):
                 views = views_of(self.project, test.session, FIXED_RUNS[0])
                 flat = flatten(text, views)
                 text = flat.text

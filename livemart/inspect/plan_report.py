@@ -6,6 +6,7 @@ Used by the command `plan`. A reason names the line of the model that it comes f
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
@@ -33,7 +34,8 @@ def describe_plans(
 
     Seeds and dbt snapshots are left out. A session has `defined_by` (settings and statements that
     hold wherever SQL is run) and `only_in_a_build` (what other hooks do). A model `asks` what dbt
-    asked the warehouse to compile it; `stamps` are its columns that say which run wrote a row.
+    asked the warehouse to compile it; `stamps` are its columns that say which run wrote a row;
+    `refused` has, by strategy in the order in which they are tried, why its SQL has not this one.
 
     Args:
         project: what the analyst wrote.
@@ -80,6 +82,11 @@ def render_plans(report: Mapping[str, Any]) -> str:
             lines.append(f"{'':<{width}}  {reason['code']}: {where}: {reason['message']}")
             if reason["suggestion"]:
                 lines.append(f"{'':<{width}}    next: {reason['suggestion']}")
+        for strategy, reason in model["refused"].items():
+            # Without a frame nobody expects totals to be carried on.
+            if reason not in model["reasons"] and (strategy != "running" or model["time"]):
+                advice = f"; {reason['suggestion']}" if reason["suggestion"] else ""
+                lines.append(f"{'':<{width}}  not {strategy}: {reason['message']}{advice}")
         lines += [f"{'':<{width}}  {line}" for line in _session_lines(model["session"], common)]
         if model["stamps"]:
             stamps = ", ".join(model["stamps"])
@@ -123,15 +130,8 @@ def _describe(project: Project, model: Model, plan: Plan) -> dict[str, Any]:
             _QUESTIONS[question.kind].format(" ".join(question.about.split()))
             for question in project.questions.get(model.unique_id, ())
         ],
-        "reasons": [
-            {
-                "code": reason.code,
-                "message": reason.message,
-                "line": reason.line,
-                "suggestion": reason.suggestion,
-            }
-            for reason in plan.reasons
-        ],
+        "reasons": list(map(asdict, plan.reasons)),
+        "refused": {strategy: asdict(reason) for strategy, reason in plan.refused.items()},
     }
 
 

@@ -64,7 +64,7 @@ class TiedGroups:
         Raises:
             TooManyRows: there are too many.
         """
-        if self._text(0) is None:
+        if self._way(0) is None:
             # There is no other way: no row need be read to know that.
             return Judgement((), [()], ())
         names = [it for it in self.stored.columns if it.lower() not in self.approximate]
@@ -79,14 +79,14 @@ class TiedGroups:
 
         def answers() -> Iterator[list[Row]]:
             yield rows_of(self.recomputed)
-            for text in ways_to_decide(self.flat, self.inputs, range(WAYS)):
-                answer = self._answer(text, rows_of)
+            for way in ways_to_decide(self.flat, self.inputs, range(WAYS)):
+                answer = self._answer(way, rows_of)
                 if answer is not None:
                     yield answer
 
         def candidates() -> list[Row]:
-            text = self._text(CANDIDATES)
-            return (self._answer(text, rows_of) if text is not None else None) or []
+            way = self._way(CANDIDATES)
+            return (self._answer(way, rows_of) if way is not None else None) or []
 
         kinds = self.plan.computed_among_ties
         if not self.plan.ties:
@@ -104,15 +104,15 @@ class TiedGroups:
         spelled = {name.lower(): name for name in self.stored.columns}
         return [spelled[name.lower()] for name in self.plan.decided_by]
 
-    def _text(self, way: int) -> str | None:
-        return next(ways_to_decide(self.flat, self.inputs, [way]), None)
+    def _way(self, number: int) -> Flat | None:
+        return next(ways_to_decide(self.flat, self.inputs, [number]), None)
 
-    def _answer(self, text: str, rows_of: Callable[[DataFrame], list[Row]]) -> list[Row] | None:
-        """Return the rows of a text; None if Spark refuses it: not all can be put in order."""
+    def _answer(self, way: Flat, rows_of: Callable[[DataFrame], list[Row]]) -> list[Row] | None:
+        """Return the rows of SQL; None if Spark refuses it: not all can be put in order."""
         from pyspark.errors import AnalysisException
 
         try:
-            return rows_of(self.query(Flat(text, self.flat.occurrences)))
+            return rows_of(self.query(way))
         except AnalysisException:
             return None
 

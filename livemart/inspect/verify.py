@@ -28,7 +28,7 @@ from livemart.own_faults import ends_everything
 from livemart.plan.approximate import approximate_columns
 from livemart.plan.planner import Full, Inputs, Plan
 from livemart.plan.project_plans import ProjectPlans, views_of
-from livemart.plan.reasons import Unplannable
+from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.flatten import Flat, flatten
 from livemart.project.graph import Model, Project
 from livemart.project.run_values import run_of
@@ -299,7 +299,7 @@ class _Recomputation:
             flat = plan.flat if plan.stamps else None
             if flat is None:
                 flat = flatten(model.compiled_code, views_of(self._project, model.session))
-        except Unplannable as error:
+        except Inapplicable as error:
             # Its names cannot be replaced, so it would read what is published, not recomputed.
             note = f"cannot be recomputed: {error.reason.message}"
             return self._uncompared(model, stored, stored_rows, note)

@@ -11,7 +11,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from livemart.plan.reasons import Unplannable
+from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.determinism import APPROXIMATE_AGGREGATES, function_name
 from livemart.plan.sql.flatten import Flat
 from livemart.plan.sql.parse import parse, qualified
@@ -50,7 +50,7 @@ def approximate_columns(
         for scope in traverse_scope(tree):
             result = by_scope[id(scope.expression)] = _of_scope(scope, by_scope, known)
         return result
-    except (Unplannable, SqlglotError, RecursionError, KeyError, AttributeError):
+    except (Inapplicable, SqlglotError, RecursionError, KeyError, AttributeError):
         return {}
 
 

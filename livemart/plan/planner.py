@@ -6,7 +6,7 @@ in full, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
@@ -18,7 +18,7 @@ from livemart.plan.build.guards import check_functions, check_names, check_windo
 from livemart.plan.build.scopes import Query, build_query
 from livemart.plan.build.using import mark_written
 from livemart.plan.notes import KnownRelations, growth, notes_of
-from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.relations.clock import comparisons_in
 from livemart.plan.relations.relation import Renaming, Scan, bare, column
 from livemart.plan.sql.determinism import require_deterministic
@@ -31,7 +31,7 @@ from livemart.plan.sql.written import sql_of
 from livemart.plan.strategies.region import Region, region_of
 from livemart.plan.strategies.running import Running, running_totals
 from livemart.plan.strategies.signed import Append, Signed, signed_change
-from livemart.plan.strategies.slices import Slice, slices_of
+from livemart.plan.strategies.slices import PlanFacts, Slice, slices_of
 from livemart.plan.strategies.tie_breaks import with_ties_broken
 from livemart.plan.strategies.ties import Computed, computed_among_ties, ties_of
 from livemart.spark_sql import stored_name
@@ -78,7 +78,16 @@ class View:
     name: ClassVar[str] = "view"
 
 
-Strategy = Append | Signed | Region | Running | Full | View
+Moving = Append | Signed | Running | Region
+Strategy = Moving | Full | View
+
+# The ways to move a model, tried in turn: the first that holds is its strategy, and those behind it
+# are for the batches in which that one does not hold.
+STRATEGIES: tuple[tuple[str, Callable[[Query, PlanFacts], Moving]], ...] = (
+    ("signed", signed_change),
+    ("running", running_totals),
+    ("region", region_of),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +108,19 @@ class FinalFlag:
 class Plan:
     """How one model is refreshed.
 
-    `notes`: what makes a refresh dear, though it is none in full; `unique_key`: output columns that
-    the SQL itself proves unique; `parameters`: occurrences read for one value (True: only compared
-    with times); `slices`: see Slice; `used`: stored columns that the query needs, where fewer than
-    all are enough; `ties`: where more than one answer is right, `computed_among_ties`: output
-    columns that a function of the rows that tie computes, `decided_by`: those that keep together
-    the rows that hang on one decision; `final_flag`: see FinalFlag; `stamps`, `stamped`: see
-    `plan_varying`.
+    `others`: strategies for the batches in which the first does not hold; `refused`: by name in
+    `STRATEGIES`, why the SQL has not the others; `notes`: what makes a refresh dear, though it is
+    none in full; `unique_key`: output columns that the SQL itself proves unique; `parameters`:
+    occurrences read for one value (True: only compared with times); `slices`: see Slice; `used`:
+    stored columns that the query needs, where fewer than all are enough; `ties`: where more than
+    one answer is right, `computed_among_ties`: output columns that a function of the rows that tie
+    computes, `decided_by`: those that keep together the rows that hang on one decision;
+    `final_flag`: see FinalFlag; `stamps`, `stamped`: see `plan_varying`.
     """
 
     strategy: Strategy
+    others: tuple[Moving, ...] = ()
+    refused: Mapping[str, Reason] = field(default_factory=dict)
     notes: tuple[Reason, ...] = ()
     flat: Flat | None = None
     names: tuple[str, ...] = ()
@@ -135,11 +147,15 @@ class Plan:
         return self.strategy.reasons if isinstance(self.strategy, Full) else self.notes
 
     @property
+    def ways(self) -> tuple[Moving, ...]:
+        """The strategies to try, in turn; none if the model is recomputed in full."""
+        first = self.strategy
+        return () if isinstance(first, Full | View) else (first, *self.others)
+
+    @property
     def region(self) -> Region | None:
         """The region of the model, which may be no more than the second choice."""
-        if isinstance(self.strategy, Signed | Running):
-            return self.strategy.region
-        return self.strategy if isinstance(self.strategy, Region) else None
+        return next((way for way in self.ways if isinstance(way, Region)), None)
 
 
 class PlannedQueries:
@@ -165,7 +181,7 @@ def plan_query(text: str, inputs: Inputs, planned: PlannedQueries | None = None)
     planned = planned or PlannedQueries()
     try:
         flat = flatten(text, inputs.views)
-    except Unplannable as error:
+    except Inapplicable as error:
         return Plan(Full((error.reason,)))
     except Exception as error:
         return Plan(Full((_unknown(error),)))
@@ -215,7 +231,7 @@ def _plan_flat(flat: Flat, known: tuple[_KnownRelation, ...]) -> Plan:
         query, used, notes = _query(tree, flat, inputs)
         plan = replace(_plan(query, flat, inputs), used=used)
         return plan if isinstance(plan.strategy, Full) else _noted(plan, notes, inputs)
-    except Unplannable as error:
+    except Inapplicable as error:
         is_volatile = error.reason.code == "EXPRESSION_NOT_DETERMINISTIC"
         full = Full((error.reason,), is_volatile)
     except Exception as error:
@@ -235,13 +251,13 @@ def _names_of(query: exp.Expr) -> tuple[str, ...]:
     return lower if is_named and len(set(lower)) == len(lower) else ()
 
 
-def ways_to_decide(flat: Flat, inputs: Inputs, ways: Sequence[int]) -> Iterator[str]:
-    """Yield flat text with its ties broken in some ways; see `with_ties_broken`.
+def ways_to_decide(flat: Flat, inputs: Inputs, ways: Sequence[int]) -> Iterator[Flat]:
+    """Yield SQL with its ties broken in some ways; see `with_ties_broken`.
 
     Raises:
-        Unplannable: PARSE_UNSUPPORTED, INPUT_NOT_IN_DELTA.
+        Inapplicable: PARSE_UNSUPPORTED, INPUT_NOT_IN_DELTA.
     """
-    return with_ties_broken(flat.text, _schema_of(flat, inputs), ways)
+    return with_ties_broken(flat, _schema_of(flat, inputs), ways)
 
 
 def plan_varying(
@@ -337,7 +353,7 @@ def _query(
         )
 
     if not isinstance(query, exp.Query):
-        raise Unplannable(Reason("PARSE_UNSUPPORTED", "not a SELECT", None))
+        raise refusal("PARSE_UNSUPPORTED", "not a SELECT")
     even_out(query)
     check_names(query)
     used = used_columns(query, {name: occurrence.index for name, occurrence in by_name.items()})
@@ -353,13 +369,13 @@ def _schema_of(flat: Flat, inputs: Inputs) -> dict[str, object]:
     """Return the columns of each mentioned table, by placeholder, as sqlglot asks for them.
 
     Raises:
-        Unplannable: INPUT_NOT_IN_DELTA.
+        Inapplicable: INPUT_NOT_IN_DELTA.
     """
     schema: dict[str, object] = {}
     for occurrence in flat.occurrences:
         if occurrence.relation not in inputs.columns:
             message = f"the columns of {occurrence.relation} are not known"
-            raise Unplannable(Reason("INPUT_NOT_IN_DELTA", message, None))
+            raise refusal("INPUT_NOT_IN_DELTA", message)
         known = inputs.columns[occurrence.relation]
         schema[occurrence.placeholder.lower()] = {name.lower(): "unknown" for name in known}
     return schema
@@ -377,7 +393,16 @@ def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:
     slices, unsliced = slices_of(query)
     for occurrence in unsliced:
         parameters[occurrence] = False
-    strategy = _strategy(query, flat, inputs, has_slices=bool(slices), parameters=parameters)
+    is_append_only = not slices and inputs.append_only >= set(flat.relations)
+    facts = PlanFacts(is_append_only, reads_values=bool(parameters))
+    ways: list[Moving] = []
+    refused: dict[str, Reason] = {}
+    for name, strategy_of in STRATEGIES:
+        try:
+            ways.append(strategy_of(query, facts))
+        except Inapplicable as error:
+            refused[name] = error.reason
+    strategy: Strategy = ways[0] if ways else Full((refused["region"],))
     ties = ties_of(query.top)
     computed = {
         name: kind
@@ -386,6 +411,8 @@ def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:
     }
     plan = Plan(
         strategy,
+        tuple(ways[1:]),
+        refused,
         flat=flat,
         names=query.names,
         parameters=parameters,
@@ -442,32 +469,6 @@ def _final_flag(query: Query, flat: Flat) -> FinalFlag | None:
                 bound.clock_column,
             )
     return None
-
-
-def _strategy(
-    query: Query,
-    flat: Flat,
-    inputs: Inputs,
-    *,
-    has_slices: bool,
-    parameters: Mapping[int, bool],
-) -> Strategy:
-    region: Region | None = None
-    reasons: tuple[Reason, ...] = ()
-    try:
-        region = region_of(query)
-    except Unplannable as error:
-        reasons = (error.reason,)
-    signed = signed_change(query, region)
-    if signed is not None:
-        is_linear = signed.outputs is None and not signed.lookups and not has_slices
-        if is_linear and inputs.append_only >= set(flat.relations):
-            return Append(signed.anchors, (), None, signed.origins, region)
-        return signed
-    if region is None:
-        return Full(reasons)
-    running = running_totals(query, region) if not parameters else None
-    return running or region
 
 
 def _unique_key(query: Query) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from livemart.plan.planner import (
     plan_query,
     plan_varying,
 )
-from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.reasons import Inapplicable, Reason
 from livemart.plan.sql.flatten import Flat, flatten
 from livemart.plan.sql.functions import AGGREGATE_FUNCTIONS, BUILT_IN_FUNCTIONS
 from livemart.plan.sql.parse import words_of
@@ -99,7 +99,7 @@ class ProjectPlans:
             try:
                 views = views_of(self.project, test.session)
                 self._flats[test.unique_id] = flatten(test.compiled_code, views)
-            except Unplannable:
+            except Inapplicable:
                 self._flats[test.unique_id] = None
         return self._flats[test.unique_id]
 

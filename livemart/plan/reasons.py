@@ -13,6 +13,8 @@ REASON_CODES = frozenset(
         "EXPRESSION_NOT_DETERMINISTIC",
         "NONDETERMINISTIC_ORDER",
         "NONDETERMINISTIC_AGG",
+        "NOT_ADDITIVE",
+        "NOT_CARRIED_ON",
         "UDF_NOT_DETERMINISTIC",
         "WINDOW_WITHOUT_PARTITION_BY",
         "WINDOW_UNBOUNDED",
@@ -57,9 +59,16 @@ class Reason:
             raise ValueError(self.code)
 
 
-class Unplannable(Exception):
-    """A query, or a part of it, for which no rule applies."""
+class Inapplicable(Exception):
+    """A rule or a strategy does not hold, for SQL or in one batch: the next one is tried."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(f"{reason.code}: {reason.message}")
         self.reason = reason
+
+
+def refusal(
+    code: str, message: str, line: int | None = None, suggestion: str | None = None
+) -> Inapplicable:
+    """Return an error that carries a reason; see `Reason`."""
+    return Inapplicable(Reason(code, message, line, suggestion))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 from livemart.plan.planner import Plan, Strategy
 from livemart.plan.strategies.region import Region
@@ -16,6 +17,7 @@ from livemart.plan.strategies.running import Running
 from livemart.plan.strategies.signed import Signed
 
 NameOf = Callable[[str], str]
+_Way = TypeVar("_Way", bound=Strategy)
 
 
 def spelled(plan: Plan, name_of: NameOf) -> Plan:
@@ -23,24 +25,27 @@ def spelled(plan: Plan, name_of: NameOf) -> Plan:
     return replace(
         plan,
         unique_key=tuple(map(name_of, plan.unique_key)),
-        strategy=_strategy(plan.strategy, name_of),
+        strategy=_way(plan.strategy, name_of),
+        others=tuple(_way(way, name_of) for way in plan.others),
     )
 
 
-def _strategy(strategy: Strategy, name_of: NameOf) -> Strategy:
+def _way(strategy: _Way, name_of: NameOf) -> _Way:
     match strategy:
         case Region():
-            return _region(strategy, name_of)
+            return replace(
+                strategy,
+                keys=tuple(map(name_of, strategy.keys)),
+                time=None if strategy.time is None else name_of(strategy.time),
+            )
         case Signed():
             outputs = strategy.outputs
             if outputs is not None:
                 outputs = tuple(replace(output, name=name_of(output.name)) for output in outputs)
-            region = None if strategy.region is None else _region(strategy.region, name_of)
-            return replace(strategy, outputs=outputs, region=region)
+            return replace(strategy, outputs=outputs)
         case Running():
             return replace(
                 strategy,
-                region=_region(strategy.region, name_of),
                 keys=tuple((name_of(name), column) for name, column in strategy.keys),
                 time=(name_of(strategy.time[0]), strategy.time[1]),
                 plain=tuple(replace(plain, name=name_of(plain.name)) for plain in strategy.plain),
@@ -48,11 +53,3 @@ def _strategy(strategy: Strategy, name_of: NameOf) -> Strategy:
             )
         case _:
             return strategy
-
-
-def _region(region: Region, name_of: NameOf) -> Region:
-    return replace(
-        region,
-        keys=tuple(map(name_of, region.keys)),
-        time=None if region.time is None else name_of(region.time),
-    )

@@ -136,4 +136,4 @@ def _difference(
     if None not in tables:
         count = sum(table.row_count for table in (stored, *tables) if table is not None)
         spark = session_for(spark, count)
-    return plain_table(spark.sql(counted_difference(schema, sides)).toArrow())
+    return plain_table(spark.sql(str(counted_difference(schema, sides))).toArrow())

@@ -20,11 +20,11 @@ from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
 from livemart.plan.planner import Plan
 from livemart.plan.project_plans import ProjectPlans
-from livemart.plan.reasons import Reason
+from livemart.plan.reasons import Inapplicable, Reason
 from livemart.plan.sql.flatten import Flat
 from livemart.plan.sql.used_columns import reads_every_column
 from livemart.refresh.context import BatchContext
-from livemart.refresh.pinned_table import FallBack, PinnedTable
+from livemart.refresh.pinned_table import PinnedTable
 from livemart.state.snapshots import ModelState, Snapshot
 
 Side = Literal["old", "new"]
@@ -67,13 +67,13 @@ class PinnedInputs:
         """Return the value of a column of a table of one row; models share what was read.
 
         Raises:
-            FallBack: CLOCK_NOT_ONE_ROW.
+            Inapplicable: CLOCK_NOT_ONE_ROW.
         """
         if (table, name) not in self._values:
             rows = self.warehouse.read(table.relation, table.version, columns=[name])
             if rows.num_rows != 1:
                 message = f"{table.relation} has {rows.num_rows} rows"
-                raise FallBack(Reason("CLOCK_NOT_ONE_ROW", message, None))
+                raise Inapplicable(Reason("CLOCK_NOT_ONE_ROW", message, None))
             self._values[table, name] = rows.column(0)[0].as_py()
         return self._values[table, name]
 
@@ -109,16 +109,17 @@ class PinnedInputs:
         """Return the tables that a query mentions, in order of appearance.
 
         Raises:
-            FallBack: INPUT_NOT_IN_DELTA or CDF_UNAVAILABLE, if one has no version to start from.
+            Inapplicable: INPUT_NOT_IN_DELTA or CDF_UNAVAILABLE, if one has no version to start
+                from.
         """
         inputs = []
         for occurrence in plan.flat.occurrences if plan.flat is not None else ():
             relation = occurrence.relation
             if relation not in self.old and relation not in self.new:
                 message = f"{relation} is not a Delta table of the warehouse"
-                raise FallBack(Reason("INPUT_NOT_IN_DELTA", message, None))
+                raise Inapplicable(Reason("INPUT_NOT_IN_DELTA", message, None))
             if relation not in self.old:
-                raise FallBack(Reason("CDF_UNAVAILABLE", f"{relation} was rebuilt", None))
+                raise Inapplicable(Reason("CDF_UNAVAILABLE", f"{relation} was rebuilt", None))
             inputs.append(
                 Input(
                     self,
@@ -208,7 +209,7 @@ class Input:
         """Return a column of a table of one row as of `side`.
 
         Raises:
-            FallBack: CLOCK_NOT_ONE_ROW.
+            Inapplicable: CLOCK_NOT_ONE_ROW.
         """
         table = self.at(side)
         return self.pinned.one_value(table, table.field(name).name)

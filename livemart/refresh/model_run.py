@@ -16,10 +16,11 @@ from livemart.arrow.time_zone import UTC_ZONE, TimeZone
 from livemart.plan.planner import Plan
 from livemart.plan.relations.clock import evaluate
 from livemart.plan.sql.flatten import Occurrence
+from livemart.plan.sql.template import template
 from livemart.plan.strategies.slices import Slice
 from livemart.refresh.inputs import Input, Side
 from livemart.refresh.pinned_table import PinnedTable, column_of
-from livemart.refresh.views import BatchViews
+from livemart.refresh.views import BatchViews, Statement
 from livemart.spark_sql import literal
 
 
@@ -49,16 +50,16 @@ class ModelRun:
         has_null_text = any(column.null_count and pa.types.is_string(column.type) for column in key)
         return () if has_null_text else self.plan.unique_key
 
-    def render(self, side: Side, names: Mapping[int, str]) -> str:
+    def query(self, side: Side, views: Mapping[int, Statement]) -> Statement:
         """Return the analyst's SQL over the given views; parameters are read as of `side`."""
         assert self.plan.flat is not None
 
-        def name_of(occurrence: Occurrence) -> str:
-            if occurrence.index in names:
-                return names[occurrence.index]
+        def relation_of(occurrence: Occurrence) -> Statement:
+            if occurrence.index in views:
+                return views[occurrence.index]
             return self.views.whole(self.inputs[occurrence.index].at(side))
 
-        return self.plan.flat.render(name_of)
+        return self.plan.flat.over(relation_of)
 
     def threshold(self, item: Slice, side: Side) -> datetime | None:
         """Return where a window begins or ends as of `side`; None lets no row through."""
@@ -75,6 +76,6 @@ class ModelRun:
                     f"select cast({item.threshold} as timestamp)"
                     f" from (select {literal(clock)} as __clock__)"
                 )
-                moment = self.views.query(sql).column(0)[0].as_py()
+                moment = self.views.query(template(sql)).column(0)[0].as_py()
             self._thresholds[key] = moment
         return self._thresholds[key]

@@ -14,16 +14,8 @@ import pyarrow as pa
 from livemart.delta.partitions import blank_columns
 from livemart.delta.row_filter import RowFilter
 from livemart.delta.warehouse import Warehouse
-from livemart.plan.reasons import Reason
+from livemart.plan.reasons import Inapplicable, Reason
 from livemart.spark_sql import stored_name
-
-
-class FallBack(Exception):
-    """The planned strategy cannot be used in this batch; the model is recomputed in full."""
-
-    def __init__(self, reason: Reason) -> None:
-        super().__init__(reason.code)
-        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -83,4 +75,4 @@ def _field_of(schema: pa.Schema, name: str) -> pa.Field:
     stored = stored_name(name, schema.names)
     if stored is not None:
         return schema.field(stored)
-    raise FallBack(Reason("PARSE_UNSUPPORTED", f"column {name} is not stored", None))
+    raise Inapplicable(Reason("PARSE_UNSUPPORTED", f"column {name} is not stored", None))

@@ -6,7 +6,6 @@ signed change or running totals do not hold in a batch.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from itertools import combinations
@@ -22,13 +21,15 @@ from livemart.arrow.types import compared_as, compares_exactly
 from livemart.delta.partitions import BLANKS, is_blank
 from livemart.epoch import EPOCH
 from livemart.limits import FEW_INPUT_ROWS, MOST_INTERVALS_OF_A_KEY, MOST_REGION_KEYS
-from livemart.plan.reasons import Reason
+from livemart.plan.reasons import Inapplicable, Reason
+from livemart.plan.relations.key_query import KeyQuery, RowsOf
 from livemart.plan.relations.relation import Restriction
+from livemart.plan.sql.template import separated, template
 from livemart.plan.strategies.region import Region, confined_by
 from livemart.plan.strategies.slices import Windows
 from livemart.refresh.inputs import Input
 from livemart.refresh.model_run import ModelRun
-from livemart.refresh.pinned_table import FallBack, column_of
+from livemart.refresh.pinned_table import column_of
 from livemart.refresh.region_rows import (
     exact_restrictions,
     is_comparable,
@@ -37,13 +38,11 @@ from livemart.refresh.region_rows import (
     rows_to_read,
 )
 from livemart.refresh.touched_rows import rows_in_windows, touched_rows
+from livemart.refresh.views import Statement
 from livemart.spark.differences import counted_difference, is_about_distinct, typed_columns
 from livemart.spark_sql import quoted
 
 _FIRST_DAY, _LAST_DAY = ((day - EPOCH.date()).days for day in (date.min, date.max))
-_PRESENT = re.compile(r"__present_(\d+)__")
-_KNOWN = re.compile(r"__known_(\d+)__")
-_TOUCHED = re.compile(r"__touched_(\d+)__")
 
 
 def refresh_region(run: ModelRun, region: Region) -> pa.Table | None:
@@ -53,7 +52,8 @@ def refresh_region(run: ModelRun, region: Region) -> pa.Table | None:
         Columns of the model plus `OLD_COUNT` and `NEW_COUNT`; None if nothing is affected.
 
     Raises:
-        FallBack: if the region is too large.
+        Inapplicable: COST_GATE, if the region is too large; KEY_NOT_IN_OUTPUT or
+            NONDETERMINISTIC_ORDER, if its keys are of types that do not confine a change.
     """
     region = _comparable(run, region)
     if run.plan.ties:
@@ -73,7 +73,7 @@ def refresh_region(run: ModelRun, region: Region) -> pa.Table | None:
     }
     schema = run.stored.schema
     columns = typed_columns(schema, "q", run.stored.blank_columns)
-    part = f"select {columns} from ({run.render('new', names)}) as q"
+    part = template(f"select {columns} from (", run.query("new", names), ") as q")
     kept = rows_to_read(run.stored, [region.stored], affected, run.zone, time)
     if not run.views.is_large and is_comparable(region, affected, run.stored):
         stored = run.stored.read(kept).select(schema.names)
@@ -82,11 +82,13 @@ def refresh_region(run: ModelRun, region: Region) -> pa.Table | None:
             # Few rows come of other keys; Spark is spared a view, a broadcast and a join.
             new = run.views.query(part)
             return difference(new.filter(lies_in(region, affected, new)), old)
-        return difference(run.views.query(f"{part} {_semi_join(run, region, affected, 'q')}"), old)
+        new_rows = template(part, _semi_join(run, region, affected, "q"))
+        return difference(run.views.query(new_rows), old)
     listed = ", ".join(f"t.{quoted(name)}" for name in schema.names)
     view = run.views.slice("stored", run.stored, kept)
-    new_rows = f"{part} {_semi_join(run, region, affected, 'q')}"
-    old_rows = f"select {listed} from {view} as t {_semi_join(run, region, affected, 't')}"
+    new_rows = template(part, _semi_join(run, region, affected, "q"))
+    of_region = _semi_join(run, region, affected, "t")
+    old_rows = template(f"select {listed} from ", view, " as t", of_region)
     return run.views.query(counted_difference(schema, [(new_rows, 0, 1), (old_rows, 1, 0)]))
 
 
@@ -115,7 +117,7 @@ def _view_of_needed(
     restrictions: Sequence[Restriction],
     affected: pa.Table,
     time: pa.DataType | None,
-) -> str:
+) -> Statement:
     """Return the view of what the region needs of one input."""
     label = f"new_{source.index}"
     passing = rows_to_read(source.new, restrictions, affected, run.zone, time)
@@ -136,20 +138,20 @@ def affected_region(run: ModelRun, region: Region) -> pa.Table:
     """
     width = len(region.keys) + (1 if region.time is not None else 0)
     pieces: list[pa.Table] = []
-    queries: list[tuple[str, str]] = []
+    queries: list[KeyQuery] = []
     touched = _Touched(run, region.windows)
-    for item in region.affected:
-        if item.occurrence in run.plan.parameters:
+    for query in region.affected:
+        if query.occurrence in run.plan.parameters:
             continue
-        rows = touched.rows(item.occurrence)
+        rows = touched.rows(query.occurrence)
         if rows.num_rows == 0:
             continue
-        if item.columns is not None:
-            pieces.append(_plain(rows, item.columns))
+        if query.columns is not None:
+            pieces.append(_plain(rows, query.columns))
             continue
-        queries.append((touched.render(item.query), touched.render(item.repeating)))
+        queries.append(query)
     if queries:
-        pieces.append(_keys(run, queries))
+        pieces.append(_keys(run, queries, touched))
     names = [f"w{index}" for index in range(width)]
     if not pieces:
         return pa.table({name: pa.array([], pa.null()) for name in names})
@@ -158,7 +160,7 @@ def affected_region(run: ModelRun, region: Region) -> pa.Table:
         if run.stored.field(name).name in run.stored.blank_columns:
             distinct = _with_blanks(distinct, f"w{index}")
     if distinct.num_rows > MOST_REGION_KEYS:
-        raise FallBack(Reason("COST_GATE", f"{distinct.num_rows} keys are affected", None))
+        raise Inapplicable(Reason("COST_GATE", f"{distinct.num_rows} keys are affected", None))
     if region.time is None:
         return distinct.combine_chunks()
     kinds = distinct.schema.field(names[-1]).type, run.stored.field(region.time).type
@@ -170,7 +172,7 @@ def _comparable(run: ModelRun, region: Region) -> Region:
     """Return a region without the keys that Arrow cannot group by, such as structs and maps.
 
     Raises:
-        FallBack: KEY_NOT_IN_OUTPUT, if nothing is left that confines a change.
+        Inapplicable: KEY_NOT_IN_OUTPUT, if nothing is left that confines a change.
     """
     types = [run.stored.field(name).type for name in region.keys]
     places = [place for place, kind in enumerate(types) if not pa.types.is_nested(kind)]
@@ -179,7 +181,7 @@ def _comparable(run: ModelRun, region: Region) -> Region:
     if not places and region.time is None:
         names = ", ".join(region.keys)
         message = f"the keys of the affected rows ({names}) hold structs, arrays or maps"
-        raise FallBack(Reason("KEY_NOT_IN_OUTPUT", message, None, "group by their fields"))
+        raise Inapplicable(Reason("KEY_NOT_IN_OUTPUT", message, None, "group by their fields"))
     return confined_by(region, places)
 
 
@@ -189,7 +191,7 @@ def _require_keys_of_one_type(run: ModelRun, region: Region) -> None:
     1 equals '1' and '01': what hangs on a decision for 1 has two keys.
 
     Raises:
-        FallBack: NONDETERMINISTIC_ORDER.
+        Inapplicable: NONDETERMINISTIC_ORDER.
     """
     for occurrence, restrictions in region.restrictions.items():
         for restriction in restrictions:
@@ -204,25 +206,28 @@ def _require_keys_of_one_type(run: ModelRun, region: Region) -> None:
                         f"rows may tie, and {region.keys[index]} ({mine}) is compared with"
                         f" {name} ({theirs})"
                     )
-                    raise FallBack(Reason("NONDETERMINISTIC_ORDER", message, None))
+                    raise Inapplicable(Reason("NONDETERMINISTIC_ORDER", message, None))
 
 
-def _keys(run: ModelRun, queries: Sequence[tuple[str, str]]) -> pa.Table:
-    """Return the keys that SQL finds; each query is there with DISTINCT and without."""
+def _keys(run: ModelRun, queries: Sequence[KeyQuery], touched: _Touched) -> pa.Table:
+    """Return the keys that SQL finds."""
     try:
-        return run.views.query(" union ".join(distinct for distinct, _ in queries))
+        distinct = [query.sql().over(touched.relation) for query in queries]
+        return run.views.query(separated(" union ", distinct))
     except AnalysisException as error:
         if not is_about_distinct(error):
             raise
-        return run.views.query(" union all ".join(repeating for _, repeating in queries))
+        # Spark has no DISTINCT of maps.
+        repeating = [query.sql(repeats=True).over(touched.relation) for query in queries]
+        return run.views.query(separated(" union all ", repeating))
 
 
 def _distinct(pieces: Sequence[pa.Table], zone: TimeZone) -> pa.Table:
     """Return the distinct rows of all pieces.
 
     Raises:
-        FallBack: KEY_NOT_IN_OUTPUT, for keys of types that have no common one, or that Arrow does
-            not group by.
+        Inapplicable: KEY_NOT_IN_OUTPUT, for keys of types that have no common one, or that Arrow
+            does not group by.
     """
     names = pieces[0].column_names
     fields = [
@@ -254,7 +259,7 @@ def _common_type(kinds: Sequence[pa.DataType], zone: TimeZone) -> pa.DataType:
     """Return the type in which Spark compares keys of any two of these types.
 
     Raises:
-        FallBack: KEY_NOT_IN_OUTPUT, if there is none.
+        Inapplicable: KEY_NOT_IN_OUTPUT, if there is none.
     """
     distinct = list(dict.fromkeys(kinds))
     common: pa.DataType | None = distinct[0]
@@ -270,9 +275,9 @@ def _common_type(kinds: Sequence[pa.DataType], zone: TimeZone) -> pa.DataType:
     return common
 
 
-def _not_comparable(why: str) -> FallBack:
+def _not_comparable(why: str) -> Inapplicable:
     message = f"the keys of the affected rows cannot be compared: {why}"
-    return FallBack(Reason("KEY_NOT_IN_OUTPUT", message, None))
+    return Inapplicable(Reason("KEY_NOT_IN_OUTPUT", message, None))
 
 
 class _Touched:
@@ -283,7 +288,7 @@ class _Touched:
         self._windows = windows
         self._all: dict[int, pa.Table] = {}
         self._rows: dict[int, pa.Table] = {}
-        self._views: dict[tuple[str, int], str] = {}
+        self._views: dict[tuple[str, int], Statement] = {}
 
     def rows(self, occurrence: int) -> pa.Table:
         """Return the touched rows that may affect something: in a window before or after."""
@@ -296,28 +301,19 @@ class _Touched:
             self._rows[occurrence] = rows
         return self._rows[occurrence]
 
-    def render(self, query: str) -> str:
-        """Return the SQL of affected keys over the views of this batch."""
-        query = _TOUCHED.sub(lambda match: self.view(int(match.group(1))), query)
-        query = _KNOWN.sub(lambda match: self.known(int(match.group(1))), query)
-        return _PRESENT.sub(lambda match: self.present(int(match.group(1))), query)
-
-    def view(self, occurrence: int) -> str:
-        return self._view("touched", occurrence, with_both_zeros(self.rows(occurrence)))
-
-    def present(self, occurrence: int) -> str:
-        """Return all rows of an occurrence as they are."""
-        return self._run.views.whole(self._run.inputs[occurrence].new)
-
-    def known(self, occurrence: int) -> str:
-        """Return the rows of an occurrence as they are, and those of its touched rows before."""
-        present, rows = self.present(occurrence), self._touched(occurrence)
-        if rows.num_rows == 0:
+    def relation(self, asked: RowsOf) -> Statement:
+        """Return what stands for some rows of an occurrence in a statement."""
+        occurrence = asked.occurrence
+        if asked.kind == "touched":
+            return self._view("touched", occurrence, with_both_zeros(self.rows(occurrence)))
+        present = self._run.views.whole(self._run.inputs[occurrence].new)
+        rows = self._touched(occurrence)
+        if asked.kind == "present" or rows.num_rows == 0:
             return present
         listed = ", ".join(map(quoted, rows.column_names))
-        return (
-            f"(select {listed} from {present} union all"
-            f" select {listed} from {self._view('past', occurrence, rows)})"
+        past = self._view("past", occurrence, rows)
+        return template(
+            f"(select {listed} from ", present, f" union all select {listed} from ", past, ")"
         )
 
     def _touched(self, occurrence: int) -> pa.Table:
@@ -325,7 +321,7 @@ class _Touched:
             self._all[occurrence] = touched_rows(self._run, self._run.inputs[occurrence])
         return self._all[occurrence]
 
-    def _view(self, kind: str, occurrence: int, rows: pa.Table) -> str:
+    def _view(self, kind: str, occurrence: int, rows: pa.Table) -> Statement:
         if (kind, occurrence) not in self._views:
             name = f"{kind}_{occurrence}"
             self._views[kind, occurrence] = self._run.views.of_rows(name, rows)
@@ -408,7 +404,7 @@ def _with_bounds(affected: pa.Table, kind: pa.DataType) -> pa.Table:
     return affected
 
 
-def _semi_join(run: ModelRun, region: Region, affected: pa.Table, qualifier: str) -> str:
+def _semi_join(run: ModelRun, region: Region, affected: pa.Table, qualifier: str) -> Statement:
     """Return the join that leaves those rows of `qualifier` that lie in the region."""
     time = _time_of(run, region)
     area = run.views.of_rows("area", affected if time is None else _with_bounds(affected, time))
@@ -419,4 +415,6 @@ def _semi_join(run: ModelRun, region: Region, affected: pa.Table, qualifier: str
         at = f"{qualifier}.{quoted(region.time)}"
         conditions.append(f"({at} between a.low and a.high or (a.has_null and {at} is null))")
     condition = " and ".join(conditions) or "true"
-    return f"left semi join (select /*+ broadcast(s) */ * from {area} as s) as a on {condition}"
+    return template(
+        " left semi join (select /*+ broadcast(s) */ * from ", area, f" as s) as a on {condition}"
+    )

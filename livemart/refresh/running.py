@@ -19,19 +19,16 @@ from livemart.arrow.times import micros_of
 from livemart.delta.partitions import is_blank, without_blank_partitions
 from livemart.delta.row_filter import Condition, RowFilter, time_condition, values_condition
 from livemart.limits import FRESH, LOOK_BACK
-from livemart.plan.strategies.running import Plain, Running
+from livemart.plan.sql.template import template
+from livemart.plan.strategies.running import Plain, Running, not_carried_on
 from livemart.refresh.model_run import ModelRun
 from livemart.refresh.pinned_table import PinnedTable, column_of
-from livemart.refresh.running_totals import DoubtfulTotal, Starts, UnfitTotal, running_rows
+from livemart.refresh.running_totals import Starts, running_rows
 from livemart.spark.differences import typed_columns
 from livemart.spark_sql import quoted
 
 _Micros = npt.NDArray[np.int64]
 _Keys = tuple[pa.Array, ...]
-
-
-class NotRunning(Exception):
-    """This batch's totals cannot be carried on exactly: the caller recomputes the region."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +55,14 @@ def refresh_running(run: ModelRun, running: Running) -> pa.Table | None:
         Columns of the model plus `OLD_COUNT` and `NEW_COUNT`; None if nothing changed.
 
     Raises:
-        NotRunning: a time is NULL, a frame of days is not as long each time, a sum is not exact or
-            does not fit its type, or the table holds another key under the same name.
+        Inapplicable: NOT_CARRIED_ON, in the large lane, or if a time is NULL, a frame of days is
+            not as long each time, a sum is not exact or does not fit its type, or the table holds
+            another key under the same name.
     """
+    if run.views.is_large:
+        raise not_carried_on("more rows changed than are held in memory")
     if not run.zone.counts_exactly(running.longest):
-        raise NotRunning
+        raise not_carried_on("a frame of days is not as long each time")
     images = run.inputs[running.occurrence].images.drop_columns([WEIGHT])
     if images.num_rows == 0:
         return None
@@ -70,7 +70,7 @@ def refresh_running(run: ModelRun, running: Running) -> pa.Table | None:
     for name, source in running.keys:
         is_merged = run.stored.field(name).name in run.stored.blank_columns
         if is_merged and pc.any(is_blank(column_of(images, source))).as_py():
-            raise NotRunning
+            raise not_carried_on(f"texts of {name} are stored as NULL")
     parts: list[_Part] = []
     stored: list[pa.Table] = []
     for group in _groups(images, running):
@@ -80,11 +80,7 @@ def refresh_running(run: ModelRun, running: Running) -> pa.Table | None:
             _largest(images, running.time[1]),
             _largest(stored_rows, running.time[0], int(group.low.min())),
         )
-        try:
-            part = _part(run, running, limits, starts, newest)
-        except DoubtfulTotal as doubt:
-            part = _part(run, running, limits, starts.without_past(doubt.keys), newest)
-        parts.append(part)
+        parts.append(_part(run, running, limits, starts, newest))
         stored.append(kept)
     schema = run.stored.schema
     kept = pa.concat_tables(stored).combine_chunks().select(schema.names)
@@ -188,29 +184,24 @@ def _part(
     starts: Starts,
     newest: int,
 ) -> _Part:
-    """Compute the totals from each key's first change on.
-
-    Raises:
-        DoubtfulTotal: some of the keys must start without what was there before.
-    """
+    """Compute the totals from each key's first change on."""
     source = run.inputs[running.occurrence]
     passing = RowFilter(tuple(_wanted(run, running, starts, newest)))
     rows = source.new.read(passing, source.columns)
-    try:
-        shown, totals = running_rows(
-            running.totals,
-            tuple(run.stored.field(total.name).type for total in running.totals),
-            limits,
-            starts,
-            _keys_of(rows, [name for _, name in running.keys]),
-            _micros(column_of(rows, running.time[1])),
-            tuple(
-                None if total.argument is None else one_array(column_of(rows, total.argument))
-                for total in running.totals
-            ),
-        )
-    except UnfitTotal as unfit:
-        raise NotRunning from unfit
+    shown, totals, is_doubtful = running_rows(
+        running.totals,
+        tuple(run.stored.field(total.name).type for total in running.totals),
+        limits,
+        starts,
+        _keys_of(rows, [name for _, name in running.keys]),
+        _micros(column_of(rows, running.time[1])),
+        tuple(
+            None if total.argument is None else one_array(column_of(rows, total.argument))
+            for total in running.totals
+        ),
+    )
+    if is_doubtful.any():
+        return _part(run, running, limits, starts.without_past(is_doubtful), newest)
     return _Part(rows.filter(pa.array(shown)), totals)
 
 
@@ -259,9 +250,10 @@ def _computed(run: ModelRun, plains: list[Plain], rows: pa.Table) -> dict[str, p
     view = run.views.of_rows("inputs", numbered)
     schema = pa.schema([run.stored.field(plain.name) for plain in plains])
     listed = ", ".join(f"{plain.sql} as {quoted(plain.name)}" for plain in plains)
-    query = (
-        f"select {typed_columns(schema, 'q')}, {place}"
-        f" from (select {listed}, {place} from {view}) as q"
+    query = template(
+        f"select {typed_columns(schema, 'q')}, {place} from (select {listed}, {place} from ",
+        view,
+        ") as q",
     )
     computed = run.views.query(query).sort_by(place)
     return {field.name: one_array(computed.column(field.name).cast(field.type)) for field in schema}
@@ -271,7 +263,7 @@ def _limits(run: ModelRun, running: Running) -> tuple[SumLimits, ...]:
     """Return what each total is worth.
 
     Raises:
-        NotRunning: one is rounded, or no exact number.
+        Inapplicable: NOT_CARRIED_ON, if one is rounded, or no exact number.
     """
     source = run.inputs[running.occurrence].new
     limits = []
@@ -280,7 +272,7 @@ def _limits(run: ModelRun, running: Running) -> tuple[SumLimits, ...]:
         argument = pa.int64() if total.argument is None else source.field(total.argument).type
         limit = sum_limits(argument, [SumStep(run.stored.field(total.name).type)])
         if limit is None:
-            raise NotRunning
+            raise not_carried_on(f"{total.name} is no exact sum")
         limits.append(limit)
     return tuple(limits)
 
@@ -302,7 +294,7 @@ def _key_conditions(table: PinnedTable, names: list[str], keys: _Keys) -> list[C
 
 def _micros(column: pa.ChunkedArray) -> _Micros:
     if not pa.types.is_timestamp(column.type) or column.null_count:
-        raise NotRunning
+        raise not_carried_on("a time is NULL, or no timestamp")
     return micros_of(column)[0]
 
 

@@ -1,6 +1,6 @@
 """Adds up running totals of rows in memory: what arrives adds, what leaves its frame is taken away.
 
-Used for each group of changed keys. Exact, or an error that says which total is in doubt.
+Used for each group of changed keys. Exact, or left to the region.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 from livemart.arrow.bags import as_numpy, matching_rows
 from livemart.arrow.exact_numbers import Whole, at_scale, from_whole, to_whole, totals_so_far
 from livemart.arrow.sum_limits import SumLimits
-from livemart.plan.strategies.running import Total
+from livemart.plan.strategies.running import Total, not_carried_on
 
 # Of a 64-bit number.
 _MOST_DIGITS = 18
@@ -22,21 +22,6 @@ _MOST_ROWS = 2**63
 
 _Numbers = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]
-
-
-class DoubtfulTotal(Exception):
-    """A frame adds up to zero without a value of its own row: it may hold nothing but NULL.
-
-    `keys` says which of the starts are in doubt: they must begin with their frames.
-    """
-
-    def __init__(self, keys: _Mask) -> None:
-        super().__init__(int(keys.sum()))
-        self.keys = keys
-
-
-class UnfitTotal(Exception):
-    """A total does not fit its type, or Spark may have lost one on the way to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +63,7 @@ def running_rows(
     keys: tuple[pa.Array, ...],
     times: _Numbers,
     arguments: tuple[pa.Array | None, ...],
-) -> tuple[_Mask, tuple[pa.Array, ...]]:
+) -> tuple[_Mask, tuple[pa.Array, ...], _Mask]:
     """Return the running totals of the rows that may differ.
 
     Rows are given by column: at least those that arrive in, or leave, a frame from each key's start
@@ -94,11 +79,12 @@ def running_rows(
         arguments: what each total sums; None for COUNT(*).
 
     Returns:
-        Which rows may differ, and each total of those.
+        Which rows may differ, each total of those, and which keys are in doubt: a frame of theirs
+        adds up to zero without a value of its own row, and may hold nothing but NULL. They must
+        start with their frames.
 
     Raises:
-        DoubtfulTotal: a key that starts with carried totals may have a total of NULL.
-        UnfitTotal: see there.
+        Inapplicable: a total does not fit its type, or Spark may have lost one on the way to it.
     """
     key, is_known = matching_rows(starts.keys, keys)
     high = starts.high[key]
@@ -127,7 +113,7 @@ def running_rows(
             moved = np.concatenate([values[arrives], -values[leaves], carried])
             summed = moves.sums(moved, at)
             if not (_is_known(limits[index], summed) and _is_known(limits[index], moved)):
-                raise UnfitTotal
+                raise not_carried_on("a total may have been lost on the way to it")
             is_null = np.zeros(len(summed), dtype=bool)
             argument = arguments[index]
             if argument is not None:
@@ -142,11 +128,9 @@ def running_rows(
                     is_null &= (counts == 0).astype(bool)
             made = from_whole(summed, types[index], is_null)
             if made is None:
-                raise UnfitTotal
+                raise not_carried_on("a total does not fit its type")
             sums[index] = made
-    if is_doubtful.any():
-        raise DoubtfulTotal(is_doubtful)
-    return shown, tuple(sums[index] for index in range(len(totals)))
+    return shown, tuple(sums[index] for index in range(len(totals))), is_doubtful
 
 
 def _is_known(limits: SumLimits, totals: Whole) -> bool:

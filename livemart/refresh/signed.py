@@ -9,7 +9,6 @@ incrementally", SIGMOD 1993.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
@@ -36,27 +35,24 @@ from livemart.delta.row_filter import (
     equal_in,
     values_condition,
 )
-from livemart.plan.strategies.signed import Lookup, Output, Signed
+from livemart.plan.relations.key_query import KeyQuery
+from livemart.plan.sql.template import separated, template
+from livemart.plan.strategies.signed import Lookup, Output, Signed, not_additive
 from livemart.refresh.inputs import Input, Side
 from livemart.refresh.model_run import ModelRun
 from livemart.refresh.pinned_table import column_of
 from livemart.refresh.signed_groups import (
-    DoubtfulSum,
     combine_groups,
     key_columns,
     moved_groups,
     stacked_sides,
 )
 from livemart.refresh.touched_rows import moved_rows, touched_rows
+from livemart.refresh.views import Statement
 from livemart.spark.differences import grouped_columns, typed_columns
 from livemart.spark_sql import quoted
 
-_PRESENT = re.compile(r"__present_(\d+)__")
 _SIDES: tuple[tuple[Side, int], ...] = (("new", 1), ("old", -1))
-
-
-class NotSigned(Exception):
-    """This batch's change cannot be added: the caller takes the next strategy."""
 
 
 def refresh_signed(run: ModelRun, signed: Signed) -> pa.Table | None:
@@ -66,13 +62,12 @@ def refresh_signed(run: ModelRun, signed: Signed) -> pa.Table | None:
         Columns of the model plus `OLD_COUNT` and `NEW_COUNT`; None if nothing changed.
 
     Raises:
-        NotSigned: if a lookup changed that touches no known anchor rows, or if a sum may have
-            become NULL.
-        FallBack: as for the region.
+        Inapplicable: NOT_ADDITIVE, if a lookup changed that touches no known anchor rows, or if a
+            sum is not exact or may have become NULL.
     """
     limits = _limits(run, signed.outputs or ())
     if limits is None:
-        raise NotSigned
+        raise not_additive("a sum is rounded, or of another type than it is stored in")
     passing = {anchor: moved_rows(run, run.inputs[anchor]) for anchor in signed.anchors}
     changed = _changed_part(run, signed, passing)
     for lookup in signed.lookups:
@@ -82,14 +77,14 @@ def refresh_signed(run: ModelRun, signed: Signed) -> pa.Table | None:
         for anchor, rows in passing.items()
         if rows.alternatives and not run.views.is_large
     }
-    sides: list[tuple[str, int]] = []
+    sides: list[tuple[Statement, int]] = []
     if changed is not None and kept.keys() == set(signed.anchors):
         sides = _by_product_rule(run, signed, changed, kept)
     else:
         for side, sign in _SIDES:
             names = _side(run, signed, passing, kept, side)
             if names is not None:
-                sides.append((run.render(side, names), sign))
+                sides.append((run.query(side, names), sign))
     if not sides:
         return None
     if signed.outputs is None:
@@ -116,10 +111,8 @@ def _limits_of(run: ModelRun, output: Output) -> SumLimits | None:
     limits = []
     for summed in output.summed:
         for argument in summed.arguments:
-            kinds = _types(run, f"select w0 from ({argument})")
-            kinds += _types(
-                run, f"select {', '.join(sql for sql, _ in summed.steps)} from ({argument})"
-            )
+            kinds = _types(run, "w0", argument)
+            kinds += _types(run, ", ".join(sql for sql, _ in summed.steps), argument)
             if kinds[1] != sum_type(kinds[0]):
                 return None
             steps = [
@@ -135,19 +128,19 @@ def _require_no_blank(run: ModelRun, keys: pa.Table) -> None:
     """Check that no group is one of those that the table holds under one key.
 
     Raises:
-        NotSigned: see there.
+        Inapplicable: NOT_ADDITIVE.
     """
     merged = run.stored.blank_columns.intersection(keys.column_names)
     if any(keys.column(name).null_count for name in merged):
-        raise NotSigned
+        raise not_additive(f"texts of {', '.join(sorted(merged))} are stored as NULL")
 
 
-def _types(run: ModelRun, query: str) -> list[pa.DataType]:
-    def present(match: re.Match[str]) -> str:
-        return f"(select * from {run.inputs[int(match.group(1))].new.sql} where false)"
-
+def _types(run: ModelRun, selected: str, argument: KeyQuery) -> list[pa.DataType]:
+    query = argument.sql().over(
+        lambda rows: run.views.stored(run.inputs[rows.occurrence].new, NO_ROW)
+    )
     # Only analysed, never run.
-    frame = run.views.analyzed(_PRESENT.sub(present, query))
+    frame = run.views.analyzed(template(f"select {selected} from (", query, ")"))
     return [to_arrow_type(field.dataType) for field in frame.schema.fields]
 
 
@@ -158,7 +151,7 @@ def _touch_anchors(run: ModelRun, lookup: Lookup, passing: dict[int, RowFilter])
     if touched.num_rows == 0:
         return
     if not lookup.keys:
-        raise NotSigned
+        raise not_additive(f"{source.new.relation} changed, and no key joins it to what is stored")
     name, sites = lookup.keys[0]
     keys = column_of(touched, name)
     fields = [(anchor, run.inputs[anchor].new.field(column)) for anchor, column in sites]
@@ -192,9 +185,9 @@ def _side(
     passing: Mapping[int, RowFilter],
     kept: Mapping[int, pa.Table],
     side: Side,
-) -> dict[int, str] | None:
+) -> dict[int, Statement] | None:
     """Return the views of one side; None if no anchor row is touched on it."""
-    names: dict[int, str] = {}
+    names: dict[int, Statement] = {}
     # By anchor, its rows; those that only Spark sees are missing.
     present: dict[int, pa.Table] = {}
     is_empty = True
@@ -214,8 +207,8 @@ def _side(
             listed = ", ".join(quoted(name) for name in rows.column_names)
             changed = run.views.of_rows(label, rows)
             stored = run.views.stored(source.at(side), filtered)
-            names[anchor] = (
-                f"(select {listed} from {stored} union all select {listed} from {changed})"
+            names[anchor] = template(
+                f"(select {listed} from ", stored, f" union all select {listed} from ", changed, ")"
             )
         if anchor in present:
             is_empty &= present[anchor].num_rows == 0
@@ -243,7 +236,7 @@ def _changed_part(run: ModelRun, signed: Signed, passing: Mapping[int, RowFilter
 
 def _by_product_rule(
     run: ModelRun, signed: Signed, changed: Lookup, kept: Mapping[int, pa.Table]
-) -> list[tuple[str, int]]:
+) -> list[tuple[Statement, int]]:
     """Return the queries whose rows, with their signs, are the change of the model.
 
     Args:
@@ -253,7 +246,7 @@ def _by_product_rule(
         kept: by anchor, its rows that share a key with changed rows and are themselves unchanged.
     """
     before: dict[int, pa.Table] = {}
-    terms: list[tuple[str, int]] = []
+    terms: list[tuple[Statement, int]] = []
     for side, sign in _SIDES:
         anchors = {it: _changed_rows(run.inputs[it], side, run.inputs[it].columns) for it in kept}
         if side == "old":
@@ -264,7 +257,7 @@ def _by_product_rule(
         if any(rows.num_rows for rows in anchors.values()):
             names = _lookup_views(run, signed, anchors, "new", f"with_{side}")
             names |= _anchor_views(run, anchors, side)
-            terms.append((run.render("new", names), sign))
+            terms.append((run.query("new", names), sign))
     names = _anchor_views(run, before, "before")
     names |= _lookup_views(run, signed, before, "new", "with_before", left_out=changed.occurrence)
     source = run.inputs[changed.occurrence]
@@ -273,11 +266,11 @@ def _by_product_rule(
         if rows.num_rows:
             label = f"changed_{side}_{changed.occurrence}"
             view = run.views.padded(label, rows, source.new.schema)
-            terms.append((run.render("new", {**names, changed.occurrence: view}), sign))
+            terms.append((run.query("new", {**names, changed.occurrence: view}), sign))
     return terms
 
 
-def _anchor_views(run: ModelRun, rows: Mapping[int, pa.Table], label: str) -> dict[int, str]:
+def _anchor_views(run: ModelRun, rows: Mapping[int, pa.Table], label: str) -> dict[int, Statement]:
     return {
         anchor: run.views.padded(
             f"{label}_{anchor}", table.combine_chunks(), run.inputs[anchor].new.schema
@@ -294,7 +287,7 @@ def _lookup_views(
     label: str,
     *,
     left_out: int | None = None,
-) -> dict[int, str]:
+) -> dict[int, Statement]:
     """Return the views of the lookups' rows that share a join key with the anchors' rows."""
     # One scan may be looked up at several places: a common table expression.
     joined: dict[int, RowFilter] = {}
@@ -356,19 +349,25 @@ def _changed_rows(
     return repeated(images.filter(chosen).select(columns), counts.filter(chosen))
 
 
-def _rows(run: ModelRun, sides: Sequence[tuple[str, int]]) -> pa.Table:
+def _rows(run: ModelRun, sides: Sequence[tuple[Statement, int]]) -> pa.Table:
     """Return the change of a linear query's rows."""
     schema = run.stored.schema
     columns = typed_columns(schema, "q", run.stored.blank_columns)
-    stacked = " union all ".join(
-        f"select {columns}, cast({sign} as bigint) as {WEIGHT} from ({query}) as q"
-        for query, sign in sides
+    stacked = separated(
+        " union all ",
+        [
+            template(
+                f"select {columns}, cast({sign} as bigint) as {WEIGHT} from (", query, ") as q"
+            )
+            for query, sign in sides
+        ],
     )
     if any(sign < 0 for _, sign in sides):
         selected, groups = grouped_columns(schema)
-        stacked = (
-            f"select {', '.join(selected)}, sum({WEIGHT}) as {WEIGHT} from ({stacked})"
-            f" group by {', '.join(groups)} having sum({WEIGHT}) <> 0"
+        stacked = template(
+            f"select {', '.join(selected)}, sum({WEIGHT}) as {WEIGHT} from (",
+            stacked,
+            f") group by {', '.join(groups)} having sum({WEIGHT}) <> 0",
         )
     change = run.views.query(stacked)
     weights = change.column(WEIGHT).combine_chunks().cast(pa.int64())
@@ -380,7 +379,7 @@ def _rows(run: ModelRun, sides: Sequence[tuple[str, int]]) -> pa.Table:
         before[pc.less(weights, 0).to_numpy(zero_copy_only=False)] = old
         after = before + weights.to_numpy(zero_copy_only=False)
         if (after < 0).any():
-            raise NotSigned
+            raise not_additive("more rows go than are stored")
         old_counts, new_counts = pa.array(before), pa.array(after)
     else:
         old_counts, new_counts = pa.repeat(pa.scalar(0, pa.int64()), rows.num_rows), weights
@@ -403,18 +402,15 @@ def _groups(
     run: ModelRun,
     outputs: Sequence[Output],
     limits: Mapping[str, SumLimits],
-    sides: Sequence[tuple[str, int]],
+    sides: Sequence[tuple[Statement, int]],
 ) -> pa.Table | None:
     """Return the change of an additive aggregate's groups."""
     schema = run.stored.schema
-    try:
-        change = run.views.query(stacked_sides(schema, sides, run.stored.blank_columns))
-        _require_no_blank(run, change.select(key_columns(change, outputs)))
-        change = moved_groups(change, outputs, limits)
-        if change.num_rows == 0:
-            return None
-        groups = change.select(key_columns(change, outputs))
-        stored = run.stored.read(equal_in(schema, groups)).select(schema.names)
-        return combine_groups(schema, outputs, limits, change, stored)
-    except DoubtfulSum as doubt:
-        raise NotSigned from doubt
+    change = run.views.query(stacked_sides(schema, sides, run.stored.blank_columns))
+    _require_no_blank(run, change.select(key_columns(change, outputs)))
+    change = moved_groups(change, outputs, limits)
+    if change.num_rows == 0:
+        return None
+    groups = change.select(key_columns(change, outputs))
+    stored = run.stored.read(equal_in(schema, groups)).select(schema.names)
+    return combine_groups(schema, outputs, limits, change, stored)

@@ -1,6 +1,6 @@
 """Adds the signed change to stored totals of additive groups, exactly and without a statement.
 
-Used by signed change. A total that the change alone does not tell is an error.
+Used by signed change. A total that the change alone does not tell is left to another strategy.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ import pyarrow.compute as pc
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, as_numpy, one_array, places_of, row_codes
 from livemart.arrow.exact_numbers import Whole, add_by_group, from_whole, to_whole
 from livemart.arrow.sum_limits import SumLimits
-from livemart.plan.strategies.signed import Output
+from livemart.plan.sql.template import separated, template
+from livemart.plan.strategies.signed import Output, not_additive
+from livemart.refresh.views import Statement
 from livemart.spark.differences import typed_columns
 from livemart.spark_sql import quoted
 
@@ -25,15 +27,11 @@ SIGN = "__livemart_sign"
 _Mask = npt.NDArray[np.bool_]
 
 
-class DoubtfulSum(Exception):
-    """The change alone does not say what a group's totals became."""
-
-
 def stacked_sides(
     schema: pa.Schema,
-    sides: Sequence[tuple[str, int]],
+    sides: Sequence[tuple[Statement, int]],
     blank_columns: frozenset[str] = frozenset(),
-) -> str:
+) -> Statement:
     """Return SQL for the groups of each side: columns of the model plus `SIGN`.
 
     Args:
@@ -42,8 +40,12 @@ def stacked_sides(
         blank_columns: see `typed_columns`.
     """
     columns = typed_columns(schema, "q", blank_columns)
-    return " union all ".join(
-        f"select {columns}, {sign} as {quoted(SIGN)} from ({query}) as q" for query, sign in sides
+    return separated(
+        " union all ",
+        [
+            template(f"select {columns}, {sign} as {quoted(SIGN)} from (", query, ") as q")
+            for query, sign in sides
+        ],
     )
 
 
@@ -58,7 +60,7 @@ def moved_groups(
         limits: of each sum, by its name in lower case.
 
     Raises:
-        DoubtfulSum: a total of the touched rows may have been lost.
+        Inapplicable: NOT_ADDITIVE, if a total of the touched rows may have been lost.
     """
     _require_known(change, outputs, limits)
     keys = _keys(change, outputs)
@@ -94,8 +96,8 @@ def combine_groups(
         1 and 0, and for each that comes, with 0 and 1.
 
     Raises:
-        DoubtfulSum: a sum may have become NULL or been lost, a count fell below zero, or a total no
-            longer fits its type.
+        Inapplicable: NOT_ADDITIVE, if a sum may have become NULL or been lost, a count fell below
+            zero, or a total no longer fits its type.
     """
     codes = row_codes(
         [
@@ -116,7 +118,7 @@ def combine_groups(
     moves = {name: _moved(change, name, group, size) for name, _ in measures}
     count = to_whole(before.column(rows)) + moves[rows][0]
     if (count < 0).any() or (~is_stored & (count == 0)).any():
-        raise DoubtfulSum
+        raise not_additive("a group has less rows than went")
     after: dict[str, pa.Array] = {}
     differs = np.zeros(size, dtype=bool)
     for name, output in measures:
@@ -126,18 +128,18 @@ def combine_groups(
         if output.role == "sum":
             limit = limits[output.name.lower()]
             if not limit.is_known(value, _units(count, schema.field(rows).type)).all():
-                raise DoubtfulSum
+                raise not_additive(f"{name} may have been lost in a group")
         if output.role == "sum" and not output.is_never_null:
             has_total = as_numpy(one_array(pc.is_valid(before.column(name))))
             may_be_null = lost & ~gained & (count > 0) & (value == 0).astype(bool)
             if may_be_null.any() or (lost & is_stored & ~has_total).any():
-                raise DoubtfulSum
+                raise not_additive(f"{name} may be NULL in a group")
             is_null = ~(has_total | gained)
             differs |= is_null != ~has_total
         differs |= ~is_null & (moved != 0).astype(bool)
         total = from_whole(value, schema.field(name).type, is_null)
         if total is None:
-            raise DoubtfulSum
+            raise not_additive(f"{name} does not fit its type")
         after[name] = total
     is_present = (count > 0).astype(bool)
     is_changed = differs | ~(is_stored & is_present)
@@ -160,7 +162,7 @@ def _require_known(
     """Check that no total of these groups was lost, and no count.
 
     Raises:
-        DoubtfulSum: see there.
+        Inapplicable: NOT_ADDITIVE.
     """
     measures = _measures(groups, outputs)
     counts = groups.column(_count_of_rows(measures))
@@ -170,13 +172,13 @@ def _require_known(
         is_null = as_numpy(column.is_null())
         if output.role != "sum":
             if is_null.any():
-                raise DoubtfulSum
+                raise not_additive(f"{name} is NULL in a group")
             continue
         limit = limits[output.name.lower()]
         values = to_whole(column)
         is_nothing = is_null | ((values == 0).astype(bool) & output.is_never_null)
         if (is_nothing & limit.may_be_lost(rows)).any() or not limit.is_known(values, rows).all():
-            raise DoubtfulSum
+            raise not_additive(f"{name} may have been lost in a group")
 
 
 def _count_of_rows(measures: Sequence[tuple[str, Output]]) -> str:

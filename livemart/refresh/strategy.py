@@ -15,8 +15,9 @@ from livemart.delta.warehouse import Commit
 from livemart.errors import PlanError, RefreshError, first_lines
 from livemart.own_faults import is_own_fault
 from livemart.plan.planner import Full, Plan
-from livemart.plan.reasons import Reason
+from livemart.plan.reasons import Inapplicable, Reason
 from livemart.plan.spelling import spelled
+from livemart.plan.strategies.region import Region
 from livemart.plan.strategies.running import Running
 from livemart.plan.strategies.signed import Signed
 from livemart.project.graph import Model
@@ -26,10 +27,10 @@ from livemart.refresh.full import recompute, refresh_full
 from livemart.refresh.inputs import PinnedInputs
 from livemart.refresh.lane import commit_change, stamped, takes_large_lane
 from livemart.refresh.model_run import ModelRun
-from livemart.refresh.pinned_table import FallBack, PinnedTable
+from livemart.refresh.pinned_table import PinnedTable
 from livemart.refresh.region import refresh_region
-from livemart.refresh.running import NotRunning, refresh_running
-from livemart.refresh.signed import NotSigned, refresh_signed
+from livemart.refresh.running import refresh_running
+from livemart.refresh.signed import refresh_signed
 from livemart.refresh.views import BatchViews
 
 # Errors that a full refresh mends, with the reason that the snapshot row then names.
@@ -64,8 +65,8 @@ def move(
             reason = inputs.schemas.changed(plan.flat, plan.used)
         if reason is None and not isinstance(plan.strategy, Full):
             return (*_by_strategy(context, model, plan, inputs, stored, tag), None)
-    except FallBack as fall:
-        reason = fall.reason
+    except Inapplicable as refusal:
+        reason = refusal.reason
     except Exception as error:
         if isinstance(error, RefreshError) and error.code in _RECOMPUTED:
             reason = Reason(_RECOMPUTED[error.code], error.message, None)
@@ -136,29 +137,28 @@ def changed_rows(run: ModelRun) -> tuple[pa.Table | None, str]:
         strategy.
 
     Raises:
-        FallBack: no strategy but a full recomputation holds.
+        Inapplicable: no strategy but a full recomputation holds.
         RefreshError: CDF_UNAVAILABLE, VERSION_GONE.
     """
     for occurrence, is_only_compared in run.plan.parameters.items():
         parameter = run.inputs[occurrence]
         if not is_only_compared and parameter.has_changed:
             message = f"the value of {parameter.new.relation} changed"
-            raise FallBack(Reason("SCALAR_SUBQUERY_CHANGED", message, None))
-    strategy = run.plan.strategy
-    if isinstance(strategy, Signed):
+            raise Inapplicable(Reason("SCALAR_SUBQUERY_CHANGED", message, None))
+    reason = run.plan.refused.get("region")
+    for way in run.plan.ways:
         try:
-            return refresh_signed(run, strategy), strategy.name
-        except NotSigned:
+            match way:
+                case Signed():
+                    return refresh_signed(run, way), way.name
+                case Running():
+                    return refresh_running(run, way), way.name
+                case Region():
+                    return refresh_region(run, way), way.name
+        except Inapplicable as refusal:
             run.views.close()
-    if isinstance(strategy, Running) and not run.views.is_large:
-        try:
-            return refresh_running(run, strategy), strategy.name
-        except NotRunning:
-            run.views.close()
-    if (region := run.plan.region) is None:
-        message = "the change cannot be added, and no key confines it"
-        raise FallBack(Reason("KEY_NOT_IN_OUTPUT", message, None))
-    return refresh_region(run, region), region.name
+            last = refusal.reason
+    raise Inapplicable(reason or last)
 
 
 def _require_names(plan: Plan, stored: PinnedTable) -> None:
@@ -167,10 +167,10 @@ def _require_names(plan: Plan, stored: PinnedTable) -> None:
     An expression without a name gets one from Spark, and some generators make several columns.
 
     Raises:
-        FallBack: PARSE_UNSUPPORTED.
+        Inapplicable: PARSE_UNSUPPORTED.
     """
     names = {name.lower() for name in plan.names}
     unknown = [name for name in stored.schema.names if name.lower() not in names]
     if names and unknown:
         message = f"column {unknown[0]} comes from an expression without a name"
-        raise FallBack(Reason("PARSE_UNSUPPORTED", message, None, "name it in the select list"))
+        raise Inapplicable(Reason("PARSE_UNSUPPORTED", message, None, "name it in the select list"))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -18,6 +19,7 @@ import pyarrow as pa
 from livemart.arrow.types import plain_table
 from livemart.delta.row_filter import EVERY_ROW, RowFilter
 from livemart.limits import FEW_LOOKUP_ROWS, ROWS_IN_MEMORY
+from livemart.plan.sql.template import Template, template
 from livemart.refresh.pinned_table import PinnedTable
 from livemart.spark.arrow_views import ArrowViews, to_view_of
 from livemart.spark.differences import row_of_literals
@@ -32,6 +34,23 @@ if TYPE_CHECKING:
 _KNOWN_STATEMENTS = 1_000
 
 
+@dataclass(frozen=True, slots=True)
+class SparkView:
+    """A relation that a statement reads: what Spark calls it, and what it is in every batch.
+
+    `table`: of a whole table that is kept from batch to batch; `other_rows`: how many it has that
+    are not handed over with the statement, None if nobody counted.
+    """
+
+    name: str
+    label: str
+    other_rows: int | None = 0
+    table: PinnedTable | None = None
+
+
+Statement = Template[SparkView]
+
+
 class SharedViews:
     """Whole small tables as views that stay from one batch to the next, by version.
 
@@ -44,13 +63,11 @@ class SharedViews:
         self._lock = threading.Lock()
         self._registered: set[tuple[SparkSession, PinnedTable]] = set()
 
-    def is_repeated(self, statement: str) -> bool:
-        """Return whether a statement has run before, and note it.
-
-        `statement`: without what is another in each batch, such as names of views.
-        """
+    def is_repeated(self, statement: Statement) -> bool:
+        """Return whether a statement has run before, whatever its views were called; note it."""
         with self._lock:
-            is_known = (key := hash(statement)) in self._statements
+            key = hash(statement.render(lambda view: view.label))
+            is_known = key in self._statements
             self._statements[key] = None
             self._statements.move_to_end(key)
             if len(self._statements) > _KNOWN_STATEMENTS:
@@ -106,35 +123,32 @@ class BatchViews:
         self.is_large = is_large
         self._spark = spark
         self._slices = ArrowViews(spark)
-        # By whole table, its rows.
-        self._whole: dict[PinnedTable, int] = {}
-        # True once Spark reads a table itself: how many rows that is, is not counted.
-        self._reads_tables = False
 
-    def query(self, sql: str) -> pa.Table:
-        """Return the rows of a statement over these views, planned for as many as they have."""
-        statement = sql.replace(self._prefix, "")
-        for table in self._whole:
-            statement = statement.replace(whole_name(table), table.relation)
+    def query(self, statement: Statement) -> pa.Table:
+        """Return the rows of a statement, planned for as many as its views have."""
+        views = dict.fromkeys(statement.holes)
+        counts = [view.other_rows for view in views]
         spark = self._slices.session(
-            None if self._reads_tables else sum(self._whole.values()),
-            sql,
+            None if None in counts else sum(count or 0 for count in counts),
+            [view.name for view in views],
             is_repeated=self._shared.is_repeated(statement),
         )
-        for table in self._whole:
-            self._shared.register(spark, table)
+        for view in views:
+            if view.table is not None:
+                self._shared.register(spark, view.table)
         # Of a session with another time zone Arrow names it in every type.
-        return plain_table(spark.sql(sql).toArrow())
+        return plain_table(spark.sql(_named(statement)).toArrow())
 
-    def analyzed(self, sql: str) -> DataFrame:
+    def analyzed(self, statement: Statement) -> DataFrame:
         """Return a statement that is analysed for its types, and never run."""
-        return self._spark.sql(sql)
+        return self._spark.sql(_named(statement))
 
-    def of_rows(self, label: str, rows: pa.Table) -> str:
+    def of_rows(self, label: str, rows: pa.Table) -> Statement:
         """Return the view of rows in memory."""
-        return self._slices.add(f"{self._prefix}_{label}", rows)
+        name = self._slices.add(f"{self._prefix}_{label}", rows)
+        return Template((SparkView(name, label),))
 
-    def padded(self, label: str, rows: pa.Table, schema: pa.Schema) -> str:
+    def padded(self, label: str, rows: pa.Table, schema: pa.Schema) -> Statement:
         """Return a view of rows whose unread columns were left out; they are NULL in it."""
         name = self.of_rows(label, rows)
         if len(rows.column_names) == len(schema.names):
@@ -147,9 +161,9 @@ class BatchViews:
             else f"cast(null as {type_text(field.dataType)}) as {quoted(field.name)}"
             for field in fields
         )
-        return f"(select {selected} from {name})"
+        return template(f"(select {selected} from ", name, ")")
 
-    def whole(self, table: PinnedTable) -> str:
+    def whole(self, table: PinnedTable) -> Statement:
         """Return a name or subquery that reads a whole table."""
         if self.is_large or table.row_count > ROWS_IN_MEMORY:
             return self.stored(table, EVERY_ROW)
@@ -157,11 +171,11 @@ class BatchViews:
         # Spark folds such a row, the clock's above all, into the statement; it would run a job
         # for each place that asks a view for it.
         if (spelled_out := row_of_literals(rows)) is not None:
-            return spelled_out
-        self._whole[table] = rows.num_rows
-        return whole_name(table)
+            return template(spelled_out)
+        view = SparkView(whole_name(table), table.relation, rows.num_rows, table)
+        return Template((view,))
 
-    def matching(self, label: str, table: PinnedTable, rows: RowFilter) -> str:
+    def matching(self, label: str, table: PinnedTable, rows: RowFilter) -> Statement:
         """Return a view of a table looked up by key: at least the rows that pass a filter.
 
         A small table is kept in memory from batch to batch and filtered there.
@@ -175,11 +189,12 @@ class BatchViews:
             return self.whole(table)
         return self.of_rows(label, kept.filter(rows.matches(kept)).combine_chunks())
 
-    def stored(self, table: PinnedTable, rows: RowFilter) -> str:
+    def stored(self, table: PinnedTable, rows: RowFilter) -> Statement:
         """Return a subquery on the Delta table itself, pruned by literals."""
-        self._reads_tables = True
         where = "" if rows.is_whole else f" where {rows.sql()}"
-        return f"(select * from {table.sql}{where})"
+        return template(
+            "(select * from ", Template((SparkView(table.sql, table.sql, None),)), f"{where})"
+        )
 
     def slice(
         self,
@@ -187,7 +202,7 @@ class BatchViews:
         table: PinnedTable,
         rows: RowFilter,
         columns: Sequence[str] | None = None,
-    ) -> str:
+    ) -> Statement:
         """Return the view of the rows that pass a filter."""
         if rows.is_whole:
             return self.whole(table)
@@ -197,5 +212,7 @@ class BatchViews:
 
     def close(self) -> None:
         self._slices.close()
-        self._whole.clear()
-        self._reads_tables = False
+
+
+def _named(statement: Statement) -> str:
+    return statement.render(lambda view: view.name)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from livemart.errors import ConfigError
 from livemart.plan.project_plans import broken_policies, views_of
-from livemart.plan.reasons import Unplannable
+from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.determinism import require_deterministic
 from livemart.plan.sql.flatten import flatten
 from livemart.plan.sql.parse import parse
@@ -229,7 +229,7 @@ class BatchQuestions:
         try:
             flat = flatten(text, views)
             require_deterministic(parse(flat.text))
-        except Unplannable:
+        except Inapplicable:
             return []
         return list(flat.relations)
 
@@ -255,7 +255,7 @@ class BatchQuestions:
         if relation in views:
             try:
                 sql = flatten(views[relation], views).render(lambda mention: mention.text)
-            except Unplannable:
+            except Inapplicable:
                 sql = views[relation]
         try:
             return self._session(project).sql(sql).dtypes

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from livemart.errors import PlanError
-from livemart.plan.reasons import Unplannable
+from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.parse import parse
 from livemart.project.cursors import SessionFactory
 from livemart.project.graph import Model, Project
@@ -46,7 +46,7 @@ def _is_read(model: Model) -> bool:
         return True
     try:
         parse(model.compiled_code)
-    except Unplannable:
+    except Inapplicable:
         return False
     return True
 

@@ -6,6 +6,7 @@ PySpark loses rows of a table in several batches.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -82,17 +83,21 @@ class ArrowViews:
         return name
 
     def session(
-        self, other_rows: int | None, sql: str | None = None, *, is_repeated: bool = False
+        self,
+        other_rows: int | None,
+        names: Collection[str] | None = None,
+        *,
+        is_repeated: bool = False,
     ) -> SparkSession:
         """Return the session for a statement; it has the views that the statement names.
 
         Args:
             other_rows: how many rows the statement reads besides; None if nobody counted.
-            sql: the statement; None: one over all views.
+            names: of all that it reads; None: it reads all views.
             is_repeated: it has run before, names of views aside.
         """
         spark = self._spark
-        named = {name: rows for name, rows in self._tables.items() if sql is None or name in sql}
+        named = {it: rows for it, rows in self._tables.items() if names is None or it in names}
         if other_rows is not None:
             own_rows = sum(rows.num_rows for rows in named.values())
             spark = session_for(spark, own_rows + other_rows, is_repeated=is_repeated)

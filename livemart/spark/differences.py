@@ -7,18 +7,21 @@ Spark's GROUP BY and `<=>` call equal, and maps, which it cannot group, are thei
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.delta.partitions import BLANKS
+from livemart.plan.sql.template import Template, separated, template
 from livemart.spark.types import spark_schema, type_text
 from livemart.spark_sql import literal, quoted
 
 if TYPE_CHECKING:
     from pyspark.errors import AnalysisException
     from pyspark.sql.types import DataType
+
+_Hole = TypeVar("_Hole")
 
 
 def typed_columns(
@@ -76,7 +79,9 @@ def _local_literal(value: pa.Scalar) -> str | None:
         return None
 
 
-def counted_difference(schema: pa.Schema, sides: Sequence[tuple[str, int, int]]) -> str:
+def counted_difference(
+    schema: pa.Schema, sides: Sequence[tuple[str | Template[_Hole], int, int]]
+) -> Template[_Hole]:
     """Return SQL for the rows whose multiplicity differs.
 
     Args:
@@ -87,16 +92,21 @@ def counted_difference(schema: pa.Schema, sides: Sequence[tuple[str, int, int]])
     Returns:
         The columns plus `OLD_COUNT` and `NEW_COUNT` (bigint); one row per distinct changed row.
     """
-    stacked = " union all ".join(
-        f"select *, cast({old} as bigint) as {OLD_COUNT}, cast({new} as bigint) as {NEW_COUNT}"
-        f" from ({query})"
+    counted = [
+        template(
+            f"select *, cast({old} as bigint) as {OLD_COUNT}, cast({new} as bigint) as {NEW_COUNT}"
+            " from (",
+            query,
+            ")",
+        )
         for query, old, new in sides
-    )
+    ]
     selected, groups = grouped_columns(schema)
-    return (
+    return template(
         f"select {', '.join(selected)}, sum({OLD_COUNT}) as {OLD_COUNT},"
-        f" sum({NEW_COUNT}) as {NEW_COUNT} from ({stacked})"
-        f" group by {', '.join(groups)} having sum({OLD_COUNT}) <> sum({NEW_COUNT})"
+        f" sum({NEW_COUNT}) as {NEW_COUNT} from (",
+        separated(" union all ", counted),
+        f") group by {', '.join(groups)} having sum({OLD_COUNT}) <> sum({NEW_COUNT})",
     )
 
 

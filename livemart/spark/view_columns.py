@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from livemart.delta.warehouse import Warehouse
-from livemart.plan.reasons import Unplannable
+from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.flatten import flatten
 from livemart.project.session_spec import PLAIN, SessionSpec
 from livemart.project.sessions import session_of
@@ -169,7 +169,7 @@ class ViewColumns:
         """Return the relations that a view's SQL names; None if nobody can tell."""
         try:
             return flatten(self._views[relation].sql, {}).relations
-        except Unplannable:
+        except Inapplicable:
             return None
 
     def _digest(

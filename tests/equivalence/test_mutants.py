@@ -14,6 +14,9 @@ from livemart.arrow.bags import NEW_COUNT, WEIGHT
 from livemart.delta.row_filter import NO_ROW
 from livemart.delta.warehouse import Warehouse
 from livemart.plan.relations.join import Join
+from livemart.plan.sql.template import Template
+from livemart.plan.strategies.running import not_carried_on
+from livemart.plan.strategies.signed import not_additive
 from livemart.refresh import region as region_refresh
 from livemart.refresh import running as running_refresh
 from livemart.refresh import signed as signed_refresh
@@ -63,9 +66,14 @@ def equals_instead_of_null_safe(patch: pytest.MonkeyPatch) -> None:
     """Keys that are NULL find nothing."""
     _no_signed_change(patch)
     real = region_refresh._semi_join
-    patch.setattr(
-        region_refresh, "_semi_join", lambda *arguments: real(*arguments).replace("<=>", "=")
-    )
+
+    def semi_join(*arguments: Any) -> Template[Any]:
+        pieces = real(*arguments).pieces
+        return Template(
+            tuple(it.replace("<=>", "=") if isinstance(it, str) else it for it in pieces)
+        )
+
+    patch.setattr(region_refresh, "_semi_join", semi_join)
 
 
 def no_tombstones(patch: pytest.MonkeyPatch) -> None:
@@ -126,14 +134,14 @@ def carried_twice(patch: pytest.MonkeyPatch) -> None:
 
 def _no_signed_change(patch: pytest.MonkeyPatch) -> None:
     def refuse(run: ModelRun, strategy: Any) -> pa.Table | None:
-        raise signed_refresh.NotSigned
+        raise not_additive("it is not to be")
 
     patch.setattr("livemart.refresh.strategy.refresh_signed", refuse)
 
 
 def _recompute_running_totals(patch: pytest.MonkeyPatch) -> None:
     def refuse(run: ModelRun, strategy: Any) -> pa.Table | None:
-        raise running_refresh.NotRunning
+        raise not_carried_on("they are not to be")
 
     patch.setattr("livemart.refresh.strategy.refresh_running", refuse)
 

@@ -58,7 +58,7 @@ def beside_answer(
         is_existence: it is asked whether there is a row.
 
     Raises:
-        Unplannable: for a shape without a rule.
+        Inapplicable: for a shape without a rule.
     """
     select, keys = _taken_apart(subquery)
     if select is not None and compared is not None:
@@ -106,7 +106,7 @@ def joined_lateral(
         kind: `left` or `inner`.
 
     Raises:
-        Unplannable: for a shape without a rule.
+        Inapplicable: for a shape without a rule.
     """
     select, keys = _taken_apart(subquery)
     if select is None or not keys:
@@ -175,7 +175,7 @@ def _taken_apart(subquery: Expr) -> tuple[exp.Select | None, list[EquiKey]]:
 
 
 def _refuse_outside(reference: exp.Column, select: exp.Select, subquery: Expr) -> None:
-    """Raise Unplannable for a column of what stands around a subquery, or of a clock there."""
+    """Raise Inapplicable for a column of what stands around a subquery, or of a clock there."""
     around, aliases = reference.find_ancestor(exp.Select), list[str]()
     while around is not None:
         aliases += _aliases(around)

@@ -18,7 +18,7 @@ from livemart.plan.build.subqueries import (
     unsupported,
 )
 from livemart.plan.build.using import merge_keys
-from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.reasons import refusal
 from livemart.plan.relations.alias import Alias
 from livemart.plan.relations.clock import clock_value, clock_values
 from livemart.plan.relations.equi_keys import equi_keys
@@ -61,7 +61,7 @@ class FromClause:
         """Return what a SELECT reads, joined.
 
         Raises:
-            Unplannable: PARSE_UNSUPPORTED, KEY_NOT_IN_OUTPUT.
+            Inapplicable: PARSE_UNSUPPORTED, KEY_NOT_IN_OUTPUT.
         """
         from_ = tree.args.get("from_") or tree.args.get("from")
         if from_ is None:
@@ -126,13 +126,11 @@ class FromClause:
             merge_keys(tree, keys)
             return Join(right, left, "left", keys, lefts)
         elif side == "full":
-            raise Unplannable(
-                Reason(
-                    "KEY_NOT_IN_OUTPUT",
-                    "a full outer join has no preserved side",
-                    line_of(join),
-                    "union all of a left join and of the rows that only the right side has",
-                )
+            raise refusal(
+                "KEY_NOT_IN_OUTPUT",
+                "a full outer join has no preserved side",
+                line_of(join),
+                "union all of a left join and of the rows that only the right side has",
             )
         else:
             joined = "inner" if condition is not None else "cross"
@@ -155,7 +153,7 @@ class FromClause:
         """Return a subquery's relation; it may not join the clock, whose value it would need.
 
         Raises:
-            Unplannable: PARSE_UNSUPPORTED.
+            Inapplicable: PARSE_UNSUPPORTED.
         """
         items = [join.this for join in select.args.get("joins") or ()]
         from_ = select.args.get("from_") or select.args.get("from")
@@ -221,7 +219,7 @@ class FromClause:
 
 
 def _refuse_in_condition(condition: Expr | None) -> None:
-    """Raise Unplannable for what a join condition may not ask."""
+    """Raise Inapplicable for what a join condition may not ask."""
     if condition is not None:
         refuse_subqueries(condition)
         if clock_values(condition):
@@ -229,7 +227,7 @@ def _refuse_in_condition(condition: Expr | None) -> None:
 
 
 def _refuse_comma_before(join: exp.Join, tree: exp.Select) -> None:
-    """Raise Unplannable for `from a, b right join c`: only b is joined with c.
+    """Raise Inapplicable for `from a, b right join c`: only b is joined with c.
 
     The parser gives that the tree of `from a cross join b right join c`.
     """

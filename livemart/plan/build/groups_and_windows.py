@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from livemart.plan.build.subqueries import refuse_subqueries
-from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.reasons import Reason, refusal
 from livemart.plan.relations.aggregate_calls import (
     aggregate_calls,
     called,
@@ -38,7 +38,7 @@ def aggregated(
     the groups besides, as in QUALIFY.
 
     Raises:
-        Unplannable: GLOBAL_AGG, NONDETERMINISTIC_AGG.
+        Inapplicable: GLOBAL_AGG, NONDETERMINISTIC_AGG.
     """
     group = tree.args.get("group")
     named = [
@@ -57,9 +57,7 @@ def aggregated(
         ) or any(
             isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets) for node in group.walk()
         ):
-            raise Unplannable(
-                Reason("GLOBAL_AGG", "grouping sets hold a total over all rows", line_of(group))
-            )
+            raise refusal("GLOBAL_AGG", "grouping sets hold a total over all rows", line_of(group))
         for key in group.expressions:
             refuse_subqueries(key)
         keys = [window_struct(bare(key), tree) for key in group.expressions]
@@ -71,7 +69,7 @@ def aggregated(
         if tree.parent is not None:
             message = "rows are compared with a total over all rows: when it changes, all do"
             suggestion = "store the total in a model: while it stays, only rows that change count"
-        raise Unplannable(Reason("GLOBAL_AGG", message, line_of(tree), suggestion))
+        raise refusal("GLOBAL_AGG", message, line_of(tree), suggestion)
     ties = [order_decides(call) for call in calls if is_order_dependent(call, relation, keys)]
     return Aggregate(relation, keys, ties)
 
@@ -80,7 +78,7 @@ def windowed(relation: Relation, tree: exp.Select, exprs: Sequence[Expr]) -> Rel
     """Return the window functions of a SELECT's expressions; the relation itself without any.
 
     Raises:
-        Unplannable: WINDOW_WITHOUT_PARTITION_BY, NONDETERMINISTIC_AGG.
+        Inapplicable: WINDOW_WITHOUT_PARTITION_BY, NONDETERMINISTIC_AGG.
     """
     named = {window.this.name: window for window in tree.args.get("windows") or ()}
     windows = [
@@ -115,13 +113,11 @@ def _window(relation: Relation, window: exp.Window, named: Mapping[str, Expr]) -
     order = spec.args.get("order")
     frame = frame_of(spec, call)
     if not partition and frame is None:
-        raise Unplannable(
-            Reason(
-                "WINDOW_WITHOUT_PARTITION_BY",
-                f"{sql_of(window)[:80]}",
-                line_of(window),
-                "add a PARTITION BY",
-            )
+        raise refusal(
+            "WINDOW_WITHOUT_PARTITION_BY",
+            f"{sql_of(window)[:80]}",
+            line_of(window),
+            "add a PARTITION BY",
         )
     sorts = [bare(item.this) for item in order.expressions] if order is not None else []
     ranked: list[Expr] = []

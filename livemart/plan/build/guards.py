@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from livemart.intervals import parse_interval
 from livemart.plan.build.subqueries import unsupported
-from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.reasons import refusal
 from livemart.plan.sql.determinism import function_name, is_bare_function, line_of
 from livemart.plan.sql.functions import BUILT_IN_FUNCTIONS
 from livemart.plan.sql.written import sql_of
@@ -21,10 +21,10 @@ _WINDOWS = frozenset({"window", "session_window"})
 
 
 def check_functions(tree: exp.Expr) -> None:
-    """Raise Unplannable for a function that Spark does not bring along.
+    """Raise Inapplicable for a function that Spark does not bring along.
 
     Raises:
-        Unplannable: UDF_NOT_DETERMINISTIC.
+        Inapplicable: UDF_NOT_DETERMINISTIC.
     """
     for node in tree.find_all(exp.Anonymous, exp.Dot):
         if isinstance(node, exp.Dot):
@@ -34,21 +34,17 @@ def check_functions(tree: exp.Expr) -> None:
             name = str(node.this).lower()
             is_foreign = name not in BUILT_IN_FUNCTIONS
         if is_foreign:
-            raise Unplannable(
-                Reason(
-                    "UDF_NOT_DETERMINISTIC",
-                    f"{name} is not a built-in function",
-                    line_of(node),
-                )
+            raise refusal(
+                "UDF_NOT_DETERMINISTIC", f"{name} is not a built-in function", line_of(node)
             )
 
 
 def check_names(tree: exp.Expr) -> None:
-    """Raise Unplannable for names whose meaning depends on more than the analysis knows.
+    """Raise Inapplicable for names whose meaning depends on more than the analysis knows.
 
     Raises:
-        Unplannable: PARSE_UNSUPPORTED, for a column that no table has, a star among arguments, or a
-            collation; EXPRESSION_NOT_DETERMINISTIC, for a function called without brackets.
+        Inapplicable: PARSE_UNSUPPORTED, for a column that no table has, a star among arguments, or
+            a collation; EXPRESSION_NOT_DETERMINISTIC, for a function called without brackets.
     """
     for node in tree.walk():
         if isinstance(node, exp.Column):
@@ -62,10 +58,10 @@ def check_names(tree: exp.Expr) -> None:
 
 
 def check_windows(tree: exp.Expr) -> None:
-    """Raise Unplannable for a window that Spark refuses: its offset is not below its slide.
+    """Raise Inapplicable for a window that Spark refuses: its offset is not below its slide.
 
     Raises:
-        Unplannable: WINDOW_REFUSED.
+        Inapplicable: WINDOW_REFUSED.
     """
     for node in tree.walk():
         if function_name(node) != "window":
@@ -82,13 +78,11 @@ def check_windows(tree: exp.Expr) -> None:
             wrong = f"the offset of {written[2].name} is not below {told}"
         else:
             continue
-        raise Unplannable(
-            Reason(
-                "WINDOW_REFUSED",
-                f"{sql_of(node)}: {wrong}: Spark refuses the model",
-                line_of(node),
-                "write an offset below the slide, and a slide of at most the size",
-            )
+        raise refusal(
+            "WINDOW_REFUSED",
+            f"{sql_of(node)}: {wrong}: Spark refuses the model",
+            line_of(node),
+            "write an offset below the slide, and a slide of at most the size",
         )
 
 
@@ -108,12 +102,10 @@ def _check_column(node: exp.Column) -> None:
     if node.table or node.name in _WINDOWS:
         return
     if is_bare_function(node):
-        raise Unplannable(
-            Reason(
-                "EXPRESSION_NOT_DETERMINISTIC",
-                f"{node.name} differs between two runs over the same rows",
-                line_of(node),
-            )
+        raise refusal(
+            "EXPRESSION_NOT_DETERMINISTIC",
+            f"{node.name} differs between two runs over the same rows",
+            line_of(node),
         )
     around = node.find_ancestor(exp.Order, exp.Sort, exp.Cluster, exp.Distribute, exp.Query)
     if around is not None and isinstance(around.parent, exp.Query) and around.arg_key in _ORDERS:

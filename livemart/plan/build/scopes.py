@@ -21,7 +21,7 @@ from livemart.plan.build.subqueries import (
     scalar_value,
     unsupported,
 )
-from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.reasons import refusal
 from livemart.plan.relations.clock import ClockBound, bounds_of, clock_values, comparisons_in
 from livemart.plan.relations.gate import Distinct
 from livemart.plan.relations.generate import Generate
@@ -68,7 +68,7 @@ def build_query(tree: exp.Query, scan_of: ScanOf, is_clock: Callable[[str], bool
         is_clock: True for relations that are the clock.
 
     Raises:
-        Unplannable: with the reason why no rule applies.
+        Inapplicable: with the reason why no rule applies.
     """
     builder = _Builder(scan_of, is_clock)
     top, names = builder.query(tree, {})
@@ -304,13 +304,11 @@ class _Builder:
                 subquery.this, lambda item: self._from.source(item, environment)
             )
             if scan_and_value is None:
-                raise Unplannable(
-                    Reason(
-                        "SUBQUERY_NOT_INCREMENTALIZABLE",
-                        f"scalar subquery {sql_of(subquery)[:80]}",
-                        line_of(subquery),
-                        "join the value, or compute it in a model of its own",
-                    )
+                raise refusal(
+                    "SUBQUERY_NOT_INCREMENTALIZABLE",
+                    f"scalar subquery {sql_of(subquery)[:80]}",
+                    line_of(subquery),
+                    "join the value, or compute it in a model of its own",
                 )
             scan, value = scan_and_value
             self.parameters.setdefault(scan.occurrence, Parameter(scan.occurrence, scan.relation))
@@ -320,13 +318,11 @@ class _Builder:
         if tree.args.get("limit") or tree.args.get("offset") or tree.args.get("fetch"):
             ordered = tree.args.get("order") is not None
             code = "WINDOW_WITHOUT_PARTITION_BY" if ordered else "LIMIT_WITHOUT_ORDER"
-            raise Unplannable(
-                Reason(
-                    code,
-                    "LIMIT keeps rows by comparing all of them",
-                    line_of(tree),
-                    "rank within a key, and filter by the rank",
-                )
+            raise refusal(
+                code,
+                "LIMIT keeps rows by comparing all of them",
+                line_of(tree),
+                "rank within a key, and filter by the rank",
             )
 
 
@@ -337,7 +333,7 @@ def _other_clauses(tree: exp.Select) -> list[Expr]:
 
 
 def _refuse_hopping_windows(exprs: Iterable[Expr]) -> None:
-    """Raise Unplannable for `window(t, size, slide)` outside GROUP BY: it repeats rows."""
+    """Raise Inapplicable for `window(t, size, slide)` outside GROUP BY: it repeats rows."""
     for expr in exprs:
         for node in expr.walk():
             if function_name(node) == "window" and len(list(node.iter_expressions())) > 2:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.reasons import Inapplicable, refusal
 from livemart.plan.relations.alias import Alias
 from livemart.plan.relations.clock import clock_value
 from livemart.plan.relations.project import Projection
@@ -71,7 +71,7 @@ def scalar_value(
 
 
 def refuse_attached(item: Expr) -> None:
-    """Raise Unplannable for what may stand behind a table or a subquery within its brackets."""
+    """Raise Inapplicable for what may stand behind a table or a subquery within its brackets."""
     if item.args.get("sample") or item.args.get("pivots"):
         raise unsupported("PIVOT or TABLESAMPLE", item)
     if item.args.get("joins") or item.args.get("laterals"):
@@ -79,7 +79,7 @@ def refuse_attached(item: Expr) -> None:
 
 
 def refuse_subqueries(condition: Expr) -> None:
-    """Raise Unplannable for a subquery that stands in an expression."""
+    """Raise Inapplicable for a subquery that stands in an expression."""
     for node in condition.walk():
         if isinstance(node, exp.Exists) and not isinstance(node.this, exp.Query):
             # exists(array, element -> condition)
@@ -90,7 +90,7 @@ def refuse_subqueries(condition: Expr) -> None:
             code = "NULL_AWARE_ANTI" if negated else "SUBQUERY_NOT_INCREMENTALIZABLE"
             hint = "write NOT EXISTS or a left anti join" if negated else "write a semi join"
             text = sql_of(parent or node)[:80]
-            raise Unplannable(Reason(code, f"subquery in {text}", line_of(node), hint))
+            raise refusal(code, f"subquery in {text}", line_of(node), hint)
 
 
 def only_scan(relation: Relation) -> Scan | None:
@@ -110,6 +110,6 @@ def is_nested(subquery: Expr, root: Expr) -> bool:
     return False
 
 
-def unsupported(what: str, node: Expr) -> Unplannable:
+def unsupported(what: str, node: Expr) -> Inapplicable:
     """Return the reason that no rule knows a part of the SQL."""
-    return Unplannable(Reason("PARSE_UNSUPPORTED", f"{what} has no rule", line_of(node)))
+    return refusal("PARSE_UNSUPPORTED", f"{what} has no rule", line_of(node))

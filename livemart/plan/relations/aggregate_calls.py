@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.reasons import Reason, refusal
 from livemart.plan.relations.relation import Expr, Relation, bare
 from livemart.plan.sql.determinism import function_name, is_aggregate, line_of
 from livemart.plan.sql.written import sql_of
@@ -139,7 +139,7 @@ def order_decides(call: Expr) -> Reason:
     """Return the note on an aggregate that takes the value of one of its rows.
 
     Raises:
-        Unplannable: NONDETERMINISTIC_AGG, if it makes something of all rows in their order.
+        Inapplicable: NONDETERMINISTIC_AGG, if it makes something of all rows in their order.
     """
     text, line = sql_of(call)[:80], line_of(call)
     if function_name(call) in PICKS:
@@ -149,13 +149,11 @@ def order_decides(call: Expr) -> Reason:
             line,
             "end its order in a unique column",
         )
-    raise Unplannable(
-        Reason(
-            "NONDETERMINISTIC_AGG",
-            f"{text} depends on the order of rows",
-            line,
-            "order by a unique column last, or sort what is collected",
-        )
+    raise refusal(
+        "NONDETERMINISTIC_AGG",
+        f"{text} depends on the order of rows",
+        line,
+        "order by a unique column last, or sort what is collected",
     )
 
 

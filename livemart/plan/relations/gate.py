@@ -13,8 +13,9 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.reasons import Reason, refusal
 from livemart.plan.relations.aggregate_calls import TAKE_A_VALUE, called
+from livemart.plan.relations.key_query import KeyQuery
 from livemart.plan.relations.relation import (
     Expr,
     Relation,
@@ -75,11 +76,11 @@ class Gate(Relation):
     def meets_frame(self, expr: Expr) -> bool:
         return self.source.meets_frame(expr)
 
-    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[str]:
+    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[KeyQuery]:
         self._require(want[:-1] if has_time and self._passes_time(want[-1]) else want)
         return self.source.affected(want, has_time=has_time)
 
-    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[KeyQuery]:
         """A value that a call takes from one of a group's rows may be that of any of them."""
         others = [expr for expr in want if not self.passes(expr)]
         values = _values_of(others[0]) if len(others) == 1 else []
@@ -119,13 +120,10 @@ class Gate(Relation):
     def _require(self, want: Sequence[Expr]) -> None:
         for expr in want:
             if not self.passes(expr):
-                raise Unplannable(
-                    Reason(
-                        "KEY_NOT_IN_OUTPUT",
-                        f"{sql_of(expr)} is not made of the keys "
-                        f"({', '.join(map(sql_of, self.keys)) or 'none'})",
-                        None,
-                    )
+                raise refusal(
+                    "KEY_NOT_IN_OUTPUT",
+                    f"{sql_of(expr)} is not made of the keys "
+                    f"({', '.join(map(sql_of, self.keys)) or 'none'})",
                 )
 
 
@@ -230,7 +228,7 @@ class WindowGate(Gate):
             return want.before, want.after
         return want.before + self.frame.before, want.after + self.frame.after
 
-    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[KeyQuery]:
         windows = {sql_of(window) for expr in want for window in _outermost_windows(expr)}
         if windows & self._windows:
             self._require([] if windows <= self._windows else want)

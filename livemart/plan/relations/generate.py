@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
+from livemart.plan.relations.key_query import KeyQuery, key_query
 from livemart.plan.relations.relation import (
     Expr,
     Relation,
@@ -18,7 +19,6 @@ from livemart.plan.relations.relation import (
     column,
     columns_of,
     replaced,
-    selected,
 )
 from livemart.plan.sql.written import sql_of
 from livemart.spark_sql import quoted
@@ -76,24 +76,21 @@ class Generate(Relation):
             return True
         return super().is_elastic(expr)
 
-    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[str]:
+    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[KeyQuery]:
         if not any(self._reads_generated(expr) for expr in want):
             return self.inputs[0].affected(want, has_time=has_time)
         needed = self._needed(want)
         return self._unfolded(want, needed, self.inputs[0].affected(needed))
 
-    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[KeyQuery]:
         if not any(self._reads_generated(expr) for expr in want):
             return self.inputs[0].rows(want, past=past)
         needed = self._needed(want)
         return self._unfolded(want, needed, self.inputs[0].rows(needed, past=past))
 
     def restrict(self, want: Want, restrictions: Restrictions) -> None:
-        keys = tuple(
-            None if key is None or self._reads_generated(key) else key for key in want.keys
-        )
-        time = None if want.time is None or self._reads_generated(want.time) else want.time
-        self.inputs[0].restrict(Want(keys, time, want.before, want.after), restrictions)
+        below = want.over(lambda expr: None if self._reads_generated(expr) else expr)
+        self.inputs[0].restrict(below, restrictions)
 
     def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
         return None if self._reads_generated(expr) else self.inputs[0].trace(expr)
@@ -116,18 +113,20 @@ class Generate(Relation):
                     needed.setdefault(sql_of(reference), reference)
         return list(needed.values())
 
-    def _unfolded(self, want: Sequence[Expr], needed: list[Expr], below: list[str]) -> list[str]:
+    def _unfolded(
+        self, want: Sequence[Expr], needed: list[Expr], below: list[KeyQuery]
+    ) -> list[KeyQuery]:
         places = {sql_of(expr): f"w{index}" for index, expr in enumerate(needed)}
         alias = "s" if self.qualifier != "s" else "s_"
         inner = [over_subquery(expr, {alias: places}) for expr in want]
         generator = over_subquery(self.generator, {alias: places})
         outer = "outer " if self._outer else ""
         names = ", ".join(map(quoted, self.names))
-        return [
-            f"select distinct {selected(inner)} from ({query}) as {alias} lateral view {outer}"
+        unfolded = (
+            f") as {alias} lateral view {outer}"
             f"{sql_of(generator)} {quoted(self.qualifier)} as {names}"
-            for query in below
-        ]
+        )
+        return [key_query(inner, "(", query, unfolded) for query in below]
 
 
 def over_subquery(expr: Expr, places: Mapping[str, Mapping[str, str]]) -> Expr:

@@ -7,13 +7,15 @@ materialized outer-join views", ICDE 2007 (null-extended rows flip with the matc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from sqlglot import exp
 
-from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.relations.equi_keys import EquiKey
 from livemart.plan.relations.generate import over_subquery
+from livemart.plan.relations.key_query import KeyQuery, key_query
 from livemart.plan.relations.relation import (
     Expr,
     Relation,
@@ -22,12 +24,14 @@ from livemart.plan.relations.relation import (
     Want,
     columns_of,
     is_constant,
-    selected,
 )
 from livemart.plan.sql.written import sql_of
 
 # Branches of unions multiply in joins: more of them than this are no statement for Spark.
 _MOST_WAYS = 256
+
+# By side, what is read of it, by its SQL.
+_Needed = dict[str, dict[str, Expr]]
 
 JoinKind = Literal["inner", "left", "cross", "semi", "anti"]
 
@@ -85,7 +89,7 @@ class Join(Relation):
         self.keys = tuple(keys)
         self._right_qualifiers = right_qualifiers
         # What was asked before: chains of joins ask the same of one another again and again.
-        self._answers: dict[tuple[str, ...], list[str] | Unplannable] = {}
+        self._answers: dict[tuple[str, ...], list[KeyQuery] | Inapplicable] = {}
 
     # Sides -------------------------------------------------------------------------------------
 
@@ -153,7 +157,7 @@ class Join(Relation):
             over_right is not None and self.right.meets_frame(over_right)
         )
 
-    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[str]:
+    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[KeyQuery]:
         return self._once(
             (f"affected {has_time}", *map(sql_of, want)),
             lambda: [
@@ -162,28 +166,30 @@ class Join(Relation):
             ],
         )
 
-    def _once(self, question: tuple[str, ...], answer: Callable[[], list[str]]) -> list[str]:
+    def _once(
+        self, question: tuple[str, ...], answer: Callable[[], list[KeyQuery]]
+    ) -> list[KeyQuery]:
         """Return, or raise, what was said before to the same question."""
         if question not in self._answers:
             try:
                 self._answers[question] = answer()
-            except Unplannable as error:
+            except Inapplicable as error:
                 self._answers[question] = error
         known = self._answers[question]
-        if isinstance(known, Unplannable):
+        if isinstance(known, Inapplicable):
             raise known
         return known
 
-    def _affected_by_left(self, want: Sequence[Expr], *, has_time: bool) -> list[str]:
+    def _affected_by_left(self, want: Sequence[Expr], *, has_time: bool) -> list[KeyQuery]:
         over_left = [self._as_left(expr) for expr in want]
         if all(expr is not None for expr in over_left):
             known = [expr for expr in over_left if expr is not None]
             return self.left.affected(known, has_time=has_time)
         if self.kind not in ("inner", "cross"):
-            raise Unplannable(self._lost(want))
+            raise Inapplicable(self._lost(want))
         return self._rekeyed(want, changed="left")
 
-    def _affected_by_right(self, want: Sequence[Expr], *, has_time: bool) -> list[str]:
+    def _affected_by_right(self, want: Sequence[Expr], *, has_time: bool) -> list[KeyQuery]:
         if not any(isinstance(relation, Scan) for relation in self.right.walk()):
             return []
         over_right = [self._as_right(expr) for expr in want]
@@ -191,17 +197,17 @@ class Join(Relation):
             try:
                 known = [expr for expr in over_right if expr is not None]
                 return self.right.affected(known, has_time=has_time)
-            except Unplannable:
+            except Inapplicable:
                 # The rows on the left that share some of the keys may still tell.
                 if not self.keys[1:]:
                     raise
         if self.kind not in ("inner", "cross") and any(
             self.side(expr) in ("right", "both") and self._as_left(expr) is None for expr in want
         ):
-            raise Unplannable(self._lost(want))
+            raise Inapplicable(self._lost(want))
         return self._rekeyed(want, changed="right")
 
-    def _rekeyed(self, want: Sequence[Expr], changed: Literal["left", "right"]) -> list[str]:
+    def _rekeyed(self, want: Sequence[Expr], changed: Literal["left", "right"]) -> list[KeyQuery]:
         """Join the changed rows of one side with the rows of the other.
 
         Where all that is wanted stands on the other side, its present rows are enough: what a row
@@ -211,11 +217,13 @@ class Join(Relation):
         """
         return self._by_traceable(lambda keys: self._rekeyed_by(keys, want, changed))
 
-    def _by_traceable(self, queries_by: Callable[[Sequence[EquiKey]], list[str]]) -> list[str]:
+    def _by_traceable(
+        self, queries_by: Callable[[Sequence[EquiKey]], list[KeyQuery]]
+    ) -> list[KeyQuery]:
         """Return queries by all keys, or by those alone that can be traced: they find more rows."""
         try:
             return queries_by(self.keys)
-        except Unplannable:
+        except Inapplicable:
             if not self.keys[1:]:
                 raise
             keys = [key for key in self.keys if _is_plannable(queries_by, key)]
@@ -225,47 +233,24 @@ class Join(Relation):
 
     def _rekeyed_by(
         self, keys: Sequence[EquiKey], want: Sequence[Expr], changed: Literal["left", "right"]
-    ) -> list[str]:
+    ) -> list[KeyQuery]:
         other: Literal["left", "right"] = "right" if changed == "left" else "left"
-        needed: dict[str, dict[str, Expr]] = {"left": {}, "right": {}}
-        for key in keys:
-            needed["left"].setdefault(sql_of(key.left), key.left)
-            needed["right"].setdefault(sql_of(key.right), key.right)
-        mapped: list[Expr] = []
-        for expr in want:
-            translated = self._as_left(expr) if other == "left" else expr
-            mapped.append(expr if translated is None else translated)
-            for reference in columns_of(mapped[-1]):
-                side = "right" if self.side(reference) == "right" else "left"
-                needed[side].setdefault(sql_of(reference), reference)
+        mapped = [(self._as_left(expr) if other == "left" else expr) or expr for expr in want]
+        needed = self._needed(keys, mapped)
         sides = {"left": self.left, "right": self.right}
         changed_queries = sides[changed].affected(list(needed[changed].values()))
         is_mixed = any(self.side(expr) in (changed, "both") for expr in mapped)
         other_queries = sides[other].rows(list(needed[other].values()), past=is_mixed)
-        places = {
-            side: {text: f"w{index}" for index, text in enumerate(needed[side])} for side in needed
-        }
         alias = {changed: "c", other: "p"}
-        condition = " and ".join(
-            f"{alias['left']}.{places['left'][sql_of(key.left)]}"
-            f" {'<=>' if key.null_safe else '='} "
-            f"{alias['right']}.{places['right'][sql_of(key.right)]}"
-            for key in keys
-        )
-        by_alias = {alias[side]: places[side] for side in alias}
-        outputs = [over_subquery(expr, by_alias) for expr in mapped]
-        join = (
-            f"inner join {{other}} as p on {condition}" if condition else "cross join {other} as p"
-        )
+        kind, on, outputs = _joined(keys, mapped, needed, alias["left"], alias["right"])
         _require_few(len(changed_queries) * len(other_queries))
         return [
-            f"select distinct {selected(outputs)} from ({changed_query}) as c "
-            + join.format(other=f"({other_query})")
-            for changed_query in changed_queries
+            key_query(outputs, "(", one, f") as c {kind} join (", other_query, f") as p{on}")
+            for one in changed_queries
             for other_query in other_queries
         ]
 
-    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[KeyQuery]:
         over_left = [self._as_left(expr) for expr in want]
         if all(expr is not None for expr in over_left):
             return self.left.rows([expr for expr in over_left if expr is not None], past=past)
@@ -274,66 +259,41 @@ class Join(Relation):
             lambda: self._by_traceable(lambda keys: self._rows_by(keys, want, past=past)),
         )
 
-    def _rows_by(self, keys: Sequence[EquiKey], want: Sequence[Expr], *, past: bool) -> list[str]:
-        needed: dict[str, dict[str, Expr]] = {"left": {}, "right": {}}
+    def _rows_by(
+        self, keys: Sequence[EquiKey], want: Sequence[Expr], *, past: bool
+    ) -> list[KeyQuery]:
+        needed = self._needed(keys, want)
+        kind, on, outputs = _joined(keys, want, needed, "l", "r")
+        lefts = self.left.rows(list(needed["left"].values()), past=past)
+        rights = self.right.rows(list(needed["right"].values()), past=past)
+        joins = [(kind, right, on) for right in rights]
+        if self.kind == "left":
+            # What the keys match, another condition may not: any row may find nothing.
+            joins.append(("left", rights[0], " on false"))
+        _require_few(len(lefts) * len(joins))
+        return [
+            key_query(outputs, "(", left, f") as l {kind} join (", right, f") as r{on}")
+            for left in lefts
+            for kind, right, on in joins
+        ]
+
+    def _needed(self, keys: Sequence[EquiKey], exprs: Sequence[Expr]) -> _Needed:
+        """Return what a join by these keys asks of each side, for some expressions."""
+        needed: _Needed = {"left": {}, "right": {}}
         for key in keys:
             needed["left"].setdefault(sql_of(key.left), key.left)
             needed["right"].setdefault(sql_of(key.right), key.right)
-        for expr in want:
-            for reference in columns_of(expr):
-                side = "right" if self.side(reference) == "right" else "left"
-                needed[side].setdefault(sql_of(reference), reference)
-        places = {
-            side: {text: f"w{index}" for index, text in enumerate(needed[side])} for side in needed
-        }
-        condition = " and ".join(
-            f"l.{places['left'][sql_of(key.left)]} {'<=>' if key.null_safe else '='} "
-            f"r.{places['right'][sql_of(key.right)]}"
-            for key in keys
-        )
-        by_alias = {"l": places["left"], "r": places["right"]}
-        outputs = [over_subquery(expr, by_alias) for expr in want]
-        join = f"inner join {{}} as r on {condition}" if condition else "cross join {} as r"
-        lefts = self.left.rows(list(needed["left"].values()), past=past)
-        rights = self.right.rows(list(needed["right"].values()), past=past)
-        joins = [join.format(f"({right})") for right in rights]
-        if self.kind == "left":
-            # What the keys match, another condition may not: any row may find nothing.
-            joins.append(f"left join ({rights[0]}) as r on false")
-        _require_few(len(lefts) * len(joins))
-        return [
-            f"select distinct {selected(outputs)} from ({left}) as l {joined}"
-            for left in lefts
-            for joined in joins
-        ]
+        for reference in (reference for expr in exprs for reference in columns_of(expr)):
+            side = "right" if self.side(reference) == "right" else "left"
+            needed[side].setdefault(sql_of(reference), reference)
+        return needed
 
     def restrict(self, want: Want, restrictions: Restrictions) -> None:
-        self.left.restrict(
-            Want(
-                tuple(
-                    None if key is None else self._keeping(key, self._as_left(key), self.left)
-                    for key in want.keys
-                ),
-                None if want.time is None else self._as_left(want.time),
-                want.before,
-                want.after,
-            ),
-            restrictions,
-        )
-        self.right.restrict(
-            Want(
-                tuple(
-                    None
-                    if key is None
-                    else self._keeping(key, self._asked_of_right(key), self.right)
-                    for key in want.keys
-                ),
-                None if want.time is None else self._asked_of_right(want.time),
-                want.before,
-                want.after,
-            ),
-            restrictions,
-        )
+        for side, below in ((self.left, self._as_left), (self.right, self._asked_of_right)):
+            asked = want.over(below)
+            pairs = zip(want.keys, asked.keys, strict=True)
+            keys = tuple(key and self._keeping(key, translated, side) for key, translated in pairs)
+            side.restrict(replace(asked, keys=keys), restrictions)
 
     @staticmethod
     def _keeping(key: Expr, translated: Expr | None, side: Relation) -> Expr | None:
@@ -382,17 +342,35 @@ class Join(Relation):
         )
 
 
+def _joined(
+    keys: Sequence[EquiKey], exprs: Sequence[Expr], needed: _Needed, left: str, right: str
+) -> tuple[str, str, list[Expr]]:
+    """Return kind and condition of the join of two subqueries, and expressions over them."""
+    alias = {"left": left, "right": right}
+    places = {
+        side: {text: f"w{index}" for index, text in enumerate(needed[side])} for side in needed
+    }
+    condition = " and ".join(
+        f"{left}.{places['left'][sql_of(key.left)]} {'<=>' if key.null_safe else '='} "
+        f"{right}.{places['right'][sql_of(key.right)]}"
+        for key in keys
+    )
+    by_alias = {alias[side]: places[side] for side in alias}
+    outputs = [over_subquery(expr, by_alias) for expr in exprs]
+    return ("inner", f" on {condition}", outputs) if condition else ("cross", "", outputs)
+
+
 def _require_few(ways: int) -> None:
     if ways > _MOST_WAYS:
         reason = f"a change may take {ways} ways through joined unions"
-        raise Unplannable(
-            Reason("PARSE_UNSUPPORTED", reason, None, "store the union as a model of its own")
+        raise refusal(
+            "PARSE_UNSUPPORTED", reason, suggestion="store the union as a model of its own"
         )
 
 
-def _is_plannable(queries_by: Callable[[Sequence[EquiKey]], list[str]], key: EquiKey) -> bool:
+def _is_plannable(queries_by: Callable[[Sequence[EquiKey]], list[KeyQuery]], key: EquiKey) -> bool:
     try:
         queries_by([key])
-    except Unplannable:
+    except Inapplicable:
         return False
     return True

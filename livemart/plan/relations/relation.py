@@ -23,11 +23,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.reasons import refusal
+from livemart.plan.relations.key_query import KeyQuery, RowsOf, key_query
 from livemart.plan.sql.determinism import function_name, is_aggregate
 from livemart.plan.sql.names import column as column
 from livemart.plan.sql.written import is_atom, sql_of
@@ -64,6 +65,11 @@ class Want:
     time: Expr | None = None
     before: int = 0
     after: int = 0
+
+    def over(self, below: Callable[[Expr], Expr | None]) -> Want:
+        """Return what is wanted of a step below; None for what it does not have."""
+        keys = tuple(None if key is None else below(key) for key in self.keys)
+        return replace(self, keys=keys, time=None if self.time is None else below(self.time))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,18 +167,18 @@ class Relation(ABC):
         )
 
     @abstractmethod
-    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[str]:
+    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[KeyQuery]:
         """Return SELECTs (columns w0, w1, ...) whose union covers the changed values of `want`.
 
         With `has_time` the last of `want` is the region's time: the changed points are enough, for
         the region widens them by the margins of the frames.
 
         Raises:
-            Unplannable: KEY_NOT_IN_OUTPUT, if a value cannot be traced to the changed rows.
+            Inapplicable: KEY_NOT_IN_OUTPUT, if a value cannot be traced to the changed rows.
         """
 
     @abstractmethod
-    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[KeyQuery]:
         """Return SELECTs (columns w0, w1, ...) of `want` over all present rows.
 
         With `past` also over the rows that this batch changed, as they were.
@@ -206,14 +212,11 @@ class Relation(ABC):
 class Scan(Relation):
     """A mention of a stored relation. Its columns are bare names.
 
-    Touched rows are the view `touched_view`, all present rows `present_view`, the rows of both
-    `known_view`: the engine's part.
-
     >>> orders = Scan(0, "raw.orders", ("order_id", "shop_id"))
-    >>> orders.affected([column("shop_id")])
-    ['select distinct shop_id as w0 from __touched_0__']
-    >>> orders.rows([column("order_id")], past=True)
-    ['select distinct order_id as w0 from __known_0__']
+    >>> print(*orders.affected([column("shop_id")]))
+    select distinct shop_id as w0 from __touched_0__
+    >>> print(*orders.rows([column("order_id")], past=True))
+    select distinct order_id as w0 from __known_0__
     """
 
     def __init__(
@@ -228,32 +231,19 @@ class Scan(Relation):
         self.names = names
         self._unique = list(unique)
 
-    @property
-    def touched_view(self) -> str:
-        return f"__touched_{self.occurrence}__"
-
-    @property
-    def present_view(self) -> str:
-        return f"__present_{self.occurrence}__"
-
-    @property
-    def known_view(self) -> str:
-        return f"__known_{self.occurrence}__"
-
     def is_local(self, expr: Expr, *, anchored: bool) -> bool:
         return self._has(expr)
 
     def is_local_time(self, expr: Expr) -> bool:
         return self._has(expr)
 
-    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[str]:
+    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[KeyQuery]:
         self._require(want)
-        return [f"select distinct {selected(want)} from {self.touched_view}"]
+        return [key_query(want, RowsOf("touched", self.occurrence))]
 
-    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[KeyQuery]:
         self._require(want)
-        view = self.known_view if past else self.present_view
-        return [f"select distinct {selected(want)} from {view}"]
+        return [key_query(want, RowsOf("known" if past else "present", self.occurrence))]
 
     def restrict(self, want: Want, restrictions: Restrictions) -> None:
         restrictions.scans.setdefault(self.occurrence, []).append(want)
@@ -273,12 +263,8 @@ class Scan(Relation):
     def _require(self, want: Sequence[Expr]) -> None:
         for expr in want:
             if not self._has(expr):
-                raise Unplannable(
-                    Reason(
-                        "KEY_NOT_IN_OUTPUT",
-                        f"{sql_of(expr)} is not made of columns of {self.relation}",
-                        None,
-                    )
+                raise refusal(
+                    "KEY_NOT_IN_OUTPUT", f"{sql_of(expr)} is not made of columns of {self.relation}"
                 )
 
 
@@ -320,16 +306,14 @@ class Renaming(Relation):
     def is_elastic(self, expr: Expr) -> bool:
         return self.source.is_elastic(self.over_source(expr))
 
-    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[str]:
+    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[KeyQuery]:
         return self.source.affected([self.over_source(expr) for expr in want], has_time=has_time)
 
-    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[KeyQuery]:
         return self.source.rows([self.over_source(expr) for expr in want], past=past)
 
     def restrict(self, want: Want, restrictions: Restrictions) -> None:
-        keys = tuple(None if key is None else self.over_source(key) for key in want.keys)
-        time = None if want.time is None else self.over_source(want.time)
-        self.source.restrict(Want(keys, time, want.before, want.after), restrictions)
+        self.source.restrict(want.over(self.over_source), restrictions)
 
     def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
         return self.source.trace(self.over_source(expr))
@@ -348,7 +332,7 @@ def replaced(expr: Expr, replacement: Callable[[exp.Column], Expr | None]) -> Ex
         replacement: what stands for a column; None for the column itself.
 
     Raises:
-        Unplannable: PARSE_UNSUPPORTED, if a parameter of a function of elements has the name of a
+        Inapplicable: PARSE_UNSUPPORTED, if a parameter of a function of elements has the name of a
             column that would come to stand within its body.
     """
     copy = expr.copy()
@@ -371,15 +355,8 @@ def _refuse_capture(reference: exp.Column, value: Expr) -> None:
         for part in columns_of(value):
             if part.parts[0].name.lower() in parameters:
                 message = f"{sql_of(part)} has the name of a parameter of {sql_of(around)[:60]}"
-                raise Unplannable(Reason("PARSE_UNSUPPORTED", message, None))
+                raise refusal("PARSE_UNSUPPORTED", message)
         around = around.find_ancestor(exp.Lambda)
-
-
-def selected(want: Sequence[Expr]) -> str:
-    """Return the select list `e0 as w0, e1 as w1, ...`; a constant where nothing is wanted."""
-    if not want:
-        return "1 as w0"
-    return ", ".join(f"{sql_of(expr)} as w{index}" for index, expr in enumerate(want))
 
 
 def is_constant(expr: Expr) -> bool:

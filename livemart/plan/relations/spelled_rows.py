@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from livemart.plan.relations.generate import over_subquery
+from livemart.plan.relations.key_query import KeyQuery, key_query
 from livemart.plan.relations.relation import (
     Expr,
     Relation,
@@ -12,7 +13,6 @@ from livemart.plan.relations.relation import (
     Scan,
     Want,
     columns_of,
-    selected,
 )
 from livemart.plan.sql.written import sql_of
 
@@ -42,15 +42,15 @@ class InlineRows(Relation):
     def is_local(self, expr: Expr, *, anchored: bool) -> bool:
         return True
 
-    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[str]:
+    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[KeyQuery]:
         return []
 
-    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[KeyQuery]:
         places = {
             sql_of(reference): reference.name for expr in want for reference in columns_of(expr)
         }
         inner = [over_subquery(expr, {"v": places}) for expr in want]
-        return [f"select {selected(inner)} from ({self.query}) as v"]
+        return [key_query(inner, f"({self.query}) as v", is_distinct=False)]
 
     def restrict(self, want: Want, restrictions: Restrictions) -> None:
         return

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import combinations
 
 from sqlglot import exp
 
+from livemart.plan.relations.key_query import KeyQuery
 from livemart.plan.relations.project import Projection
 from livemart.plan.relations.relation import (
     Expr,
@@ -77,7 +79,7 @@ class Union(Relation):
             for index, branch in enumerate(self.inputs)
         )
 
-    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[str]:
+    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[KeyQuery]:
         return [
             query
             for index, branch in enumerate(self.inputs)
@@ -86,7 +88,7 @@ class Union(Relation):
             )
         ]
 
-    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[str]:
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[KeyQuery]:
         return [
             query
             for index, branch in enumerate(self.inputs)
@@ -95,9 +97,8 @@ class Union(Relation):
 
     def restrict(self, want: Want, restrictions: Restrictions) -> None:
         for index, branch in enumerate(self.inputs):
-            keys = tuple(None if key is None else self.over_branch(key, index) for key in want.keys)
-            time = None if want.time is None else self.over_branch(want.time, index)
-            branch.restrict(Want(keys, time, want.before, want.after), restrictions)
+            over_branch = partial(self.over_branch, branch=index)
+            branch.restrict(want.over(over_branch), restrictions)
 
     def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
         sites: list[tuple[Scan, Expr]] = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.reasons import refusal
 from livemart.plan.sql.functions import AGGREGATE_FUNCTIONS
 from livemart.plan.sql.written import sql_of
 
@@ -100,25 +100,21 @@ def _names(column: exp.Column) -> set[str]:
 
 
 def require_deterministic(tree: exp.Expr) -> None:
-    """Raise Unplannable if anything in the query is volatile or sampled."""
+    """Raise Inapplicable if anything in the query is volatile or sampled."""
     for node in tree.walk():
         if isinstance(node, exp.QueryTransform):
-            raise Unplannable(
-                Reason("UDF_NOT_DETERMINISTIC", "TRANSFORM ... USING runs a program", line_of(node))
+            raise refusal(
+                "UDF_NOT_DETERMINISTIC", "TRANSFORM ... USING runs a program", line_of(node)
             )
         if is_volatile(node):
-            raise Unplannable(
-                Reason(
-                    "EXPRESSION_NOT_DETERMINISTIC",
-                    f"{sql_of(node)} differs between two runs over the same rows",
-                    line_of(node),
-                    "read the one \"now\" of the snapshot from source('livemart', 'clock')",
-                )
+            raise refusal(
+                "EXPRESSION_NOT_DETERMINISTIC",
+                f"{sql_of(node)} differs between two runs over the same rows",
+                line_of(node),
+                "read the one \"now\" of the snapshot from source('livemart', 'clock')",
             )
         if isinstance(node, exp.Column) and FILE_COLUMN in _names(node):
             message = f"{sql_of(node)} tells which file holds a row, and rows move"
-            raise Unplannable(Reason("EXPRESSION_NOT_DETERMINISTIC", message, line_of(node)))
+            raise refusal("EXPRESSION_NOT_DETERMINISTIC", message, line_of(node))
         if isinstance(node, exp.TableSample):
-            raise Unplannable(
-                Reason("EXPRESSION_NOT_DETERMINISTIC", "TABLESAMPLE is random", line_of(node))
-            )
+            raise refusal("EXPRESSION_NOT_DETERMINISTIC", "TABLESAMPLE is random", line_of(node))

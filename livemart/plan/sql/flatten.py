@@ -8,23 +8,24 @@ written.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import traverse_scope
 
 from livemart.errors import first_lines
-from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.sql.parse import parse, statement
+from livemart.plan.sql.template import Template
 from livemart.plan.sql.written import sql_of
 from livemart.spark_sql import quoted
 
 _SAMPLE = re.compile(
     r"\s*tablesample\s*\((?:[^()]|\([^()]*\))*\)(?:\s*repeatable\s*\([^()]*\))?", re.IGNORECASE
 )
-_PLACEHOLDER = re.compile(r"__livemart_(\d+)__")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +38,35 @@ class Occurrence:
 
     @property
     def placeholder(self) -> str:
+        """The name that the parser is shown."""
         return f"__livemart_{self.index}__"
 
 
-@dataclass(frozen=True, slots=True)
-class Flat:
-    """A flat text and the occurrences of stored relations in it, in order of appearance."""
+@dataclass(frozen=True)
+class Flat(Template[Occurrence]):
+    """A SELECT with a hole for each mention of a stored relation."""
 
-    text: str
-    occurrences: tuple[Occurrence, ...]
+    @cached_property
+    def text(self) -> str:
+        """The text for the parser."""
+        return self.render(lambda mention: mention.placeholder)
 
-    def render(self, name_of: Callable[[Occurrence], str]) -> str:
-        """Return the text with each placeholder replaced by a relation name or a subquery."""
+    @cached_property
+    def occurrences(self) -> tuple[Occurrence, ...]:
+        """The mentions by their index."""
+        return tuple(sorted(set(self.holes), key=lambda mention: mention.index))
 
-        def replace(match: re.Match[str]) -> str:
-            return name_of(self.occurrences[int(match.group(1))])
-
-        return _PLACEHOLDER.sub(replace, self.text)
+    def cut(self, start: int, end: int) -> Template[Occurrence]:
+        """Return what stands between two offsets of `text`, neither of them within a name."""
+        pieces: list[str | Occurrence] = []
+        offset = 0
+        for piece in self.pieces:
+            if isinstance(piece, str):
+                pieces.append(piece[max(start - offset, 0) : max(end - offset, 0)])
+            elif start <= offset < end:
+                pieces.append(piece)
+            offset += len(piece if isinstance(piece, str) else piece.placeholder)
+        return Template(tuple(pieces))
 
     @property
     def relations(self) -> tuple[str, ...]:
@@ -69,12 +82,10 @@ def flatten(text: str, views: Mapping[str, str], *, seen: tuple[str, ...] = ()) 
         views: SELECT text of every relation that is a view, by `schema.identifier` in lower case.
 
     Raises:
-        Unplannable: PARSE_UNSUPPORTED, if the text cannot be parsed or names a relation in a way
+        Inapplicable: PARSE_UNSUPPORTED, if the text cannot be parsed or names a relation in a way
             that cannot be replaced.
     """
-    occurrences: list[Occurrence] = []
-    parts = _flatten(_body(text), views, occurrences, seen)
-    return Flat("".join(parts), tuple(occurrences))
+    return Flat(tuple(_flatten(_body(text), views, [], seen)))
 
 
 def _flatten(
@@ -82,8 +93,8 @@ def _flatten(
     views: Mapping[str, str],
     occurrences: list[Occurrence],
     seen: tuple[str, ...],
-) -> list[str]:
-    parts: list[str] = []
+) -> list[str | Occurrence]:
+    parts: list[str | Occurrence] = []
     position = 0
     for table in _stored_tables(text):
         relation = f"{table.db}.{table.name}".lower() if table.db else table.name.lower()
@@ -93,13 +104,13 @@ def _flatten(
         parts.append(text[position:start])
         if relation in views:
             if relation in seen:
-                raise Unplannable(Reason("PARSE_UNSUPPORTED", f"{relation} reads itself", None))
+                raise refusal("PARSE_UNSUPPORTED", f"{relation} reads itself")
             inner = _flatten(_body(views[relation]), views, occurrences, (*seen, relation))
-            parts.append("(\n" + "".join(inner) + "\n)")
+            parts += ["(\n", *inner, "\n)"]
         else:
             occurrence = Occurrence(len(occurrences), relation, text[start:end])
             occurrences.append(occurrence)
-            parts.append(occurrence.placeholder)
+            parts.append(occurrence)
         position = _behind_sample(text, end) if table.args.get("sample") else end
         parts.append(text[end:position])
         if not table.alias:
@@ -115,9 +126,9 @@ def _stored_tables(text: str) -> list[exp.Table]:
         scopes = traverse_scope(tree)
     except (SqlglotError, RecursionError) as error:
         message = first_lines(error)
-        raise Unplannable(Reason("PARSE_UNSUPPORTED", message, None)) from error
+        raise refusal("PARSE_UNSUPPORTED", message) from error
     if not isinstance(tree, exp.Query):
-        raise Unplannable(Reason("PARSE_UNSUPPORTED", "not a SELECT", None))
+        raise refusal("PARSE_UNSUPPORTED", "not a SELECT")
     named = {id(table) for table in tree.find_all(exp.Table)}
     cte_reads: set[int] = set()
     for scope in scopes:
@@ -137,12 +148,12 @@ def _stored_tables(text: str) -> list[exp.Table]:
             table.db and table.db == column.text("db") for table in tables
         ):
             message = f"a column is qualified by a schema: {sql_of(column)}"
-            raise Unplannable(Reason("PARSE_UNSUPPORTED", message, None))
+            raise refusal("PARSE_UNSUPPORTED", message)
     if any(table.args.get("version") for table in tables):
-        raise Unplannable(Reason("PARSE_UNSUPPORTED", "an older version of a table", None))
+        raise refusal("PARSE_UNSUPPORTED", "an older version of a table")
     if any(not table.db for table in tables):
         bare = next(table.name for table in tables if not table.db)
-        raise Unplannable(Reason("PARSE_UNSUPPORTED", f"{bare} is named without its schema", None))
+        raise refusal("PARSE_UNSUPPORTED", f"{bare} is named without its schema")
     return sorted(tables, key=lambda table: _span(text, table)[0])
 
 
@@ -154,7 +165,7 @@ def _span(text: str, table: exp.Table) -> tuple[int, int]:
         end = parts[-1].meta["end"] + 1
     except KeyError as error:
         reason = Reason("PARSE_UNSUPPORTED", f"no offsets for {table.name}", None)
-        raise Unplannable(reason) from error
+        raise Inapplicable(reason) from error
     # Offsets of quoted identifiers leave the quotes out in some versions of the parser.
     if start > 0 and text[start - 1] == "`":
         start -= 1
@@ -166,7 +177,7 @@ def _span(text: str, table: exp.Table) -> tuple[int, int]:
 def _behind_sample(text: str, start: int) -> int:
     """Return where the sample of a table ends: an alias stands behind it."""
     if (sample := _SAMPLE.match(text, start)) is None:
-        raise Unplannable(Reason("PARSE_UNSUPPORTED", "a sample that is not written plainly", None))
+        raise refusal("PARSE_UNSUPPORTED", "a sample that is not written plainly")
     return sample.end()
 
 

@@ -14,7 +14,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
 from livemart.errors import first_lines
-from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.reasons import refusal
 from livemart.plan.sql.written import WrittenParser, cut_texts, plain_text
 
 # What the parser does not know is a reason in the plan, not a line on the user's terminal.
@@ -30,7 +30,7 @@ def parse(text: str) -> exp.Expr:
     """Return the tree of one statement, without hints; tokens keep their offsets in `text`.
 
     Raises:
-        Unplannable: PARSE_UNSUPPORTED, for text that cannot be parsed or holds pipes.
+        Inapplicable: PARSE_UNSUPPORTED, for text that cannot be parsed or holds pipes.
     """
     try:
         tokens = _tokens(text)
@@ -41,7 +41,7 @@ def parse(text: str) -> exp.Expr:
         cut_texts(trees[0], tokens, text)
     except (SqlglotError, RecursionError) as error:
         message = first_lines(error)
-        raise Unplannable(Reason("PARSE_UNSUPPORTED", message, None)) from error
+        raise refusal("PARSE_UNSUPPORTED", message) from error
     tree = trees[0]
     for hint in list(tree.find_all(exp.Hint)):
         hint.pop()
@@ -109,4 +109,4 @@ def _tokens(text: str) -> list[Token]:
 def _refuse_pipes(tokens: list[Token]) -> None:
     for token in tokens:
         if token.token_type is TokenType.PIPE_GT:
-            raise Unplannable(Reason("PARSE_UNSUPPORTED", "|> has no rule", token.line))
+            raise refusal("PARSE_UNSUPPORTED", "|> has no rule", token.line)

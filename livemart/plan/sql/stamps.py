@@ -13,7 +13,7 @@ from sqlglot import exp
 from sqlglot.optimizer.pushdown_projections import pushdown_projections
 from sqlglot.optimizer.scope import Scope, build_scope
 
-from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.reasons import Inapplicable, Reason
 from livemart.plan.sql.determinism import function_name, require_deterministic
 from livemart.plan.sql.parse import parse, qualified, statement
 from livemart.plan.sql.written import sql_of
@@ -43,7 +43,7 @@ def stamps_of(
         schema: what sqlglot is to know of the tables' columns.
 
     Raises:
-        Unplannable: PARSE_UNSUPPORTED, or a call of a function that differs at each call.
+        Inapplicable: PARSE_UNSUPPORTED, or a call of a function that differs at each call.
     """
     trees = [_qualified(text, schema) for text in texts]
     names = _names_of(trees[0])
@@ -71,11 +71,11 @@ def without_stamps(text: str, kept: Sequence[str]) -> str:
 def _qualified(text: str, schema: Mapping[str, object]) -> exp.Query:
     tree = parse(text)
     if not isinstance(tree, exp.Query):
-        raise Unplannable(_NAMELESS)
+        raise Inapplicable(_NAMELESS)
     require_deterministic(tree)
     if any(not isinstance(it, exp.Alias | exp.Column | exp.Star) for it in tree.selects):
         # Spark names it, and maybe more than one column.
-        raise Unplannable(_NAMELESS)
+        raise Inapplicable(_NAMELESS)
     tree = qualified(tree, schema)
     for group in tree.find_all(exp.Group):
         # A constant among the keys parts nothing, but where there are subtotals.
@@ -88,7 +88,7 @@ def _qualified(text: str, schema: Mapping[str, object]) -> exp.Query:
 def _names_of(tree: exp.Query) -> tuple[str, ...]:
     names = tree.named_selects
     if not names or not all(names) or "*" in names:
-        raise Unplannable(_NAMELESS)
+        raise Inapplicable(_NAMELESS)
     return tuple(name.lower() for name in names)
 
 

@@ -11,7 +11,7 @@ from sqlglot import exp
 from sqlglot.optimizer.pushdown_projections import pushdown_projections
 from sqlglot.optimizer.scope import traverse_scope
 
-from livemart.plan.reasons import Unplannable
+from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.flatten import Flat
 from livemart.plan.sql.parse import parse
 
@@ -42,7 +42,7 @@ def reads_every_column(flat: Flat) -> bool:
     """Return True if the columns of an input decide which ones the query has."""
     try:
         tree = parse(flat.text)
-    except Unplannable:
+    except Inapplicable:
         return True
     if any(join.args.get("method") == "NATURAL" for join in tree.find_all(exp.Join)):
         return True

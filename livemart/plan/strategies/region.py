@@ -6,7 +6,6 @@ change.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -14,9 +13,10 @@ from typing import ClassVar
 from sqlglot import exp
 
 from livemart.plan.build.scopes import Query
-from livemart.plan.reasons import Reason, Unplannable
+from livemart.plan.reasons import Inapplicable, refusal
 from livemart.plan.relations.constants import constants_of
 from livemart.plan.relations.gate import Gate, WindowGate
+from livemart.plan.relations.key_query import KeyQuery
 from livemart.plan.relations.monotone import restriction_of
 from livemart.plan.relations.relation import (
     Relation,
@@ -27,31 +27,10 @@ from livemart.plan.relations.relation import (
     column,
 )
 from livemart.plan.sql.written import sql_of
-from livemart.plan.strategies.slices import Windows, windows_of
+from livemart.plan.strategies.slices import PlanFacts, Windows, windows_of
 from livemart.plan.strategies.ties import keeping_decisions, scattered, ties_of
 
 _IN_TWO_MODELS = "store the rows with the window in a model, and group that: both are incremental"
-_TOUCHED = re.compile(r"__touched_(\d+)__")
-_PLAIN = re.compile(r"select distinct (.+) from __touched_\d+__")
-_DISTINCT = re.compile(r"(^|\()select distinct ")
-_PLAIN_ITEM = re.compile(r"(?:`?([A-Za-z_][A-Za-z0-9_]*)`?|(-?\d+)) as w\d+")
-
-
-@dataclass(frozen=True, slots=True)
-class Affected:
-    """SQL for the affected keys of one occurrence's touched rows.
-
-    `columns`: if the keys are plain columns or integers, their names or values, else None.
-    """
-
-    occurrence: int
-    query: str
-    columns: tuple[str | int, ...] | None
-
-    @property
-    def repeating(self) -> str:
-        """SQL for the same keys, any of them more than once: Spark has no DISTINCT of maps."""
-        return _DISTINCT.sub(r"\1select ", self.query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +38,8 @@ class Region:
     """How an affected region is found and what is read to recompute it.
 
     `keys` are output columns; `time` is the output column of the intervals, with `before` and
-    `after` microseconds around each change. `affected`: SQL that
-    returns w0, w1, ... (the keys, then the time). `windows`: by occurrence, where a row that
+    `after` microseconds around each change. `affected`: queries of w0, w1, ... (the keys, then the
+    time). `windows`: by occurrence, where a row that
     changed must lie to affect anything, if not anywhere.
     """
 
@@ -69,7 +48,7 @@ class Region:
     time: str | None
     before: int
     after: int
-    affected: tuple[Affected, ...]
+    affected: tuple[KeyQuery, ...]
     restrictions: Mapping[int, tuple[Restriction, ...]]
     windows: Mapping[int, Windows]
 
@@ -84,31 +63,23 @@ class Region:
 def confined_by(region: Region, places: Sequence[int]) -> Region:
     """Return a region that only some of its keys confine; the keys are numbered anew.
 
-    >>> affected = Affected(0, "select distinct shop as w0, day as w1 from t", ("shop", "day"))
+    >>> from livemart.plan.relations.key_query import RowsOf, key_query
+    >>> columns = [exp.column("shop"), exp.column("day")]
+    >>> affected = key_query(columns, RowsOf("touched", 0))
     >>> restrictions = {0: (Restriction(((0, "shop", 0), (1, "day", 0))),)}
     >>> region = Region(("shop", "day"), None, 0, 0, (affected,), restrictions, {})
     >>> by_day = confined_by(region, [1])
     >>> by_day.keys, by_day.restrictions[0][0].keys
     (('day',), ((0, 'day', 0),))
-    >>> by_day.affected[0].query
-    'select distinct w1 as w0 from (select distinct shop as w0, day as w1 from t)'
+    >>> str(by_day.affected[0])
+    'select distinct day as w0 from __touched_0__'
     """
     number = {place: index for index, place in enumerate(places)}
-    listed = [f"w{place} as w{index}" for place, index in number.items()]
-    if region.time is not None:
-        listed.append(f"w{len(region.keys)} as w{len(places)}")
-
-    def narrowed(item: Affected) -> Affected:
-        columns = item.columns
-        if columns is not None:
-            columns = (*(columns[place] for place in places), *columns[len(region.keys) :])
-        query = f"select distinct {', '.join(listed)} from ({item.query})"
-        return Affected(item.occurrence, query, columns)
-
+    kept = [*places, *([len(region.keys)] if region.time is not None else [])]
     return replace(
         region,
         keys=tuple(region.keys[place] for place in places),
-        affected=tuple(map(narrowed, region.affected)),
+        affected=tuple(query.only(kept) for query in region.affected),
         restrictions={
             occurrence: tuple(
                 replace(
@@ -126,11 +97,11 @@ def confined_by(region: Region, places: Sequence[int]) -> Region:
     )
 
 
-def region_of(query: Query) -> Region:
+def region_of(query: Query, facts: PlanFacts) -> Region:
     """Return the region of a query.
 
     Raises:
-        Unplannable: KEY_NOT_IN_OUTPUT, if no output column confines a change;
+        Inapplicable: KEY_NOT_IN_OUTPUT, if no output column confines a change;
             NONDETERMINISTIC_ORDER or NONDETERMINISTIC_AGG, if none does that also keeps together
             what hangs on rows that may tie.
 
@@ -156,7 +127,7 @@ def region_of(query: Query) -> Region:
         time = None
         confining, keys = keys, keeping_decisions(top, keys)
         if confining and not keys:
-            raise Unplannable(scattered(ties[0]))
+            raise Inapplicable(scattered(ties[0]))
     keys = [key for key in keys if time is None or sql_of(key) != sql_of(time)]
     if not gates:
         unique = next(
@@ -176,13 +147,8 @@ def region_of(query: Query) -> Region:
             message, suggestion = f"{message}. {told}", _IN_TWO_MODELS
         else:
             suggestion = "carry a common key of every GROUP BY and PARTITION BY to the output"
-        raise Unplannable(Reason("KEY_NOT_IN_OUTPUT", message, None, suggestion))
+        raise refusal("KEY_NOT_IN_OUTPUT", message, suggestion=suggestion)
     want = [*keys, *([time] if time is not None else [])]
-    affected = []
-    for sql in top.affected(want, has_time=time is not None):
-        match = _TOUCHED.search(sql)
-        assert match is not None
-        affected.append(Affected(int(match.group(1)), sql, _plain_columns(sql)))
     restrictions = Restrictions()
     top.restrict(Want(tuple(keys), time), restrictions)
     before, after = _margins(gates) if time is not None else (0, 0)
@@ -191,27 +157,13 @@ def region_of(query: Query) -> Region:
         None if time is None else time.name,
         before,
         after,
-        tuple(affected),
+        tuple(top.affected(want, has_time=time is not None)),
         {
             occurrence: tuple(map(restriction_of, items))
             for occurrence, items in restrictions.scans.items()
         },
         windows_of(top),
     )
-
-
-def _plain_columns(sql: str) -> tuple[str | int, ...] | None:
-    """Return the columns and integers of a select list that holds nothing else."""
-    whole = _PLAIN.fullmatch(sql)
-    if whole is None:
-        return None
-    columns: list[str | int] = []
-    for item in whole.group(1).split(", "):
-        match = _PLAIN_ITEM.fullmatch(item)
-        if match is None:
-            return None
-        columns.append(match.group(1) if match.group(1) else int(match.group(2)))
-    return tuple(columns)
 
 
 def _varies(top: Relation, key: exp.Expr) -> bool:

@@ -17,6 +17,7 @@ from typing import ClassVar
 from sqlglot import exp
 
 from livemart.plan.build.scopes import Query
+from livemart.plan.reasons import Inapplicable, refusal
 from livemart.plan.relations.alias import Alias
 from livemart.plan.relations.clock import clock_values
 from livemart.plan.relations.frames import frame_of
@@ -24,7 +25,7 @@ from livemart.plan.relations.gate import WindowGate
 from livemart.plan.relations.project import Projection
 from livemart.plan.relations.relation import Expr, Relation, Scan, bare, column
 from livemart.plan.sql.written import sql_of
-from livemart.plan.strategies.region import Region
+from livemart.plan.strategies.slices import PlanFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +57,10 @@ class Running:
     """A query whose every row is one row of one scan, with running totals beside it.
 
     `keys` and `time` pair output columns with stored columns, `plain` are the outputs that are no
-    totals. `region` refreshes a batch whose totals cannot be carried on.
+    totals.
     """
 
     name: ClassVar[str] = "region"
-    region: Region
     occurrence: int
     keys: tuple[tuple[str, str], ...]
     time: tuple[str, str]
@@ -73,8 +73,17 @@ class Running:
         return max(total.before for total in self.totals)
 
 
-def running_totals(query: Query, region: Region) -> Running | None:
-    """Return the running totals of a query, None if it is anything else.
+def not_carried_on(message: str) -> Inapplicable:
+    """Return why totals cannot be carried on, of a query or of one in a batch.
+
+    >>> print(not_carried_on("an average is no total"))
+    NOT_CARRIED_ON: an average is no total
+    """
+    return refusal("NOT_CARRIED_ON", message)
+
+
+def running_totals(query: Query, facts: PlanFacts) -> Running:
+    """Return the running totals of a query.
 
     >>> show(
     ...     "select shop_id, ordered_at, sum(amount) over (partition by shop_id order by ordered_at"
@@ -90,6 +99,9 @@ def running_totals(query: Query, region: Region) -> Running | None:
     ...     " range between interval 1 hour preceding and current row) as average from raw.orders"
     ... )
     region: shop_id, ordered_at from 0:00:00 before a change to 1:00:00 after it
+
+    Raises:
+        Inapplicable: NOT_CARRIED_ON, if it is anything else.
     """
     outputs: dict[str, Expr] = {name: column(name) for name in query.names}
     relation: Relation = query.top
@@ -103,20 +115,20 @@ def running_totals(query: Query, region: Region) -> Running | None:
             windows = [_over(window, relation) for window in windows]
             relation = relation.source
         else:
-            return None
+            raise not_carried_on("more is done than to compute totals beside rows of one table")
     if len(windows) != 1 or windows[0].frame is None:
-        return None
+        raise not_carried_on("there is not one PARTITION BY with a bounded frame over a time")
     order = bare(windows[0].frame.order)
     partition = [bare(key) for key in windows[0].keys]
     if not all(isinstance(expr, exp.Column) for expr in (order, *partition)):
-        return None
+        raise not_carried_on("a frame is not by stored columns alone")
     plain: list[Plain] = []
     stored: dict[str, str] = {}
     totals: list[Total] = []
     for name, expr in outputs.items():
         expr = bare(expr)
-        if clock_values(expr):
-            return None
+        if facts.reads_values or clock_values(expr):
+            raise not_carried_on("a value of another table is read")
         if isinstance(expr, exp.Column):
             stored[name] = expr.name
         if not any(isinstance(node, exp.Window | exp.AggFunc | exp.Query) for node in expr.walk()):
@@ -124,13 +136,13 @@ def running_totals(query: Query, region: Region) -> Running | None:
         elif (total := _total(name, expr, order, partition)) is not None:
             totals.append(total)
         else:
-            return None
+            raise not_carried_on(f"{sql_of(expr)} is no sum and no count up to the row")
     partitioned = {key.name for key in partition}
     keys = [pair for pair in stored.items() if pair[1] in partitioned]
     times = [pair for pair in stored.items() if pair[1] == order.name]
     if {name for _, name in keys} != partitioned or not times:
-        return None
-    return Running(region, relation.occurrence, tuple(keys), times[0], tuple(plain), tuple(totals))
+        raise not_carried_on("the columns of PARTITION BY and ORDER BY are not selected")
+    return Running(relation.occurrence, tuple(keys), times[0], tuple(plain), tuple(totals))
 
 
 def _over(window: WindowGate, relation: Projection | Alias) -> WindowGate:

@@ -17,11 +17,12 @@ from typing import ClassVar, Literal
 from sqlglot import exp, parse_one
 
 from livemart.plan.build.scopes import Query
-from livemart.plan.reasons import Unplannable
+from livemart.plan.reasons import Inapplicable, refusal
 from livemart.plan.relations.clock import is_clock_value
 from livemart.plan.relations.gate import Aggregate, Gate
 from livemart.plan.relations.generate import Generate
 from livemart.plan.relations.join import Join
+from livemart.plan.relations.key_query import KeyQuery
 from livemart.plan.relations.project import Filter
 from livemart.plan.relations.relation import (
     Expr,
@@ -36,12 +37,14 @@ from livemart.plan.relations.spelled_rows import InlineRows
 from livemart.plan.relations.union import Union
 from livemart.plan.sql.determinism import function_name
 from livemart.plan.sql.written import sql_of
-from livemart.plan.strategies.region import Region
+from livemart.plan.strategies.slices import PlanFacts
 
 _EXACT_TYPES = (exp.DataType.Type.DECIMAL, exp.DataType.Type.BIGINT, exp.DataType.Type.INT)
 # A count's type holds what INT does: no group has more rows.
 _DIGITS_OF_COUNT = 10
 _ARGUMENT = "w0"
+
+_GATES = {"Aggregate": "GROUP BY", "Distinct": "DISTINCT", "WindowGate": "a window function"}
 
 Role = Literal["key", "count_rows", "count", "sum"]
 
@@ -54,7 +57,7 @@ class Summed:
     `steps` are SUM(w0) and what is put around it, inside out: SQL, and whether it is a TRY_CAST.
     """
 
-    arguments: tuple[str, ...]
+    arguments: tuple[KeyQuery, ...]
     steps: tuple[tuple[str, bool], ...]
 
 
@@ -91,7 +94,7 @@ class Signed:
     """How a query moves by signed change; `outputs` is None for linear rows without groups.
 
     `origins`: by output column of linear SQL, the anchors' stored columns (occurrence, name) that
-    each of its values is one of. `region` refreshes a batch whose change cannot be added.
+    each of its values is one of.
     """
 
     name: ClassVar[str] = "signed"
@@ -99,7 +102,6 @@ class Signed:
     lookups: tuple[Lookup, ...]
     outputs: tuple[Output, ...] | None
     origins: Mapping[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
-    region: Region | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +111,17 @@ class Append(Signed):
     name: ClassVar[str] = "append"
 
 
-class _NotSigned(Exception):
-    """The query, or a part of it, is neither linear nor additive."""
+def not_additive(message: str, suggestion: str | None = None) -> Inapplicable:
+    """Return why a query, or a batch of one, cannot be moved by adding what changed.
+
+    >>> print(not_additive("of a maximum nothing can be taken away"))
+    NOT_ADDITIVE: of a maximum nothing can be taken away
+    """
+    return refusal("NOT_ADDITIVE", message, suggestion=suggestion)
 
 
-def signed_change(query: Query, region: Region | None = None) -> Signed | None:
-    """Return how the query moves by signed change, None if it cannot.
+def signed_change(query: Query, facts: PlanFacts) -> Signed:
+    """Return how the query moves by signed change; append, if its rows are only ever added.
 
     A new order adds 1 and its amount to its shop's row, a canceled one takes them away. When a shop
     moves, its orders count as changed: away from the old city, into the new one.
@@ -131,26 +138,31 @@ def signed_change(query: Query, region: Region | None = None) -> Signed | None:
 
     >>> show("select shop_id, max(amount) as most from raw.orders group by shop_id")
     region: shop_id
+
+    Raises:
+        Inapplicable: NOT_ADDITIVE, or what a part of it is.
     """
-    try:
-        branches = _branches(query.top, {name: column(name) for name in query.names}, False)
-        anchors: list[int] = []
-        lookups: list[Lookup] = []
-        for branch in branches:
-            source = branch.gate.source if branch.gate is not None else branch.relation
-            _collect(source, anchors, lookups)
-        if anchors and any(_is_constant(branch.relation) for branch in branches):
-            raise _NotSigned
-        outputs = _outputs(branches, query)
-    except (_NotSigned, Unplannable):
-        return None
+    branches = _branches(query.top, {name: column(name) for name in query.names}, False)
+    anchors: list[int] = []
+    lookups: list[Lookup] = []
+    for branch in branches:
+        source = branch.gate.source if branch.gate is not None else branch.relation
+        _collect(source, anchors, lookups)
+    if anchors and any(_is_constant(branch.relation) for branch in branches):
+        raise not_additive("rows of a table stand beside constant ones")
+    outputs = _outputs(branches, query)
     if set(anchors) & {lookup.occurrence for lookup in lookups}:
-        # A common table expression used on both sides of a join is one scan with two roles.
-        return None
-    origins = _origins(query, anchors) if outputs is None else {}
+        # One scan with two roles.
+        raise not_additive("a common table expression is read on both sides of a join")
+    anchors = list(dict.fromkeys(anchors))
+    if outputs is not None:
+        return Signed(tuple(anchors), tuple(lookups), outputs)
+    origins = _origins(query, anchors)
+    if facts.is_append_only and not lookups:
+        return Append(tuple(anchors), (), None, origins)
     linear = _linear_lookups(branches, lookups)
     lookups = [replace(lookup, is_linear=lookup.occurrence in linear) for lookup in lookups]
-    return Signed(tuple(dict.fromkeys(anchors)), tuple(lookups), outputs, origins, region)
+    return Signed(tuple(anchors), tuple(lookups), None, origins)
 
 
 def _linear_lookups(branches: Sequence[_Branch], lookups: Sequence[Lookup]) -> frozenset[int]:
@@ -203,7 +215,7 @@ class _Branch:
 def _branches(relation: Relation, outputs: Mapping[str, Expr], is_filtered: bool) -> list[_Branch]:
     if isinstance(relation, Aggregate):
         if is_filtered:
-            raise _NotSigned
+            raise not_additive("groups are filtered, or computed on")
         return [_Branch(relation, relation, outputs)]
     if isinstance(relation, Union):
         return [
@@ -241,24 +253,24 @@ def _collect(relation: Relation, anchors: list[int], lookups: list[Lookup]) -> N
         return
     elif isinstance(relation, Renaming | Generate | Union):
         if any(map(_is_constant, relation.inputs)) and not _is_constant(relation):
-            raise _NotSigned
+            raise not_additive("rows of a table stand beside constant ones")
         for source in relation.inputs:
             _collect(source, anchors, lookups)
     elif isinstance(relation, Join):
         own_anchors: list[int] = []
         _collect(relation.left, own_anchors, lookups)
         if not own_anchors:
-            raise _NotSigned
+            raise not_additive("the first side of a join is no table")
         anchors.extend(own_anchors)
         _collect_lookups(relation, frozenset(own_anchors), lookups)
     else:
-        raise _NotSigned
+        raise not_additive(f"{_GATES[type(relation).__name__]} below or beside other steps")
 
 
 def _collect_lookups(join: Join, anchors: frozenset[int], lookups: list[Lookup]) -> None:
     for part in join.right.walk():
         if isinstance(part, Gate):
-            raise _NotSigned
+            raise not_additive("a joined side has groups, DISTINCT or windows")
     keyed: dict[int, list[tuple[str, tuple[tuple[int, str], ...]]]] = {}
     scans = [part for part in join.right.walk() if isinstance(part, Scan)]
     repeated = _read_twice(join.right)
@@ -301,19 +313,19 @@ def _outputs(branches: list[_Branch], query: Query) -> tuple[Output, ...] | None
     if all(branch.gate is None for branch in branches):
         return None
     if any(branch.gate is None for branch in branches):
-        raise _NotSigned
+        raise not_additive("a union of groups and of rows")
     roles = [_roles(branch) for branch in branches]
     first = roles[0]
     for other in roles[1:]:
         if [(output.name, output.role, output.is_never_null) for output in other] != [
             (output.name, output.role, output.is_never_null) for output in first
         ]:
-            raise _NotSigned
+            raise not_additive("the branches of a union have other totals")
     if len(branches) > 1 and not query.top.unique_keys():
         # Two branches might hold the same group.
-        raise _NotSigned
+        raise not_additive("no constant tells the branches of a union apart")
     if not any(output.role == "count_rows" for output in first):
-        raise _NotSigned
+        raise not_additive("no count of all rows is selected", "select count(*) beside the totals")
     merged = tuple(
         Output(
             output.name,
@@ -334,7 +346,7 @@ def _roles(branch: _Branch) -> list[Output]:
     for key in gate.keys:
         # A group whose key is not in the output cannot be outputs again.
         if sql_of(key) not in {sql_of(expr) for expr in keys} and list(key.find_all(exp.Column)):
-            raise _NotSigned
+            raise not_additive(f"the key {sql_of(key)} is not selected", "select it")
     return outputs
 
 
@@ -344,7 +356,7 @@ def _output(name: str, expr: Expr, gate: Aggregate) -> Output:
     call, wrappers = _stripped(expr)
     if isinstance(call, exp.Count) and not isinstance(call.this, exp.Distinct):
         if call.expressions or not all(map(_holds_count, wrappers)):
-            raise _NotSigned
+            raise not_additive(f"{sql_of(expr)} is no plain count")
         counted = call.this
         is_rows = counted is None or isinstance(counted, exp.Star | exp.Literal)
         return Output(name, "count_rows" if is_rows else "count", (), True)
@@ -354,7 +366,7 @@ def _output(name: str, expr: Expr, gate: Aggregate) -> Output:
         summed = Summed(tuple(gate.source.rows([_beside_clock(call.this)])), _steps(expr))
         is_never_null = any(isinstance(wrapper, exp.Coalesce) for wrapper in wrappers)
         return Output(name, "sum", (summed,), is_never_null)
-    raise _NotSigned
+    raise not_additive(f"{sql_of(expr)} is no sum and no count")
 
 
 def _beside_clock(expr: Expr) -> Expr:
@@ -370,12 +382,12 @@ def _stripped(expr: Expr) -> tuple[Expr, list[Expr]]:
         # Without ANSI mode the parser reads CAST as TRY_CAST, a subclass of Cast.
         if isinstance(expr, exp.Cast):
             if expr.to.this not in _EXACT_TYPES:
-                raise _NotSigned
+                raise not_additive(f"{sql_of(expr)} is no integer and no decimal")
         else:
             default = bare(expr.expressions[0])
             is_zero = default.is_number and float(default.name) == 0
             if len(expr.expressions) != 1 or not is_zero:
-                raise _NotSigned
+                raise not_additive(f"{sql_of(expr)} is another default than 0")
         wrappers.append(expr)
         expr = expr.this
     return expr, wrappers

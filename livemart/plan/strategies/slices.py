@@ -40,6 +40,18 @@ class Slice:
 Windows = tuple[tuple[Slice, ...], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class PlanFacts:
+    """What else than the query decides whether a strategy holds.
+
+    `is_append_only`: nothing that it reads ever goes, and no clock moves; `reads_values`: see
+    `Plan.parameters`.
+    """
+
+    is_append_only: bool = False
+    reads_values: bool = False
+
+
 def slices_of(query: Query) -> tuple[tuple[Slice, ...], set[int]]:
     """Return the slices of all clock bounds, and the clocks with a bound that has none.
 

@@ -16,7 +16,9 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 from livemart.plan.relations.aggregate_calls import PICKS, WRAPPERS, aggregate_calls, called
 from livemart.plan.relations.frames import needs_total_order
 from livemart.plan.sql.determinism import function_name, is_aggregate
+from livemart.plan.sql.flatten import Flat, Occurrence
 from livemart.plan.sql.parse import parse, qualified
+from livemart.plan.sql.template import Template, template
 from livemart.plan.sql.written import span_of, sql_of
 from livemart.spark_sql import quoted
 
@@ -35,13 +37,16 @@ _MICROSECONDS = (
     " 'timestampNTZFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\")"
 )
 
+_Sql = str | Template[Occurrence]
+_Written = Callable[[int], _Sql | None]
+
 
 class _Edit(NamedTuple):
     """What stands between two offsets of a text in each way; None: what stands there now."""
 
     start: int
     end: int
-    written: Callable[[int], str | None]
+    written: _Written
 
 
 class _Place(NamedTuple):
@@ -52,48 +57,50 @@ class _Place(NamedTuple):
     has_frame: bool
 
 
-def with_ties_broken(text: str, schema: Mapping[str, object], ways: Sequence[int]) -> Iterator[str]:
+def with_ties_broken(
+    flat: Flat, schema: Mapping[str, object], ways: Sequence[int]
+) -> Iterator[Flat]:
     """Yield a SELECT whose ties are broken, in each of some ways; nothing if none can be.
 
     Args:
-        text: a flat text.
-        schema: the columns of each table, by the name that the text calls it.
+        flat: the SELECT.
+        schema: the columns of each table, by the name that its text calls it.
         ways: their numbers, from 0; or `CANDIDATES`.
 
     Raises:
-        Unplannable: PARSE_UNSUPPORTED.
+        Inapplicable: PARSE_UNSUPPORTED.
 
     Two of the ways, then that in which all that tie come first:
 
-    >>> sql = "select row_number() over (order by at) as place from t"
-    >>> for way in with_ties_broken(sql, {"t": {"at": ""}}, (0, 1, CANDIDATES)):
-    ...     print(way.replace(f", {_MICROSECONDS}", ""))
+    >>> places = Flat(("select row_number() over (order by at) as place from t",))
+    >>> for way in with_ties_broken(places, {"t": {"at": ""}}, (0, 1, CANDIDATES)):
+    ...     print(way.text.replace(f", {_MICROSECONDS}", ""))
     select row_number() over (order by at, to_json(struct(`t`.`at` as c0)) ) as place from t
     select row_number() over (order by at, to_json(struct(`t`.`at` as c0)) desc ) as place from t
     select rank() over (order by at) as place from t
     """
-    tokens = list(Dialect.get_or_raise("spark").tokenize(text))
-    tree = qualified(parse(text), schema)
+    tokens = list(Dialect.get_or_raise("spark").tokenize(flat.text))
+    tree = qualified(parse(flat.text), schema)
     edits: dict[int, _Edit] = {}
     for scope in traverse_scope(tree):
         if isinstance(scope.expression, exp.Select):
             for edit in (
-                *_in_windows(scope, schema, tokens, text),
+                *_in_windows(scope, schema, tokens, flat),
                 *_in_groups(scope),
                 *_before_limit(scope, schema, tokens),
             ):
                 edits[edit.start] = edit
     for way in ways if edits else ():
-        parts, position = [], 0
+        parts, position = list[_Sql](), 0
         for edit in sorted(edits.values()):
             if edit.start >= position and (written := edit.written(way)) is not None:
-                parts += [text[position : edit.start], written]
+                parts += [flat.cut(position, edit.start), written]
                 position = edit.end
-        yield "".join([*parts, text[position:]])
+        yield Flat(template(*parts, flat.cut(position, len(flat.text))).pieces)
 
 
 def _in_windows(
-    scope: Scope, schema: Mapping[str, object], tokens: Sequence[Token], text: str
+    scope: Scope, schema: Mapping[str, object], tokens: Sequence[Token], flat: Flat
 ) -> Iterator[_Edit]:
     named = {window.this.name: window for window in scope.expression.args.get("windows") or ()}
     for window in scope.find_all(exp.Window):
@@ -114,7 +121,8 @@ def _in_windows(
         argument = call.this if isinstance(call.this, exp.Expr) else None
         order = _order(_columns(scope, schema), argument)
         if window.alias:
-            yield _Edit(*_mention(span, tokens), _copied(text[opened:closed], opened, place, order))
+            before, behind = flat.cut(opened, place.offset), flat.cut(place.offset, closed)
+            yield _Edit(*_mention(span, tokens), _copied(before, behind, place, order))
         else:
             yield _Edit(place.offset, place.offset, _added(place, order))
         if function_name(call) == "row_number":
@@ -243,15 +251,13 @@ def _added(place: _Place, order: Callable[[int], str]) -> Callable[[int], str | 
     return written
 
 
-def _copied(
-    definition: str, opened: int, place: _Place, order: Callable[[int], str]
-) -> Callable[[int], str | None]:
+def _copied(before: _Sql, behind: _Sql, place: _Place, order: Callable[[int], str]) -> _Written:
+    """Return the definition of a window with what is added between its two parts."""
     added = _added(place, order)
-    at = place.offset - opened
 
-    def written(way: int) -> str | None:
+    def written(way: int) -> _Sql | None:
         more = added(way)
-        return None if more is None else f"{definition[:at]}{more}{definition[at:]}"
+        return None if more is None else template(before, more, behind)
 
     return written
 

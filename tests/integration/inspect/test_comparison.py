@@ -72,7 +72,7 @@ def test_a_map_within_a_struct_that_lost_a_null_is_another_row(spark: SparkSessi
 
     for now, expected in ((reordered, 0), (lost, 2)):
         sides = [(stored, 1, 0), (now, 0, 1)]
-        assert spark.sql(counted_difference(schema, sides)).count() == expected
+        assert spark.sql(str(counted_difference(schema, sides))).count() == expected
 
 
 def test_sketches_are_compared_by_their_estimate(spark: SparkSession) -> None:

@@ -55,15 +55,15 @@ def test_named_rows_follow_the_session_of_the_statement(spark: SparkSession) -> 
     views.add("numbers", pa.table({"n": [1, 2, 3]}))
 
     counted = "select count(*) from numbers"
-    quick = views.session(0, counted)
-    large = views.session(None, counted)
+    quick = views.session(0, ["numbers"])
+    large = views.session(None, ["numbers"])
 
     assert is_quick(quick) and large is spark
     assert [session.sql(counted).collect()[0][0] for session in (quick, large)] == [3, 3]
     views.add("numbers", pa.table({"n": [1]}))
     assert views.session(0).sql(counted).collect()[0][0] == 1
     views.add("others", pa.table({"n": [1]}))
-    assert not views.session(0, "select 1 from numbers").catalog.tableExists("others")
+    assert not views.session(0, ["numbers"]).catalog.tableExists("others")
     views.close()
     assert len(views) == 0
     assert not quick.catalog.tableExists("numbers")

@@ -95,6 +95,39 @@ def test_what_a_model_asks_and_what_stamps_its_rows_is_told() -> None:
     ]
 
 
+def test_why_sql_has_not_the_other_strategies_is_told_in_their_order() -> None:
+    no_sum = Reason("NOT_ADDITIVE", "max(amount) is no sum", None, "sum it")
+    refused = {
+        "signed": no_sum,
+        "running": Reason("NOT_CARRIED_ON", "max(amount) is no sum up to the row", None),
+        "region": REASON,
+    }
+    plans = {
+        "model.m.a": Plan(REGION, refused={"signed": no_sum, "running": refused["running"]}),
+        "model.m.b": Plan(Full((REASON,)), refused=refused),
+    }
+
+    report = describe_plans(project(model("a"), model("b")), plans)
+
+    assert render_plans(report).splitlines() == [
+        "a  region  keys (shop_id), time sold_at, reaches 1h after a change",
+        "   not signed: max(amount) is no sum; sum it",
+        "   not running: max(amount) is no sum up to the row",
+        "b  full",
+        "   GLOBAL_AGG: models/b.sql:7: one row over all",
+        "     next: put an hourly model below it",
+        "   not signed: max(amount) is no sum; sum it",
+    ]
+    described = report["models"][1]["refused"]
+    assert list(described) == ["signed", "running", "region"]
+    assert described["signed"] == {
+        "code": "NOT_ADDITIVE",
+        "message": "max(amount) is no sum",
+        "line": None,
+        "suggestion": "sum it",
+    }
+
+
 def test_only_selected_models_are_listed() -> None:
     plans = {"model.m.a": Plan(Signed((), (), ())), "model.m.b": Plan(View())}
 

@@ -7,7 +7,6 @@ equivalence suite.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import sqlglot
 
 from livemart.plan.planner import Plan
 from livemart.plan.relations.clock import evaluate
+from livemart.plan.relations.key_query import RowsOf
 from livemart.plan.relations.relation import Restriction
 from livemart.plan.sql.flatten import Flat
 from livemart.plan.strategies.region import Region
@@ -29,7 +29,6 @@ Row = tuple[Any, ...]
 State = Mapping[str, Sequence[Row]]
 
 _TYPES = {"i": "int", "s": "varchar", "t": "timestamp"}
-_VIEW = re.compile(r"__(touched|present|known)_(\d+)__")
 
 
 @dataclass
@@ -208,7 +207,7 @@ class Simulation:
         found: set[Row] = set()
         for item in region.affected:
             if change.touched(item.occurrence):
-                found.update(self._rows(_VIEW.sub(r"\1_\2", item.query)))
+                found.update(self._rows(item.sql().render(_table_of)))
         return found
 
     def _signed(
@@ -312,6 +311,10 @@ class Simulation:
                     f"side_{found.index}", found.relation, state[found.relation]
                 )
         return self._rows(plan.flat.render(lambda found: names[found.index]))
+
+
+def _table_of(rows: RowsOf) -> str:
+    return f"{rows.kind}_{rows.occurrence}"
 
 
 def _over(flat: Flat, names: Mapping[int, str]) -> str:

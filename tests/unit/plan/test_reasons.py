@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from livemart.plan.reasons import REASON_CODES, Reason, Unplannable
+from livemart.plan.reasons import REASON_CODES, Inapplicable, Reason
 
 
 def test_a_code_that_no_list_has_is_no_reason() -> None:
@@ -17,6 +17,6 @@ def test_a_code_that_no_list_has_is_no_reason() -> None:
 def test_what_cannot_be_planned_says_code_and_message() -> None:
     reason = Reason("GLOBAL_AGG", "every row", None)
 
-    error = Unplannable(reason)
+    error = Inapplicable(reason)
 
     assert (str(error), error.reason) == ("GLOBAL_AGG: every row", reason)

@@ -11,6 +11,7 @@ from sqlglot import exp
 from livemart.plan.build import scopes
 from livemart.plan.relations import relation
 from livemart.plan.relations.gate import Gate, WindowGate
+from livemart.plan.relations.key_query import KeyQuery
 from livemart.plan.relations.relation import Expr
 from livemart.plan.sql import written
 from tests.unit.plan.golden import actual, cases
@@ -47,7 +48,7 @@ def test_elastic_keys_that_are_known_by_their_spelling_alone_are_seen(
 
 
 def test_the_order_of_a_frame_without_its_margins_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    def affected(self: Gate, want: Sequence[Expr], *, has_time: bool = False) -> list[str]:
+    def affected(self: Gate, want: Sequence[Expr], *, has_time: bool = False) -> list[KeyQuery]:
         is_frame = isinstance(self, WindowGate)
         self._require([expr for expr in want if not (is_frame and self._passes_time(expr))])
         return self.source.affected(want, has_time=has_time)

@@ -38,7 +38,7 @@ def test_a_region_has_the_names_of_the_table_above_and_of_the_inputs_below() -> 
 
     assert isinstance(plan.strategy, Region)
     assert plan.strategy.keys == ("Kİd",)
-    assert plan.strategy.affected[0].query == "select distinct `İD` as w0 from __touched_0__"
+    assert str(plan.strategy.affected[0]) == "select distinct `İD` as w0 from __touched_0__"
     assert plan.strategy.restrictions[0][0].keys == ((0, "İD", 0),)
 
 

@@ -9,9 +9,10 @@ import pytest
 
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
+from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.flatten import flatten
 from livemart.refresh.inputs import PinnedInputs
-from livemart.refresh.pinned_table import FallBack, PinnedTable
+from livemart.refresh.pinned_table import PinnedTable
 
 RELATION = "mart.totals"
 SMALL = pa.schema([("id", pa.int64()), ("name", pa.string())])
@@ -112,7 +113,7 @@ def test_a_clock_of_the_project_must_hold_one_row(tmp_path: Path, rows: int) -> 
     warehouse.overwrite(CLOCK, written, Tag("t", 0, {}))
     version = warehouse.version(CLOCK)
 
-    with pytest.raises(FallBack) as caught:
+    with pytest.raises(Inapplicable) as caught:
         PinnedInputs(warehouse, {}, {}).one_value(PinnedTable(warehouse, CLOCK, version), "as_of")
 
     assert caught.value.reason.code == "CLOCK_NOT_ONE_ROW"

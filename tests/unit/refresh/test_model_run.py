@@ -11,6 +11,7 @@ import pyarrow as pa
 from livemart.plan.strategies.slices import Slice
 from livemart.refresh.inputs import Side
 from livemart.refresh.model_run import ModelRun
+from livemart.refresh.views import Statement
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -19,8 +20,8 @@ def run(before: object, asked: list[str]) -> ModelRun:
     def value(name: str, side: Side) -> object:
         return NOON if side == "new" else before
 
-    def query(sql: str) -> pa.Table:
-        asked.append(sql)
+    def query(statement: Statement) -> pa.Table:
+        asked.append(str(statement))
         return pa.table({"c": [NOON]})
 
     clock, views = SimpleNamespace(value=value), SimpleNamespace(query=query)

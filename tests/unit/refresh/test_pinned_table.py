@@ -10,7 +10,8 @@ import pytest
 from livemart.delta.row_filter import EVERY_ROW
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
-from livemart.refresh.pinned_table import FallBack, PinnedTable, column_of
+from livemart.plan.reasons import Inapplicable
+from livemart.refresh.pinned_table import PinnedTable, column_of
 
 SCHEMA = pa.schema([("Shop", pa.string()), ("n", pa.int64())])
 
@@ -39,7 +40,7 @@ def test_a_column_is_found_whatever_its_letter_case(tmp_path: Path) -> None:
 
 
 def test_a_column_that_is_not_stored_is_a_reason_to_recompute(tmp_path: Path) -> None:
-    with pytest.raises(FallBack) as caught:
+    with pytest.raises(Inapplicable) as caught:
         table(tmp_path).field("city")
 
     assert caught.value.reason.message == "column city is not stored"

@@ -17,8 +17,8 @@ from livemart.arrow.times import DAY, EVER
 from livemart.delta.partitions import BLANKS
 from livemart.limits import MOST_INTERVALS_OF_A_KEY
 from livemart.plan.planner import Inputs, plan_query
+from livemart.plan.reasons import Inapplicable
 from livemart.plan.relations.relation import Restriction
-from livemart.refresh.pinned_table import FallBack
 from livemart.refresh.region import (
     _distinct,
     _is_narrowed,
@@ -59,7 +59,7 @@ def test_a_key_with_many_intervals_is_covered_by_one() -> None:
 
 
 def test_keys_without_a_common_type_cannot_be_compared() -> None:
-    with pytest.raises(FallBack) as caught:
+    with pytest.raises(Inapplicable) as caught:
         _distinct([pa.table({"w0": ["a"]}), pa.table({"w0": [[1]]})], UTC_ZONE)
 
     assert caught.value.reason.code == "KEY_NOT_IN_OUTPUT"
@@ -94,7 +94,7 @@ def test_keys_of_several_types_take_the_one_that_spark_compares_them_in() -> Non
 def test_keys_that_arrow_would_round_or_read_otherwise_are_not_compared(
     columns: tuple[pa.Array, ...],
 ) -> None:
-    with pytest.raises(FallBack, match="KEY_NOT_IN_OUTPUT"):
+    with pytest.raises(Inapplicable, match="KEY_NOT_IN_OUTPUT"):
         _joined(*columns)
 
 
@@ -110,7 +110,7 @@ def test_a_date_is_compared_with_an_instant_in_utc_alone() -> None:
     columns = (pa.array([date(2026, 3, 1)]), pa.array([START], pa.timestamp("us", tz="UTC")))
 
     assert _joined(*columns).schema.types == [pa.timestamp("us", tz="UTC")]
-    with pytest.raises(FallBack, match="KEY_NOT_IN_OUTPUT"):
+    with pytest.raises(Inapplicable, match="KEY_NOT_IN_OUTPUT"):
         _joined(*columns, zone=TimeZone(is_utc=False))
 
 
@@ -156,7 +156,7 @@ def test_what_ties_by_a_key_of_another_type_is_recomputed_as_a_whole(
     )
     run: Any = SimpleNamespace(stored=stored, inputs={0: SimpleNamespace(new=rows)})
 
-    with nullcontext() if is_kept else pytest.raises(FallBack, match="NONDETERMINISTIC_ORDER"):
+    with nullcontext() if is_kept else pytest.raises(Inapplicable, match="NONDETERMINISTIC_ORDER"):
         _require_keys_of_one_type(run, region)
 
 

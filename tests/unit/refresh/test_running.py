@@ -17,8 +17,11 @@ from hypothesis import strategies as st
 from livemart.arrow.bags import WEIGHT
 from livemart.arrow.time_zone import UTC_ZONE
 from livemart.plan.planner import Inputs, Plan, plan_query
+from livemart.plan.reasons import Inapplicable
+from livemart.plan.sql.template import Template
 from livemart.plan.strategies.running import Running
-from livemart.refresh.running import NotRunning, refresh_running
+from livemart.refresh.running import refresh_running
+from livemart.refresh.views import SparkView, Statement
 from livemart.spark.arrow_views import ArrowViews
 from livemart.spark_sql import stored_name
 
@@ -116,17 +119,20 @@ def _refreshed(
             read=lambda passing, columns=None: rows.filter(passing.matches(rows)),
         )
 
-    def query(sql: str) -> pa.Table:
-        views.session(0, sql)
+    def query(statement: Statement) -> pa.Table:
+        views.session(0, [view.name for view in statement.holes])
         rows = handed["inputs"]
         place = pc.utf8_upper(rows.column("city"))
         return pa.table({"place": place, "__livemart_place": rows.column("__livemart_place")})
+
+    def of_rows(label: str, rows: pa.Table) -> Statement:
+        return Template((SparkView(views.add(label, rows), label),))
 
     run = SimpleNamespace(
         plan=_PLANS[is_keyed],
         inputs=[SimpleNamespace(images=images, new=table(_table(new, _ORDERS)), columns=())],
         stored=table(_table(before, _TOTALS)),
-        views=SimpleNamespace(query=query, of_rows=views.add),
+        views=SimpleNamespace(query=query, of_rows=of_rows, is_large=False),
         zone=UTC_ZONE,
     )
     change = refresh_running(run, _PLANS[is_keyed].strategy)  # type: ignore[arg-type]
@@ -182,5 +188,5 @@ def test_late_and_fresh_rows_of_one_batch_keep_their_own_columns(
 
 
 def test_a_time_that_is_null_is_left_to_the_region(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(NotRunning):
+    with pytest.raises(Inapplicable, match="NOT_CARRIED_ON"):
         _refreshed([], [("a", None, 1, "Lisbon")], monkeypatch, is_keyed=True)

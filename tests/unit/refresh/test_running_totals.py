@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from livemart.arrow.sum_limits import SumLimits, SumStep, sum_limits
+from livemart.plan.reasons import Inapplicable
 from livemart.plan.strategies.running import Total
-from livemart.refresh.running_totals import DoubtfulTotal, Starts, UnfitTotal, running_rows
+from livemart.refresh.running_totals import Starts, running_rows
 
 _TOTALS = (
     Total("rows_3", None, 3),
@@ -88,10 +90,13 @@ def _starts(old: Sequence[_Row], changed: Sequence[_Row]) -> Starts:
     )
 
 
-def _carried(rows: Sequence[_Row], starts: Starts) -> list[tuple[_Row, tuple[object, ...]]]:
+def _carried(
+    rows: Sequence[_Row], starts: Starts
+) -> tuple[list[tuple[_Row, tuple[object, ...]]], npt.NDArray[np.bool_]]:
+    """Return the rows that may differ with their totals, and which keys are in doubt."""
     amounts = pa.array([row.amount for row in rows], _MONEY)
     quantities = pa.array([row.quantity for row in rows], pa.int32())
-    shown, totals = running_rows(
+    shown, totals, is_doubtful = running_rows(
         _TOTALS,
         _TYPES,
         _LIMITS,
@@ -102,7 +107,7 @@ def _carried(rows: Sequence[_Row], starts: Starts) -> list[tuple[_Row, tuple[obj
     )
     kept = [row for row, is_shown in zip(rows, shown, strict=True) if is_shown]
     columns = [total.to_pylist() for total in totals]
-    return list(zip(kept, zip(*columns, strict=True), strict=True))
+    return list(zip(kept, zip(*columns, strict=True), strict=True)), is_doubtful
 
 
 @given(
@@ -122,13 +127,13 @@ def test_carried_totals_are_those_of_the_frames(
         key: (low, high)
         for key, low, high in zip(starts.keys[0].to_pylist(), starts.low, starts.high, strict=True)
     }
-    try:
-        found = _carried(new, starts)
-    except DoubtfulTotal as doubt:
+    found, is_doubtful = _carried(new, starts)
+    if is_doubtful.any():
         # Only where it may be NULL: a value of the row's own is a total.
         assert any(row.amount is None for row in new)
-        assert (starts.has_since | ~doubt.keys).all()
-        found = _carried(new, starts.without_past(doubt.keys))
+        assert (starts.has_since | ~is_doubtful).all()
+        found, is_doubtful = _carried(new, starts.without_past(is_doubtful))
+    assert not is_doubtful.any()
 
     for row, totals in found:
         assert totals == _frames(new, row), row
@@ -144,11 +149,13 @@ def test_a_total_of_zero_is_in_doubt_only_where_its_row_has_no_value() -> None:
     new = [*past, _Row("a", 5, Decimal("0.00"), 0), _Row("a", 20, None, 0)]
     starts = _starts(past, new[1:2])
 
-    assert _carried(new[:2], starts)[0][1] == (1, 0, Decimal("1.25"), 1)
-    with pytest.raises(DoubtfulTotal):
-        _carried(new, replace(starts, high=np.array([30])))
+    found, is_doubtful = _carried(new[:2], starts)
+    assert (found[0][1], is_doubtful.tolist()) == ((1, 0, Decimal("1.25"), 1), [False])
+    _, is_doubtful = _carried(new, replace(starts, high=np.array([30])))
+    assert is_doubtful.tolist() == [True]
     cold = replace(starts, high=np.array([30]), has_since=np.array([False]))
-    assert _carried(new, cold)[1][1] == (1, None, None, 0)
+    found, is_doubtful = _carried(new, cold)
+    assert (found[1][1], is_doubtful.tolist()) == ((1, None, None, 0), [False])
 
 
 def test_a_total_that_does_not_fit_its_type_is_refused() -> None:
@@ -156,13 +163,13 @@ def test_a_total_that_does_not_fit_its_type_is_refused() -> None:
     starts = replace(_starts([], [_Row("a", 1, None, None)]), carried=(pa.nulls(1, kind),))
     amounts = pa.array([Decimal("123.00")], _MONEY)
 
-    with pytest.raises(UnfitTotal):
+    with pytest.raises(Inapplicable, match="NOT_CARRIED_ON"):
         _run(kind, SumLimits(10**4), starts, amounts)
 
 
 def _run(kind: pa.DataType, limits: SumLimits, starts: Starts, arguments: pa.Array) -> list[object]:
     """Return the total of one row that comes at 1."""
-    _, (totals,) = running_rows(
+    _, (totals,), _ = running_rows(
         _TOTALS[1:2],
         (kind,),
         (limits,),
@@ -203,7 +210,7 @@ def test_a_total_is_carried_on_only_where_it_is_sure(
         carried=(column(carried, total),),
     )
     if expected is None:
-        with pytest.raises(UnfitTotal):
+        with pytest.raises(Inapplicable, match="NOT_CARRIED_ON"):
             _run(total, limits, starts, column(coming, argument))
     else:
         assert _run(total, limits, starts, column(coming, argument)) == [expected]

@@ -13,6 +13,8 @@ from pyspark.sql.types import DecimalType, DoubleType, IntegerType, LongType
 from livemart.arrow.bags import WEIGHT
 from livemart.arrow.sum_limits import SumLimits
 from livemart.delta.row_filter import EVERY_ROW, NO_ROW
+from livemart.plan.relations.key_query import key_query
+from livemart.plan.relations.relation import column
 from livemart.plan.strategies.signed import Lookup, Output, Signed, Summed
 from livemart.refresh.inputs import Side
 from livemart.refresh.signed import _by_product_rule, _changed_part, _changed_rows, _limits_of
@@ -26,7 +28,7 @@ def _limits(stored: pa.DataType, *analysed: str) -> SumLimits | None:
         views=SimpleNamespace(analyzed=lambda sql: answers.pop(0)),
     )
     steps = tuple((f"step {place}", False) for place in range(len(analysed) - 1))
-    output = Output("total", "sum", (Summed(("select x as w0 from t",), steps),))
+    output = Output("total", "sum", (Summed((key_query([column("x")], "t"),), steps),))
     return _limits_of(cast(Any, run), output)
 
 
@@ -136,14 +138,14 @@ def test_a_product_changes_by_each_factor_beside_the_other() -> None:
     ]
     views = SimpleNamespace(padded=view, matching=lambda label, side, rows: f"{label} {side}")
     run: Any = SimpleNamespace(
-        inputs=inputs, views=views, render=lambda side, names: f"{names[0]} x {names[1]}"
+        inputs=inputs, views=views, query=lambda side, names: f"{names[0]} x {names[1]}"
     )
     signed = Signed((0,), _JOINED.lookups[:1], None)
     kept = pa.table({"k": ["a"], "n": [3]})
 
     terms = _by_product_rule(run, signed, signed.lookups[0], {0: kept})
 
-    assert terms == [
+    assert [(str(query), sign) for query, sign in terms] == [
         ("new_0 x with_new_1 new", 1),
         ("old_0 x with_old_1 new", -1),
         ("before_0 x changed_new_1", 1),

@@ -13,12 +13,11 @@ from livemart.delta.warehouse import Commit, Warehouse
 from livemart.errors import PlanError, RefreshError
 from livemart.own_faults import VARIABLE
 from livemart.plan.planner import Inputs, plan_query
-from livemart.plan.reasons import Reason
+from livemart.plan.reasons import Inapplicable, Reason
 from livemart.project.graph import Policy
 from livemart.refresh import strategy
 from livemart.refresh.context import BatchContext
 from livemart.refresh.inputs import PinnedInputs
-from livemart.refresh.pinned_table import FallBack
 from tests.unit.plan.test_project_plans import policy_project
 
 SQL = "select shop_id, max(amount) as most from shop.sales group by 1"
@@ -28,7 +27,7 @@ def moved(policy: Policy, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Refresh a model in a batch that the cost gate refuses."""
 
     def too_many(run: object) -> None:
-        raise FallBack(Reason("COST_GATE", "1000001 keys are affected", None))
+        raise Inapplicable(Reason("COST_GATE", "1000001 keys are affected", None))
 
     monkeypatch.setattr(strategy, "changed_rows", too_many)
     monkeypatch.setattr(strategy, "_require_names", lambda *_: None)

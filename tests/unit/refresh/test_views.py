@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from livemart.delta.warehouse import Warehouse
+from livemart.plan.sql.template import template
 from livemart.refresh import views
 from livemart.refresh.pinned_table import PinnedTable
 from livemart.refresh.views import BatchViews, SharedViews
@@ -62,9 +63,9 @@ def test_a_statement_is_repeated_if_it_ran_in_a_batch_before(
     monkeypatch.setattr("livemart.spark.arrow_views.session_for", session_for)
     monkeypatch.setattr("livemart.spark.arrow_views.to_view_of", lambda spark, name, rows: None)
     shared = SharedViews()
-    for batch, text in enumerate(("select 1 from {}", "select 1 from {}", "select 2 from {}")):
+    for batch, text in enumerate(("select 1 from ", "select 1 from ", "select 2 from ")):
         batch_views = BatchViews(cast(Any, None), f"__m__sums_{batch}", shared)
-        name = batch_views.of_rows("new_0", pa.table({"n": [1]}))
-        batch_views.query(text.format(name))
+        view = batch_views.of_rows("new_0", pa.table({"n": [1]}))
+        batch_views.query(template(text, view))
 
     assert seen == [False, True, False]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from livemart.plan.reasons import Unplannable
+from livemart.plan.reasons import Inapplicable
 from livemart.plan.relations.gate import Aggregate, Distinct, Frame, WindowGate
 from livemart.plan.relations.relation import Restrictions, Want
 from tests.unit.plan.relations.scans import expr, sales
@@ -21,7 +21,7 @@ def test_what_is_made_of_the_keys_passes(text: str, passes: bool) -> None:
 
 
 def test_a_change_of_anything_else_cannot_be_confined() -> None:
-    with pytest.raises(Unplannable) as caught:
+    with pytest.raises(Inapplicable) as caught:
         Aggregate(sales(), [expr("shop")]).affected([expr("id")])
 
     assert caught.value.reason.code == "KEY_NOT_IN_OUTPUT"

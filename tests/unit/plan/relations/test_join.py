@@ -10,6 +10,7 @@ import pytest
 from livemart.plan.planner import Inputs, Plan, plan_query
 from livemart.plan.relations.equi_keys import EquiKey
 from livemart.plan.relations.join import Join
+from livemart.plan.relations.key_query import KeyQuery
 
 _COLUMNS = {"s.a": ("id", "x"), "s.b": ("code", "v"), "s.c": ("id", "v")}
 
@@ -20,7 +21,7 @@ def _plan(query: str) -> Plan:
 
 def _affected(plan: Plan, occurrence: int) -> list[str]:
     assert plan.region is not None
-    found = [str(each.query) for each in plan.region.affected]
+    found = [str(each) for each in plan.region.affected]
     return [query for query in found if f"__touched_{occurrence}__" in query]
 
 
@@ -63,9 +64,9 @@ def test_each_join_of_a_long_chain_is_asked_a_few_times(
     joins = 12
     columns = {f"s.d{number}": ("a", "b", "c", "e") for number in range(joins)}
     asked = 0
-    real: Callable[..., list[str]] = Join._rekeyed_by
+    real: Callable[..., list[KeyQuery]] = Join._rekeyed_by
 
-    def counted(self: Join, by: Sequence[EquiKey], *arguments: Any) -> list[str]:
+    def counted(self: Join, by: Sequence[EquiKey], *arguments: Any) -> list[KeyQuery]:
         nonlocal asked
         asked += 1
         return real(self, by, *arguments)

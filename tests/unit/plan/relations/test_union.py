@@ -25,7 +25,7 @@ def test_columns_meet_by_position() -> None:
 
 
 def test_a_change_of_one_branch_is_a_change_of_the_sum() -> None:
-    assert union("1", "24").affected([expr("id")]) == [
+    assert list(map(str, union("1", "24").affected([expr("id")]))) == [
         "select distinct id as w0 from __touched_0__",
         "select distinct id as w0 from __touched_1__",
     ]

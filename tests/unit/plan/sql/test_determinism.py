@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from livemart.plan.reasons import Unplannable
+from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.determinism import require_deterministic
 from livemart.plan.sql.parse import parse
 
@@ -14,7 +14,7 @@ from livemart.plan.sql.parse import parse
     ["rand()", "uuid()", "current_timestamp()", "now()", "_metadata.file_name", "sales._METADATA"],
 )
 def test_a_function_of_chance_or_of_the_wall_clock_is_refused(expression: str) -> None:
-    with pytest.raises(Unplannable) as caught:
+    with pytest.raises(Inapplicable) as caught:
         require_deterministic(parse(f"select shop,\n{expression} as x from s.sales"))
 
     assert caught.value.reason.code == "EXPRESSION_NOT_DETERMINISTIC"

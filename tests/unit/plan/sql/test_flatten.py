@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from livemart.plan.reasons import Unplannable
+from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.flatten import flatten
 
 
@@ -81,7 +81,7 @@ def test_a_semicolon_and_a_trailing_comment_do_no_harm() -> None:
     ["select from where", "select a.b.c from a.b", "select * from nameless", "drop table a.b"],
 )
 def test_what_cannot_be_replaced_safely_is_refused(text: str) -> None:
-    with pytest.raises(Unplannable) as caught:
+    with pytest.raises(Inapplicable) as caught:
         flatten(text, {})
 
     assert caught.value.reason.code == "PARSE_UNSUPPORTED"

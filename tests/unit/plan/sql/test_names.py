@@ -58,7 +58,7 @@ def test_the_key_of_a_map_keeps_its_letter_case() -> None:
     )
 
     assert plan.region is not None
-    assert plan.region.affected[0].query == "select distinct m.Key as w0 from __touched_0__"
+    assert str(plan.region.affected[0]) == "select distinct m.Key as w0 from __touched_0__"
 
 
 def test_a_table_and_a_column_may_have_the_names_of_our_own_subqueries() -> None:
@@ -74,4 +74,4 @@ def test_a_table_and_a_column_may_have_the_names_of_our_own_subqueries() -> None
     assert (
         "select distinct c.w1 as w0, p.w1 as w1 from (select distinct id as w0, x as w1 from"
         " __touched_0__) as c inner join (select distinct id as w0, w1 as w1 from __known_1__) as p"
-    ) in plan.region.affected[0].query
+    ) in str(plan.region.affected[0])

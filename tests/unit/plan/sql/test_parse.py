@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from livemart.plan.reasons import Unplannable
+from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.parse import parse
 
 
@@ -15,7 +15,7 @@ def test_a_hint_and_the_last_semicolon_change_no_rows() -> None:
 
 
 def test_text_that_is_no_sql_is_a_reason() -> None:
-    with pytest.raises(Unplannable) as caught:
+    with pytest.raises(Inapplicable) as caught:
         parse("select (")
 
     assert caught.value.reason.code == "PARSE_UNSUPPORTED"

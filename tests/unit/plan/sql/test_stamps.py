@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from livemart.plan.reasons import Unplannable
+from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.stamps import stamps_of, without_stamps
 
 SCHEMA = {"t": {name: "unknown" for name in ("id", "shop", "amount", "at")}}
@@ -101,7 +101,7 @@ def test_what_nobody_selects_is_no_stamp_and_decides_nothing() -> None:
 def test_columns_that_spark_names_are_not_taken_apart() -> None:
     texts = [f"select explode(array(1)), '{run}' as run from t" for run in "ab"]
 
-    with pytest.raises(Unplannable):
+    with pytest.raises(Inapplicable):
         stamps_of(texts, SCHEMA)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
-from livemart.plan.reasons import Unplannable
+from livemart.plan.reasons import Inapplicable
 from livemart.plan.relations.relation import column, replaced
 from livemart.plan.sql.parse import parse, words_of
 from livemart.plan.sql.written import sql_of
@@ -86,7 +86,7 @@ def test_no_column_is_lost_among_the_arguments(text: str) -> None:
 def test_a_parameter_of_a_function_does_not_capture_a_column() -> None:
     body = expression("transform(elements, e -> e + x)")
 
-    with pytest.raises(Unplannable) as caught:
+    with pytest.raises(Inapplicable) as caught:
         replaced(body, lambda reference: column("e") if reference.name == "x" else None)
 
     assert "parameter" in caught.value.reason.message

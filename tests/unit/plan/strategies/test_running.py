@@ -19,7 +19,7 @@ def test_a_sum_over_a_frame_that_ends_with_its_row_is_a_running_total() -> None:
     assert isinstance(plan.strategy, Running)
     assert plan.strategy.totals == (Total("total", "amount", HOUR),)
     assert plan.strategy.keys == (("shop", "shop"),)
-    assert plan.region == plan.strategy.region
+    assert plan.others == (plan.region,)
 
 
 @pytest.mark.parametrize(

@@ -81,14 +81,38 @@ def test_columns_that_are_passed_on_have_origins_but_looked_up_ones_have_none() 
 
 
 def test_totals_have_roles_and_a_region_for_what_cannot_be_added() -> None:
-    strategy = signed(
-        "select shop, count(*) as n, sum(cast(amount as bigint)) as total from s.sales group by 1"
+    plan = plan_query(
+        "select shop, count(*) as n, sum(cast(amount as bigint)) as total from s.sales group by 1",
+        INPUTS,
     )
 
-    assert strategy.outputs is not None
-    assert [output.role for output in strategy.outputs] == ["key", "count_rows", "sum"]
-    assert strategy.region is not None
-    assert strategy.region.keys == ("shop",)
+    assert isinstance(plan.strategy, Signed)
+    assert plan.strategy.outputs is not None
+    assert [output.role for output in plan.strategy.outputs] == ["key", "count_rows", "sum"]
+    assert plan.region is not None
+    assert plan.region.keys == ("shop",)
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("select shop, count(*) as n, max(amount) as most from s.sales group by 1", "no sum"),
+        ("select shop, sum(amount) as n from s.sales group by 1", "no count of all rows"),
+        ("select count(*) as n from s.sales group by shop", "shop is not selected"),
+        ("select distinct shop from s.sales", "DISTINCT"),
+        (
+            "select shop, row_number() over (partition by shop order by amount) as n from s.sales",
+            "a window function",
+        ),
+        ("select shop, count(*) as n from s.sales group by 1 having count(*) > 1", "filtered"),
+        ("select shop from s.sales union all select 'x'", "constant"),
+    ],
+)
+def test_what_cannot_be_added_says_why(sql: str, message: str) -> None:
+    reason = plan_query(sql, INPUTS).refused["signed"]
+
+    assert reason.code == "NOT_ADDITIVE"
+    assert message in reason.message
 
 
 def test_groups_without_a_count_of_rows_are_not_added_up() -> None:
@@ -131,10 +155,10 @@ def test_every_step_to_a_total_is_for_spark_to_judge() -> None:
     output = strategy.outputs[2]
     assert output.is_never_null
     (summed,) = output.summed
-    assert summed.arguments == (
+    assert list(map(str, summed.arguments)) == [
         "select distinct amount + 1 as w0 from __present_0__",
         "select distinct 1 + 1 as w0 from __present_1__",
-    )
+    ]
     assert summed.steps == (
         ("sum(w0)", False),
         ("coalesce(sum(w0), 0)", False),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from livemart.plan.sql.flatten import Flat
 from livemart.plan.strategies import tie_breaks
 from livemart.plan.strategies.tie_breaks import CANDIDATES, ORDERLY_WAYS, with_ties_broken
 
@@ -15,8 +16,8 @@ def ways(text: str, *numbers: int) -> list[str]:
     """Return the text in some ways, without the blanks and the formats of times."""
     formats = f", {tie_breaks._MICROSECONDS}"
     return [
-        " ".join(way.replace(formats, "").split())
-        for way in with_ties_broken(text, SCHEMA, numbers or (0,))
+        " ".join(way.text.replace(formats, "").split())
+        for way in with_ties_broken(Flat((text,)), SCHEMA, numbers or (0,))
     ]
 
 

@@ -1,0 +1,59 @@
+"""Builds SQL with holes for relations: what is read there is said when it is run.
+
+Used wherever the engine writes SQL over relations whose names it does not know yet. Nothing is
+looked for in a text that was put together before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+_Hole = TypeVar("_Hole")
+_Other = TypeVar("_Other")
+
+
+@dataclass(frozen=True)
+class Template(Generic[_Hole]):
+    """SQL in pieces: texts, and what says which relation stands between them."""
+
+    pieces: tuple[str | _Hole, ...]
+
+    @property
+    def holes(self) -> tuple[_Hole, ...]:
+        """What is to be filled, in order of appearance."""
+        return tuple(piece for piece in self.pieces if not isinstance(piece, str))
+
+    def render(self, name_of: Callable[[_Hole], str]) -> str:
+        """Return the SQL, with the name of a relation, or a subquery, in each hole."""
+        return "".join(piece if isinstance(piece, str) else name_of(piece) for piece in self.pieces)
+
+    def over(self, relation_of: Callable[[_Hole], Template[_Other]]) -> Template[_Other]:
+        """Return the SQL over relations that have holes themselves."""
+        return template(
+            *(piece if isinstance(piece, str) else relation_of(piece) for piece in self.pieces)
+        )
+
+    def __str__(self) -> str:
+        return self.render(str)
+
+
+def template(*parts: str | Template[_Hole]) -> Template[_Hole]:
+    """Return texts and templates one behind the other.
+
+    >>> str(template("select * from (", template("select 1"), ")"))
+    'select * from (select 1)'
+    """
+    pieces: list[str | _Hole] = []
+    for part in parts:
+        pieces += [part] if isinstance(part, str) else part.pieces
+    return Template(tuple(pieces))
+
+
+def separated(separator: str, parts: Iterable[Template[_Hole]]) -> Template[_Hole]:
+    """Return templates with a text between each two."""
+    pieces: list[str | Template[_Hole]] = []
+    for part in parts:
+        pieces += [separator, part] if pieces else [part]
+    return template(*pieces)
