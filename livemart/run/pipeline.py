@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from livemart.check.checks import TestResult
 from livemart.delta.tags import Tags
 from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch, Landing
@@ -23,7 +22,7 @@ from livemart.publish.publications import Publications
 from livemart.refresh.context import KeptBetweenBatches
 from livemart.refresh.frontier import check_landed
 from livemart.run.artifacts import write_artifacts, write_failure
-from livemart.run.batch import BatchOutcome, BatchRunner
+from livemart.run.batch import BatchOutcome, BatchRunner, BatchWatcher
 from livemart.run.follower import PlanChange
 from livemart.run.idle import note_pass, waiting_files
 from livemart.run.replays import ProjectEdited, Replays, Stopped
@@ -31,7 +30,7 @@ from livemart.run.runtime import Runtime
 from livemart.run.source_freshness import renew_freshness
 from livemart.spark.catalog import register
 from livemart.state.checkpoint import Epoch, Recorded, open_checkpoint
-from livemart.state.snapshots import ModelState, Snapshot
+from livemart.state.snapshots import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -40,17 +39,12 @@ _POLL_SECONDS = 0.2
 _KEPT_OUTCOMES = 100
 
 
-class Watcher(Protocol):
+class Watcher(BatchWatcher, Protocol):
     """Is told about the course of a run."""
 
-    def step(self, text: str) -> None: ...
     def landing_began(self, batch_id: int, files: int) -> None: ...
     def landed(self, batch: LandedBatch) -> None: ...
     def batch_began(self, batch_id: int) -> None: ...
-    def model_changed(
-        self, unique_id: str, word: str, state: ModelState | None = None, /
-    ) -> None: ...
-    def check_ended(self, unique_id: str, result: TestResult, /) -> None: ...
     def batch_ended(self, outcome: BatchOutcome) -> None: ...
     def publishing(self, snapshot_id: int | None, /) -> None: ...
     def retrying(self, error: BaseException, failures: int, attempts: int) -> None: ...
@@ -284,14 +278,12 @@ class Pipeline:
             runtime,
             epoch.id,
             self._now,
-            self.watcher.model_changed,
+            self.watcher,
             self.kept,
             selected=selected,
             left_out=runtime.left_out if self._leaves_out else frozenset(),
             runs_again=runs_again,
             is_outdated=is_outdated,
-            step=self.watcher.step,
-            checked=self.watcher.check_ended,
         )
 
     def _landing(self) -> Landing:
