@@ -57,24 +57,22 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class Untouched:
+    """The model stays as it is; `aside` is what the row says of it."""
+
+    aside: SetAside
+
+
+class Rest(Untouched):
     """The model has failed as it is written now, and its next attempt is not due."""
 
-    aside: SetAside
+
+class Wait(Untouched):
+    """The model waits for one that it reads, which is untouched."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """The model waits for one that it reads, which rests or is left alone."""
-
-    aside: SetAside
-
-
-@dataclass(frozen=True, slots=True)
-class LeftAlone:
+class LeftAlone(Untouched):
     """Nothing is wrong with the model: it is not selected, or was built from a newer edit."""
-
-    aside: SetAside
 
 
 Start = Refresh | Rebuild | Broken | Rest | Wait | LeftAlone
@@ -248,12 +246,14 @@ def find_rebuild(
         and tables.table_id(relation) == state.table_id
         and version >= state.version
     )
+    if not code and not is_same_table:
+        since = state.version if state else "none"
+        code = "CHANGED_OUTSIDE"
+        message = f"{relation} is not the table of the log (version {since})"
     # Of a table that the log does not name, the last commit tells whether we made it.
-    since = version - 1 if state is None else state.version if is_same_table else -1
-    commits = tables.data_changed_between(relation, since, version)
+    start = version - 1 if state is None else state.version if is_same_table else -1
+    commits = tables.data_changed_between(relation, start, version)
     if not commits:
-        if not code and not is_same_table:
-            code, message = _explain(relation, state, (), (), is_same_table)
         return Rebuild(code, message, generation + 1) if code else None
     generations = [
         None if commit is None else tags.generation_of(relation, commit.transactions)
@@ -261,10 +261,10 @@ def find_rebuild(
     ]
     last = commits[-1]
     is_current = last is not None and last.metadata.get("fingerprint") == fingerprint
-    if not code and is_same_table and is_current and set(generations) == {generation}:
+    if not code and is_current and set(generations) == {generation}:
         return None
     if not code:
-        code, message = _explain(relation, state, commits, generations, is_same_table)
+        code, message = _explain(relation, commits, generations)
     attempt = generations[-1]
     if is_current and attempt is not None and attempt > generation:
         # An earlier attempt at this batch has rebuilt it already.
@@ -274,15 +274,8 @@ def find_rebuild(
 
 
 def _explain(
-    relation: str,
-    state: ModelState | None,
-    commits: Sequence[LogEntry | None],
-    generations: Sequence[int | None],
-    is_same_table: bool,
+    relation: str, commits: Sequence[LogEntry | None], generations: Sequence[int | None]
 ) -> tuple[str, str]:
-    if not is_same_table:
-        version = state.version if state else "none"
-        return "CHANGED_OUTSIDE", f"{relation} is not the table of the log (version {version})"
     foreign = [
         str(commit.version) if commit else "unknown"
         for commit, generation in zip(commits, generations, strict=True)

@@ -1,4 +1,4 @@
-"""Refreshes every model of a project in one batch, in dependency order, and records their states.
+"""Refreshes every model of a project in one batch, in dependency order.
 
 Used by run for each micro-batch that has something new. A model whose inputs have not changed keeps
 its state, and nothing is written.
@@ -22,17 +22,7 @@ from livemart.plan.project_plans import ProjectPlans
 from livemart.project.graph import Model
 from livemart.refresh.context import BatchContext, SqlChanged
 from livemart.refresh.dependency_order import in_dependency_order, read_tables, stored_parents
-from livemart.refresh.frontier import (
-    Broken,
-    LeftAlone,
-    Loaded,
-    Rebuild,
-    Refresh,
-    Rest,
-    Start,
-    Wait,
-    set_aside,
-)
+from livemart.refresh.frontier import Broken, Loaded, Rebuild, Refresh, Start, Untouched, set_aside
 from livemart.refresh.full import refresh_full
 from livemart.refresh.inputs import PinnedInputs
 from livemart.refresh.strategy import move
@@ -151,7 +141,7 @@ class _Refresher:
         match start:
             case Loaded():
                 return start.state
-            case Rest(aside) | Wait(aside) | LeftAlone(aside):
+            case Untouched(aside):
                 self.report(unique_id, "waiting")
                 return aside
         is_made = self._is_made(model, start)

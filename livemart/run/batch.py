@@ -19,15 +19,13 @@ from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch
 from livemart.project.node_results import NodeResult
 from livemart.project.run_values import run_of
-from livemart.refresh.context import BatchContext, KeptBetweenBatches, SqlChanged
+from livemart.refresh.context import BatchContext, SqlChanged
 from livemart.refresh.frontier import (
     Broken,
-    LeftAlone,
     Rebuild,
     Refresh,
-    Rest,
     Start,
-    Wait,
+    Untouched,
     check_landed,
     find_starts,
     leave_out,
@@ -53,7 +51,7 @@ from livemart.run.stages import (
 from livemart.spark.catalog import register
 from livemart.state.drift import Drift
 from livemart.state.run_starts import run_start
-from livemart.state.snapshots import ModelState, Snapshot
+from livemart.state.snapshots import Kind, ModelState, Snapshot
 
 
 class BatchWatcher(Protocol):
@@ -114,17 +112,16 @@ class BatchOutcome:
 class BatchRunner:
     """Runs landed micro-batches of one epoch, one after the other.
 
-    `kept`: what stays from batch to batch; `selected`: models to rebuild in the first batch
-    whatever their state; `left_out`: models that are set aside, though nothing is wrong with them;
-    `runs_again`: a batch in which a model failed is run again by itself; `is_outdated`: whether the
-    project as it is written is not the one that runs. `record` is of the micro-batch under way.
+    `selected`: models to rebuild in the first batch whatever their state; `left_out`: models that
+    are set aside, though nothing is wrong with them; `runs_again`: a batch in which a model failed
+    is run again by itself; `is_outdated`: whether the project as it is written is not the one that
+    runs. `record` is of the micro-batch under way.
     """
 
     runtime: Runtime
     epoch: str
     now: Callable[[], datetime]
     watcher: BatchWatcher
-    kept: KeptBetweenBatches
     selected: frozenset[str] = frozenset()
     left_out: frozenset[str] = frozenset()
     runs_again: bool = False
@@ -152,11 +149,7 @@ class BatchRunner:
             root = runtime.settings.warehouse
             started_at = run_start(root, self.epoch, landed.batch_id, started_at)
         runtime.dbt.run = run_of(self.epoch, landed.batch_id, started_at)
-        batch = draft_batch(
-            *("refresh", runtime, self._context(landed), landed, frontier),
-            started_at=started_at,
-            now=self.now,
-        )
+        batch = self._draft("refresh", landed, frontier, started_at)
         questions = BatchQuestions(runtime, asks_all=not self._has_refreshed)
         while True:
             if runtime.dbt.project != runtime.project:
@@ -179,16 +172,18 @@ class BatchRunner:
         self.record = BatchRecord()
         started_at = self.record.began_at
         runtime, frontier = self.runtime, self.runtime.log.newest()
-        batch = draft_batch(
-            *("build", runtime, self._context(landed), landed, frontier),
-            started_at=started_at,
-            now=self.now,
-        )
+        batch = self._draft("build", landed, frontier, started_at)
         runtime.dbt.run = run_of(self.epoch, landed.batch_id, started_at)
         if tests := runtime.dbt.of_the_run & runtime.project.tests.keys():
             runtime.adopt(runtime.dbt.compile_again(tests))
         batch = replace(batch, starts=self._left_out(None))
         return self._run(batch, BatchQuestions(runtime, asks_all=True))
+
+    def _draft(
+        self, kind: Kind, landed: LandedBatch, frontier: Snapshot | None, started_at: datetime
+    ) -> Batch:
+        context, runtime = self._context(landed), self.runtime
+        return draft_batch(kind, runtime, context, landed, frontier, started_at, self.now)
 
     def _run(self, batch: Batch, questions: BatchQuestions) -> BatchOutcome:
         """Run the stages of a batch.
@@ -209,8 +204,8 @@ class BatchRunner:
                     batch = self._refresh_models(batch, questions)
                 case CarryModels():
                     batch = self._carry_models(batch)
-                case CheckModels(is_told):
-                    batch = self._check_models(batch, is_told=is_told)
+                case CheckModels(is_reported):
+                    batch = self._check_models(batch, is_reported=is_reported)
                 case AppendSnapshot(appends_held):
                     return self._append_snapshot(batch, appends_held=appends_held)
         return BatchOutcome(batch.landed.batch_id, None)
@@ -254,11 +249,8 @@ class BatchRunner:
 
     def _build_models(self, batch: Batch) -> Batch:
         runtime = self.runtime
-        aside = {
-            key: start.aside
-            for key, start in batch.starts.items()
-            if isinstance(start, Rest | Wait | LeftAlone)
-        }
+        starts = batch.starts.items()
+        aside = {key: start.aside for key, start in starts if isinstance(start, Untouched)}
         left_out = runtime.project.with_views(aside.keys())
         models = build_models(runtime, batch.frontier, self.record.built, left_out=left_out)
         self.watcher.step("running the data tests")
@@ -307,7 +299,7 @@ class BatchRunner:
         snapshot = snapshot_of(batch, self.runtime, states, frontier.set_aside)
         return replace(batch, snapshot=snapshot)
 
-    def _check_models(self, batch: Batch, *, is_told: bool) -> Batch:
+    def _check_models(self, batch: Batch, *, is_reported: bool) -> Batch:
         runtime, snapshot, frontier = self.runtime, batch.snapshot, batch.frontier
         assert snapshot is not None
         failpoint("checks.before")
@@ -325,7 +317,7 @@ class BatchRunner:
 
         def report(unique_id: str, result: TestResult) -> None:
             self.record.ended_at[unique_id] = datetime.now(UTC)
-            if is_told:
+            if is_reported:
                 self.watcher.check_ended(unique_id, result)
 
         checks = run_checks(
@@ -406,5 +398,5 @@ class BatchRunner:
                 runtime.project.models[unique_id].relation: fingerprint
                 for unique_id, fingerprint in runtime.fingerprints.items()
             },
-            self.kept,
+            runtime.between_batches,
         )

@@ -1,7 +1,7 @@
-"""Builds models or seeds through dbt and returns their states for the snapshot row.
+"""Lets dbt make tables in the middle of a batch.
 
 Used by `BatchRunner`: a build makes every model this way, a refresh only the seeds that changed,
-because their rows are files of the project, not SQL.
+because their rows are files of the project, not SQL, and dbt snapshots.
 """
 
 from __future__ import annotations

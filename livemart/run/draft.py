@@ -32,7 +32,6 @@ def draft_batch(
     context: BatchContext,
     landed: LandedBatch,
     frontier: Snapshot | None,
-    *,
     started_at: datetime,
     now: Callable[[], datetime],
 ) -> Batch:
@@ -108,11 +107,11 @@ def snapshot_of(
 
 def table_versions(project: Project, snapshot: Snapshot) -> dict[str, int]:
     """Return the version of every table of a snapshot, by relation."""
-    versions = dict(snapshot.sources)
-    for unique_id, state in snapshot.models.items():
-        if model := project.models.get(unique_id):
-            versions[model.relation] = state.version
-    return versions
+    states, models = snapshot.models.items(), project.models
+    return {
+        **snapshot.sources,
+        **{models[key].relation: state.version for key, state in states if key in models},
+    }
 
 
 def _count_landed(runtime: Runtime, counts: Mapping[str, Counts]) -> dict[str, TableCounts]:

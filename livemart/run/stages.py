@@ -48,68 +48,47 @@ class Batch:
         """The models that are computed anew, by unique id."""
         return {key: it for key, it in self.starts.items() if isinstance(it, Rebuild)}
 
-    @property
-    def has_news(self) -> bool:
-        """True if records came, a source is at another version or the clock moved."""
-        frontier = self.frontier
-        return (
-            frontier is None
-            or self.landed.has_records
-            or self.sources != frontier.sources
-            or self.as_of != frontier.as_of
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class BuildModels:
+class Stage:
+    """Something that is done to a whole batch."""
+
+
+class BuildModels(Stage):
     """Let dbt build the whole project, without the models that are left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompileForRun:
+class CompileForRun(Stage):
     """Compile the nodes that tell of their run as of this one; with other SQL it begins again."""
 
 
 @dataclass(frozen=True, slots=True)
-class LoadSeeds:
+class LoadSeeds(Stage):
     """Let dbt load the seeds that are rebuilt: their rows are files of the project, not SQL."""
 
     seeds: Mapping[str, Rebuild]
 
 
-@dataclass(frozen=True, slots=True)
-class RefreshModels:
+class RefreshModels(Stage):
     """Refresh every model from where it starts."""
 
 
-@dataclass(frozen=True, slots=True)
-class CarryModels:
+class CarryModels(Stage):
     """Carry every model over from the held snapshot as it is."""
 
 
 @dataclass(frozen=True, slots=True)
-class CheckModels:
+class CheckModels(Stage):
     """Run the data tests on what changed."""
 
-    is_told: bool = True
+    is_reported: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class AppendSnapshot:
+class AppendSnapshot(Stage):
     """Append the snapshot row, which publishes it, unless a test holds it back."""
 
     appends_held: bool = True
-
-
-Stage = (
-    BuildModels
-    | CompileForRun
-    | LoadSeeds
-    | RefreshModels
-    | CarryModels
-    | CheckModels
-    | AppendSnapshot
-)
 
 
 def stages(batch: Batch) -> Iterator[Stage]:
@@ -130,15 +109,21 @@ def stages(batch: Batch) -> Iterator[Stage]:
     elif frontier.status == "held":
         # A test may be gone or edited, or read a table that no batch looks at. Each batch looks
         # again, and as a rule nothing has changed.
-        yield from (CarryModels(), CheckModels(is_told=False), AppendSnapshot(appends_held=False))
+        yield from (
+            CarryModels(),
+            CheckModels(is_reported=False),
+            AppendSnapshot(appends_held=False),
+        )
 
 
 def _has_changed(batch: Batch, frontier: Snapshot) -> bool:
-    """Return True if models are to be refreshed, or the row names other models or tests."""
+    """Return True if models are to be refreshed, or the log names other models or tests."""
     # Rows of a held snapshot that depend on its run would be told of another one.
     is_of_a_run = frontier.status == "held" and bool(batch.of_the_run)
     return (
-        batch.has_news
+        batch.landed.has_records
+        or batch.sources != frontier.sources
+        or batch.as_of != frontier.as_of
         or bool(batch.rebuilds)
         or is_of_a_run
         or batch.starts.keys() != frontier.models.keys() | frontier.set_aside.keys()

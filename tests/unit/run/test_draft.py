@@ -81,29 +81,11 @@ def _runtime() -> Any:
 def _draft(frontier: Snapshot | None = NEWEST, landed: LandedBatch = BATCH) -> Batch:
     context: Any = SimpleNamespace(epoch="e")
     kind: Kind = "refresh" if frontier else "build"
-    return draft_batch(
-        kind, _runtime(), context, landed, frontier, started_at=NOON, now=lambda: NOON
-    )
+    return draft_batch(kind, _runtime(), context, landed, frontier, NOON, lambda: NOON)
 
 
 def test_tables_that_livemart_does_not_land_are_pinned_as_well() -> None:
     assert _draft().sources == {"bronze.orders": 9, "crm.customers": 5}
-
-
-@pytest.mark.parametrize(
-    ("newest", "batch", "expected"),
-    [
-        (NEWEST, BATCH, False),
-        (None, BATCH, True),
-        (NEWEST, replace(BATCH, has_records=True), True),
-        (NEWEST, replace(BATCH, versions={"bronze.orders": 10}), True),
-        (replace(NEWEST, as_of=NOON), BATCH, True),
-    ],
-)
-def test_records_versions_and_the_clock_are_news(
-    newest: Snapshot | None, batch: LandedBatch, expected: bool
-) -> None:
-    assert _draft(newest, batch).has_news is expected
 
 
 def test_a_snapshot_follows_the_frontier_and_counts_every_landed_table() -> None:

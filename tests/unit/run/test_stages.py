@@ -65,7 +65,7 @@ REBUILD = Rebuild("FINGERPRINT_CHANGED", "", 1)
 
 BUILD = [BuildModels(), CheckModels(), AppendSnapshot()]
 REFRESH = [RefreshModels(), CheckModels(), AppendSnapshot()]
-RELEASE = [CarryModels(), CheckModels(is_told=False), AppendSnapshot(appends_held=False)]
+RELEASE = [CarryModels(), CheckModels(is_reported=False), AppendSnapshot(appends_held=False)]
 
 
 @pytest.mark.parametrize(
