@@ -20,6 +20,7 @@ from livemart.inspect.verify import Comparison, verify_models
 from livemart.land.hand_over import hand_over
 from livemart.land.landing import LandedBatch
 from livemart.project.dbt import Dbt
+from livemart.refresh.context import KeptBetweenBatches
 from livemart.run.batch import BatchOutcome
 from livemart.run.follower import PlanChange
 from livemart.run.pipeline import Pipeline, RunOutcome
@@ -176,7 +177,11 @@ class ProjectRun:
         kept = self.runtime
         register(self.spark, run.root / "warehouse", kept.project)
         run._runtime = replace(
-            kept, warehouse=run.warehouse, log=run.log, read_at=kept.files.look()
+            kept,
+            warehouse=run.warehouse,
+            log=run.log,
+            read_at=kept.files.look(),
+            between_batches=KeptBetweenBatches(),
         )
         return run
 
@@ -189,7 +194,11 @@ class ProjectRun:
             self._runtime = self._started(**flags)
         leaves_out = bool({"select", "exclude"} & flags.keys())
         return Pipeline(
-            self.runtime, self.watcher, now=lambda: self.now, stop=stop, leaves_out=leaves_out
+            self.runtime,
+            self.watcher,
+            now=lambda: self.now,
+            stop=stop or Event(),
+            leaves_out=leaves_out,
         )
 
     def _started(self, **flags: object) -> Runtime:
@@ -200,7 +209,7 @@ class ProjectRun:
         }
         settings = load_settings({**places, **self.flags, **flags}, environ={})
         (self.root / "warehouse").mkdir(exist_ok=True)
-        return load_runtime(settings, self.spark, self.watcher)
+        return load_runtime(settings, lambda: self.spark, self.watcher)
 
     def build(self, **options: Any) -> RunOutcome:
         return self.pipeline().build(**options)

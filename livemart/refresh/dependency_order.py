@@ -1,7 +1,8 @@
 """Runs work along a graph: each node as soon as all it depends on is done, several at a time.
 
-Used for the models of a batch. A chain of dear nodes that begins last is waited for in the end, so
-what has the longest way before it begins first (list scheduling by the critical path: Graham 1969).
+Used for the models of a batch, along what each reads. A chain of dear nodes that begins last is
+waited for in the end, so what has the longest way before it begins first (list scheduling by the
+critical path: Graham 1969).
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from graphlib import TopologicalSorter
 from types import MappingProxyType
 from typing import TypeVar
+
+from livemart.plan.project_plans import ProjectPlans
+from livemart.project.graph import Model, Project
 
 _Result = TypeVar("_Result")
 _NO_COSTS: Mapping[str, float] = MappingProxyType({})
@@ -54,6 +58,35 @@ def in_dependency_order(
                 node = running.pop(future)
                 yield node, future.result()
                 graph.done(node)
+
+
+def stored_parents(plans: ProjectPlans) -> dict[str, set[str]]:
+    """Return the stored models that each stored model reads, through views as well."""
+    models = plans.project.models
+    parents: dict[str, set[str]] = {}
+    stored: dict[str, str] = {}
+    for unique_id, model in models.items():
+        if model.is_stored:
+            flat = plans.models[unique_id].flat
+            # What SQL names without `ref` is read as well, if it comes before.
+            named = {stored[it] for it in flat.relations if it in stored} if flat else set[str]()
+            parents[unique_id] = read_tables(plans.project, model) & models.keys() | named
+            stored[model.relation] = unique_id
+    return parents
+
+
+def read_tables(project: Project, model: Model) -> set[str]:
+    """Return the stored models and the sources that a model reads, through views."""
+    tables: set[str] = set()
+    stack = list(model.depends_on)
+    while stack:
+        unique_id = stack.pop()
+        parent = project.models.get(unique_id)
+        if parent is not None and not parent.is_stored:
+            stack.extend(parent.depends_on)
+        elif parent is not None or unique_id in project.sources:
+            tables.add(unique_id)
+    return tables
 
 
 def _left_after(parents: Mapping[str, Set[str]], costs: Mapping[str, float]) -> dict[str, float]:

@@ -1,8 +1,8 @@
-"""Finds where each model's refresh starts, and which models cannot start there.
+"""Compares the frontier with the tables as they lie: where each model of a batch starts.
 
-Used by run before each batch. The newest row of the snapshot log is compared with the tables as
-they lie and with the models as they are written now. A landed table that something else changed is
-an error; a model's table that something else changed, or whose SQL changed, is rebuilt.
+Used by run before each batch. The frontier is the newest row of the snapshot log. A landed table
+that something else changed is an error; a model's table that something else changed, or whose SQL
+changed, is rebuilt.
 
 A model that was set aside is tried again as soon as its SQL, or that of the model it waits for, is
 another one; and, as data are mended too, after 1, 2, 4, 8 ... snapshots. One that was left out
@@ -12,15 +12,70 @@ comes back with the first pass that does not leave it out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Protocol
 
+from livemart.conflicts import TableChangedError
 from livemart.delta.log import LogEntry
 from livemart.delta.tags import Tags, is_of_epoch
 from livemart.errors import StateError
-from livemart.plan.project_plans import is_same_text
-from livemart.project.graph import Model, Project
-from livemart.refresh.context import Rebuild
-from livemart.state.snapshots import ModelState, SetAside, Snapshot
+from livemart.plan.project_plans import ProjectPlans, is_same_text
+from livemart.refresh.dependency_order import stored_parents
+from livemart.state.snapshots import LEFT_OUT, ModelState, SetAside, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """The model starts from the frontier: the net change of its inputs moves its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuild:
+    """The model is computed anew: no change set leads from its rows to the newest ones.
+
+    `code` is NEW_MODEL, FINGERPRINT_CHANGED, ASKS_THE_WAREHOUSE, SESSION_CHANGED, CHANGED_OUTSIDE,
+    SET_ASIDE or SELECTED; `generation` is that of its next table.
+    """
+
+    code: str
+    message: str
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded(Rebuild):
+    """The rebuild of a seed: dbt has loaded it for this batch already."""
+
+    state: ModelState
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The model fails before it begins: dbt cannot make it, or its policy forbids its SQL."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Untouched:
+    """The model stays as it is; `aside` is what the row says of it."""
+
+    aside: SetAside
+
+
+class Rest(Untouched):
+    """The model has failed as it is written now, and its next attempt is not due."""
+
+
+class Wait(Untouched):
+    """The model waits for one that it reads, which is untouched."""
+
+
+class LeftAlone(Untouched):
+    """Nothing is wrong with the model: it is not selected, or was built from a newer edit."""
+
+
+Start = Refresh | Rebuild | Broken | Rest | Wait | LeftAlone
 
 
 class Tables(Protocol):
@@ -34,43 +89,141 @@ class Tables(Protocol):
     ) -> Sequence[LogEntry | None]: ...
 
 
-def find_rebuilds(
-    newest: Snapshot | None,
-    project: Project,
-    fingerprints: Mapping[str, str],
+def find_starts(
+    newest: Snapshot,
+    plans: ProjectPlans,
     tables: Tables,
+    tags: Tags,
     *,
-    epoch: str,
-    batch_id: int,
-) -> dict[str, Rebuild]:
-    """Return the stored models of `project` that cannot be refreshed from `newest`, by unique id.
+    left_out: Mapping[str, Start],
+    selected: Set[str] = frozenset(),
+    is_outdated: bool = False,
+) -> dict[str, Start]:
+    """Return where each stored model of a project starts, by unique id, in dependency order.
+
+    Args:
+        newest: the frontier.
+        plans: of the project.
+        tables: the warehouse.
+        tags: of the batch.
+        left_out: the models that the selection leaves out; see `leave_out`.
+        selected: models that are tried and rebuilt in any case.
+        is_outdated: the project as it is written cannot be read; what runs must not put older rows
+            over a table that another writer has built, maybe from newer SQL.
+    """
+    fingerprints = {unique_id: plan.fingerprint for unique_id, plan in plans.models.items()}
+
+    def start_of(unique_id: str) -> Start:
+        aside = newest.set_aside.get(unique_id)
+        if aside is not None and not any(
+            _is_due(it, newest, fingerprints, selected) for it in (unique_id, aside.cause)
+        ):
+            return Rest(aside) if aside.cause == unique_id else Wait(aside)
+        rebuild = find_rebuild(unique_id, newest, plans, tables, tags)
+        if rebuild is None and (unique_id in selected or aside is not None):
+            # The frontier has moved on without what was set aside.
+            code, message = "SET_ASIDE", "it was set aside"
+            if unique_id in selected:
+                code, message = "SELECTED", "named by --select"
+            return Rebuild(code, message, newest.models[unique_id].generation + 1)
+        if rebuild is not None and rebuild.code == "CHANGED_OUTSIDE" and is_outdated:
+            message = f"{rebuild.message}, and the edited project cannot be read"
+            fingerprint = fingerprints[unique_id]
+            return LeftAlone(aside or set_aside(newest, unique_id, fingerprint, unique_id, message))
+        return rebuild or Refresh()
+
+    stored = [key for key, model in plans.project.models.items() if model.is_stored]
+    return {key: left_out.get(key) or start_of(key) for key in stored}
+
+
+def leave_out(
+    newest: Snapshot | None, plans: ProjectPlans, unique_ids: Set[str]
+) -> dict[str, Start]:
+    """Return the stored ones of these models and all that wait for one, by unique id.
+
+    A seed or a dbt snapshot that nobody has edited stays as it is in any case. What failed before
+    is told as failed.
+    """
+    starts: dict[str, Start] = {}
+    causes: dict[str, str] = {}
+    for unique_id, parents in stored_parents(plans).items() if unique_ids else ():
+        fingerprint = plans.models[unique_id].fingerprint
+        state = newest.models.get(unique_id) if newest else None
+        is_unedited = state is not None and state.fingerprint == fingerprint
+        if is_unedited and plans.project.models[unique_id].materialized in ("seed", "snapshot"):
+            continue
+        if unique_id in unique_ids:
+            causes[unique_id] = unique_id
+        elif waits_for := sorted(parents & causes.keys()):
+            causes[unique_id] = causes[waits_for[0]]
+        else:
+            continue
+        cause = causes[unique_id]
+        before = newest.set_aside.get(unique_id) if newest else None
+        if before is not None and not before.is_left_out and before.cause == unique_id:
+            starts[unique_id] = Rest(before)
+        else:
+            aside = set_aside(newest, unique_id, fingerprint, cause, LEFT_OUT)
+            starts[unique_id] = LeftAlone(aside) if cause == unique_id else Wait(aside)
+    return starts
+
+
+def set_aside(
+    newest: Snapshot | None, unique_id: str, fingerprint: str, cause: str, message: str
+) -> SetAside:
+    """Return how the row after `newest` sets a model aside; one that was before has its age.
+
+    The attempts of a model that was left out begin when it first fails.
+    """
+    since, refreshed_at = 1, None
+    if newest is not None:
+        since = newest.snapshot_id + 1
+        refreshed_at = newest.finished_at if unique_id in newest.models else None
+        if (before := newest.set_aside.get(unique_id)) is not None:
+            refreshed_at = before.refreshed_at
+            since = since if before.is_left_out and message != LEFT_OUT else before.since
+    return SetAside(since, refreshed_at, fingerprint, cause, message)
+
+
+def refuse_writes_since(
+    starts: Mapping[str, Start],
+    newest: Snapshot,
+    plans: ProjectPlans,
+    tables: Tables,
+    tags: Tags,
+) -> None:
+    """Replay the batch if another writer has committed to a model since it started.
+
+    Once the row names a later version, no refresh would look at that commit again. Of what dbt
+    writes the row names the version that was read.
+
+    Raises:
+        TableChangedError: TABLE_CHANGED.
+    """
+    for unique_id, start in starts.items():
+        is_of_dbt = plans.project.models[unique_id].materialized == "snapshot"
+        if is_of_dbt or isinstance(start, Loaded) or not isinstance(start, Refresh | Rebuild):
+            continue
+        rebuild = find_rebuild(unique_id, newest, plans, tables, tags)
+        generation = start.generation if isinstance(start, Rebuild) else -1
+        if rebuild is not None and rebuild.generation > generation:
+            raise TableChangedError(
+                "TABLE_CHANGED",
+                f"{rebuild.message}, while batch {tags.batch_id} was refreshed",
+                hint="nothing to do: the batch is run again and rebuilds the model",
+            )
+
+
+def find_rebuild(
+    unique_id: str, newest: Snapshot, plans: ProjectPlans, tables: Tables, tags: Tags
+) -> Rebuild | None:
+    """Return why a stored model cannot be refreshed from `newest`, None if it can.
 
     Commits that change no data are not from outside, nor are those of the batch being replayed, as
     long as the model is still what it was when they were made.
     """
-    rebuilds: dict[str, Rebuild] = {}
-    for unique_id, model in project.models.items():
-        if model.is_stored:
-            state = newest.models.get(unique_id) if newest else None
-            is_asking = bool(project.asking(unique_id))
-            rebuild = _find_rebuild(
-                model, state, fingerprints[unique_id], tables, epoch, batch_id, is_asking=is_asking
-            )
-            if rebuild is not None:
-                rebuilds[unique_id] = rebuild
-    return rebuilds
-
-
-def _find_rebuild(
-    model: Model,
-    state: ModelState | None,
-    fingerprint: str,
-    tables: Tables,
-    epoch: str,
-    batch_id: int,
-    *,
-    is_asking: bool,
-) -> Rebuild | None:
+    model, state = plans.project.models[unique_id], newest.models.get(unique_id)
+    fingerprint = plans.models[unique_id].fingerprint
     code = message = ""
     relation = model.relation
     if state is None:
@@ -80,7 +233,7 @@ def _find_rebuild(
         code, message = "SESSION_CHANGED", f"the session of {relation} is another one: {session}"
     elif state.fingerprint != fingerprint:
         code, message = "FINGERPRINT_CHANGED", f"the SQL of {relation} is not that of the log"
-        if is_asking:
+        if plans.project.asking(unique_id):
             code, message = "ASKS_THE_WAREHOUSE", f"{message}: it asks the warehouse"
     generation = state.generation if state else -1
     if not tables.exists(relation):
@@ -93,85 +246,45 @@ def _find_rebuild(
         and tables.table_id(relation) == state.table_id
         and version >= state.version
     )
+    if not code and not is_same_table:
+        since = state.version if state else "none"
+        code = "CHANGED_OUTSIDE"
+        message = f"{relation} is not the table of the log (version {since})"
     # Of a table that the log does not name, the last commit tells whether we made it.
-    since = version - 1 if state is None else state.version if is_same_table else -1
-    commits = tables.data_changed_between(relation, since, version)
+    start = version - 1 if state is None else state.version if is_same_table else -1
+    commits = tables.data_changed_between(relation, start, version)
     if not commits:
-        if not code and not is_same_table:
-            code, message = _explain(relation, state, (), (), is_same_table)
         return Rebuild(code, message, generation + 1) if code else None
-    tags = Tags(epoch, batch_id)
-    made = [
+    generations = [
         None if commit is None else tags.generation_of(relation, commit.transactions)
         for commit in commits
     ]
     last = commits[-1]
     is_current = last is not None and last.metadata.get("fingerprint") == fingerprint
-    if not code and is_same_table and is_current and set(made) == {generation}:
+    if not code and is_current and set(generations) == {generation}:
         return None
     if not code:
-        code, message = _explain(relation, state, commits, made, is_same_table)
-    if is_current and made[-1] is not None and made[-1] > generation:
+        code, message = _explain(relation, commits, generations)
+    attempt = generations[-1]
+    if is_current and attempt is not None and attempt > generation:
         # An earlier attempt at this batch has rebuilt it already.
-        return Rebuild(code, message, made[-1])
+        return Rebuild(code, message, attempt)
     # Never a generation that carries this batch already: Delta would skip the rebuild.
-    return Rebuild(code, message, 1 + max(generation, *(known or 0 for known in made)))
+    return Rebuild(code, message, 1 + max(generation, *(it or 0 for it in generations)))
 
 
 def _explain(
-    relation: str,
-    state: ModelState | None,
-    commits: Sequence[LogEntry | None],
-    made: Sequence[int | None],
-    is_same_table: bool,
+    relation: str, commits: Sequence[LogEntry | None], generations: Sequence[int | None]
 ) -> tuple[str, str]:
-    if not is_same_table:
-        known = state.version if state else "none"
-        return "CHANGED_OUTSIDE", f"{relation} is not the table of the log (version {known})"
     foreign = [
         str(commit.version) if commit else "unknown"
-        for commit, generation in zip(commits, made, strict=True)
+        for commit, generation in zip(commits, generations, strict=True)
         if generation is None
     ]
     if not foreign:
         return "SELECTED", f"an earlier attempt at this batch rebuilt {relation}"
     versions = ", ".join(foreign)
     return "CHANGED_OUTSIDE", f"{relation} was written by somebody else (version {versions})"
-
-
-def resting_models(
-    newest: Snapshot, fingerprints: Mapping[str, str], selected: Set[str]
-) -> dict[str, SetAside]:
-    """Return the models that the batch after `newest` does not try, by unique id.
-
-    Args:
-        newest: the frontier.
-        fingerprints: of the models as they are written now, by unique id.
-        selected: models that are tried in any case.
-    """
-    return {
-        unique_id: aside
-        for unique_id, aside in newest.set_aside.items()
-        if unique_id in fingerprints
-        and not _is_due(unique_id, newest, fingerprints, selected)
-        and not _is_due(aside.cause, newest, fingerprints, selected)
-    }
-
-
-def returning_models(
-    newest: Snapshot, resting: Mapping[str, SetAside], rebuilds: Mapping[str, Rebuild]
-) -> dict[str, Rebuild]:
-    """Return how models that are tried again are rebuilt, where nothing else says so.
-
-    The frontier has moved on without them: no change set leads from their rows to the newest ones.
-    """
-    return {
-        unique_id: Rebuild("SET_ASIDE", "it was set aside", state.generation + 1)
-        for unique_id, aside in newest.set_aside.items()
-        if unique_id not in resting
-        and unique_id not in rebuilds
-        and (state := newest.models.get(unique_id)) is not None
-    }
 
 
 def _is_due(
@@ -212,20 +325,20 @@ def check_landed(
         StateError: LANDED_TABLE_LOST or LANDED_TABLE_CHANGED.
     """
     for relation in relations:
-        if (known := newest.sources.get(relation)) is None:
+        if (since := newest.sources.get(relation)) is None:
             continue
-        named = f"snapshot {newest.snapshot_id} names version {known}"
+        named = f"snapshot {newest.snapshot_id} names version {since}"
         if not tables.exists(relation):
             raise _lost(f"{relation}: missing, {named}")
         version = tables.version(relation)
-        if version < known:
+        if version < since:
             raise _lost(f"{relation}: found version {version}, {named}")
         counted = newest.landed.get(relation)
         if counted and counted.table_id not in ("", tables.table_id(relation)):
             raise _lost(f"{relation}: found another table, {named} of the one before")
         foreign = [
             commit.version
-            for commit in tables.data_changed_between(relation, known, version)
+            for commit in tables.data_changed_between(relation, since, version)
             # A commit whose log entry is gone was made long ago; its change feed is gone with it.
             if commit
             and not is_of_epoch(epoch, relation, commit.transactions)

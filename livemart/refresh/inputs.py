@@ -23,7 +23,7 @@ from livemart.plan.project_plans import ProjectPlans
 from livemart.plan.reasons import Inapplicable, Reason
 from livemart.plan.sql.flatten import Flat
 from livemart.plan.sql.used_columns import reads_every_column
-from livemart.refresh.context import BatchContext
+from livemart.refresh.frontier import Broken, Rebuild, Start
 from livemart.refresh.pinned_table import PinnedTable
 from livemart.state.snapshots import ModelState, Snapshot
 
@@ -133,24 +133,29 @@ class PinnedInputs:
 
 
 def pin_inputs(
-    context: BatchContext, plans: ProjectPlans, frontier: Snapshot, sources: Mapping[str, int]
+    warehouse: Warehouse,
+    plans: ProjectPlans,
+    frontier: Snapshot,
+    sources: Mapping[str, int],
+    starts: Mapping[str, Start],
 ) -> PinnedInputs:
     """Return the versions that this batch starts from and reads; models add theirs as they end.
 
     Args:
-        context: of the batch.
+        warehouse: holds the tables.
         plans: of the project.
         frontier: the newest snapshot, where every change set starts.
         sources: version of each source table in this batch, the clock included.
+        starts: of the stored models, by unique id.
     """
-    warehouse, models = context.warehouse, plans.project.models
+    models = plans.project.models
     old = dict(frontier.sources)
     for unique_id, state in frontier.models.items():
         if (model := models.get(unique_id)) is None:
             continue
         # A table written from outside and rebuilt in place still has its net change in the log; a
         # table made anew has not.
-        if unique_id not in context.rebuilds or (
+        if not isinstance(starts.get(unique_id), Rebuild | Broken) or (
             warehouse.exists(model.relation)
             and warehouse.table_id(model.relation) == state.table_id
         ):

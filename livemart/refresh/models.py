@@ -1,4 +1,4 @@
-"""Refreshes every model of a project in one batch, in dependency order, and records their states.
+"""Refreshes every model of a project in one batch, in dependency order.
 
 Used by run for each micro-batch that has something new. A model whose inputs have not changed keeps
 its state, and nothing is written.
@@ -7,8 +7,9 @@ its state, and nothing is written.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import structlog
 
@@ -19,15 +20,16 @@ from livemart.intervals import ms_since
 from livemart.own_faults import is_own_fault
 from livemart.plan.planner import Full, Plan
 from livemart.plan.project_plans import ProjectPlans
-from livemart.project.graph import Model, Project
-from livemart.refresh.context import BatchContext, Rebuild, SqlChanged
-from livemart.refresh.dependency_order import in_dependency_order
+from livemart.project.graph import Model
+from livemart.refresh.context import BatchContext, SqlChanged
+from livemart.refresh.dependency_order import in_dependency_order, read_tables, stored_parents
+from livemart.refresh.frontier import Broken, Loaded, Rebuild, Refresh, Start, Untouched, set_aside
 from livemart.refresh.full import refresh_full
 from livemart.refresh.inputs import PinnedInputs
 from livemart.refresh.strategy import move
 from livemart.spark.model_errors import ModelFailedError, model_failed
 from livemart.state.failures import ModelFailures
-from livemart.state.snapshots import ModelState, SetAside
+from livemart.state.snapshots import ModelState, SetAside, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +43,26 @@ class RefreshedModels:
     set_aside: dict[str, SetAside] = field(default_factory=dict)
 
 
+BeforeModel = Callable[[str, PinnedInputs], None]
+
+
+class Report(Protocol):
+    """Is told what becomes of a model: a word, and at its end its state."""
+
+    def __call__(self, unique_id: str, word: str, state: ModelState | None = None, /) -> None: ...
+
+
 def refresh_models(
-    context: BatchContext, plans: ProjectPlans, inputs: PinnedInputs
+    context: BatchContext,
+    plans: ProjectPlans,
+    inputs: PinnedInputs,
+    frontier: Snapshot,
+    starts: Mapping[str, Start],
+    *,
+    report: Report,
+    before_model: BeforeModel,
+    attempts: int,
+    runs_again: bool,
 ) -> RefreshedModels:
     """Refresh all stored models of a project in one batch.
 
@@ -53,13 +73,20 @@ def refresh_models(
         context: session, tables and identity of the batch.
         plans: of the project.
         inputs: what every change set starts from; each model adds its version as it ends.
+        frontier: the row before.
+        starts: of the stored models, by unique id.
+        report: called when the refresh of a model starts and ends, from several threads.
+        before_model: called once all that a model reads is refreshed; may raise SqlChanged. It lets
+            dbt make a snapshot of its own, or ModelFailedError.
+        attempts: how often a model may fail in a row before it is set aside.
+        runs_again: the batch is run again by itself meanwhile.
 
     Raises:
         RefreshError: a model could not be refreshed.
         PlanError: POLICY_NOT_MET, if a model of policy strict would fall back to a full refresh.
     """
-    models, parents = plans.project.models, _parents(plans)
-    refresher = _Refresher(context, plans, inputs)
+    models, parents = plans.project.models, stored_parents(plans)
+    refresher = _Refresher(context, plans, inputs, frontier, starts, report, before_model)
     done = RefreshedModels(set_aside=refresher.set_aside)
     failures: list[ModelFailedError] = []
 
@@ -83,128 +110,58 @@ def refresh_models(
                 done.states[unique_id] = carried(before)
         if (state := done.states.get(unique_id)) is not None:
             inputs.new[models[unique_id].relation] = state.version
-    _judge(context, plans, failures)
+    if failure := refresher.tried_again(failures, attempts):
+        failure.is_retriable = runs_again
+        raise failure
     context.kept.views.keep(inputs.new)
     return done
 
 
-def waiting_models(plans: ProjectPlans, unique_ids: Set[str], stays: Set[str]) -> dict[str, str]:
-    """Return the stored ones of these models and all that wait for one, each with the one.
-
-    Args:
-        plans: of the project.
-        unique_ids: of models that a batch does not refresh.
-        stays: those that wait for nothing, as they stay as they are.
-    """
-    causes: dict[str, str] = {}
-    for unique_id, parents in _parents(plans).items():
-        if unique_id in stays:
-            continue
-        if unique_id in unique_ids:
-            causes[unique_id] = unique_id
-        elif waits_for := sorted(parents & causes.keys()):
-            causes[unique_id] = causes[waits_for[0]]
-    return causes
-
-
-def _parents(plans: ProjectPlans) -> dict[str, set[str]]:
-    """Return the stored models that each stored model reads, through views as well."""
-    models = plans.project.models
-    parents: dict[str, set[str]] = {}
-    stored: dict[str, str] = {}
-    for unique_id, model in models.items():
-        if model.is_stored:
-            flat = plans.models[unique_id].flat
-            # What SQL names without `ref` is read as well, if it comes before.
-            named = {stored[it] for it in flat.relations if it in stored} if flat else set[str]()
-            parents[unique_id] = _read_tables(plans.project, model) & models.keys() | named
-            stored[model.relation] = unique_id
-    return parents
-
-
-def _judge(context: BatchContext, plans: ProjectPlans, failures: list[ModelFailedError]) -> None:
-    """Let the models be set aside that have failed often enough; any other one ends the batch.
-
-    Raises:
-        ModelFailedError: MODEL_FAILED.
-    """
-    counts = ModelFailures(context.warehouse.root)
-    counts.keep_only({failure.unique_id for failure in failures})
-    again: list[ModelFailedError] = []
-    for failure in failures:
-        fingerprint = plans.models[failure.unique_id].fingerprint
-        known = context.behind.get(failure.unique_id)
-        is_failing = known is not None and not known.is_left_out
-        if known is not None and is_failing and known.fingerprint == fingerprint:
-            continue
-        if counts.count(failure.unique_id, fingerprint) < context.attempts:
-            again.append(failure)
-    if again:
-        again[0].is_retriable = context.runs_again
-        raise again[0]
-    counts.keep_only(())
-    for failure in failures:
-        structlog.get_logger().error(
-            "model_set_aside",
-            batch_id=context.batch_id,
-            model=failure.unique_id,
-            error=failure.message,
-            hint="mend it: it comes back by itself; the models that read it wait with it",
-        )
-
-
-def _read_tables(project: Project, model: Model) -> set[str]:
-    """Return the stored models and the sources that a model reads, through views."""
-    tables: set[str] = set()
-    stack = list(model.depends_on)
-    while stack:
-        unique_id = stack.pop()
-        parent = project.models.get(unique_id)
-        if parent is not None and not parent.is_stored:
-            stack.extend(parent.depends_on)
-        elif parent is not None or unique_id in project.sources:
-            tables.add(unique_id)
-    return tables
-
-
+@dataclass(frozen=True, slots=True)
 class _Refresher:
     """Decides for one model at a time whether there is anything to do, and records what was done.
 
     Several threads at once.
     """
 
-    def __init__(self, context: BatchContext, plans: ProjectPlans, inputs: PinnedInputs) -> None:
-        self._context = context
-        self._project = plans.project
-        self._plans = plans.models
-        self._inputs = inputs
-        self.set_aside: dict[str, SetAside] = {}
+    context: BatchContext
+    plans: ProjectPlans
+    inputs: PinnedInputs
+    frontier: Snapshot
+    starts: Mapping[str, Start]
+    report: Report
+    before_model: BeforeModel
+    set_aside: dict[str, SetAside] = field(default_factory=dict)
 
     def refresh(
         self, unique_id: str, parents: Set[str]
     ) -> ModelState | SetAside | ModelFailedError:
         """Return where a model is after this batch, or why it is nowhere."""
-        context, model = self._context, self._project.models[unique_id]
-        if (done := context.done.get(unique_id)) is not None:
-            return done
-        before = self._inputs.states.get(unique_id)
-        is_made = self._is_made(model, before)
-        if (waits_for := self._waits_for(unique_id, parents if is_made else ())) is not None:
-            context.report(unique_id, "waiting")
-            return waits_for
-        if (message := context.lost.get(unique_id)) is not None:
-            return self._failed(ModelFailedError(model, message))
+        model, start = self.plans.project.models[unique_id], self.starts[unique_id]
+        match start:
+            case Loaded():
+                return start.state
+            case Untouched(aside):
+                self.report(unique_id, "waiting")
+                return aside
+        is_made = self._is_made(model, start)
+        if (waits := self._waits_for(unique_id, parents if is_made else ())) is not None:
+            self.report(unique_id, "waiting")
+            return waits
+        if isinstance(start, Broken):
+            return self._failed(ModelFailedError(model, start.message))
+        before = self.inputs.states.get(unique_id)
         try:
             if is_made:
-                context.before_model(unique_id, self._inputs)
-            context.report(unique_id, "started")
+                self.before_model(unique_id, self.inputs)
+            self.report(unique_id, "started")
             failpoint(f"refresh.before_model.{model.name}")
-            if model.materialized == "snapshot" and unique_id in context.rebuilds:
-                state = self._taken_over(model, context.rebuilds[unique_id])
+            if model.materialized == "snapshot" and isinstance(start, Rebuild):
+                state = self._taken_over(model, start)
             elif not is_made and before is not None:
                 state = carried(before)
             else:
-                state = self._state(model, self._plans[unique_id], before)
+                state = self._state(model, self.plans.models[unique_id], start, before)
         except ModelFailedError as failure:
             return self._failed(failure)
         except (RefreshError, PlanError, SqlChanged):
@@ -212,31 +169,30 @@ class _Refresher:
         except Exception as error:
             if not is_own_fault(error):
                 raise
-            told = model_failed(context.session, model, error)
-            told.__cause__ = error
-            return self._failed(told)
+            unforeseen = model_failed(self.context.session, model, error)
+            unforeseen.__cause__ = error
+            return self._failed(unforeseen)
         failpoint(f"refresh.after_model.{model.name}")
-        context.report(unique_id, state.strategy if state.rows_changed else "unchanged", state)
+        self.report(unique_id, state.strategy if state.rows_changed else "unchanged", state)
         return state
 
-    def _is_made(self, model: Model, before: ModelState | None) -> bool:
+    def _is_made(self, model: Model, start: Start) -> bool:
         """Return True if the batch makes rows of a model, be it by dbt."""
         if model.materialized == "seed":
             # They are a file of the project.
-            return before is None
-        if model.materialized != "snapshot":
+            return False
+        if model.materialized != "snapshot" or isinstance(start, Broken):
             return True
         # Dbt alone writes it: one that it has written meanwhile is there.
-        rebuild = self._context.rebuilds.get(model.unique_id)
-        is_there = self._context.warehouse.exists(model.relation)
-        return rebuild is not None and not (rebuild.code == "CHANGED_OUTSIDE" and is_there)
+        is_there = self.context.warehouse.exists(model.relation)
+        return isinstance(start, Rebuild) and not (start.code == "CHANGED_OUTSIDE" and is_there)
 
     def _taken_over(self, model: Model, rebuild: Rebuild) -> ModelState:
         """Return the state of a dbt snapshot: its table as it lies."""
-        warehouse = self._context.warehouse
+        warehouse = self.context.warehouse
         return ModelState(
             version=warehouse.version(model.relation),
-            fingerprint=self._plans[model.unique_id].fingerprint,
+            fingerprint=self.plans.models[model.unique_id].fingerprint,
             strategy=Full.name,
             reason=rebuild.code,
             rows_changed=0,
@@ -247,55 +203,71 @@ class _Refresher:
 
     def _failed(self, failure: ModelFailedError) -> ModelFailedError:
         """Return the failure of a model, unless it is to stop everything."""
-        self._context.report(failure.unique_id, "failed")
-        if self._project.models[failure.unique_id].on_error == "stop":
+        self.report(failure.unique_id, "failed")
+        if self.plans.project.models[failure.unique_id].on_error == "stop":
             raise failure
         return failure
 
     def _waits_for(self, unique_id: str, parents: Iterable[str]) -> SetAside | None:
-        """Return what a model waits for: a model that it reads, or its next attempt."""
-        if (resting := self._context.resting.get(unique_id)) is not None:
-            return resting
+        """Return the model as set aside with the first model that it reads and that is."""
         for parent in sorted(parents):
             if (aside := self.set_aside.get(parent)) is not None:
                 return self.aside(unique_id, aside.cause, aside.message)
         return None
 
     def aside(self, unique_id: str, cause: str, message: str) -> SetAside:
-        """Return a model as set aside; one that was before stays so since then."""
-        context, known = self._context, self._context.behind.get(unique_id)
-        was_there = unique_id in self._inputs.states
-        return SetAside(
-            since=known.since if known and not known.is_left_out else context.snapshot_id,
-            refreshed_at=known.refreshed_at
-            if known
-            else context.frontier_at
-            if was_there
-            else None,
-            fingerprint=self._plans[unique_id].fingerprint,
-            cause=cause,
-            message=message,
-        )
+        """Return a model as this batch sets it aside."""
+        fingerprint = self.plans.models[unique_id].fingerprint
+        return set_aside(self.frontier, unique_id, fingerprint, cause, message)
 
-    def _state(self, model: Model, plan: Plan, before: ModelState | None) -> ModelState:
+    def tried_again(
+        self, failures: list[ModelFailedError], attempts: int
+    ) -> ModelFailedError | None:
+        """Return the failure that ends the batch; None once all have failed often enough."""
+        counts = ModelFailures(self.context.warehouse.root)
+        counts.keep_only({failure.unique_id for failure in failures})
+        again: list[ModelFailedError] = []
+        for failure in failures:
+            fingerprint = self.plans.models[failure.unique_id].fingerprint
+            before = self.frontier.set_aside.get(failure.unique_id)
+            if before is not None and not before.is_left_out and before.fingerprint == fingerprint:
+                continue
+            if counts.count(failure.unique_id, fingerprint) < attempts:
+                again.append(failure)
+        if again:
+            return again[0]
+        counts.keep_only(())
+        for failure in failures:
+            structlog.get_logger().error(
+                "model_set_aside",
+                batch_id=self.context.batch_id,
+                model=failure.unique_id,
+                error=failure.message,
+                hint="mend it: it comes back by itself; the models that read it wait with it",
+            )
+        return None
+
+    def _state(
+        self, model: Model, plan: Plan, start: Refresh | Rebuild, before: ModelState | None
+    ) -> ModelState:
         started = time.perf_counter()
-        context, warehouse = self._context, self._context.warehouse
-        rebuild = context.rebuilds.get(model.unique_id)
+        context, warehouse = self.context, self.context.warehouse
+        rebuild = start if isinstance(start, Rebuild) else None
         generation = rebuild.generation if rebuild else (before.generation if before else 0)
         tag = context.tag(model.relation, generation)
         strategy, code = plan.strategy.name, None
         if warehouse.exists(model.relation) and warehouse.is_tagged(model.relation, tag):
             commit = Commit(warehouse.version(model.relation), True, 0, 0)
         elif rebuild is not None or before is None:
-            strategy, code = Full.name, rebuild.code if rebuild else "NEW_MODEL"
+            strategy, code = Full.name, rebuild.code if rebuild else None
             # A rebuild stamps every row anew, also those that stay as they are.
-            stored = None if plan.stamps else self._inputs.newest(model.relation)
-            commit = refresh_full(context, model, plan, self._inputs, tag, stored)
+            stored = None if plan.stamps else self.inputs.newest(model.relation)
+            commit = refresh_full(context, model, plan, self.inputs, tag, stored)
         elif not self._is_touched(model, plan):
             return carried(before)
         else:
-            stored = self._inputs.at(model.relation, before.version)
-            commit, strategy, reason = move(context, model, plan, self._inputs, stored, generation)
+            stored = self.inputs.at(model.relation, before.version)
+            commit, strategy, reason = move(context, model, plan, self.inputs, stored, generation)
             code = reason.code if reason is not None else None
         took_ms = ms_since(started)
         has_written = commit.skipped or commit.rows_changed > 0
@@ -325,16 +297,16 @@ class _Refresher:
         if isinstance(plan.strategy, Full) and plan.strategy.is_volatile:
             return True
         if plan.flat is None:
-            project = self._project
+            project = self.plans.project
             relations = [
                 (project.models.get(unique_id) or project.sources[unique_id]).relation
-                for unique_id in _read_tables(project, model)
+                for unique_id in read_tables(project, model)
             ]
-        elif self._inputs.schemas.changed(plan.flat, plan.used) is not None:
+        elif self.inputs.schemas.changed(plan.flat, plan.used) is not None:
             return True
         else:
             relations = list(plan.flat.relations)
-        return any(map(self._inputs.may_have_changed, relations))
+        return any(map(self.inputs.may_have_changed, relations))
 
 
 def carried(before: ModelState, took_ms: int = 0) -> ModelState:

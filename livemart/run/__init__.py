@@ -1,1 +1,1 @@
-"""The steps in order: pipeline, one batch, the warm process, replays."""
+"""Land, refresh every model, check, publish one snapshot: the steps of a run, in order."""

@@ -81,9 +81,8 @@ def write_failure(
     """
     at = _Course(record, datetime.now(UTC))
     project, reason = runtime.project, first_lines(error)
-    messages = {
-        seen.unique_id: seen.message for seen in causes(error) if isinstance(seen, ModelFailedError)
-    }
+    failures = [cause for cause in causes(error) if isinstance(cause, ModelFailedError)]
+    messages = {failure.unique_id: failure.message for failure in failures}
     failed = record.under_way | messages
     results = [] if record.built else list(_states(project, record.states, at))
     results += [_of_dbt(project, result, at) for result in _ran(record)]

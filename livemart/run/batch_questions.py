@@ -128,12 +128,7 @@ class BatchQuestions:
         for node in of_the_run:
             if message := project.node(node).uncompiled:
                 self._lose_readers(project, node, f"{project.node(node).file}: {message}")
-        if any(
-            node in project.models and not project.models[node].is_stored for node in of_the_run
-        ):
-            register(runtime.spark, runtime.settings.warehouse, project)
-            # What another view gives, no version of a table tells.
-            self._asks_all = True
+        self._remake_views(project, of_the_run)
         if project != runtime.project:
             raise SqlChanged
 
@@ -180,22 +175,28 @@ class BatchQuestions:
                 changed.add(node)
             else:
                 runtime.dbt.keep_answers(
-                    node, tuple(self._kept(project, it) for it in project.questions.get(node, ()))
+                    node,
+                    tuple(self._compared(project, it) for it in project.questions.get(node, ())),
                 )
             if compiled.uncompiled:
                 self._lose_readers(project, node, f"{compiled.file}: {compiled.uncompiled}")
-        if any(node in project.models and not project.models[node].is_stored for node in changed):
-            register(runtime.spark, runtime.settings.warehouse, project)
+        self._remake_views(project, changed)
+        return frozenset(changed)
+
+    def _remake_views(self, project: Project, nodes: Iterable[str]) -> None:
+        """Let Spark know the views among nodes that have been compiled again."""
+        models = [project.models[node] for node in nodes if node in project.models]
+        if not all(model.is_stored for model in models):
+            register(self._runtime.spark, self._runtime.settings.warehouse, project)
             # What another view gives, no version of a table tells.
             self._asks_all = True
-        return frozenset(changed)
 
     def _lose_readers(self, project: Project, part: str, message: str) -> None:
         for unique_id, model in project.models.items():
             if model.is_stored and part in project.parts(unique_id):
                 self.lost[unique_id] = message
 
-    def _kept(self, project: Project, question: Question) -> Question:
+    def _compared(self, project: Project, question: Question) -> Question:
         """Return what a question is compared with later: Spark and dbt may name a type unlike."""
         if question.kind in ("columns", "relation"):
             return self._answered(project, question)
@@ -257,15 +258,13 @@ class BatchQuestions:
                 sql = flatten(views[relation], views).render(lambda mention: mention.text)
             except Inapplicable:
                 sql = views[relation]
-        try:
+        with suppress(AnalysisException):
             return self._session(project).sql(sql).dtypes
-        except AnalysisException:
-            # Maybe of tables that this batch has made.
-            register(runtime.spark, runtime.settings.warehouse, project)
-        try:
+        # Maybe of tables that this batch has made.
+        register(runtime.spark, runtime.settings.warehouse, project)
+        with suppress(AnalysisException):
             return self._session(project).sql(sql).dtypes
-        except AnalysisException:
-            return []
+        return []
 
     def _kind(self, project: Project, relation: str) -> str | None:
         for model in project.models.values():
@@ -279,11 +278,9 @@ def _refreshed_before(project: Project, unique_id: str) -> set[str]:
     relations = {source.relation for source in project.sources.values()}
     relations |= {it.relation for it in project.models.values() if it.materialized == "seed"}
     stack = [unique_id]
-    seen: set[str] = set()
     while stack:
         for parent in project.models[stack.pop()].depends_on:
-            if parent in project.models and parent not in seen:
-                seen.add(parent)
+            if parent in project.models and project.models[parent].relation not in relations:
                 stack.append(parent)
                 relations.add(project.models[parent].relation)
     return relations

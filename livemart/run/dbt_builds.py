@@ -1,7 +1,7 @@
-"""Builds models or seeds through dbt and returns their states for the snapshot row.
+"""Lets dbt make tables in the middle of a batch.
 
 Used by `BatchRunner`: a build makes every model this way, a refresh only the seeds that changed,
-because their rows are files of the project, not SQL.
+because their rows are files of the project, not SQL, and dbt snapshots.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from livemart.intervals import ms_since
 from livemart.own_faults import is_own_fault
 from livemart.project.graph import Model
 from livemart.project.node_results import NodeResult, failures_of, refuse_failures
-from livemart.refresh.context import Rebuild
+from livemart.refresh.frontier import Broken, Loaded, Rebuild
 from livemart.run.runtime import Runtime
 from livemart.spark.catalog import name_of, register
 from livemart.spark.model_errors import ModelFailedError, error_as_written
@@ -25,7 +25,7 @@ from livemart.state.snapshots import ModelState, Snapshot
 
 def build_models(
     runtime: Runtime,
-    newest: Snapshot | None,
+    frontier: Snapshot | None,
     built: dict[str, NodeResult],
     *,
     left_out: Collection[str] = (),
@@ -34,7 +34,7 @@ def build_models(
 
     Args:
         runtime: the warm process.
-        newest: the newest snapshot of the log.
+        frontier: the newest snapshot of the log.
         built: takes dbt's result of each node, whatever becomes of the build.
         left_out: unique ids of models that are not built; none of the others reads one.
 
@@ -62,7 +62,7 @@ def build_models(
     for unique_id, model in runtime.project.models.items():
         if not model.is_stored or unique_id not in results:
             continue
-        before = newest.models.get(unique_id) if newest else None
+        before = frontier.models.get(unique_id) if frontier else None
         generation = before.generation + 1 if before else 0
         states[unique_id] = _state_of(
             runtime, model, "BUILD", generation, results[unique_id].took_ms
@@ -70,36 +70,24 @@ def build_models(
     return states
 
 
-def build_seeds(
-    runtime: Runtime, rebuilds: Mapping[str, Rebuild]
-) -> tuple[dict[str, ModelState], dict[str, str]]:
-    """Load the seeds among `rebuilds`.
-
-    Returns:
-        Their states, and of those that cannot be loaded dbt's own message, by unique id.
-    """
-    seeds = {
-        unique_id: runtime.project.models[unique_id]
-        for unique_id in rebuilds
-        if runtime.project.models[unique_id].materialized == "seed"
-    }
-    if not seeds:
-        return {}, {}
+def build_seeds(runtime: Runtime, seeds: Mapping[str, Rebuild]) -> dict[str, Loaded | Broken]:
+    """Load seeds; of one that cannot be loaded the start has dbt's own message."""
+    models = runtime.project.models
     started = perf_counter()
     results = runtime.dbt.build(only=seeds, data_tests=False)
-    failures = failures_of(runtime.project, results)
-    for unique_id, seed in seeds.items():
-        if unique_id not in failures and results[unique_id].status == "skipped":
-            failures[unique_id] = f"{seed.file}: dbt has skipped it"
     took_ms = ms_since(started)
-    states = {
-        unique_id: _state_of(
-            runtime, model, rebuilds[unique_id].code, rebuilds[unique_id].generation, took_ms
-        )
-        for unique_id, model in seeds.items()
-        if unique_id not in failures
-    }
-    return states, failures
+    failures = failures_of(runtime.project, results)
+    starts: dict[str, Loaded | Broken] = {}
+    for unique_id, rebuild in seeds.items():
+        code, generation, model = rebuild.code, rebuild.generation, models[unique_id]
+        if unique_id in failures:
+            starts[unique_id] = Broken(failures[unique_id])
+        elif results[unique_id].status == "skipped":
+            starts[unique_id] = Broken(f"{model.file}: dbt has skipped it")
+        else:
+            state = _state_of(runtime, model, code, generation, took_ms)
+            starts[unique_id] = Loaded(code, rebuild.message, generation, state)
+    return starts
 
 
 def build_snapshot(runtime: Runtime, unique_id: str) -> None:
@@ -120,8 +108,8 @@ def build_snapshot(runtime: Runtime, unique_id: str) -> None:
     except ConfigError as error:
         # Whoever edits the project costs the batch this snapshot, and not the stream.
         raise ModelFailedError(model, error.message) from error
-    made = results.get(unique_id)
-    if made is not None and made.status in ("success", "warn"):
+    result = results.get(unique_id)
+    if result is not None and result.status in ("success", "warn"):
         return
     failures = failures_of(project, results)
     message = failures.get(unique_id) or next(iter(failures.values()), "dbt has skipped it")

@@ -1,95 +1,52 @@
-"""Drafts the snapshot row of a micro-batch: what it says before models and tests have run.
+"""Drafts a micro-batch: fixes what it reads, before models and tests run.
 
 Used by `BatchRunner`, for a build as for a refresh. `as_of` and the version of every source are
-fixed once, when the draft is made: whatever runs afterwards reads the same inputs.
+fixed once: whatever runs afterwards reads the same inputs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
-from typing import Literal
 
 from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch
+from livemart.land.tables import undeclared_fields
 from livemart.project.graph import Project
 from livemart.refresh.clock import fix_as_of
 from livemart.refresh.context import BatchContext
 from livemart.run.lateness import measure_lateness
 from livemart.run.runtime import Runtime
-from livemart.run.undeclared_columns import undeclared_columns
+from livemart.run.stages import Batch
 from livemart.run.watermarks import fix_watermarks
+from livemart.spark.types import arrow_type_text
 from livemart.state.counts import Counts, TableCounts
-from livemart.state.drift import merge_drift
-from livemart.state.snapshots import ModelState, Snapshot
+from livemart.state.drift import Drift, DriftedField, DriftKind, merge_drift
+from livemart.state.snapshots import Kind, ModelState, SetAside, Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotDraft:
-    """A snapshot row without models. `newest` is the row before; `sources`: version by relation."""
-
-    runtime: Runtime
-    epoch: str
-    newest: Snapshot | None
-    batch: LandedBatch
-    as_of: datetime | None
-    sources: Mapping[str, int]
-    started_at: datetime
-
-    @property
-    def has_news(self) -> bool:
-        """True if records came, a source is at another version or the clock moved."""
-        newest = self.newest
-        return (
-            newest is None
-            or self.batch.has_records
-            or self.sources != newest.sources
-            or self.as_of != newest.as_of
-        )
-
-    def snapshot(
-        self, kind: Literal["build", "refresh"], models: Mapping[str, ModelState]
-    ) -> Snapshot:
-        """Return the snapshot with its models; no test has run yet."""
-        return Snapshot(
-            snapshot_id=self.newest.snapshot_id + 1 if self.newest else 1,
-            epoch=self.epoch,
-            batch_id=self.batch.batch_id,
-            kind=kind,
-            as_of=self.as_of,
-            sources=self.sources,
-            models=models,
-            tests={},
-            status="published",
-            started_at=self.started_at,
-            finished_at=self.started_at,
-            landed=_count_landed(self.runtime, self.batch.counts),
-            delivered_at=self.batch.delivered_at,
-            drift=merge_drift([self.batch.drift, undeclared_columns(self.runtime)]),
-        )
-
-
-def draft_snapshot(
+def draft_batch(
+    kind: Kind,
     runtime: Runtime,
     context: BatchContext,
-    batch: LandedBatch,
-    newest: Snapshot | None,
-    *,
+    landed: LandedBatch,
+    frontier: Snapshot | None,
     started_at: datetime,
     now: Callable[[], datetime],
-) -> SnapshotDraft:
+) -> Batch:
     """Fix `as_of`, the watermarks and the version of every source table.
 
     Args:
+        kind: of its snapshot.
         runtime: the warm process.
         context: identity of the micro-batch, for the commit of the clock.
-        batch: what landed.
-        newest: the newest snapshot of the log, None before the first build.
+        landed: what it has landed.
+        frontier: the newest snapshot of the log, None before the first build.
         started_at: when work on the micro-batch began, UTC.
         now: the wall clock, UTC.
     """
-    sources = dict(batch.versions)
+    sources = dict(landed.versions)
     # Tables that another program fills are pinned like landed ones.
     for source in runtime.project.sources.values():
         is_foreign = source.stream is None and not source.is_provided
@@ -102,8 +59,8 @@ def draft_snapshot(
             context,
             runtime.settings,
             clock,
-            newest,
-            newest_event_time=batch.newest_event_time,
+            frontier,
+            newest_event_time=landed.newest_event_time,
             now=now,
         )
         failpoint("clock.after")
@@ -114,21 +71,47 @@ def draft_snapshot(
             table.schema,
             [it for it in with_lateness if it.row_rules.lateness == "measured"],
             sources,
-            newest,
+            frontier,
         )
         sources[table.relation] = fix_watermarks(
             context, table.relation, with_lateness, sources, as_of, measured
         )
-    return SnapshotDraft(runtime, context.epoch, newest, batch, as_of, sources, started_at)
+    return Batch(kind, runtime.project, context.epoch, landed, frontier, as_of, sources, started_at)
+
+
+def snapshot_of(
+    batch: Batch,
+    runtime: Runtime,
+    models: Mapping[str, ModelState],
+    set_aside: Mapping[str, SetAside],
+) -> Snapshot:
+    """Return the snapshot of a batch whose models have run; no test has run yet."""
+    return Snapshot(
+        snapshot_id=batch.frontier.snapshot_id + 1 if batch.frontier else 1,
+        epoch=batch.epoch,
+        batch_id=batch.landed.batch_id,
+        kind=batch.kind,
+        as_of=batch.as_of,
+        sources=batch.sources,
+        models=models,
+        tests={},
+        status="published",
+        started_at=batch.started_at,
+        finished_at=batch.started_at,
+        landed=_count_landed(runtime, batch.landed.counts),
+        set_aside=set_aside,
+        delivered_at=batch.landed.delivered_at,
+        drift=merge_drift([batch.landed.drift, undeclared_columns(runtime)]),
+    )
 
 
 def table_versions(project: Project, snapshot: Snapshot) -> dict[str, int]:
     """Return the version of every table of a snapshot, by relation."""
-    versions = dict(snapshot.sources)
-    for unique_id, state in snapshot.models.items():
-        if model := project.models.get(unique_id):
-            versions[model.relation] = state.version
-    return versions
+    states, models = snapshot.models.items(), project.models
+    return {
+        **snapshot.sources,
+        **{models[key].relation: state.version for key, state in states if key in models},
+    }
 
 
 def _count_landed(runtime: Runtime, counts: Mapping[str, Counts]) -> dict[str, TableCounts]:
@@ -140,3 +123,32 @@ def _count_landed(runtime: Runtime, counts: Mapping[str, Counts]) -> dict[str, T
         )
         for relation in runtime.landed_relations
     }
+
+
+def undeclared_columns(runtime: Runtime) -> dict[str, Drift]:
+    """Return the columns of landed tables that no source declares, by relation, if there are any.
+
+    Drift brought such a column (`schema_drift: evolve`), or it was declared once; a model that
+    lists its columns goes on without it until somebody edits it.
+    """
+    columns: dict[str, Drift] = {}
+    for unique_id, source in runtime.project.sources.items():
+        if source.stream is None:
+            continue
+        undeclared = undeclared_fields(runtime.warehouse, source)
+        if undeclared:
+            # A star stands for the columns that the table has by now.
+            runtime.plans.renew()
+            columns[source.relation] = tuple(
+                DriftedField(
+                    DriftKind.UNDECLARED,
+                    field.name,
+                    arrow_type_text(field.type),
+                    tuple(
+                        runtime.project.models[reader].name
+                        for reader in runtime.plans.readers_without(unique_id, field.name)
+                    ),
+                )
+                for field in undeclared
+            )
+    return columns

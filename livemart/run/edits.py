@@ -71,7 +71,7 @@ class ProjectFiles:
 
 def _stat(path: str) -> dict[str, tuple[int, int, int]]:
     try:
-        seen = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return {}
-    return {path: (seen.st_mtime_ns, seen.st_size, seen.st_ino)}
+    return {path: (status.st_mtime_ns, status.st_size, status.st_ino)}

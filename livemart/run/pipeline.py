@@ -6,32 +6,30 @@ through the same checkpoint, and hand each snapshot to the publisher.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from livemart.check.checks import TestResult
 from livemart.delta.tags import Tags
 from livemart.failpoints import failpoint
 from livemart.land.landing import LandedBatch, Landing
 from livemart.land.tables import require_fitting
 from livemart.land.uncounted import UncountedBatches
 from livemart.publish.publications import Publications
-from livemart.refresh.context import KeptBetweenBatches
 from livemart.refresh.frontier import check_landed
 from livemart.run.artifacts import write_artifacts, write_failure
-from livemart.run.batch import BatchOutcome, BatchRunner
-from livemart.run.follower import PlanChange
+from livemart.run.batch import BatchOutcome, BatchRunner, BatchWatcher
+from livemart.run.follower import EditWatcher
 from livemart.run.idle import note_pass, waiting_files
 from livemart.run.replays import ProjectEdited, Replays, Stopped
 from livemart.run.runtime import Runtime
 from livemart.run.source_freshness import renew_freshness
 from livemart.spark.catalog import register
 from livemart.state.checkpoint import Epoch, Recorded, open_checkpoint
-from livemart.state.snapshots import ModelState, Snapshot
+from livemart.state.snapshots import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -40,46 +38,36 @@ _POLL_SECONDS = 0.2
 _KEPT_OUTCOMES = 100
 
 
-class Watcher(Protocol):
+class Watcher(BatchWatcher, EditWatcher, Protocol):
     """Is told about the course of a run."""
 
-    def step(self, text: str) -> None: ...
     def landing_began(self, batch_id: int, files: int) -> None: ...
     def landed(self, batch: LandedBatch) -> None: ...
     def batch_began(self, batch_id: int) -> None: ...
-    def model_changed(
-        self, unique_id: str, word: str, state: ModelState | None = None, /
-    ) -> None: ...
-    def check_ended(self, unique_id: str, result: TestResult, /) -> None: ...
     def batch_ended(self, outcome: BatchOutcome) -> None: ...
     def publishing(self, snapshot_id: int | None, /) -> None: ...
     def retrying(self, error: BaseException, failures: int, attempts: int) -> None: ...
-    def project_edited(self, files: Sequence[str], changes: Sequence[PlanChange]) -> None: ...
-    def project_refused(self, files: Sequence[str], error: Exception) -> None: ...
 
 
-class Interruption(Protocol):
-    """Decides between micro-batches whether a run is to end, and go on in another way."""
+class Interruption:
+    """Decides between micro-batches whether a run is to end, and go on in another way.
+
+    By itself it never does.
+    """
 
     def is_due(self) -> bool:
         """Return True if no further micro-batch is to begin."""
-        ...
+        return False
+
+    def is_outdated(self) -> bool:
+        """Return True while the project as it is written cannot be read."""
+        return False
 
     def refuse_outdated(self) -> None:
         """Raise ProjectEdited in a micro-batch that has begun, but must not run any more."""
-        ...
 
     def succeeded(self) -> None:
         """Hear that a micro-batch has run."""
-        ...
-
-
-class _Uninterrupted:
-    def is_due(self) -> bool:
-        return False
-
-    def refuse_outdated(self) -> None: ...
-    def succeeded(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -98,6 +86,7 @@ class RunOutcome:
         return 0 if all(it.is_left_out for it in aside) else 1
 
 
+@dataclass
 class Pipeline:
     """Lands and refreshes through one checkpoint.
 
@@ -108,47 +97,30 @@ class Pipeline:
         stop: set from a signal handler; a micro-batch under way is finished, none is begun.
         abandon: set by a second signal; the micro-batch under way is given up as well.
         leaves_out: what the settings do not select is set aside, and not refreshed.
-        kept: what stays from batch to batch, of a pipeline that this one goes on for.
     """
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        watcher: Watcher,
-        *,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        stop: Event | None = None,
-        abandon: Event | None = None,
-        leaves_out: bool = False,
-        kept: KeptBetweenBatches | None = None,
-    ) -> None:
-        self.stop = stop or Event()
-        self.runtime = runtime
-        self.watcher = watcher
-        self._now = now
-        self._abandon = abandon or Event()
-        self._leaves_out = leaves_out
-        self.kept = kept or KeptBetweenBatches(own_faults=runtime.prover.own_faults)
+    runtime: Runtime
+    watcher: Watcher
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    stop: Event = field(default_factory=Event)
+    abandon: Event = field(default_factory=Event)
+    leaves_out: bool = False
+    _publications: Publications = field(init=False)
+
+    def __post_init__(self) -> None:
+        runtime = self.runtime
         self._publications = Publications(
             runtime.project,
             runtime.warehouse,
             runtime.log,
             runtime.settings,
-            self._abandon,
-            watcher.publishing,
+            self.abandon,
+            self.watcher.publishing,
         )
 
     def adopting(self, runtime: Runtime) -> Pipeline:
         """Return the pipeline that goes on with an edited project."""
-        return Pipeline(
-            runtime,
-            self.watcher,
-            now=self._now,
-            stop=self.stop,
-            abandon=self._abandon,
-            leaves_out=self._leaves_out,
-            kept=self.kept,
-        )
+        return replace(self, runtime=runtime)
 
     def build(self, *, new_epoch: bool = False) -> RunOutcome:
         """Land all that waits, build the whole project with dbt, append one snapshot row.
@@ -162,13 +134,13 @@ class Pipeline:
         """
         files = waiting_files(self.runtime.settings)
         with self._publications:
-            done = self._build(self._open_replays(), new_epoch=new_epoch)
+            done = self._build(self._replays(), new_epoch=new_epoch)
         note_pass(self.runtime, files, is_published=self._publications.is_complete)
         return done
 
     def _build(self, replays: Replays, *, new_epoch: bool = False) -> RunOutcome:
         runner = self._runner(self._open_epoch(new_epoch), accept_changes=True, new_epoch=new_epoch)
-        with self._failures_told(runner, "build"):
+        with self._writing_failures(runner, "build"):
             batch = self._land_all(runner, replays)
             outcome = runner.build(batch)
         self._uncounted(runner).forget(batch.batch_id)
@@ -189,7 +161,7 @@ class Pipeline:
         files = waiting_files(self.runtime.settings)
         with self._publications:
             runner = self._runner(self._open_epoch(False), accept_changes=False, selected=selected)
-            self._run(runner, "available_now", done, self._open_replays(), _Uninterrupted())
+            self._run(runner, "available_now", done, self._replays(), Interruption())
         if not self.stop.is_set():
             note_pass(self.runtime, files, is_published=self._publications.is_complete)
         return done
@@ -201,7 +173,6 @@ class Pipeline:
         interruption: Interruption,
         *,
         selected: frozenset[str] = frozenset(),
-        is_outdated: Callable[[], bool] = lambda: False,
     ) -> None:
         """Refresh at every interval until told to stop, or interrupted.
 
@@ -212,12 +183,11 @@ class Pipeline:
             done: gains the outcome of each micro-batch.
             interruption: is asked between micro-batches.
             selected: models to rebuild in the first one, whatever their state.
-            is_outdated: whether the project as it is written is not the one that runs.
 
         Raises:
             ProjectEdited: a micro-batch had begun when the project was edited.
         """
-        replays = self._open_replays(waits_for_sources=True)
+        replays = self._replays(waits_for_sources=True)
         with self._publications:
             if self.runtime.log.newest() is None:
                 done.outcomes += self._build(replays).outcomes
@@ -228,13 +198,13 @@ class Pipeline:
                 accept_changes=False,
                 selected=selected,
                 runs_again=True,
-                is_outdated=is_outdated,
+                is_outdated=interruption.is_outdated,
             )
             self._run(runner, every, done, replays, interruption)
 
-    def _open_replays(self, *, waits_for_sources: bool = False) -> Replays:
-        attempts, told = self.runtime.settings.attempts, self.watcher.retrying
-        return Replays(attempts, self.stop, told, waits_for_sources=waits_for_sources)
+    def _replays(self, *, waits_for_sources: bool = False) -> Replays:
+        attempts, notify = self.runtime.settings.attempts, self.watcher.retrying
+        return Replays(attempts, self.stop, notify, waits_for_sources=waits_for_sources)
 
     def _open_epoch(self, new_epoch: bool) -> Epoch:
         runtime = self.runtime
@@ -283,26 +253,12 @@ class Pipeline:
         return BatchRunner(
             runtime,
             epoch.id,
-            self._now,
-            self.watcher.model_changed,
-            self.kept,
+            self.now,
+            self.watcher,
             selected=selected,
-            left_out=runtime.left_out if self._leaves_out else frozenset(),
+            left_out=runtime.left_out if self.leaves_out else frozenset(),
             runs_again=runs_again,
             is_outdated=is_outdated,
-            step=self.watcher.step,
-            checked=self.watcher.check_ended,
-        )
-
-    def _landing(self) -> Landing:
-        runtime = self.runtime
-        return Landing(
-            runtime.spark,
-            runtime.warehouse,
-            runtime.settings.landing,
-            list(runtime.project.sources.values()),
-            runtime.settings,
-            now=self._now,
         )
 
     def _land_all(self, runner: BatchRunner, replays: Replays) -> LandedBatch:
@@ -316,7 +272,8 @@ class Pipeline:
             uncounted.keep(batch)
             batches.append(batch)
 
-        self._drive(collect, "available_now", replays, _Uninterrupted())
+        self.watcher.step("looking for records")
+        replays.run(lambda: self._await(collect, "available_now", Interruption()))
         self._refuse_if_stopped()
         return uncounted.merge(batches, self.runtime.log.newest())
 
@@ -349,11 +306,12 @@ class Pipeline:
             interruption.succeeded()
             self._end_batch(outcome)
 
-        with self._failures_told(runner, "refresh"):
-            self._drive(run, trigger, replays, interruption)
+        self.watcher.step("looking for records")
+        with self._writing_failures(runner, "refresh"):
+            replays.run(lambda: self._await(run, trigger, interruption))
 
     @contextmanager
-    def _failures_told(self, runner: BatchRunner, command: str) -> Iterator[None]:
+    def _writing_failures(self, runner: BatchRunner, command: str) -> Iterator[None]:
         """Write what was done into dbt's artifacts if it comes to no snapshot."""
         try:
             yield
@@ -366,24 +324,10 @@ class Pipeline:
 
     def _end_batch(self, outcome: BatchOutcome) -> None:
         if outcome.snapshot is None:
-            renew_freshness(self.runtime.dbt.target_dir, self._now())
+            renew_freshness(self.runtime.dbt.target_dir, self.now())
         else:
             write_artifacts(self.runtime, outcome.snapshot, outcome.checks, outcome.record)
         self.watcher.batch_ended(outcome)
-
-    def _drive(
-        self,
-        body: Callable[[LandedBatch], None],
-        trigger: Literal["available_now"] | timedelta,
-        replays: Replays,
-        interruption: Interruption,
-    ) -> None:
-        """Run the landing stream to its end or until stopped; replay what a transient fault hit.
-
-        Starting the stream again replays the micro-batch that failed, from the same frontier.
-        """
-        self.watcher.step("looking for records")
-        replays.run(lambda: self._await(body, trigger, interruption))
 
     def _await(
         self,
@@ -391,15 +335,26 @@ class Pipeline:
         trigger: Literal["available_now"] | timedelta,
         interruption: Interruption,
     ) -> None:
+        """Run the landing stream to its end, or until stopped.
+
+        Started again it replays the micro-batch that failed, from the same frontier.
+        """
         if interruption.is_due():
             return
-        landing = self._landing()
-        is_cut = self._await_query(landing, body, trigger, interruption)
+        runtime, is_cut = self.runtime, True
+        landing = Landing(
+            runtime.spark,
+            runtime.warehouse,
+            runtime.settings.landing,
+            list(runtime.project.sources.values()),
+            runtime.settings,
+            now=self.now,
+        )
         # What waited in a record log is landed in bounded steps, one a query.
-        while not self.stop.is_set() and (
-            is_cut or (trigger == "available_now" and landing.is_behind())
-        ):
+        while is_cut or (trigger == "available_now" and landing.is_behind()):
             is_cut = self._await_query(landing, body, trigger, interruption)
+            if self.stop.is_set():
+                return
 
     def _await_query(
         self,
@@ -440,7 +395,7 @@ class Pipeline:
         # Else the next one could begin between the look and the stop, and be cut off.
         landing.end()
         while query.isActive and query.status["isTriggerActive"]:
-            if self._abandon.wait(_POLL_SECONDS):
+            if self.abandon.wait(_POLL_SECONDS):
                 self.runtime.spark.sparkContext.cancelAllJobs()
                 break
         query.stop()

@@ -98,12 +98,12 @@ class Replays:
 
 
 def _is_source_away(error: BaseException) -> bool:
-    return any(getattr(seen, "is_away", False) for seen in causes(error))
+    return any(getattr(cause, "is_away", False) for cause in causes(error))
 
 
 def is_retriable(error: BaseException) -> bool:
     """Return True for a fault that a replay of the micro-batch may overcome."""
     lasting = StateError | ConfigError | Stopped | ProjectEdited
-    if any(isinstance(seen, lasting) for seen in causes(error)):
+    if any(isinstance(cause, lasting) for cause in causes(error)):
         return False
     return may_pass(error)

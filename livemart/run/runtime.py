@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -25,6 +25,7 @@ from livemart.project.dbt import Dbt
 from livemart.project.graph import Model, Project
 from livemart.project.node_results import NodeProgress
 from livemart.project.sessions import session_of
+from livemart.refresh.context import KeptBetweenBatches
 from livemart.run.edits import Look, ProjectFiles
 from livemart.run.idle import project_files, waiting_files
 from livemart.run.leftovers import clear_leftovers
@@ -47,7 +48,8 @@ _LITTLE_BYTES = 32 << 20
 class Runtime:
     """Everything that stays warm between micro-batches, until the project is edited.
 
-    `files` are those of the project; `read_at` is a look at them from before they were read.
+    `files` are those of the project; `read_at` is a look at them from before they were read. An
+    edit leaves what stays `between_batches` as it is.
     """
 
     settings: Settings
@@ -58,12 +60,14 @@ class Runtime:
     log: SnapshotLog
     files: ProjectFiles
     read_at: Look
+    between_batches: KeptBetweenBatches = field(default_factory=KeptBetweenBatches)
     plans: ProjectPlans = field(init=False)
     prover: Prover = field(init=False)
 
     def __post_init__(self) -> None:
         self.plans = ProjectPlans(self.project, self.warehouse.column_names)
         self.prover = Prover(self.plans)
+        self.prover.own_faults = self.between_batches.own_faults
 
     def session(self, model: Model) -> SparkSession:
         """Return the session in which the model's SQL has its meaning."""
@@ -126,18 +130,15 @@ class Narrator(Protocol):
     ) -> None: ...
 
 
-def load_runtime(settings: Settings, spark: SparkSession, narrator: Narrator) -> Runtime:
-    """Return the project and its tables in an open session; the caller holds the warehouse.
+def load_runtime(settings: Settings, start: SessionFactory, narrator: Narrator) -> Runtime:
+    """Read the project, and only then ask for the session, unless a model asks for it.
+
+    The caller holds the warehouse.
 
     Raises:
         ConfigError: whatever is wrong with the project.
         PlanError: POLICY_NOT_MET.
     """
-    return _load_runtime(settings, lambda: spark, narrator)
-
-
-def _load_runtime(settings: Settings, start: SessionFactory, narrator: Narrator) -> Runtime:
-    """Read the project, and only then ask for the session, unless a model asks for it."""
     from livemart.spark.catalog import register
 
     dbt = open_dbt(
@@ -188,11 +189,11 @@ def require_readable(edited: Runtime, before: Runtime) -> None:
     """
     from livemart.spark.model_errors import analysis_error
 
-    known, messages = before.fingerprints, []
+    fingerprints, messages = before.fingerprints, []
     edited_too: set[str] = set()
     plain = edited.spark.newSession()
     for unique_id, model in edited.project.models.items():
-        is_edited = known.get(unique_id) != edited.fingerprints[unique_id]
+        is_edited = fingerprints.get(unique_id) != edited.fingerprints[unique_id]
         if any(parent in edited_too for parent in model.depends_on) or any(
             edited.project.sources[parent] != before.project.sources.get(parent)
             for parent in model.depends_on
@@ -203,8 +204,8 @@ def require_readable(edited: Runtime, before: Runtime) -> None:
             edited_too.add(unique_id)
             session = plain if model.session.is_plain else edited.session(model)
             message = analysis_error(session, model)
-            asked = edited.project.questions.get(unique_id, ())
-            if model.uncompiled and not any(question.is_lacking for question in asked):
+            questions = edited.project.questions.get(unique_id, ())
+            if model.uncompiled and not any(question.is_lacking for question in questions):
                 message = f"{model.file}: {model.uncompiled}"
             # A table that is not there yet may be made by the batch.
             if message and "TABLE_OR_VIEW_NOT_FOUND" not in message:
@@ -258,7 +259,7 @@ def open_runtime(
             open_session, settings, guests, lock=lock, jars=jars, is_short=is_short, folder=folder
         )
         try:
-            runtime = _load_runtime(settings, starting.result, narrator)
+            runtime = load_runtime(settings, starting.result, narrator)
             if has_guests:
                 # Only now: a guest must find every table registered.
                 lock.announce_connect(connect_port(runtime.spark))
@@ -372,16 +373,13 @@ def _spark_if_asked(settings: Settings, narrator: Narrator) -> Iterator[SessionF
     """Yield what starts Spark at its first call; it is stopped when the block ends."""
     from livemart.spark.open import open_session
 
-    started: list[SparkSession] = []
+    with ExitStack() as stack:
 
-    @cache
-    def session() -> SparkSession:
-        narrator.step("starting Spark, for a model that only Spark can compile or read")
-        started.append(open_session(settings, is_short=True))
-        return compiling_session(lambda: started[0], settings.warehouse)()
+        @cache
+        def start() -> SparkSession:
+            narrator.step("starting Spark, for a model that only Spark can compile or read")
+            spark = open_session(settings, is_short=True)
+            stack.callback(spark.stop)
+            return spark
 
-    try:
-        yield session
-    finally:
-        for spark in started:
-            spark.stop()
+        yield compiling_session(start, settings.warehouse)

@@ -53,12 +53,12 @@ def renew_freshness(target_dir: Path, now: datetime) -> None:
     """Judge the sources of the newest snapshot anew: nothing has landed since."""
     # There is none, or it is dbt's own of another version.
     with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
-        known = json.loads((target_dir / _FILE).read_text(encoding="utf-8"))["results"]
+        rows = json.loads((target_dir / _FILE).read_text(encoding="utf-8"))["results"]
         results = [
             _entry(
                 row["unique_id"], row["criteria"], datetime.fromisoformat(row["max_loaded_at"]), now
             )
-            for row in known
+            for row in rows
         ]
         _write(target_dir, results, now)
 

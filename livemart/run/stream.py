@@ -1,4 +1,4 @@
-"""Refreshes a project at every interval until told to stop, and follows its edits meanwhile.
+"""Keeps a project fresh until told to stop, whatever is edited meanwhile.
 
 Used by the commands and the demo. Between two micro-batches an edit is taken over; one that cannot
 be is told, and the project from before runs on.
@@ -11,12 +11,12 @@ from datetime import timedelta
 from livemart.errors import LivemartError
 from livemart.project.sessions import keep_sessions
 from livemart.run.follower import Follower
-from livemart.run.pipeline import Pipeline, RunOutcome
+from livemart.run.pipeline import Interruption, Pipeline, RunOutcome
 from livemart.run.replays import ProjectEdited
 from livemart.run.runtime import Runtime
 
 
-class Stream:
+class Stream(Interruption):
     """The course of a stream.
 
     Args:
@@ -41,13 +41,7 @@ class Stream:
         while not stop.is_set():
             selected, again = again, frozenset()
             try:
-                self._pipeline.follow(
-                    every,
-                    done,
-                    self,
-                    selected=selected,
-                    is_outdated=lambda: self._follower.refusal is not None,
-                )
+                self._pipeline.follow(every, done, self, selected=selected)
             except ProjectEdited:
                 self._edited = self._edited or self._follower.settle(stop)
             except LivemartError as error:
@@ -71,6 +65,10 @@ class Stream:
         """Raise ProjectEdited if the files are not those that were read."""
         if self._follower.has_edits():
             raise ProjectEdited("the project was edited")
+
+    def is_outdated(self) -> bool:
+        """Return True while an edit is refused."""
+        return self._follower.refusal is not None
 
     def succeeded(self) -> None:
         """Note that a micro-batch has run: there is no way back to the project before."""

@@ -73,7 +73,7 @@ def refresh_steps(spark: SparkSession, root: Path, steps: range, failpoint: str 
     (root / "landing").mkdir(exist_ok=True)
     (root / "warehouse").mkdir(exist_ok=True)
     watcher = Silent()
-    runtime = load_runtime(load_settings(flags, environ={}), spark, watcher)
+    runtime = load_runtime(load_settings(flags, environ={}), lambda: spark, watcher)
     for step in steps:
         if step:
             Pipeline(runtime, watcher, now=partial(now, step - 1)).refresh()

@@ -16,12 +16,15 @@ from livemart.errors import RefreshError
 from livemart.plan.project_plans import ProjectPlans
 from livemart.project.graph import Model, Project
 from livemart.refresh import models
-from livemart.refresh.context import BatchContext, KeptBetweenBatches, Rebuild
+from livemart.refresh.context import BatchContext, KeptBetweenBatches
+from livemart.refresh.frontier import Broken, LeftAlone, Rebuild, Refresh, Rest, Start, Wait
 from livemart.refresh.inputs import PinnedInputs
 from livemart.spark.model_errors import ModelFailedError
-from livemart.state.snapshots import LEFT_OUT, ModelState, SetAside
+from livemart.state.snapshots import LEFT_OUT, ModelState, SetAside, Snapshot
 from tests.models import make_model
 
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+FRONTIER = Snapshot(7, "e", 2, "refresh", None, {}, {}, {}, "published", NOON, NOON)
 BEFORE = ModelState(4, "f", "region", "COST_GATE", 9, 5, 2, "t")
 SEED = make_model("seed.m.shops", materialized="seed", compiled_code=None)
 VIEW = make_model(
@@ -45,12 +48,20 @@ def test_a_model_whose_inputs_have_not_changed_keeps_its_state(tmp_path: Path) -
     def report(unique_id: str, word: str, state: ModelState | None = None, /) -> None:
         said.append((unique_id, word, state))
 
-    context = BatchContext(cast(Any, None), warehouse, "e", 3, "auto", 10, 1, report=report)
+    context = BatchContext(cast(Any, None), warehouse, "e", 3, "auto", 10, 1)
     states = {model.unique_id: BEFORE for model in (SEED, TABLE)}
     versions = {"m.shops": 4, "m.counted": 4}
 
     after = models.refresh_models(
-        context, ProjectPlans(project), PinnedInputs(warehouse, versions, dict(versions), states)
+        context,
+        ProjectPlans(project),
+        PinnedInputs(warehouse, versions, dict(versions), states),
+        replace(FRONTIER, models=states),
+        dict.fromkeys(states, Refresh()),
+        report=report,
+        before_model=lambda *_: None,
+        attempts=1,
+        runs_again=False,
     )
 
     unchanged = replace(BEFORE, strategy="unchanged", reason=None, rows_changed=0, took_ms=0)
@@ -61,20 +72,6 @@ def test_a_model_whose_inputs_have_not_changed_keeps_its_state(tmp_path: Path) -
     assert [state for *_, state in said if state] == [unchanged, unchanged]
 
 
-def test_a_model_that_is_new_is_recomputed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    project = Project("m", ".", "m", {}, {TABLE.unique_id: TABLE}, {}, {})
-    warehouse = Warehouse(tmp_path)
-    monkeypatch.setattr(models, "refresh_full", lambda *_: Commit(0, False, 0, 0))
-    monkeypatch.setattr(warehouse, "table_id", lambda relation: "t")
-    context = BatchContext(cast(Any, None), warehouse, "e", 3, "auto", 10, 1)
-
-    after = models.refresh_models(context, ProjectPlans(project), PinnedInputs(warehouse, {}, {}))
-
-    state = after.states[TABLE.unique_id]
-    assert (state.strategy, state.reason, state.version) == ("full", "NEW_MODEL", 0)
-
-
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 CHILD = make_model(
     "model.m.doubled",
     compiled_code="select city, 2 * n as n from m.counted",
@@ -105,29 +102,50 @@ class Batches:
         return Commit(0, False, 0, 0)
 
     def run(
-        self, states: dict[str, ModelState] | None = None, **other: Any
+        self,
+        states: dict[str, ModelState] | None = None,
+        starts: dict[str, Start] | None = None,
+        behind: dict[str, SetAside] | None = None,
+        **other: Any,
     ) -> models.RefreshedModels:
-        context = BatchContext(
-            *(cast(Any, None), self.warehouse, "e", 3, "auto", 10, 1),
-            **cast(Any, {"kept": self.kept, "attempts": 3, "snapshot_id": 8, "frontier_at": NOON})
-            | other,
+        stored = [key for key, it in self.plans.project.models.items() if it.is_stored]
+        new: Start = Rebuild("NEW_MODEL", "", 0)
+        options: dict[str, Any] = {
+            "report": lambda *_: None,
+            "before_model": lambda *_: None,
+            "attempts": 3,
+            "runs_again": False,
+        }
+        return models.refresh_models(
+            BatchContext(cast(Any, None), self.warehouse, "e", 3, "auto", 10, 1, kept=self.kept),
+            self.plans,
+            PinnedInputs(self.warehouse, {}, {}, states or {}),
+            replace(FRONTIER, models=states or {}, set_aside=behind or {}),
+            dict.fromkeys(stored, new) | dict.fromkeys(states or {}, Refresh()) | (starts or {}),
+            **options | other,
         )
-        inputs = PinnedInputs(self.warehouse, {}, {}, states or {})
-        return models.refresh_models(context, self.plans, inputs)
+
+
+def test_a_model_that_is_new_is_recomputed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = Batches(tmp_path, monkeypatch)
+
+    state = batches.run(attempts=1).states[OTHER.unique_id]
+
+    assert (state.strategy, state.reason, state.version) == ("full", "NEW_MODEL", 0)
 
 
 def test_a_model_is_set_aside_by_its_last_attempt_and_what_reads_it_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batches = Batches(tmp_path, monkeypatch)
-    rebuilds = {TABLE.unique_id: Rebuild("SELECTED", "", 3)}
+    starts: dict[str, Start] = {TABLE.unique_id: Rebuild("SELECTED", "", 3)}
     states = {TABLE.unique_id: BEFORE}
     for _ in range(2):
         with pytest.raises(RefreshError, match=r"MODEL_FAILED: models/counted\.sql") as raised:
-            batches.run(states, rebuilds=rebuilds, runs_again=True)
+            batches.run(states, starts, runs_again=True)
         assert may_pass(raised.value)
 
-    done = batches.run(states, rebuilds=rebuilds)
+    done = batches.run(states, starts)
 
     # The others were refreshed in each attempt, and what waits never was tried.
     assert batches.tried.count("counted") == batches.tried.count("other") == 3
@@ -154,8 +172,11 @@ def test_a_model_that_was_set_aside_is_given_one_attempt_and_keeps_its_age(
     aside = done.set_aside[TABLE.unique_id]
     assert (aside.since, aside.refreshed_at) == (known.since, known.refreshed_at)
     assert aside.message != "before"
-    resting = batches.run(behind={TABLE.unique_id: known}, resting={TABLE.unique_id: known})
-    assert resting.set_aside[TABLE.unique_id] is known
+    starts: dict[str, Start] = {TABLE.unique_id: Rest(known)}
+    rests = batches.run(starts=starts, behind={TABLE.unique_id: known})
+    assert rests.set_aside[TABLE.unique_id] is known
+    # What reads it waits for what it waits for.
+    assert rests.set_aside[CHILD.unique_id].message == "before"
     assert batches.tried.count("counted") == 1
 
 
@@ -216,13 +237,18 @@ def test_a_seed_that_dbt_cannot_load_is_set_aside_with_what_reads_it(
     batches.plans = ProjectPlans(project)
     states = {SEED.unique_id: BEFORE, TABLE.unique_id: BEFORE}
 
-    done = batches.run(states, attempts=1, lost={SEED.unique_id: "seeds/shops.csv: no"})
+    done = batches.run(states, {SEED.unique_id: Broken("seeds/shops.csv: no")}, attempts=1)
 
     assert {key: aside.cause for key, aside in done.set_aside.items()} == {
         SEED.unique_id: SEED.unique_id,
         TABLE.unique_id: SEED.unique_id,
     }
-    rests = batches.run(states, behind=done.set_aside, resting=done.set_aside)
+    aside = done.set_aside
+    starts: dict[str, Start] = {
+        SEED.unique_id: LeftAlone(aside[SEED.unique_id]),
+        TABLE.unique_id: Wait(aside[TABLE.unique_id]),
+    }
+    rests = batches.run(states, starts, behind=aside)
     assert rests.set_aside == done.set_aside
     assert batches.tried == []
 
@@ -251,7 +277,7 @@ def test_a_dbt_snapshot_is_taken_over_as_dbt_leaves_it(
 
     done = batches.run(
         {} if code == "NEW_MODEL" else {HISTORY.unique_id: BEFORE},
-        rebuilds={HISTORY.unique_id: Rebuild(code, "", 3)},
+        {HISTORY.unique_id: Rebuild(code, "", 3)},
         before_model=lambda unique_id, inputs: made.append(unique_id),
     )
 
@@ -288,25 +314,7 @@ def test_a_dbt_snapshot_that_dbt_cannot_make_costs_itself_alone(
         if unique_id == HISTORY.unique_id:
             raise ModelFailedError(HISTORY, "snapshots/history.sql: no")
 
-    done = batches.run(
-        rebuilds={key: Rebuild("NEW_MODEL", "", 0) for key in nodes}, before_model=fail, attempts=1
-    )
+    done = batches.run(before_model=fail, attempts=1)
 
     assert done.set_aside[HISTORY.unique_id].message == "snapshots/history.sql: no"
     assert set(done.states) == {OTHER.unique_id}
-
-
-def test_what_is_left_out_holds_up_what_reads_it_through_views_and_by_its_name() -> None:
-    named = make_model("model.m.named", compiled_code="select n from m.counted")
-    nodes = {model.unique_id: model for model in (SEED, VIEW, TABLE, named)}
-    plans = ProjectPlans(Project("m", ".", "m", {}, nodes, {}, {}))
-
-    assert models.waiting_models(plans, {SEED.unique_id}, set()) == {
-        SEED.unique_id: SEED.unique_id,
-        TABLE.unique_id: SEED.unique_id,
-        named.unique_id: SEED.unique_id,
-    }
-    assert models.waiting_models(plans, {SEED.unique_id}, {SEED.unique_id}) == {}
-    assert models.waiting_models(plans, {SEED.unique_id}, {TABLE.unique_id}) == {
-        SEED.unique_id: SEED.unique_id
-    }

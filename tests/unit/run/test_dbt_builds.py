@@ -10,7 +10,7 @@ from livemart.conflicts import may_pass
 from livemart.errors import ConfigError, RefreshError
 from livemart.project.graph import Project
 from livemart.project.node_results import NodeResult, NodeStatus
-from livemart.refresh.context import Rebuild
+from livemart.refresh.frontier import Broken, Loaded, Rebuild
 from livemart.run import dbt_builds
 from livemart.run.dbt_builds import build_models, build_seeds, build_snapshot
 from livemart.spark.model_errors import ModelFailedError
@@ -95,36 +95,33 @@ def test_a_model_that_dbt_cannot_build_stops_the_build() -> None:
     assert built["model.m.totals"].status == "error"
 
 
-def test_a_refresh_lets_dbt_load_only_the_seeds_among_its_rebuilds() -> None:
-    runtime = _runtime()
-    rebuild = Rebuild("FINGERPRINT_CHANGED", "the file is another", 4)
+SEED = "seed.m.currencies"
+REBUILD = Rebuild("FINGERPRINT_CHANGED", "the file is another", 4)
 
-    states, failures = build_seeds(
-        runtime, dict.fromkeys(("model.m.totals", "seed.m.currencies"), rebuild)
+
+def test_a_seed_that_dbt_has_loaded_is_at_the_batch_already() -> None:
+    runtime = _runtime()
+
+    starts = build_seeds(runtime, {SEED: REBUILD})
+
+    assert runtime.dbt.selections == [[SEED]]
+    (loaded,) = starts.values()
+    assert isinstance(loaded, Loaded)
+    assert (loaded.code, loaded.message, loaded.generation) == (
+        *("FINGERPRINT_CHANGED", "the file is another", 4),
     )
-
-    assert failures == {}
-
-    assert runtime.dbt.selections == [["seed.m.currencies"]]
-    assert [(state.reason, state.generation) for state in states.values()] == [
-        ("FINGERPRINT_CHANGED", 4)
-    ]
+    assert (loaded.state.reason, loaded.state.generation) == ("FINGERPRINT_CHANGED", 4)
 
 
-def test_without_seeds_dbt_is_not_asked() -> None:
-    runtime = _runtime()
+@pytest.mark.parametrize(
+    ("status", "message"), [("error", "no"), ("skipped", "dbt has skipped it")]
+)
+def test_a_seed_that_cannot_be_loaded_is_told_and_stops_nothing(
+    status: NodeStatus, message: str
+) -> None:
+    starts = build_seeds(_runtime(status), {SEED: REBUILD})
 
-    assert build_seeds(runtime, {"model.m.totals": Rebuild("SELECTED", "named", 1)}) == ({}, {})
-    assert runtime.dbt.selections == []
-
-
-def test_a_seed_that_cannot_be_loaded_is_told_and_stops_nothing() -> None:
-    rebuilds = {"seed.m.currencies": Rebuild("FINGERPRINT_CHANGED", "", 4)}
-
-    states, failures = build_seeds(_runtime("error"), rebuilds)
-
-    assert states == {}
-    assert failures["seed.m.currencies"] == "seeds/currencies.sql: no"
+    assert starts == {SEED: Broken(f"seeds/currencies.sql: {message}")}
 
 
 def _making(monkeypatch: pytest.MonkeyPatch, status: NodeStatus, message: str) -> Any:

@@ -2,19 +2,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from livemart.delta.tags import Tag
+from livemart.delta.warehouse import Warehouse
 from livemart.land.landing import LandedBatch
+from livemart.land.tables import create_tables
+from livemart.plan.project_plans import ProjectPlans
 from livemart.project.graph import Project, SourceTable
 from livemart.project.landing_columns import ORIGIN
-from livemart.run.draft import SnapshotDraft, draft_snapshot, table_versions
+from livemart.run.draft import draft_batch, snapshot_of, table_versions, undeclared_columns
+from livemart.run.stages import Batch
 from livemart.state.counts import Counts, TableCounts
 from livemart.state.drift import DriftedField, DriftKind
-from livemart.state.snapshots import ModelState, Snapshot
+from livemart.state.snapshots import Kind, ModelState, SetAside, Snapshot
+from tests.change_records import changes
 from tests.deliveries import EVENTS
 from tests.models import make_model
 
@@ -71,48 +78,37 @@ def _runtime() -> Any:
     )
 
 
-def _draft(newest: Snapshot | None = NEWEST, batch: LandedBatch = BATCH) -> SnapshotDraft:
+def _draft(frontier: Snapshot | None = NEWEST, landed: LandedBatch = BATCH) -> Batch:
     context: Any = SimpleNamespace(epoch="e")
-    return draft_snapshot(_runtime(), context, batch, newest, started_at=NOON, now=lambda: NOON)
+    kind: Kind = "refresh" if frontier else "build"
+    return draft_batch(kind, _runtime(), context, landed, frontier, NOON, lambda: NOON)
 
 
 def test_tables_that_livemart_does_not_land_are_pinned_as_well() -> None:
     assert _draft().sources == {"bronze.orders": 9, "crm.customers": 5}
 
 
-@pytest.mark.parametrize(
-    ("newest", "batch", "expected"),
-    [
-        (NEWEST, BATCH, False),
-        (None, BATCH, True),
-        (NEWEST, replace(BATCH, has_records=True), True),
-        (NEWEST, replace(BATCH, versions={"bronze.orders": 10}), True),
-        (replace(NEWEST, as_of=NOON), BATCH, True),
-    ],
-)
-def test_records_versions_and_the_clock_are_news(
-    newest: Snapshot | None, batch: LandedBatch, expected: bool
-) -> None:
-    assert _draft(newest, batch).has_news is expected
+def test_a_snapshot_follows_the_frontier_and_counts_every_landed_table() -> None:
+    aside = {"model.m.late": SetAside(2, None, "f", "model.m.late", "no")}
 
-
-def test_a_snapshot_follows_the_newest_and_counts_every_landed_table() -> None:
-    snapshot = _draft().snapshot("refresh", {"model.m.totals": STATE})
+    snapshot = snapshot_of(_draft(), _runtime(), {"model.m.totals": STATE}, aside)
 
     assert (snapshot.snapshot_id, snapshot.epoch, snapshot.batch_id) == (8, "e", 3)
+    assert (snapshot.kind, snapshot.set_aside) == ("refresh", aside)
     assert snapshot.landed == {
         "bronze.orders": TableCounts(2, 1, 0, 1, "id of bronze.orders"),
         "bronze.dishes": TableCounts(0, 0, 0, 0, "id of bronze.dishes"),
     }
-    assert _draft(None).snapshot("build", {}).snapshot_id == 1
+    assert snapshot_of(_draft(None), _runtime(), {}, {}).snapshot_id == 1
 
 
 def test_a_snapshot_keeps_how_records_drifted_and_which_columns_nobody_declares() -> None:
     tip = DriftedField(DriftKind.CASE_CHANGED, "Tip", "the column is tip")
-    draft = _draft(batch=replace(BATCH, drift={EVENTS.relation: (tip,)}))
-    draft.runtime.project.sources[EVENTS.unique_id] = EVENTS  # type: ignore[index]
+    runtime = _runtime()
+    runtime.project.sources[EVENTS.unique_id] = EVENTS
 
-    snapshot = draft.snapshot("refresh", {})
+    drafted = _draft(landed=replace(BATCH, drift={EVENTS.relation: (tip,)}))
+    snapshot = snapshot_of(drafted, runtime, {}, {})
 
     fee = DriftedField(DriftKind.UNDECLARED, "fee", "bigint", ("totals",))
     assert snapshot.drift == {EVENTS.relation: (tip, fee)}
@@ -122,3 +118,49 @@ def test_versions_are_those_of_sources_and_of_models_that_the_project_still_has(
     versions = table_versions(_runtime().project, NEWEST)
 
     assert versions == {"bronze.orders": 9, "crm.customers": 5, "mart.totals": 4}
+
+
+ID = EVENTS.unique_id
+MODELS = [
+    make_model(f"model.m.{name}", compiled_code=sql, depends_on=(parent,), materialized=kind)
+    for name, sql, parent, kind in [
+        ("stg_events", "select order_id, status from bronze.order_events", ID, "view"),
+        ("everything", "select * from bronze.order_events", ID, "table"),
+        ("tips", "select order_id, tip from bronze.order_events", ID, "table"),
+        ("counts", "select status, count(*) as n from bronze.order_events group by 1", ID, "table"),
+        ("totals", "select order_id from m.stg_events", "model.m.stg_events", "table"),
+    ]
+]
+
+
+@pytest.fixture
+def runtime(tmp_path: Path) -> Any:
+    warehouse = Warehouse(tmp_path)
+    create_tables(warehouse, [EVENTS], "epoch")
+    models = {model.unique_id: model for model in MODELS}
+    project = Project("m", ".", "m", {ID: EVENTS}, models, {}, {})
+    plans = ProjectPlans(project, warehouse.column_names)
+    return SimpleNamespace(project=project, warehouse=warehouse, plans=plans)
+
+
+def test_a_column_that_evolve_added_names_the_models_that_do_not_use_it(runtime: Any) -> None:
+    before = undeclared_columns(runtime)
+
+    runtime.warehouse.add_columns(EVENTS.relation, [pa.field("tip", pa.string())], Tag("t", 0))
+
+    assert before == {}
+    assert undeclared_columns(runtime) == {
+        EVENTS.relation: (
+            DriftedField(DriftKind.UNDECLARED, "tip", "string", ("stg_events", "counts")),
+        )
+    }
+
+
+def test_the_columns_of_an_envelope_are_landings_own(tmp_path: Path) -> None:
+    warehouse, source = Warehouse(tmp_path), changes("changed")
+    create_tables(warehouse, [source], "epoch")
+    project = Project("m", ".", "m", {source.unique_id: source}, {}, {}, {})
+    plans = ProjectPlans(project, warehouse.column_names)
+    runtime: Any = SimpleNamespace(project=project, warehouse=warehouse, plans=plans)
+
+    assert undeclared_columns(runtime) == {}

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError, RefreshError
-from livemart.run.pipeline import Pipeline, RunOutcome
+from livemart.project.graph import Project
+from livemart.run.pipeline import RunOutcome
 from livemart.run.replays import ProjectEdited
+from livemart.run.runtime import Runtime
 from livemart.run.stream import Stream
 
-_Step = Callable[["Shop", Any, Any], None]
+_Step = Callable[["Shop", Any], None]
 
 
 class _Spark:
@@ -50,13 +55,12 @@ class Shop:
             interruption: Any,
             *,
             selected: frozenset[str],
-            is_outdated: Callable[[], bool],
         ) -> None:
             self.course.append((runtime.name, set(selected)))
             if not self.steps:
                 self.stop.set()
                 return
-            self.steps.pop(0)(self, interruption, is_outdated)
+            self.steps.pop(0)(self, interruption)
 
         return SimpleNamespace(
             runtime=runtime, watcher=None, stop=self.stop, follow=follow, adopting=self.pipeline
@@ -89,7 +93,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Callable[[Shop], Shop]:
 
 
 def edited(project: Any) -> _Step:
-    def step(shop: Shop, interruption: Any, is_outdated: Any) -> None:
+    def step(shop: Shop, interruption: Any) -> None:
         assert not interruption.is_due()
         shop.edits.append(project)
         assert interruption.is_due() and interruption.is_due(), "it is taken over once"
@@ -97,7 +101,7 @@ def edited(project: Any) -> _Step:
     return step
 
 
-def fails(shop: Shop, interruption: Any, is_outdated: Any) -> None:
+def fails(shop: Shop, interruption: Any) -> None:
     raise RefreshError("X", "no table", hint="")
 
 
@@ -115,7 +119,7 @@ def test_a_project_that_cannot_be_begun_with_gives_way_to_the_one_before(play: A
 
 
 def test_there_is_no_way_back_once_a_micro_batch_has_run(play: Any) -> None:
-    def runs_then_fails(shop: Shop, interruption: Any, is_outdated: Any) -> None:
+    def runs_then_fails(shop: Shop, interruption: Any) -> None:
         interruption.succeeded()
         raise RefreshError("X", "no table", hint="")
 
@@ -126,8 +130,8 @@ def test_there_is_no_way_back_once_a_micro_batch_has_run(play: Any) -> None:
 
 
 def test_a_micro_batch_that_ends_while_an_edit_waits_leaves_the_way_back_open(play: Any) -> None:
-    def edited_late(shop: Shop, interruption: Any, is_outdated: Any) -> None:
-        edited(_project("second"))(shop, interruption, is_outdated)
+    def edited_late(shop: Shop, interruption: Any) -> None:
+        edited(_project("second"))(shop, interruption)
         interruption.succeeded()
 
     shop = play(Shop(edited_late, fails))
@@ -137,7 +141,7 @@ def test_a_micro_batch_that_ends_while_an_edit_waits_leaves_the_way_back_open(pl
 
 @pytest.mark.parametrize("settled", [None, _project("second")], ids=["refused", "read"])
 def test_a_micro_batch_on_an_outdated_project_waits_for_its_files(play: Any, settled: Any) -> None:
-    def begins(shop: Shop, interruption: Any, is_outdated: Any) -> None:
+    def begins(shop: Shop, interruption: Any) -> None:
         interruption.refuse_outdated()
         shop.has_new_edit = True
         if settled is not None:
@@ -152,20 +156,21 @@ def test_a_micro_batch_on_an_outdated_project_waits_for_its_files(play: Any, set
 
 
 def test_a_refusal_in_the_middle_of_a_run_is_heard_by_it(play: Any) -> None:
-    def refused(shop: Shop, interruption: Any, is_outdated: Any) -> None:
-        assert not is_outdated()
+    def refused(shop: Shop, interruption: Any) -> None:
+        assert not interruption.is_outdated()
         shop.refusal = "it cannot be read"
-        assert is_outdated()
+        assert interruption.is_outdated()
 
     play(Shop(refused))
 
 
-def test_what_stays_between_batches_stays_when_an_edit_is_taken_over() -> None:
-    prover = SimpleNamespace(own_faults=None)
-    parts = dict.fromkeys(("project", "warehouse", "log", "settings"))
-    runtime: Any = SimpleNamespace(prover=prover, **parts)
-    watcher: Any = SimpleNamespace(publishing=None)
-    pipeline = Pipeline(runtime, watcher)
+def test_what_stays_between_batches_stays_when_an_edit_is_taken_over(tmp_path: Path) -> None:
+    project = Project("m", ".", "m", {}, {}, {}, {})
+    parts: Any = (None, None, Warehouse(tmp_path), None, project, None, None, {})
+    runtime = Runtime(*parts)
+
+    edited = replace(runtime, project=replace(project, name="edited"))
 
     # Else the views of the tables that it holds would never be dropped.
-    assert pipeline.adopting(runtime).kept is pipeline.kept
+    assert edited.between_batches is runtime.between_batches
+    assert edited.prover.own_faults is runtime.prover.own_faults

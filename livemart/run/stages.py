@@ -1,0 +1,131 @@
+"""Lists what a micro-batch does, stage by stage.
+
+Used by `BatchRunner`, which runs one stage after the other; each makes something of the batch that
+the next one starts from. The list is made once the batch is drafted: only then is it known what has
+changed. Nothing here reads a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from livemart.check.checks import TestResult
+from livemart.land.landing import LandedBatch
+from livemart.project.graph import Project
+from livemart.refresh.frontier import Rebuild, Start
+from livemart.state.snapshots import Kind, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A micro-batch: what it reads, where its models start, and what its stages have made of it.
+
+    `frontier` is the newest row of the log, None before the first build. The draft fixes `as_of`
+    and `sources`, the version of each source by relation. `starts`: of stored models, by unique id;
+    of a build, those that it leaves out. `unedited`: by unique id, the outcome at the frontier of
+    the tests that are still what they were; `of_the_run`: nodes whose SQL tells of its run.
+    `snapshot` is in the log once it is appended; `checks` are the results of its tests.
+    """
+
+    kind: Kind
+    project: Project
+    epoch: str
+    landed: LandedBatch
+    frontier: Snapshot | None
+    as_of: datetime | None
+    sources: Mapping[str, int]
+    started_at: datetime
+    starts: Mapping[str, Start] = field(default_factory=dict)
+    unedited: Mapping[str, str] = field(default_factory=dict)
+    of_the_run: frozenset[str] = frozenset()
+    snapshot: Snapshot | None = None
+    checks: Mapping[str, TestResult] = field(default_factory=dict)
+
+    @property
+    def rebuilds(self) -> dict[str, Rebuild]:
+        """The models that are computed anew, by unique id."""
+        return {key: it for key, it in self.starts.items() if isinstance(it, Rebuild)}
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Something that is done to a whole batch."""
+
+
+class BuildModels(Stage):
+    """Let dbt build the whole project, without the models that are left out."""
+
+
+class CompileForRun(Stage):
+    """Compile the nodes that tell of their run as of this one; with other SQL it begins again."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSeeds(Stage):
+    """Let dbt load the seeds that are rebuilt: their rows are files of the project, not SQL."""
+
+    seeds: Mapping[str, Rebuild]
+
+
+class RefreshModels(Stage):
+    """Refresh every model from where it starts."""
+
+
+class CarryModels(Stage):
+    """Carry every model over from the held snapshot as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckModels(Stage):
+    """Run the data tests on what changed."""
+
+    is_reported: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class AppendSnapshot(Stage):
+    """Append the snapshot row, which publishes it, unless a test holds it back."""
+
+    appends_held: bool = True
+
+
+def stages(batch: Batch) -> Iterator[Stage]:
+    """Yield what is to be done in a batch, in order; nothing if nothing has changed."""
+    frontier = batch.frontier
+    if batch.kind == "build" or frontier is None:
+        yield from (BuildModels(), CheckModels(), AppendSnapshot())
+    elif _has_changed(batch, frontier):
+        if batch.of_the_run:
+            yield CompileForRun()
+        models = batch.project.models
+        seeds = {
+            key: it for key, it in batch.rebuilds.items() if models[key].materialized == "seed"
+        }
+        if seeds:
+            yield LoadSeeds(seeds)
+        yield from (RefreshModels(), CheckModels(), AppendSnapshot())
+    elif frontier.status == "held":
+        # A test may be gone or edited, or read a table that no batch looks at. Each batch looks
+        # again, and as a rule nothing has changed.
+        yield from (
+            CarryModels(),
+            CheckModels(is_reported=False),
+            AppendSnapshot(appends_held=False),
+        )
+
+
+def _has_changed(batch: Batch, frontier: Snapshot) -> bool:
+    """Return True if models are to be refreshed, or the log names other models or tests."""
+    # Rows of a held snapshot that depend on its run would be told of another one.
+    is_of_a_run = frontier.status == "held" and bool(batch.of_the_run)
+    return (
+        batch.landed.has_records
+        or batch.sources != frontier.sources
+        or batch.as_of != frontier.as_of
+        or bool(batch.rebuilds)
+        or is_of_a_run
+        or batch.starts.keys() != frontier.models.keys() | frontier.set_aside.keys()
+        or batch.unedited.keys() != batch.project.tests.keys()
+    )
