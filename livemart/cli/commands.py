@@ -60,7 +60,7 @@ def build(new_epoch: bool, **flags: Any) -> None:
     With --select, --exclude or --selector only the models so named are built anew; the others are
     refreshed.
     """
-    with _run(flags) as (runtime, pipeline, _):
+    with _run(flags, builds=True) as (runtime, pipeline, _):
         selection = runtime.settings.selection
         if not selection:
             finish(pipeline.build(new_epoch=new_epoch))
@@ -382,6 +382,7 @@ def _run(
     serves: bool = False,
     is_short: bool = False,
     leaves_out: bool = False,
+    builds: bool = False,
 ) -> Iterator[tuple[Runtime, Pipeline, Interrupts]]:
     """Open everything that writing needs, with the signals held."""
     with reported_errors(flags, extra="serve" if serves else None) as settings:
@@ -405,7 +406,11 @@ def _run(
             _serving(settings, interrupts) if serves else nullcontext(),
             open_watcher(settings.log_format) as watcher,
             open_runtime(
-                settings, goodbye.hears(watcher), has_guests=has_guests, is_short=is_short
+                settings,
+                goodbye.hears(watcher),
+                has_guests=has_guests,
+                is_short=is_short,
+                builds=builds,
             ) as runtime,
         ):
             interrupts.install(patient=True)

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -28,6 +28,7 @@ from livemart.project.sessions import session_of
 from livemart.run.edits import Look, ProjectFiles
 from livemart.run.idle import project_files, waiting_files
 from livemart.run.leftovers import clear_leftovers
+from livemart.run.project_cache.cache import CachedProject, ProjectCache
 from livemart.run.syntax import refuse_syntax_errors
 from livemart.run.target_folder import target_folder
 from livemart.settings import Selection, Settings
@@ -47,7 +48,8 @@ _LITTLE_BYTES = 32 << 20
 class Runtime:
     """Everything that stays warm between micro-batches, until the project is edited.
 
-    `files` are those of the project; `read_at` is a look at them from before they were read.
+    `files` are those of the project; `read_at` is a look at them from before they were read;
+    `cache` takes the project for the next command, `planned` are plans that it gave.
     """
 
     settings: Settings
@@ -58,11 +60,14 @@ class Runtime:
     log: SnapshotLog
     files: ProjectFiles
     read_at: Look
+    cache: ProjectCache | None = None
+    planned: InitVar[ProjectPlans | None] = None
     plans: ProjectPlans = field(init=False)
     prover: Prover = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.plans = ProjectPlans(self.project, self.warehouse.column_names)
+    def __post_init__(self, planned: ProjectPlans | None) -> None:
+        names = self.warehouse.column_names
+        self.plans = planned.resumed(names) if planned else ProjectPlans(self.project, names)
         self.prover = Prover(self.plans)
 
     def session(self, model: Model) -> SparkSession:
@@ -74,6 +79,16 @@ class Runtime:
         self.project = project
         self.plans = ProjectPlans(project, self.warehouse.column_names, self.plans)
         self.prover = self.prover.renewed(self.plans)
+
+    def keep_project(self) -> None:
+        """Keep the project as it was compiled and planned for the next command."""
+        dbt = self.dbt
+        if self.cache is None or not dbt.is_repeatable or dbt.artifact is None:
+            return
+        # What was read now is what was compiled.
+        if self.files.look() == self.read_at:
+            kept = CachedProject(self.project, dbt.files_read(), dbt.artifact, self.plans)
+            self.cache.write(kept)
 
     @property
     def checkpoint(self) -> Path:
@@ -136,7 +151,9 @@ def load_runtime(settings: Settings, spark: SparkSession, narrator: Narrator) ->
     return _load_runtime(settings, lambda: spark, narrator)
 
 
-def _load_runtime(settings: Settings, start: SessionFactory, narrator: Narrator) -> Runtime:
+def _load_runtime(
+    settings: Settings, start: SessionFactory, narrator: Narrator, *, builds: bool = False
+) -> Runtime:
     """Read the project, and only then ask for the session, unless a model asks for it."""
     from livemart.spark.catalog import register
 
@@ -148,14 +165,33 @@ def _load_runtime(settings: Settings, start: SessionFactory, narrator: Narrator)
     narrator.step("reading the project")
     files = project_files(settings)
     read_at = files.look()
-    project = dbt.load()
+    log, warehouse = SnapshotLog(settings.warehouse), Warehouse(settings.warehouse)
+    cache = ProjectCache(settings, read_at)
+    cached = None
+    # Where dbt has something to do in any case it reads the project, and does so beside Spark.
+    if not (builds or settings.selection or log.newest() is None):
+        cached = cache.read()
+    if cached is not None:
+        project = dbt.resume(cached.project, cached.files, cached.artifact)
+    else:
+        project = dbt.load()
     spark = start()
     clear_leftovers(settings.warehouse, project)
-    log, warehouse = SnapshotLog(settings.warehouse), Warehouse(settings.warehouse)
     # Plans are made while Spark is told of tables and views.
     with ThreadPoolExecutor(1, "catalog") as thread:
         registering = thread.submit(register, spark, settings.warehouse, project)
-        runtime = Runtime(settings, spark, warehouse, dbt, project, log, files, read_at)
+        runtime = Runtime(
+            settings,
+            spark,
+            warehouse,
+            dbt,
+            project,
+            log,
+            files,
+            read_at,
+            cache,
+            cached.plans if cached else None,
+        )
     registering.result()
     require_policies(project, runtime.plans.models)
     clear_refusal(settings.warehouse)
@@ -174,7 +210,7 @@ def reread(runtime: Runtime) -> Runtime:
     dbt = open_dbt(runtime.settings, session)
     dbt.run = runtime.dbt.run
     read_at = runtime.files.look()
-    edited = replace(runtime, dbt=dbt, project=dbt.load(), read_at=read_at)
+    edited = replace(runtime, dbt=dbt, project=dbt.load(), read_at=read_at, cache=None)
     require_policies(edited.project, edited.plans.models)
     require_readable(edited, runtime)
     return edited
@@ -217,7 +253,12 @@ def require_readable(edited: Runtime, before: Runtime) -> None:
 
 @contextmanager
 def open_runtime(
-    settings: Settings, narrator: Narrator, *, has_guests: bool = False, is_short: bool = False
+    settings: Settings,
+    narrator: Narrator,
+    *,
+    has_guests: bool = False,
+    is_short: bool = False,
+    builds: bool = False,
 ) -> Iterator[Runtime]:
     """Hold the warehouse and everything needed to write it, until the block ends.
 
@@ -228,6 +269,7 @@ def open_runtime(
         narrator: is told what goes on.
         has_guests: let a dbt in another terminal join over Spark Connect.
         is_short: the process ends within a minute or so, if little waits for it.
+        builds: dbt is to build the project.
 
     Raises:
         StateError: RUNNER_LIVES, if another runner holds the warehouse.
@@ -258,7 +300,7 @@ def open_runtime(
             open_session, settings, guests, lock=lock, jars=jars, is_short=is_short, folder=folder
         )
         try:
-            runtime = _load_runtime(settings, starting.result, narrator)
+            runtime = _load_runtime(settings, starting.result, narrator, builds=builds)
             if has_guests:
                 # Only now: a guest must find every table registered.
                 lock.announce_connect(connect_port(runtime.spark))
