@@ -12,6 +12,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -390,7 +392,6 @@ def _run(
         from livemart.cli.interrupts import Interrupts
         from livemart.observe.logs import configure_logs
         from livemart.observe.progress import open_watcher
-        from livemart.run.pipeline import Pipeline
         from livemart.run.runtime import check_project, open_runtime
 
         configure_logs(settings.log_format, debug=settings.debug)
@@ -411,8 +412,11 @@ def _run(
                 has_guests=has_guests,
                 is_short=is_short,
                 builds=builds,
+                meanwhile=partial(import_module, "livemart.run.pipeline"),
             ) as runtime,
         ):
+            from livemart.run.pipeline import Pipeline
+
             interrupts.install(patient=True)
             goodbye.waits = True
             heard = goodbye.hears(watcher)

@@ -12,24 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cache, cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from livemart.check.proofs import Prover
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import ConfigError, RefreshError
-from livemart.plan.planner import Plan
-from livemart.plan.project_plans import ProjectPlans, require_policies
-from livemart.project.cursors import SessionFactory
-from livemart.project.dbt import Dbt
-from livemart.project.graph import Model, Project
-from livemart.project.node_results import NodeProgress
-from livemart.project.sessions import session_of
 from livemart.run.edits import Look, ProjectFiles
 from livemart.run.idle import project_files, waiting_files
-from livemart.run.leftovers import clear_leftovers
-from livemart.run.project_cache.cache import CachedProject, ProjectCache
-from livemart.run.syntax import refuse_syntax_errors
 from livemart.run.target_folder import target_folder
 from livemart.settings import Selection, Settings
 from livemart.state.last_pass import forget_pass, last_pass_at
@@ -37,8 +27,18 @@ from livemart.state.places import StateFolder
 from livemart.state.refusals import clear_refusal
 from livemart.state.snapshots import SnapshotLog
 
+# The rest is imported where it is used: much of it loads while the JVM starts.
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from livemart.check.proofs import Prover
+    from livemart.plan.planner import Plan
+    from livemart.plan.project_plans import ProjectPlans
+    from livemart.project.cursors import SessionFactory
+    from livemart.project.dbt import Dbt
+    from livemart.project.graph import Model, Project
+    from livemart.project.node_results import NodeProgress
+    from livemart.run.project_cache.cache import ProjectCache
 
 # Landed in a second or two.
 _LITTLE_BYTES = 32 << 20
@@ -66,22 +66,31 @@ class Runtime:
     prover: Prover = field(init=False)
 
     def __post_init__(self, planned: ProjectPlans | None) -> None:
+        from livemart.check.proofs import Prover
+        from livemart.plan.project_plans import ProjectPlans
+
         names = self.warehouse.column_names
         self.plans = planned.resumed(names) if planned else ProjectPlans(self.project, names)
         self.prover = Prover(self.plans)
 
     def session(self, model: Model) -> SparkSession:
         """Return the session in which the model's SQL has its meaning."""
+        from livemart.project.sessions import session_of
+
         return session_of(self.spark, model.session)
 
     def adopt(self, project: Project) -> None:
         """Go on with the SQL that dbt has compiled meanwhile."""
+        from livemart.plan.project_plans import ProjectPlans
+
         self.project = project
         self.plans = ProjectPlans(project, self.warehouse.column_names, self.plans)
         self.prover = self.prover.renewed(self.plans)
 
     def keep_project(self) -> None:
         """Keep the project as it was compiled and planned for the next command."""
+        from livemart.run.project_cache.cache import CachedProject
+
         dbt = self.dbt
         if self.cache is None or not dbt.is_repeatable or dbt.artifact is None:
             return
@@ -155,6 +164,9 @@ def _load_runtime(
     settings: Settings, start: SessionFactory, narrator: Narrator, *, builds: bool = False
 ) -> Runtime:
     """Read the project, and only then ask for the session, unless a model asks for it."""
+    from livemart.plan.project_plans import require_policies
+    from livemart.run.leftovers import clear_leftovers
+    from livemart.run.project_cache.cache import ProjectCache
     from livemart.spark.catalog import register
 
     dbt = open_dbt(
@@ -206,6 +218,8 @@ def reread(runtime: Runtime) -> Runtime:
         PlanError: POLICY_NOT_MET.
         RefreshError: MODEL_UNREADABLE, naming every edited model that Spark cannot read.
     """
+    from livemart.plan.project_plans import require_policies
+
     session = compiling_session(lambda: runtime.spark, runtime.settings.warehouse)
     dbt = open_dbt(runtime.settings, session)
     dbt.run = runtime.dbt.run
@@ -259,6 +273,7 @@ def open_runtime(
     has_guests: bool = False,
     is_short: bool = False,
     builds: bool = False,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> Iterator[Runtime]:
     """Hold the warehouse and everything needed to write it, until the block ends.
 
@@ -270,6 +285,7 @@ def open_runtime(
         has_guests: let a dbt in another terminal join over Spark Connect.
         is_short: the process ends within a minute or so, if little waits for it.
         builds: dbt is to build the project.
+        meanwhile: is called while Spark starts.
 
     Raises:
         StateError: RUNNER_LIVES, if another runner holds the warehouse.
@@ -296,10 +312,13 @@ def open_runtime(
         jars = require_jars(settings.jars)
         prepare_environment(settings.master)
         folder = Path.cwd()
+        # While there is one thread: its modules import each other in a circle.
+        import_module("pyspark.sql")
         starting = thread.submit(
             open_session, settings, guests, lock=lock, jars=jars, is_short=is_short, folder=folder
         )
         try:
+            meanwhile()
             runtime = _load_runtime(settings, starting.result, narrator, builds=builds)
             if has_guests:
                 # Only now: a guest must find every table registered.
@@ -339,6 +358,8 @@ def check_project(settings: Settings) -> None:
     Raises:
         ConfigError: DBT_PROJECT_NOT_FOUND, PROFILES_NOT_FOUND, PROFILE_NOT_SESSION and the like.
     """
+    from livemart.project.dbt import Dbt
+
     Dbt(
         settings.project_dir, settings.profiles_dir, target=settings.target, vars=settings.vars
     ).check_profile()
@@ -350,6 +371,8 @@ def open_dbt(
     progress: Callable[[NodeProgress], None] | None = None,
 ) -> Dbt:
     """Return the dbt of a run: its project, target and variables."""
+    from livemart.project.dbt import Dbt
+
     return Dbt(
         settings.project_dir,
         settings.profiles_dir,
@@ -397,6 +420,9 @@ def load_plans(
         ConfigError: whatever is wrong with the project.
         PlanError: SYNTAX_ERROR.
     """
+    from livemart.plan.project_plans import ProjectPlans
+    from livemart.run.syntax import refuse_syntax_errors
+
     with _spark_if_asked(settings, narrator) as session:
         dbt = open_dbt(settings, session)
         narrator.step("reading the project")
