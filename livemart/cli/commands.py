@@ -12,6 +12,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -60,7 +62,7 @@ def build(new_epoch: bool, **flags: Any) -> None:
     With --select, --exclude or --selector only the models so named are built anew; the others are
     refreshed.
     """
-    with _run(flags) as (runtime, pipeline, _):
+    with _run(flags, builds=True) as (runtime, pipeline, _):
         selection = runtime.settings.selection
         if not selection:
             finish(pipeline.build(new_epoch=new_epoch))
@@ -382,6 +384,7 @@ def _run(
     serves: bool = False,
     is_short: bool = False,
     leaves_out: bool = False,
+    builds: bool = False,
 ) -> Iterator[tuple[Runtime, Pipeline, Interrupts]]:
     """Open everything that writing needs, with the signals held."""
     with reported_errors(flags, extra="serve" if serves else None) as settings:
@@ -389,7 +392,6 @@ def _run(
         from livemart.cli.interrupts import Interrupts
         from livemart.observe.logs import configure_logs
         from livemart.observe.progress import open_watcher
-        from livemart.run.pipeline import Pipeline
         from livemart.run.runtime import check_project, open_runtime
 
         configure_logs(settings.log_format, debug=settings.debug)
@@ -405,9 +407,16 @@ def _run(
             _serving(settings, interrupts) if serves else nullcontext(),
             open_watcher(settings.log_format) as watcher,
             open_runtime(
-                settings, goodbye.hears(watcher), has_guests=has_guests, is_short=is_short
+                settings,
+                goodbye.hears(watcher),
+                has_guests=has_guests,
+                is_short=is_short,
+                builds=builds,
+                meanwhile=partial(import_module, "livemart.run.pipeline"),
             ) as runtime,
         ):
+            from livemart.run.pipeline import Pipeline
+
             interrupts.install(patient=True)
             goodbye.waits = True
             heard = goodbye.hears(watcher)

@@ -77,6 +77,21 @@ class ProjectPlans:
         self._by_text: dict[tuple[str, SessionSpec], Plan] = {}
         self.renew()
 
+    @property
+    def columns(self) -> Mapping[str, tuple[str, ...]] | None:
+        """The columns of the tables that exist, by relation, on which the models are planned."""
+        return self._columns
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return all but the way to the tables, which belongs to a process."""
+        return {name: value for name, value in vars(self).items() if name != "_stored_columns"}
+
+    def resumed(self, stored_columns: ColumnsOf) -> ProjectPlans:
+        """Return these plans, made by another process, planned again where columns are others."""
+        self._stored_columns = stored_columns
+        self.renew()
+        return self
+
     def renew(self) -> None:
         """Plan again if a table has other columns by now."""
         project = self.project

@@ -31,7 +31,7 @@ from livemart.project.cursors import (
     SparkNeeded,
 )
 from livemart.project.dbt_attachment import ENGINE_PACKAGES, attached, current_node
-from livemart.project.dbt_hooks import HookLog, render_hooks
+from livemart.project.dbt_hooks import NO_HOOKS, HookLog, render_hooks
 from livemart.project.graph import Project
 from livemart.project.manifest import read_manifest
 from livemart.project.node_results import (
@@ -74,6 +74,11 @@ class Dbt:
         session: gives the Spark session when a statement needs one; None compiles without Spark.
         progress: called when a node begins or ends, and with what dbt prints of it, from dbt's
             threads.
+
+    `is_repeatable`: whether the project that was loaded follows from its files, and would be
+    compiled to the same again: nothing asks the warehouse or mentions the run, no hook is there to
+    be rendered, and no dbt snapshot, for which each batch needs dbt. `artifact`: `manifest.json` as
+    it was written, None if it could not be.
     """
 
     def __init__(
@@ -94,7 +99,7 @@ class Dbt:
         self._target = target
         self._vars = dict(vars or {})
         self._warehouse = warehouse.resolve() if warehouse else None
-        self._session = session
+        self._session = session and self._noting(session)
         self._progress = progress
         self._manifest: Any = None
         self._loaded: CompiledProject | None = None
@@ -103,12 +108,43 @@ class Dbt:
         # What the last invocation said of errors, besides what it raised.
         self._errors: list[str] = []
         self._is_compiling = False
+        self._has_asked = False
+        # As another process has compiled it, and the files that it was read from.
+        self._resumed: tuple[Project, frozenset[str]] | None = None
+        self.is_repeatable = False
+        self.artifact: bytes | None = None
 
     @property
     def project(self) -> Project:
         """The project as it was compiled last; a build and `compile_again` renew it."""
+        if self._loaded is None and self._resumed is not None:
+            return self._resumed[0]
         assert self._loaded is not None, "the project is not loaded"
         return self._loaded.project
+
+    def resume(self, project: Project, files: frozenset[str], artifact: bytes) -> Project:
+        """Go on with the project as another process has compiled it from the same files.
+
+        dbt itself is not even imported, until something has to be built.
+
+        Args:
+            project: is repeatable.
+            files: that it was read from.
+            artifact: dbt's `manifest.json`, which is written as by `load`.
+        """
+        self._resumed = project, files
+        self.is_repeatable = True
+        self._write_manifest(lambda draft: draft.write_bytes(artifact))
+        return project
+
+    def _noting(self, session: SessionFactory) -> SessionFactory:
+        """Return what gives a session, and notes that it was asked for."""
+
+        def noted() -> SparkSession:
+            self._has_asked = True
+            return session()
+
+        return noted
 
     def load(self) -> Project:
         """Parse and compile the project as for a full refresh, and check what it says to livemart.
@@ -121,6 +157,7 @@ class Dbt:
                 database while it is compiled and there is no session; all mistakes at once.
         """
         self.check_profile()
+        self._has_asked = self.is_repeatable = False
         hooks, questions = HookLog(), QuestionLog(self.run)
         cursor = self._compiling_cursor(hooks)
         self._manifest = None
@@ -147,22 +184,28 @@ class Dbt:
                 errors.append(self._failed(result.exception))
             mistakes = read.renew()
             if not (errors or mistakes):
-                self._write_manifest(manifest)
+                self._write_manifest(lambda it: manifest.writable_manifest().write(str(it)))
         if errors or mistakes:
             raise ConfigErrors([*{str(error): error for error in errors}.values(), *mistakes])
         if of_the_run := read.of_the_run:
             self._take_samples(read, of_the_run, cursor)
             read.renew()
         self._loaded = read
+        self.is_repeatable = (
+            not (self._has_asked or of_the_run or read.refused)
+            and hooks.hooks == NO_HOOKS
+            and all(model.materialized != "snapshot" for model in read.project.models.values())
+        )
         return read.project
 
-    def _write_manifest(self, manifest: Any) -> None:
+    def _write_manifest(self, write: Callable[[Path], object]) -> None:
         """Write dbt's own artifact, as nobody reads half of it; a full disk stops nothing."""
         path = self.target_dir / "manifest.json"
         draft = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            manifest.writable_manifest().write(str(draft))
+            write(draft)
+            self.artifact = draft.read_bytes()
             draft.replace(path)
         except OSError as error:
             structlog.get_logger().warning("artifact_not_written", path=path, error=str(error))
@@ -219,6 +262,8 @@ class Dbt:
 
         Not those of dbt itself, of its plugins and of livemart, which come with their versions.
         """
+        if self._manifest is None and self._resumed is not None:
+            return self._resumed[1]
         project, paths = self._manifest.metadata.project_name, set[str]()
         for file in self._manifest.files.values():
             package, path = file.project_name, file.path
@@ -360,6 +405,8 @@ class Dbt:
         Raises:
             ConfigError: DBT_FAILED, if dbt could not begin.
         """
+        if self._loaded is None and self._resumed is not None:
+            self.load()
         arguments = ["build"]
         for kind, is_included in (("unit_test", unit_tests), ("test", data_tests)):
             if not is_included:
@@ -374,6 +421,7 @@ class Dbt:
         if ended is None:
             raise self._failed(result.exception)
         if (loaded := self._loaded) is not None and loaded.take_built(ended, questions):
+            self.is_repeatable = False
             # All is built: whether what it asked makes other SQL in other runs is seen later.
             with suppress(ConfigError):
                 self._take_samples_again(loaded, loaded.of_the_run & loaded.asking)

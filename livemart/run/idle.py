@@ -10,12 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
@@ -26,6 +23,7 @@ from livemart.project.profiles import find_profiles, profiles_folder
 from livemart.project.record_logs.options import plain_option
 from livemart.project.sources import FILES_KIND
 from livemart.run.edits import Look, ProjectFiles
+from livemart.run.project_cache.inputs import environment_names, project_digest
 from livemart.run.source_freshness import renew_freshness
 from livemart.run.target_folder import target_folder
 from livemart.state.checkpoint import Recorded, open_checkpoint
@@ -40,19 +38,8 @@ if TYPE_CHECKING:
     from livemart.run.runtime import Runtime
     from livemart.settings import Settings
 
-# What makes SQL of models, and plans of SQL.
-_PACKAGES = (
-    *("dbt-core", "dbt-adapters", "dbt-common", "dbt-spark", "jinja2"),
-    *("pyspark", "deltalake", "sqlglot"),
-)
-_ENV_VAR = re.compile(r"""\benv_var\b(?:\s*\(\s*(['"])(?P<name>\w+)\1\s*[,)])?""")
-_ASKING = (".sql", ".yml", ".yaml")
-# Larger ones are known by size and time.
-_READ_BYTES = 1 << 20
 # To look at more of them takes as long as what it would save.
 _MANY_FILES = 50_000
-# Every variable of the environment, where a project computes names of variables.
-_ALL = "*"
 
 Files = Sequence[tuple[str, int, int]]
 
@@ -253,60 +240,9 @@ def _end_as_before(settings: Settings, logs: Sequence[LogAtEnd], now: datetime) 
     return True
 
 
-def environment_names(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the variables that files of a project ask for, sorted; `*` if not all can be told."""
-    names: set[str] = set()
-    for path in paths:
-        if not path.endswith(_ASKING):
-            continue
-        if os.stat(path).st_size > _READ_BYTES:
-            return (_ALL,)
-        text = Path(path).read_text(encoding="utf-8", errors="replace")
-        asked = [match["name"] for match in _ENV_VAR.finditer(text)]
-        if None in asked:
-            return (_ALL,)
-        names.update(asked)
-    return tuple(sorted(names))
-
-
 def _digest(settings: Settings, names: Iterable[str], look: Look, files: Files) -> str:
-    # dbt reads variables of its own that are called so.
-    asked = {*names, *(name for name in os.environ if name.startswith("DBT_"))}
-    variables = sorted(os.environ) if _ALL in asked else sorted(asked)
-    parts = [
-        settings.model_dump(mode="json"),
-        {name: os.environ.get(name) for name in variables},
-        {package: _version(package) for package in _PACKAGES},
-        _engine(),
-        [(path, _content(path)) for path in sorted(look)],
-        list(files),
-    ]
+    parts = [project_digest(settings, names, look), settings.model_dump(mode="json"), list(files)]
     return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
-
-
-def _content(path: str) -> object:
-    """Return what tells the content of a file: a clone or a copy has other times."""
-    seen = os.stat(path)
-    if seen.st_size > _READ_BYTES:
-        return seen.st_size, seen.st_mtime_ns
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-
-
-def _engine() -> str:
-    """Return what tells this version of livemart, one that is worked on as well."""
-    digest = hashlib.sha256()
-    root = Path(__file__).parents[1]
-    for path in sorted(root.rglob("*.py")):
-        seen = path.stat()
-        digest.update(f"{path.relative_to(root)} {seen.st_size} {seen.st_mtime_ns}\n".encode())
-    return digest.hexdigest()
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _tables(runtime: Runtime, newest: Snapshot) -> Mapping[str, tuple[str, int] | None]:

@@ -136,6 +136,7 @@ class Pipeline:
         with self._publications:
             done = self._build(self._replays(), new_epoch=new_epoch)
         note_pass(self.runtime, files, is_published=self._publications.is_complete)
+        self.runtime.keep_project()
         return done
 
     def _build(self, replays: Replays, *, new_epoch: bool = False) -> RunOutcome:
@@ -164,6 +165,7 @@ class Pipeline:
             self._run(runner, "available_now", done, self._replays(), Interruption())
         if not self.stop.is_set():
             note_pass(self.runtime, files, is_published=self._publications.is_complete)
+            self.runtime.keep_project()
         return done
 
     def follow(

@@ -10,26 +10,17 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from functools import cache, cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from livemart.check.proofs import Prover
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import ConfigError, RefreshError
-from livemart.plan.planner import Plan
-from livemart.plan.project_plans import ProjectPlans, require_policies
-from livemart.project.cursors import SessionFactory
-from livemart.project.dbt import Dbt
-from livemart.project.graph import Model, Project
-from livemart.project.node_results import NodeProgress
-from livemart.project.sessions import session_of
 from livemart.refresh.context import KeptBetweenBatches
 from livemart.run.edits import Look, ProjectFiles
 from livemart.run.idle import project_files, waiting_files
-from livemart.run.leftovers import clear_leftovers
-from livemart.run.syntax import refuse_syntax_errors
 from livemart.run.target_folder import target_folder
 from livemart.settings import Selection, Settings
 from livemart.state.last_pass import forget_pass, last_pass_at
@@ -37,8 +28,18 @@ from livemart.state.places import StateFolder
 from livemart.state.refusals import clear_refusal
 from livemart.state.snapshots import SnapshotLog
 
+# The rest is imported where it is used: much of it loads while the JVM starts.
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from livemart.check.proofs import Prover
+    from livemart.plan.planner import Plan
+    from livemart.plan.project_plans import ProjectPlans
+    from livemart.project.cursors import SessionFactory
+    from livemart.project.dbt import Dbt
+    from livemart.project.graph import Model, Project
+    from livemart.project.node_results import NodeProgress
+    from livemart.run.project_cache.cache import ProjectCache
 
 # Landed in a second or two.
 _LITTLE_BYTES = 32 << 20
@@ -48,8 +49,9 @@ _LITTLE_BYTES = 32 << 20
 class Runtime:
     """Everything that stays warm between micro-batches, until the project is edited.
 
-    `files` are those of the project; `read_at` is a look at them from before they were read. An
-    edit leaves what stays `between_batches` as it is.
+    `files` are those of the project; `read_at` is a look at them from before they were read;
+    `cache` takes the project for the next command, `planned` are plans that it gave. An edit leaves
+    what stays `between_batches` as it is.
     """
 
     settings: Settings
@@ -61,23 +63,45 @@ class Runtime:
     files: ProjectFiles
     read_at: Look
     between_batches: KeptBetweenBatches = field(default_factory=KeptBetweenBatches)
+    cache: ProjectCache | None = None
+    planned: InitVar[ProjectPlans | None] = None
     plans: ProjectPlans = field(init=False)
     prover: Prover = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.plans = ProjectPlans(self.project, self.warehouse.column_names)
+    def __post_init__(self, planned: ProjectPlans | None) -> None:
+        from livemart.check.proofs import Prover
+        from livemart.plan.project_plans import ProjectPlans
+
+        names = self.warehouse.column_names
+        self.plans = planned.resumed(names) if planned else ProjectPlans(self.project, names)
         self.prover = Prover(self.plans)
         self.prover.own_faults = self.between_batches.own_faults
 
     def session(self, model: Model) -> SparkSession:
         """Return the session in which the model's SQL has its meaning."""
+        from livemart.project.sessions import session_of
+
         return session_of(self.spark, model.session)
 
     def adopt(self, project: Project) -> None:
         """Go on with the SQL that dbt has compiled meanwhile."""
+        from livemart.plan.project_plans import ProjectPlans
+
         self.project = project
         self.plans = ProjectPlans(project, self.warehouse.column_names, self.plans)
         self.prover = self.prover.renewed(self.plans)
+
+    def keep_project(self) -> None:
+        """Keep the project as it was compiled and planned for the next command."""
+        from livemart.run.project_cache.cache import CachedProject
+
+        dbt = self.dbt
+        if self.cache is None or not dbt.is_repeatable or dbt.artifact is None:
+            return
+        # What was read now is what was compiled.
+        if self.files.look() == self.read_at:
+            kept = CachedProject(self.project, dbt.files_read(), dbt.artifact, self.plans)
+            self.cache.write(kept)
 
     @property
     def checkpoint(self) -> Path:
@@ -130,7 +154,9 @@ class Narrator(Protocol):
     ) -> None: ...
 
 
-def load_runtime(settings: Settings, start: SessionFactory, narrator: Narrator) -> Runtime:
+def load_runtime(
+    settings: Settings, start: SessionFactory, narrator: Narrator, *, builds: bool = False
+) -> Runtime:
     """Read the project, and only then ask for the session, unless a model asks for it.
 
     The caller holds the warehouse.
@@ -139,6 +165,9 @@ def load_runtime(settings: Settings, start: SessionFactory, narrator: Narrator) 
         ConfigError: whatever is wrong with the project.
         PlanError: POLICY_NOT_MET.
     """
+    from livemart.plan.project_plans import require_policies
+    from livemart.run.leftovers import clear_leftovers
+    from livemart.run.project_cache.cache import ProjectCache
     from livemart.spark.catalog import register
 
     dbt = open_dbt(
@@ -149,14 +178,33 @@ def load_runtime(settings: Settings, start: SessionFactory, narrator: Narrator) 
     narrator.step("reading the project")
     files = project_files(settings)
     read_at = files.look()
-    project = dbt.load()
+    log, warehouse = SnapshotLog(settings.warehouse), Warehouse(settings.warehouse)
+    cache = ProjectCache(settings, read_at)
+    cached = None
+    # Where dbt has something to do in any case it reads the project, and does so beside Spark.
+    if not (builds or settings.selection or log.newest() is None):
+        cached = cache.read()
+    if cached is not None:
+        project = dbt.resume(cached.project, cached.files, cached.artifact)
+    else:
+        project = dbt.load()
     spark = start()
     clear_leftovers(settings.warehouse, project)
-    log, warehouse = SnapshotLog(settings.warehouse), Warehouse(settings.warehouse)
     # Plans are made while Spark is told of tables and views.
     with ThreadPoolExecutor(1, "catalog") as thread:
         registering = thread.submit(register, spark, settings.warehouse, project)
-        runtime = Runtime(settings, spark, warehouse, dbt, project, log, files, read_at)
+        runtime = Runtime(
+            settings,
+            spark,
+            warehouse,
+            dbt,
+            project,
+            log,
+            files,
+            read_at,
+            cache=cache,
+            planned=cached.plans if cached else None,
+        )
     registering.result()
     require_policies(project, runtime.plans.models)
     clear_refusal(settings.warehouse)
@@ -171,11 +219,13 @@ def reread(runtime: Runtime) -> Runtime:
         PlanError: POLICY_NOT_MET.
         RefreshError: MODEL_UNREADABLE, naming every edited model that Spark cannot read.
     """
+    from livemart.plan.project_plans import require_policies
+
     session = compiling_session(lambda: runtime.spark, runtime.settings.warehouse)
     dbt = open_dbt(runtime.settings, session)
     dbt.run = runtime.dbt.run
     read_at = runtime.files.look()
-    edited = replace(runtime, dbt=dbt, project=dbt.load(), read_at=read_at)
+    edited = replace(runtime, dbt=dbt, project=dbt.load(), read_at=read_at, cache=None)
     require_policies(edited.project, edited.plans.models)
     require_readable(edited, runtime)
     return edited
@@ -218,7 +268,13 @@ def require_readable(edited: Runtime, before: Runtime) -> None:
 
 @contextmanager
 def open_runtime(
-    settings: Settings, narrator: Narrator, *, has_guests: bool = False, is_short: bool = False
+    settings: Settings,
+    narrator: Narrator,
+    *,
+    has_guests: bool = False,
+    is_short: bool = False,
+    builds: bool = False,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> Iterator[Runtime]:
     """Hold the warehouse and everything needed to write it, until the block ends.
 
@@ -229,6 +285,8 @@ def open_runtime(
         narrator: is told what goes on.
         has_guests: let a dbt in another terminal join over Spark Connect.
         is_short: the process ends within a minute or so, if little waits for it.
+        builds: dbt is to build the project.
+        meanwhile: is called while Spark starts.
 
     Raises:
         StateError: RUNNER_LIVES, if another runner holds the warehouse.
@@ -255,11 +313,14 @@ def open_runtime(
         jars = require_jars(settings.jars)
         prepare_environment(settings.master)
         folder = Path.cwd()
+        # While there is one thread: its modules import each other in a circle.
+        import_module("pyspark.sql")
         starting = thread.submit(
             open_session, settings, guests, lock=lock, jars=jars, is_short=is_short, folder=folder
         )
         try:
-            runtime = load_runtime(settings, starting.result, narrator)
+            meanwhile()
+            runtime = load_runtime(settings, starting.result, narrator, builds=builds)
             if has_guests:
                 # Only now: a guest must find every table registered.
                 lock.announce_connect(connect_port(runtime.spark))
@@ -298,6 +359,8 @@ def check_project(settings: Settings) -> None:
     Raises:
         ConfigError: DBT_PROJECT_NOT_FOUND, PROFILES_NOT_FOUND, PROFILE_NOT_SESSION and the like.
     """
+    from livemart.project.dbt import Dbt
+
     Dbt(
         settings.project_dir, settings.profiles_dir, target=settings.target, vars=settings.vars
     ).check_profile()
@@ -309,6 +372,8 @@ def open_dbt(
     progress: Callable[[NodeProgress], None] | None = None,
 ) -> Dbt:
     """Return the dbt of a run: its project, target and variables."""
+    from livemart.project.dbt import Dbt
+
     return Dbt(
         settings.project_dir,
         settings.profiles_dir,
@@ -356,6 +421,9 @@ def load_plans(
         ConfigError: whatever is wrong with the project.
         PlanError: SYNTAX_ERROR.
     """
+    from livemart.plan.project_plans import ProjectPlans
+    from livemart.run.syntax import refuse_syntax_errors
+
     with _spark_if_asked(settings, narrator) as session:
         dbt = open_dbt(settings, session)
         narrator.step("reading the project")

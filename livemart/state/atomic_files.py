@@ -10,10 +10,10 @@ import os
 from pathlib import Path
 
 
-def replace_file(path: Path, text: str) -> None:
+def replace_file(path: Path, content: str | bytes) -> None:
     """Write a file anew; it is on disk when this returns, and until then what was there before."""
     draft = path.with_name(f".{path.name}.new")
-    write_synced(draft, text.encode())
+    write_synced(draft, content.encode() if isinstance(content, str) else content)
     draft.rename(path)
 
 

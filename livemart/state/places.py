@@ -15,6 +15,7 @@ the default of the setting `store`, whose database `serving.db` lies here, too.
     lock, holder.json             who writes the warehouse
     failures.json                 how often models have failed in a row
     last_pass.json                what the newest pass looked at, if it left nothing to do
+    compiled_project              the project as it was compiled and planned last
     run.json                      when the newest micro-batch began, if SQL says so
     project_refusal.json          why an edit of the project is not taken over
     views.json                    the SQL of the project's views, for sessions to come
@@ -62,6 +63,10 @@ class StateFolder:
     @property
     def last_pass(self) -> Path:
         return self.path / "last_pass.json"
+
+    @property
+    def compiled_project(self) -> Path:
+        return self.path / "compiled_project"
 
     @property
     def log_looks(self) -> Path:

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dbt.artifacts.schemas.manifest import WritableManifest
 from dbt.artifacts.schemas.run import RunResultsArtifact
 
 from livemart.errors import ConfigError, PlanError, RefreshError
 from livemart.inspect.verify import _Recomputation
+from livemart.project.dbt import Dbt
 from livemart.project.graph import Model
 from livemart.run.idle import has_nothing_to_do
 from livemart.state.snapshots import LEFT_OUT
@@ -118,6 +120,25 @@ def test_a_refresh_that_would_find_nothing_needs_neither_spark_nor_dbt(mini: Min
     assert is_idle()
     mini.now += timedelta(minutes=5)
     assert not is_idle()
+
+
+# 3 s.
+def test_a_project_without_an_edit_is_not_read_by_dbt_again(
+    mini: Mini, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = mini.project / "target" / "manifest.json"
+    path.unlink()
+    mini.deliver("visits", visit("c"))
+    mini.restart()
+    with monkeypatch.context() as patch:
+        patch.setattr(Dbt, "load", lambda dbt: pytest.fail("dbt reads the project"))
+
+        mini.refresh()
+
+    assert mini.newest.snapshot_id == 2
+    assert mini.differing() == []
+    written = WritableManifest.read_and_check_versions(str(path))
+    assert written.nodes.keys() >= mini.runtime.project.models.keys()
 
 
 # 8 s.

@@ -2,10 +2,14 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
+import subprocess
+import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 import yaml
@@ -506,3 +510,73 @@ def test_the_files_of_a_project_are_named_where_it_lies_now(jaffle: Path) -> Non
     assert str(jaffle / "macros" / "more.sql") in files
     assert all(Path(path).is_file() for path in files)
     assert not any("global_project" in path or "clock_macros" in path for path in files)
+
+
+def _repeats(folder: Path, change: Callable[[Path], object]) -> bool:
+    shutil.rmtree(folder / "snapshots")
+    change(folder)
+    again = Dbt(folder, session=lambda: pytest.fail("it asks"))
+    again.load()
+    return again.is_repeatable
+
+
+def test_a_project_of_tables_and_views_follows_from_its_files(jaffle: Path) -> None:
+    assert _repeats(jaffle, lambda folder: None)
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("models/stamped.sql", "select '{{ run_started_at }}' as at"),
+        ("models/hooked.sql", "{{ config(pre_hook='set a.b=1') }} select 1 as n"),
+        (
+            "snapshots/history.sql",
+            "{% snapshot history %}{{ config(target_schema='h', strategy='check', check_cols='all',"
+            " unique_key='id') }} select 1 as id{% endsnapshot %}",
+        ),
+    ],
+)
+def test_a_project_that_needs_dbt_in_each_run_is_not_repeatable(
+    jaffle: Path, file: str, text: str
+) -> None:
+    def write(folder: Path) -> None:
+        (folder / file).parent.mkdir(exist_ok=True)
+        (folder / file).write_text(text)
+
+    assert not _repeats(jaffle, write)
+
+
+def test_a_project_that_asks_the_warehouse_is_not_repeatable(jaffle: Path) -> None:
+    shutil.rmtree(jaffle / "snapshots")
+    asks = "{% if execute %}{% do run_query('select 1') %}{% endif %} select 1 as n"
+    (jaffle / "models" / "asking.sql").write_text(asks)
+    # Of no rows and no columns.
+    spark = MagicMock()
+    asking = Dbt(jaffle, session=lambda: spark)
+
+    asking.load()
+
+    assert not asking.is_repeatable
+
+
+def test_a_project_that_another_process_has_compiled_needs_no_dbt(
+    dbt: Dbt, project: Project, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept"
+    kept.write_bytes(pickle.dumps((project, dbt.files_read(), dbt.artifact)))
+    code = """
+        import pickle, sys
+        from pathlib import Path
+        from livemart.project.dbt import Dbt
+        kept, folder, target = map(Path, sys.argv[1:])
+        project, files, artifact = pickle.loads(kept.read_bytes())
+        dbt = Dbt(folder, target_dir=target)
+        assert dbt.resume(project, files, artifact) is dbt.project
+        assert (dbt.files_read(), dbt.of_the_run, dbt.is_repeatable) == (files, frozenset(), True)
+        assert not sys.modules.keys() & {"dbt", "dbt.cli.main", "jinja2", "agate"}
+    """
+    places = map(str, (kept, dbt.project_dir, tmp_path / "target"))
+
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code), *places], check=True)
+
+    assert (tmp_path / "target" / "manifest.json").read_bytes() == dbt.artifact

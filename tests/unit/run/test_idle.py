@@ -20,7 +20,6 @@ from livemart.errors import StateError
 from livemart.land.sources.log_looks import LogLooks, log_looks
 from livemart.project.graph import Project, SourceTable, StreamSpec
 from livemart.run.idle import (
-    environment_names,
     has_nothing_to_do,
     note_pass,
     project_files,
@@ -397,15 +396,3 @@ def test_it_does_not_look_beside_a_runner(shop: Shop) -> None:
         pytest.raises(StateError, match="RUNNER_LIVES"),
     ):
         shop.is_idle()
-
-
-def test_the_variables_of_a_project_are_read_from_its_files(tmp_path: Path) -> None:
-    one, other = tmp_path / "a.sql", tmp_path / "b.yml"
-    one.write_text("{{ env_var('B') }} {{ env_var(\"A\", 'x') }}")
-    other.write_text("x: 1")
-
-    assert environment_names(map(str, (one, other))) == ("A", "B")
-
-    for computed in ("name", "'A_' ~ target.name", "'A' if x else 'B'", "'a'|upper"):
-        other.write_text(f"{{{{ env_var({computed}) }}}}")
-        assert environment_names(map(str, (one, other))) == ("*",)

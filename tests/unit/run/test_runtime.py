@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -41,3 +43,13 @@ def test_only_a_project_that_a_pass_has_read_is_not_checked_before_all(
         open_runtime(settings, Silent(), is_short=is_short),
     ):
         pass
+
+
+# 1 s.
+def test_what_runs_the_project_is_loaded_while_the_jvm_starts() -> None:
+    heavy = {"sqlglot", "livemart.run.pipeline", "livemart.plan.planner", "dbt", "pyspark.sql"}
+    code = f"import livemart.run.runtime, sys; print({heavy} & sys.modules.keys())"
+
+    told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+
+    assert told.stdout == "set()\n"

@@ -1,0 +1,1 @@
+"""Keeps the project as it was compiled and planned, from one command to the next."""

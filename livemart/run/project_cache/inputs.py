@@ -1,0 +1,102 @@
+"""Tells by a digest whether all that a project is compiled and planned from is as it was.
+
+Used by the cache of the compiled project, and by `refresh` to see whether there is anything to do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from livemart.run.edits import Look
+from livemart.settings import Settings
+
+# Every variable of the environment, where a project computes names of variables.
+ALL_VARIABLES = "*"
+
+_ENV_VAR = re.compile(r"""\benv_var\b(?:\s*\(\s*(['"])(?P<name>\w+)\1\s*[,)])?""")
+_ASKING = (".sql", ".yml", ".yaml")
+# Larger ones are known by size and time.
+_READ_BYTES = 1 << 20
+# What dbt and the planner are told beside the files. The warehouse's path is known to macros.
+_SETTINGS = {"project_dir", "profiles_dir", "target_path", "target", "vars", "warehouse"}
+_INSTALLED = (".dist-info", ".egg-info")
+# Of this package: its code, and the macros that it gives to dbt.
+_PACKAGE = Path(__file__).parents[2]
+_CODE = (".py", ".sql", ".yml")
+
+
+def environment_names(paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the variables that files of a project ask for, sorted; `*` if not all can be told."""
+    names: set[str] = set()
+    for path in paths:
+        if not path.endswith(_ASKING):
+            continue
+        if os.stat(path).st_size > _READ_BYTES:
+            return (ALL_VARIABLES,)
+        text = Path(path).read_text(encoding="utf-8", errors="replace")
+        asked = [match["name"] for match in _ENV_VAR.finditer(text)]
+        if None in asked:
+            return (ALL_VARIABLES,)
+        names.update(asked)
+    return tuple(sorted(names))
+
+
+def project_digest(settings: Settings, names: Iterable[str], look: Look) -> str:
+    """Return what tells whether a project would be compiled and planned as it was.
+
+    Of settings, environment, files, and the versions of Python, of this package, one that is worked
+    on as well, and of all that is installed beside it.
+
+    Args:
+        settings: of the run.
+        names: of the variables that the project asks the environment for.
+        look: at the files of the project.
+
+    Raises:
+        OSError: a file is gone since.
+    """
+    # dbt reads variables of its own that are called so.
+    asked = {*names, *(name for name in os.environ if name.startswith("DBT_"))}
+    variables = sorted(os.environ) if ALL_VARIABLES in asked else sorted(asked)
+    parts = [
+        settings.model_dump(mode="json", include=_SETTINGS),
+        {name: os.environ.get(name) for name in variables},
+        sys.version,
+        sorted(set(_installed())),
+        _engine(),
+        [(path, _content(path)) for path in sorted(look)],
+    ]
+    return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
+
+
+def _content(path: str) -> object:
+    """Return what tells the content of a file: a clone or a copy has other times."""
+    seen = os.stat(path)
+    if seen.st_size > _READ_BYTES:
+        return seen.st_size, seen.st_mtime_ns
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def _installed() -> Iterator[str]:
+    """Yield name and version of each package that can be imported, as its folder says them."""
+    for folder in sys.path:
+        try:
+            names = os.listdir(folder or ".")
+        except OSError:
+            # Of an archive, or not there.
+            continue
+        yield from (name for name in names if name.endswith(_INSTALLED))
+
+
+def _engine() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(path for path in _PACKAGE.rglob("*") if path.suffix in _CODE):
+        seen = path.stat()
+        digest.update(f"{path.relative_to(_PACKAGE)} {seen.st_size} {seen.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
