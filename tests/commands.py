@@ -23,6 +23,11 @@ _INHERITED = (
 )
 
 
+def terminal_environ() -> dict[str, str]:
+    """Return the environment of a user's terminal."""
+    return {name: os.environ[name] for name in _INHERITED if name in os.environ}
+
+
 class Ended(NamedTuple):
     """How a command ended, and all that it said."""
 
@@ -162,5 +167,4 @@ class Commands:
         return Running(command, self.root, self._environment(environ), log)
 
     def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
-        inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        return {**inherited, **self.environ, **more}
+        return {**terminal_environ(), **self.environ, **more}

@@ -19,8 +19,9 @@ ORDERS = source(
 )
 # Key, event time, sequence, whether it deletes, whether it moves its key's time.
 ROWS = [
-    ("stored", 1, 5, False, False),
-    ("stored", 2, 6, False, True),
+    # What is stored holds, though its sequence is the highest.
+    ("stored", 1, 5, False, True),
+    ("stored", 2, 6, False, False),
     ("stored", None, 7, True, False),
     ("new", 4, 2, False, True),
     ("new", 3, 1, False, False),
@@ -30,7 +31,7 @@ ROWS = [
     ("gone", 9, 0, True, False),
     ("gone", 6, 1, False, False),
 ]
-STORED = pa.table({"id": ["stored"], "ordered_at": [1], "updated_at": [9]})
+STORED = pa.table({"id": ["stored"], "ordered_at": [2], "updated_at": [9]})
 
 
 @pytest.mark.parametrize("order", [*permutations(range(3)), *permutations(range(3, 6))])
