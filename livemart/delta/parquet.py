@@ -38,13 +38,15 @@ _Result = TypeVar("_Result")
 
 
 def write_files(root: Path, parts: Sequence[_Part]) -> list[Action]:
-    """Write one Parquet file for each part and return their `add` actions, in order."""
-    return in_parallel(lambda part: _write_data(root, *part), parts)
+    """Write one Parquet file for each part of one table; return their `add` actions, in order."""
+    repeating = _repeating_columns(parts)
+    return in_parallel(lambda part: _write_data(root, *part, repeating), parts)
 
 
 def write_change_files(root: Path, parts: Sequence[_Part]) -> list[Action]:
     """Write one change-feed file for each part (with `_change_type`), return `cdc` actions."""
-    return in_parallel(lambda part: _write_change(root, *part), parts)
+    repeating = _repeating_columns(parts)
+    return in_parallel(lambda part: _write_change(root, *part, repeating), parts)
 
 
 def read_change_file(root: Path, action: Action, schema: pa.Schema) -> pa.Table:
@@ -79,9 +81,11 @@ def in_parallel(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> lis
     return list(_POOL.map(work, items))
 
 
-def _write_data(root: Path, partition: PartitionValues, rows: pa.Table) -> Action:
+def _write_data(
+    root: Path, partition: PartitionValues, rows: pa.Table, repeating: Sequence[str]
+) -> Action:
     path = _new_path(partition, "part")
-    size, written = _write_parquet(root / path, rows)
+    size, written = _write_parquet(root / path, rows, repeating)
     return {
         "add": {
             "path": quote(path, safe="/=+"),
@@ -94,9 +98,11 @@ def _write_data(root: Path, partition: PartitionValues, rows: pa.Table) -> Actio
     }
 
 
-def _write_change(root: Path, partition: PartitionValues, rows: pa.Table) -> Action:
+def _write_change(
+    root: Path, partition: PartitionValues, rows: pa.Table, repeating: Sequence[str]
+) -> Action:
     path = f"_change_data/{_new_path(partition, 'cdc')}"
-    size, _ = _write_parquet(root / path, rows)
+    size, _ = _write_parquet(root / path, rows, repeating)
     return {
         "cdc": {
             "path": quote(path, safe="/=+"),
@@ -116,19 +122,18 @@ def _new_path(partition: PartitionValues, prefix: str) -> str:
     return f"{folders}{prefix}-00000-{uuid.uuid4()}-c000.snappy.parquet"
 
 
-def _write_parquet(path: Path, rows: pa.Table) -> tuple[int, pq.FileMetaData]:
+def _write_parquet(
+    path: Path, rows: pa.Table, repeating: Sequence[str]
+) -> tuple[int, pq.FileMetaData]:
     """Write one file; return its bytes, and what Parquet says of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Numbers and times are sorted or random here, never repetitive enough for a dictionary.
-    packed = [f.name for f in rows.schema if _is_packed(f.type) and "." not in f.name]
-    listed = [name for name in rows.column_names if name not in packed]
     written: list[pq.FileMetaData] = []
     pq.write_table(
         rows,
         path,
         compression="snappy",
-        use_dictionary=[name for name in listed if _repeats(rows.column(name))],
-        column_encoding=dict.fromkeys(packed, "DELTA_BINARY_PACKED"),
+        use_dictionary=list(repeating),
+        column_encoding=dict.fromkeys(_packed_columns(rows.schema), "DELTA_BINARY_PACKED"),
         coerce_timestamps="us",
         version="2.6",
         write_statistics=True,
@@ -136,6 +141,23 @@ def _write_parquet(path: Path, rows: pa.Table) -> tuple[int, pq.FileMetaData]:
         metadata_collector=written,
     )
     return path.stat().st_size, written[0]
+
+
+def _repeating_columns(parts: Sequence[_Part]) -> list[str]:
+    """Return the columns to make a dictionary of, in the files of all parts of one table.
+
+    The largest part speaks for all: to look at each takes a sixth of the time of writing it.
+    """
+    if not parts:
+        return []
+    _, rows = max(parts, key=lambda part: part[1].num_rows)
+    # Numbers and times are sorted or random here, never repetitive enough for a dictionary.
+    packed = _packed_columns(rows.schema)
+    return [it for it in rows.column_names if it not in packed and _repeats(rows.column(it))]
+
+
+def _packed_columns(schema: pa.Schema) -> list[str]:
+    return [field.name for field in schema if _is_packed(field.type) and "." not in field.name]
 
 
 def _repeats(column: pa.ChunkedArray) -> bool:

@@ -234,7 +234,11 @@ class TableVersion:
         self, data: pa.Table, file: DataFile, columns: Sequence[str], count: int
     ) -> pa.Table:
         """Return so many rows of a file in the table's types, with what the file does not hold."""
-        schema = pa.schema([self.schema.field(name) for name in columns])
+        is_whole = list(columns) == self.schema.names
+        schema = self.schema if is_whole else pa.schema([self.schema.field(it) for it in columns])
+        if data.schema.equals(schema):
+            # As most files are, in memory above all: a reader takes a few rows of each of many.
+            return data.combine_chunks()
         arrays = [
             _as_type(data.column(field.name), field.type)
             if field.name in data.column_names

@@ -78,6 +78,18 @@ def test_a_dictionary_is_made_of_values_that_repeat(tmp_path: Path) -> None:
     assert read_change_file(tmp_path, action["add"], rows.schema).equals(rows)
 
 
+def test_the_largest_file_of_a_commit_speaks_for_all_of_them(tmp_path: Path) -> None:
+    """Three rows that all differ say nothing of a table, wherever among the others they stand."""
+    large = pa.table({"status": ["open", "held"] * 50})
+    small = pa.table({"status": ["open", "held", "closed"]})
+
+    actions = write_files(tmp_path, [({}, small), ({}, large), ({}, small)])
+
+    paths = [tmp_path / action["add"]["path"] for action in actions]
+    columns = [pq.ParquetFile(path).metadata.row_group(0).column(0) for path in paths]
+    assert [column.has_dictionary_page for column in columns] == [True] * 3
+
+
 def test_a_change_file_keeps_its_kinds_and_lacks_later_columns(tmp_path: Path) -> None:
     rows = pa.table({"number": [1], "_change_type": ["insert"]})
     (action,) = write_change_files(tmp_path, [({}, rows)])
