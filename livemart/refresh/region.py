@@ -139,7 +139,7 @@ def affected_region(run: ModelRun, region: Region) -> pa.Table:
     queries: list[KeyQuery] = []
     touched = _Touched(run, region.windows)
     for query in region.affected:
-        if query.occurrence in run.plan.parameters:
+        if query.occurrence is None or query.occurrence in run.plan.parameters:
             continue
         rows = touched.rows(query.occurrence)
         if rows.num_rows == 0:
@@ -210,13 +210,13 @@ def _require_keys_of_one_type(run: ModelRun, region: Region) -> None:
 def _keys(run: ModelRun, queries: Sequence[KeyQuery], touched: _Touched) -> pa.Table:
     """Return the keys that SQL finds."""
     try:
-        distinct = [query.sql().over(touched.relation) for query in queries]
+        distinct = [query.sql.over(touched.relation) for query in queries]
         return run.views.query(separated(" union ", distinct))
     except AnalysisException as error:
         if not is_about_distinct(error):
             raise
         # Spark has no DISTINCT of maps.
-        repeating = [query.sql(repeats=True).over(touched.relation) for query in queries]
+        repeating = [query.repeating.over(touched.relation) for query in queries]
         return run.views.query(separated(" union all ", repeating))
 
 

@@ -135,7 +135,7 @@ def _require_no_blank(run: ModelRun, keys: pa.Table) -> None:
 
 
 def _types(run: ModelRun, selected: str, argument: KeyQuery) -> list[pa.DataType]:
-    query = argument.sql().over(
+    query = argument.sql.over(
         lambda rows: run.views.stored(run.inputs[rows.occurrence].new, NO_ROW)
     )
     # Only analysed, never run.
