@@ -20,7 +20,7 @@ from livemart.delta.warehouse import Warehouse
 from livemart.errors import RefreshError
 from livemart.plan.planner import Plan
 from livemart.plan.project_plans import ProjectPlans
-from livemart.plan.reasons import Inapplicable, Reason
+from livemart.plan.reasons import Reason, refusal
 from livemart.plan.sql.flatten import Flat
 from livemart.plan.sql.used_columns import reads_every_column
 from livemart.refresh.frontier import Broken, Rebuild, Start
@@ -73,7 +73,7 @@ class PinnedInputs:
             rows = self.warehouse.read(table.relation, table.version, columns=[name])
             if rows.num_rows != 1:
                 message = f"{table.relation} has {rows.num_rows} rows"
-                raise Inapplicable(Reason("CLOCK_NOT_ONE_ROW", message, None))
+                raise refusal("CLOCK_NOT_ONE_ROW", message)
             self._values[table, name] = rows.column(0)[0].as_py()
         return self._values[table, name]
 
@@ -117,19 +117,24 @@ class PinnedInputs:
             relation = occurrence.relation
             if relation not in self.old and relation not in self.new:
                 message = f"{relation} is not a Delta table of the warehouse"
-                raise Inapplicable(Reason("INPUT_NOT_IN_DELTA", message, None))
+                raise refusal("INPUT_NOT_IN_DELTA", message)
             if relation not in self.old:
-                raise Inapplicable(Reason("CDF_UNAVAILABLE", f"{relation} was rebuilt", None))
+                raise refusal("CDF_UNAVAILABLE", f"{relation} was rebuilt")
+            old = PinnedTable(self.warehouse, relation, self.old[relation])
+            new = PinnedTable(self.warehouse, relation, self.new[relation])
+            used = plan.used.get(occurrence.index)
+            columns = [name for name in new.schema.names if used is None or name.lower() in used]
+            has_changed = self.has_changed(relation)
+            images = self.changes(relation) if has_changed else _no_images(new.schema)
+            columns = columns or new.schema.names
             inputs.append(
-                Input(
-                    self,
-                    occurrence.index,
-                    self.at(relation, self.old[relation]),
-                    self.at(relation, self.new[relation]),
-                    plan.used.get(occurrence.index),
-                )
+                Input(self, occurrence.index, old, new, tuple(columns), images, has_changed)
             )
         return tuple(inputs)
+
+
+def _no_images(schema: pa.Schema) -> pa.Table:
+    return schema.append(pa.field(WEIGHT, pa.int64())).empty_table()
 
 
 def pin_inputs(
@@ -178,37 +183,23 @@ def pin_inputs(
 
 @dataclass(frozen=True)
 class Input:
-    """A mention of a table in a model's SQL: its versions, columns and changed rows in a batch.
+    """A mention of a table in a model's SQL, with all that a strategy asks of it in a batch.
 
-    `used`: the columns that the query needs, in lower case; None for all.
+    `old`, `new`: the table before and now; `columns`: the stored ones that the query needs, or all
+    where not even one is; `images`: old and new images of the changed rows, with `WEIGHT` and every
+    column.
     """
 
     pinned: PinnedInputs
     index: int
     old: PinnedTable
     new: PinnedTable
-    used: frozenset[str] | None = None
+    columns: tuple[str, ...]
+    images: pa.Table
+    has_changed: bool
 
     def at(self, side: Side) -> PinnedTable:
         return self.new if side == "new" else self.old
-
-    @property
-    def has_changed(self) -> bool:
-        return self.pinned.has_changed(self.new.relation)
-
-    @cached_property
-    def columns(self) -> tuple[str, ...]:
-        """The stored columns that the query needs, or all where not even one is."""
-        names = self.new.schema.names
-        used = [name for name in names if self.used is None or name.lower() in self.used]
-        return tuple(used or names)
-
-    @cached_property
-    def images(self) -> pa.Table:
-        """Old and new images of the changed rows, with `WEIGHT`; every column is there."""
-        if not self.has_changed:
-            return self.new.schema.append(pa.field(WEIGHT, pa.int64())).empty_table()
-        return self.pinned.changes(self.new.relation)
 
     def value(self, name: str, side: Side) -> object:
         """Return a column of a table of one row as of `side`.
@@ -217,7 +208,7 @@ class Input:
             Inapplicable: CLOCK_NOT_ONE_ROW.
         """
         table = self.at(side)
-        return self.pinned.one_value(table, table.field(name).name)
+        return self.pinned.one_value(table, table.names[name])
 
 
 class SchemaTables(Protocol):

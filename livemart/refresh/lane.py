@@ -58,7 +58,7 @@ def stamped(session: SparkSession, plan: Plan, stored: PinnedTable, change: pa.T
     """
     if not plan.stamps:
         return change
-    fields = {name: stored.field(name) for name in plan.stamps}
+    fields = {name: stored.fields[name] for name in plan.stamps}
     values = ", ".join(f"{sql} as {quoted(fields[name].name)}" for name, sql in plan.stamps.items())
     schema = pa.schema(list(fields.values()))
     columns = typed_columns(schema, "q", stored.blank_columns)

@@ -19,7 +19,7 @@ from livemart.plan.sql.flatten import Occurrence
 from livemart.plan.sql.template import template
 from livemart.plan.strategies.slices import Slice
 from livemart.refresh.inputs import Input, Side
-from livemart.refresh.pinned_table import PinnedTable, column_of
+from livemart.refresh.pinned_table import PinnedTable
 from livemart.refresh.views import BatchViews, Statement
 from livemart.spark_sql import literal
 
@@ -46,7 +46,7 @@ class ModelRun:
         What the SQL proves unique is not where a table holds several texts as NULL, this one or one
         that it is made from.
         """
-        key = [column_of(rows, name) for name in self.plan.unique_key]
+        key = [rows.column(name) for name in self.plan.unique_key]
         has_null_text = any(column.null_count and pa.types.is_string(column.type) for column in key)
         return () if has_null_text else self.plan.unique_key
 

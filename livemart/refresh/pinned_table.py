@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import pyarrow as pa
 
 from livemart.delta.partitions import blank_columns
 from livemart.delta.row_filter import RowFilter
 from livemart.delta.warehouse import Warehouse
-from livemart.plan.reasons import Inapplicable, Reason
+from livemart.plan.reasons import refusal
 from livemart.spark_sql import stored_name
+
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,15 @@ class PinnedTable:
         """How Spark names the table at this version."""
         return self.warehouse.sql_at(self.relation, self.version)
 
-    def field(self, name: str) -> pa.Field:
-        """Return a column by name, letter case aside, as Spark resolves it."""
-        return _field_of(self.schema, name)
+    @cached_property
+    def names(self) -> ByName[str]:
+        """How the table spells the names of its columns."""
+        return ByName((name, name) for name in self.schema.names)
+
+    @cached_property
+    def fields(self) -> ByName[pa.Field]:
+        """The columns."""
+        return ByName((field.name, field) for field in self.schema)
 
     def read(self, rows: RowFilter, columns: Iterable[str] | None = None) -> pa.Table:
         """Return the rows that pass a filter; only some columns, if fewer are enough."""
@@ -66,13 +75,15 @@ class PinnedTable:
         )
 
 
-def column_of(rows: pa.Table, name: str) -> pa.ChunkedArray:
-    """Return a column of rows in memory by name, letter case aside."""
-    return rows.column(_field_of(rows.schema, name).name)
+class ByName(dict[str, _Answer]):
+    """What is said of each column, found as Spark finds it: letter case aside.
 
+    Raises:
+        Inapplicable: PARSE_UNSUPPORTED, if a column is asked for that is not stored.
+    """
 
-def _field_of(schema: pa.Schema, name: str) -> pa.Field:
-    stored = stored_name(name, schema.names)
-    if stored is not None:
-        return schema.field(stored)
-    raise Inapplicable(Reason("PARSE_UNSUPPORTED", f"column {name} is not stored", None))
+    def __missing__(self, name: str) -> _Answer:
+        if (stored := stored_name(name, self)) is not None:
+            return self[stored]
+        message = f"column {name} is not stored"
+        raise refusal("PARSE_UNSUPPORTED", message)

@@ -21,7 +21,7 @@ from livemart.arrow.types import compared_as, compares_exactly
 from livemart.delta.partitions import BLANKS, is_blank
 from livemart.epoch import EPOCH
 from livemart.limits import FEW_INPUT_ROWS, MOST_INTERVALS_OF_A_KEY, MOST_REGION_KEYS
-from livemart.plan.reasons import Inapplicable, Reason
+from livemart.plan.reasons import Inapplicable, refusal
 from livemart.plan.relations.key_query import KeyQuery, RowsOf
 from livemart.plan.relations.relation import Restriction
 from livemart.plan.sql.template import separated, template
@@ -29,7 +29,6 @@ from livemart.plan.strategies.region import Region, confined_by
 from livemart.plan.strategies.slices import Windows
 from livemart.refresh.inputs import Input
 from livemart.refresh.model_run import ModelRun
-from livemart.refresh.pinned_table import column_of
 from livemart.refresh.region_rows import (
     exact_restrictions,
     is_comparable,
@@ -108,7 +107,7 @@ def _is_narrowed(
 
 def _time_of(run: ModelRun, region: Region) -> pa.DataType | None:
     """Return the type of the region's time, None if it has none."""
-    return None if region.time is None else run.stored.field(region.time).type
+    return None if region.time is None else run.stored.fields[region.time].type
 
 
 def _view_of_needed(
@@ -141,13 +140,13 @@ def affected_region(run: ModelRun, region: Region) -> pa.Table:
     queries: list[KeyQuery] = []
     touched = _Touched(run, region.windows)
     for query in region.affected:
-        if query.occurrence in run.plan.parameters:
+        if query.occurrence is None or query.occurrence in run.plan.parameters:
             continue
         rows = touched.rows(query.occurrence)
         if rows.num_rows == 0:
             continue
         if query.columns is not None:
-            pieces.append(_plain(rows, query.columns))
+            pieces.append(_plain(rows, query.columns, run.inputs[query.occurrence].new.names))
             continue
         queries.append(query)
     if queries:
@@ -157,13 +156,13 @@ def affected_region(run: ModelRun, region: Region) -> pa.Table:
         return pa.table({name: pa.array([], pa.null()) for name in names})
     distinct = _distinct([piece.select(names) for piece in pieces], run.zone)
     for index, name in enumerate(region.keys):
-        if run.stored.field(name).name in run.stored.blank_columns:
+        if name in run.stored.blank_columns:
             distinct = _with_blanks(distinct, f"w{index}")
     if distinct.num_rows > MOST_REGION_KEYS:
-        raise Inapplicable(Reason("COST_GATE", f"{distinct.num_rows} keys are affected", None))
+        raise refusal("COST_GATE", f"{distinct.num_rows} keys are affected")
     if region.time is None:
         return distinct.combine_chunks()
-    kinds = distinct.schema.field(names[-1]).type, run.stored.field(region.time).type
+    kinds = distinct.schema.field(names[-1]).type, run.stored.fields[region.time].type
     before, after = (run.zone.reach(distance, *kinds) for distance in (region.before, region.after))
     return _islands(distinct, len(region.keys), before, after)
 
@@ -174,14 +173,14 @@ def _comparable(run: ModelRun, region: Region) -> Region:
     Raises:
         Inapplicable: KEY_NOT_IN_OUTPUT, if nothing is left that confines a change.
     """
-    types = [run.stored.field(name).type for name in region.keys]
+    types = [run.stored.fields[name].type for name in region.keys]
     places = [place for place, kind in enumerate(types) if not pa.types.is_nested(kind)]
     if len(places) == len(types):
         return region
     if not places and region.time is None:
         names = ", ".join(region.keys)
         message = f"the keys of the affected rows ({names}) hold structs, arrays or maps"
-        raise Inapplicable(Reason("KEY_NOT_IN_OUTPUT", message, None, "group by their fields"))
+        raise refusal("KEY_NOT_IN_OUTPUT", message, suggestion="group by their fields")
     return confined_by(region, places)
 
 
@@ -199,26 +198,26 @@ def _require_keys_of_one_type(run: ModelRun, region: Region) -> None:
                 if margin:
                     # A time that was cut to the hour, not one that was compared.
                     continue
-                mine = run.stored.field(region.keys[index]).type
-                theirs = run.inputs[occurrence].new.field(name).type
+                mine = run.stored.fields[region.keys[index]].type
+                theirs = run.inputs[occurrence].new.fields[name].type
                 if mine != theirs and not compares_exactly(mine, theirs):
                     message = (
                         f"rows may tie, and {region.keys[index]} ({mine}) is compared with"
                         f" {name} ({theirs})"
                     )
-                    raise Inapplicable(Reason("NONDETERMINISTIC_ORDER", message, None))
+                    raise refusal("NONDETERMINISTIC_ORDER", message)
 
 
 def _keys(run: ModelRun, queries: Sequence[KeyQuery], touched: _Touched) -> pa.Table:
     """Return the keys that SQL finds."""
     try:
-        distinct = [query.sql().over(touched.relation) for query in queries]
+        distinct = [query.sql.over(touched.relation) for query in queries]
         return run.views.query(separated(" union ", distinct))
     except AnalysisException as error:
         if not is_about_distinct(error):
             raise
         # Spark has no DISTINCT of maps.
-        repeating = [query.sql(repeats=True).over(touched.relation) for query in queries]
+        repeating = [query.repeating.over(touched.relation) for query in queries]
         return run.views.query(separated(" union all ", repeating))
 
 
@@ -277,7 +276,7 @@ def _common_type(kinds: Sequence[pa.DataType], zone: TimeZone) -> pa.DataType:
 
 def _not_comparable(why: str) -> Inapplicable:
     message = f"the keys of the affected rows cannot be compared: {why}"
-    return Inapplicable(Reason("KEY_NOT_IN_OUTPUT", message, None))
+    return refusal("KEY_NOT_IN_OUTPUT", message)
 
 
 class _Touched:
@@ -328,14 +327,14 @@ class _Touched:
         return self._views[kind, occurrence]
 
 
-def _plain(rows: pa.Table, columns: Iterable[str | int]) -> pa.Table:
+def _plain(rows: pa.Table, columns: Iterable[str | int], names: Mapping[str, str]) -> pa.Table:
     arrays = []
     for column in columns:
         if isinstance(column, int):
             constant = pa.repeat(pa.scalar(column, pa.int32()), rows.num_rows)
             arrays.append(pa.chunked_array([constant]))
         else:
-            arrays.append(column_of(rows, column))
+            arrays.append(rows.column(names[column]))
     return pa.table(arrays, names=[f"w{index}" for index in range(len(arrays))])
 
 

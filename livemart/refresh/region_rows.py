@@ -27,7 +27,7 @@ from livemart.delta.row_filter import (
 )
 from livemart.plan.relations.relation import Restriction
 from livemart.plan.strategies.region import Region
-from livemart.refresh.pinned_table import PinnedTable, column_of
+from livemart.refresh.pinned_table import PinnedTable
 
 
 def rows_to_read(
@@ -51,11 +51,11 @@ def rows_to_read(
     for restriction in restrictions:
         conditions = []
         for index, name, margin in restriction.keys:
-            condition = _near(table.field(name), margin, affected.column(f"w{index}"), zone)
+            condition = _near(table.fields[name], margin, affected.column(f"w{index}"), zone)
             if condition is not None:
                 conditions.append(condition)
         if restriction.time is not None:
-            field = table.field(restriction.time)
+            field = table.fields[restriction.time]
             before, after = (
                 zone.reach(distance, field.type, field.type if time is None else time)
                 for distance in (restriction.before, restriction.after)
@@ -87,7 +87,7 @@ def exact_restrictions(
         index
         for index, name in enumerate(region.keys)
         if compares_exactly(
-            stored.field(name).type,
+            stored.fields[name].type,
             affected.schema.field(f"w{index}").type,
             is_utc=zone.is_utc,
         )
@@ -118,13 +118,13 @@ def _near(field: pa.Field, margin: int, keys: pa.ChunkedArray, zone: TimeZone) -
 def is_comparable(region: Region, affected: pa.Table, stored: PinnedTable) -> bool:
     """Return True if keys and time compare in Arrow as in SQL: the same type on both sides."""
     for index, name in enumerate(region.keys):
-        mine, theirs = stored.field(name).type, affected.schema.field(f"w{index}").type
+        mine, theirs = stored.fields[name].type, affected.schema.field(f"w{index}").type
         both_whole = pa.types.is_integer(mine) and pa.types.is_integer(theirs)
         if mine != theirs and not both_whole:
             return False
     if region.time is None:
         return bool(region.keys)
-    return is_time(stored.field(region.time).type)
+    return is_time(stored.fields[region.time].type)
 
 
 def lies_in(region: Region, affected: pa.Table, rows: pa.Table) -> pa.Array:
@@ -139,7 +139,7 @@ def lies_in(region: Region, affected: pa.Table, rows: pa.Table) -> pa.Array:
     size = affected.num_rows
     columns = []
     for index, name in enumerate(region.keys):
-        mine = one_array(column_of(rows, name))
+        mine = one_array(rows.column(name))
         theirs = one_array(affected.column(f"w{index}"))
         if mine.type != theirs.type:
             mine, theirs = mine.cast(pa.int64()), theirs.cast(pa.int64())
@@ -153,7 +153,7 @@ def lies_in(region: Region, affected: pa.Table, rows: pa.Table) -> pa.Array:
     asked_codes, low = asked_codes[order], low[order]
     high = as_numpy(one_array(affected.column("high")))[order]
     has_null = as_numpy(one_array(affected.column("has_null")))[order]
-    times, is_null = micros_of(column_of(rows, region.time))
+    times, is_null = micros_of(rows.column(region.time))
     start = np.searchsorted(asked_codes, own_codes, "left")
     end = np.searchsorted(asked_codes, own_codes, "right")
     is_in_region = np.zeros(rows.num_rows, dtype=bool)

@@ -5,8 +5,8 @@ Used in the small lane. Totals that cannot be carried on exactly are left to the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from livemart.limits import FRESH, LOOK_BACK
 from livemart.plan.sql.template import template
 from livemart.plan.strategies.running import Plain, Running, not_carried_on
 from livemart.refresh.model_run import ModelRun
-from livemart.refresh.pinned_table import PinnedTable, column_of
+from livemart.refresh.pinned_table import PinnedTable
 from livemart.refresh.running_totals import Starts, running_rows
 from livemart.spark.differences import typed_columns
 from livemart.spark_sql import quoted
@@ -63,13 +63,14 @@ def refresh_running(run: ModelRun, running: Running) -> pa.Table | None:
         raise not_carried_on("more rows changed than are held in memory")
     if not run.zone.counts_exactly(running.longest):
         raise not_carried_on("a frame of days is not as long each time")
-    images = run.inputs[running.occurrence].images.drop_columns([WEIGHT])
+    source = run.inputs[running.occurrence]
+    running = _spelled(running, source.new.names)
+    images = source.images.drop_columns([WEIGHT])
     if images.num_rows == 0:
         return None
     limits = _limits(run, running)
-    for name, source in running.keys:
-        is_merged = run.stored.field(name).name in run.stored.blank_columns
-        if is_merged and pc.any(is_blank(column_of(images, source))).as_py():
+    for name, column in running.keys:
+        if name in run.stored.blank_columns and pc.any(is_blank(images.column(column))).as_py():
             raise not_carried_on(f"texts of {name} are stored as NULL")
     parts: list[_Part] = []
     stored: list[pa.Table] = []
@@ -87,12 +88,25 @@ def refresh_running(run: ModelRun, running: Running) -> pa.Table | None:
     return difference(_outputs(run, running, parts), kept.cast(schema))
 
 
+def _spelled(running: Running, names: Mapping[str, str]) -> Running:
+    """Return running totals with the input's columns as its table spells them."""
+    return replace(
+        running,
+        keys=tuple((name, names[column]) for name, column in running.keys),
+        time=(running.time[0], names[running.time[1]]),
+        plain=tuple(replace(it, source=it.source and names[it.source]) for it in running.plain),
+        totals=tuple(
+            replace(it, argument=it.argument and names[it.argument]) for it in running.totals
+        ),
+    )
+
+
 def _groups(images: pa.Table, running: Running) -> list[_Group]:
     """Split the changed keys into those that changed at the newest times and all others.
 
     One key that changed long ago would otherwise make every key's frames be read from there on.
     """
-    times = _micros(column_of(images, running.time[1]))
+    times = _micros(images.column(running.time[1]))
     keys = _keys_of(images, [name for _, name in running.keys])
     codes = row_codes(keys, images.num_rows)
     _, first, group = np.unique(codes, return_index=True, return_inverse=True)
@@ -115,7 +129,7 @@ def _groups(images: pa.Table, running: Running) -> list[_Group]:
 def _stored_rows(run: ModelRun, running: Running, group: _Group) -> pa.Table:
     """Return the model's own rows of the changed keys, from the look-back on."""
     names = [name for name, _ in running.keys]
-    field = run.stored.field(running.time[0])
+    field = run.stored.fields[running.time[0]]
     low, high = int(group.low.min()) - LOOK_BACK, int(group.high.max())
     condition = time_condition(field.name, field.type, low, high, has_null=False)
     conditions = [*_key_conditions(run.stored, names, group.keys), condition]
@@ -131,7 +145,7 @@ def _starts(running: Running, group: _Group, stored: pa.Table) -> tuple[Starts, 
         key.cast(changed_key.type) for key, changed_key in zip(keys, group.keys, strict=True)
     )
     key, is_own = matching_rows(group.keys, keys)
-    times, is_null = micros_of(column_of(stored, running.time[0]))
+    times, is_null = micros_of(stored.column(running.time[0]))
     is_own &= ~is_null
     is_inside = is_own & (times >= group.low[key]) & (times <= group.high[key])
     before = np.flatnonzero(is_own & (times < group.low[key]))
@@ -142,7 +156,7 @@ def _starts(running: Running, group: _Group, stored: pa.Table) -> tuple[Starts, 
     since = np.zeros(size, dtype=np.int64)
     since[has_since] = times[last[has_since]]
     rows = pa.array(last, pa.int64(), mask=~has_since)
-    carried = tuple(one_array(column_of(stored, total.name)).take(rows) for total in running.totals)
+    carried = tuple(one_array(stored.column(total.name)).take(rows) for total in running.totals)
     for values in carried:
         # Nothing to add to: nothing but NULL was there, or more than the type holds.
         has_since &= as_numpy(values.is_valid())
@@ -155,7 +169,7 @@ def _wanted(
 ) -> list[tuple[Condition, ...]]:
     """Return which input rows arrive after each key's start, and which leave its frames."""
     source = run.inputs[running.occurrence].new
-    time = source.field(running.time[1])
+    time = source.fields[running.time[1]]
     names = [name for _, name in running.keys]
     first = starts.first(running.longest)
     alternatives = []
@@ -190,13 +204,13 @@ def _part(
     rows = source.new.read(passing, source.columns)
     shown, totals, is_doubtful = running_rows(
         running.totals,
-        tuple(run.stored.field(total.name).type for total in running.totals),
+        tuple(run.stored.fields[total.name].type for total in running.totals),
         limits,
         starts,
         _keys_of(rows, [name for _, name in running.keys]),
-        _micros(column_of(rows, running.time[1])),
+        _micros(rows.column(running.time[1])),
         tuple(
-            None if total.argument is None else one_array(column_of(rows, total.argument))
+            None if total.argument is None else one_array(rows.column(total.argument))
             for total in running.totals
         ),
     )
@@ -210,12 +224,12 @@ def _outputs(run: ModelRun, running: Running, parts: Sequence[_Part]) -> pa.Tabl
     schema = run.stored.schema
     rows = pa.concat_tables([part.rows for part in parts]).combine_chunks()
     columns: dict[str, pa.Array] = {
-        run.stored.field(total.name).name: pa.concat_arrays([part.totals[index] for part in parts])
+        total.name: pa.concat_arrays([part.totals[index] for part in parts])
         for index, total in enumerate(running.totals)
     }
     computed: list[Plain] = []
     for plain in running.plain:
-        field = run.stored.field(plain.name)
+        field = run.stored.fields[plain.name]
         copied = _copied(plain, rows, field.type)
         if copied is None:
             computed.append(plain)
@@ -231,7 +245,7 @@ def _copied(plain: Plain, rows: pa.Table, kind: pa.DataType) -> pa.Array | None:
     """Return a column that is one of the input's, perhaps cast without a loss; None if not."""
     if plain.source is None:
         return None
-    column = one_array(column_of(rows, plain.source))
+    column = one_array(rows.column(plain.source))
     if column.type == kind:
         return column
     if not (pa.types.is_decimal(column.type) and pa.types.is_decimal(kind)):
@@ -248,7 +262,7 @@ def _computed(run: ModelRun, plains: list[Plain], rows: pa.Table) -> dict[str, p
     place = "__livemart_place"
     numbered = rows.append_column(place, pa.array(np.arange(rows.num_rows)))
     view = run.views.of_rows("inputs", numbered)
-    schema = pa.schema([run.stored.field(plain.name) for plain in plains])
+    schema = pa.schema([run.stored.fields[plain.name] for plain in plains])
     listed = ", ".join(f"{plain.sql} as {quoted(plain.name)}" for plain in plains)
     query = template(
         f"select {typed_columns(schema, 'q')}, {place} from (select {listed}, {place} from ",
@@ -269,8 +283,8 @@ def _limits(run: ModelRun, running: Running) -> tuple[SumLimits, ...]:
     limits = []
     for total in running.totals:
         # Rows are counted in 64 bits, as integers are added up.
-        argument = pa.int64() if total.argument is None else source.field(total.argument).type
-        limit = sum_limits(argument, [SumStep(run.stored.field(total.name).type)])
+        argument = pa.int64() if total.argument is None else source.fields[total.argument].type
+        limit = sum_limits(argument, [SumStep(run.stored.fields[total.name].type)])
         if limit is None:
             raise not_carried_on(f"{total.name} is no exact sum")
         limits.append(limit)
@@ -281,11 +295,11 @@ def _keys_of(rows: pa.Table, names: list[str]) -> _Keys:
     """Return the key columns; without any, all rows have one key."""
     if not names:
         return (pa.repeat(pa.scalar(0), rows.num_rows),)
-    return tuple(one_array(column_of(rows, name)) for name in names)
+    return tuple(one_array(rows.column(name)) for name in names)
 
 
 def _key_conditions(table: PinnedTable, names: list[str], keys: _Keys) -> list[Condition | None]:
-    fields = [table.field(name) for name in names]
+    fields = [table.fields[name] for name in names]
     return [
         values_condition(field.name, field.type, key)
         for field, key in zip(fields, keys, strict=False)
@@ -299,5 +313,5 @@ def _micros(column: pa.ChunkedArray) -> _Micros:
 
 
 def _largest(rows: pa.Table, name: str, default: int = 0) -> int:
-    largest = pc.max(column_of(rows, name).cast(pa.int64())).as_py()
+    largest = pc.max(rows.column(name).cast(pa.int64())).as_py()
     return default if largest is None else int(largest)

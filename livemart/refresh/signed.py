@@ -40,7 +40,6 @@ from livemart.plan.sql.template import separated, template
 from livemart.plan.strategies.signed import Lookup, Output, Signed, not_additive
 from livemart.refresh.inputs import Input, Side
 from livemart.refresh.model_run import ModelRun
-from livemart.refresh.pinned_table import column_of
 from livemart.refresh.signed_groups import (
     combine_groups,
     key_columns,
@@ -107,7 +106,7 @@ def _limits(run: ModelRun, outputs: Sequence[Output]) -> Mapping[str, SumLimits]
 
 def _limits_of(run: ModelRun, output: Output) -> SumLimits | None:
     """Return what the totals of a sum are worth, whichever branch of the query they are from."""
-    stored = SumStep(run.stored.field(output.name).type)
+    stored = SumStep(run.stored.fields[output.name].type)
     limits = []
     for summed in output.summed:
         for argument in summed.arguments:
@@ -136,7 +135,7 @@ def _require_no_blank(run: ModelRun, keys: pa.Table) -> None:
 
 
 def _types(run: ModelRun, selected: str, argument: KeyQuery) -> list[pa.DataType]:
-    query = argument.sql().over(
+    query = argument.sql.over(
         lambda rows: run.views.stored(run.inputs[rows.occurrence].new, NO_ROW)
     )
     # Only analysed, never run.
@@ -153,8 +152,8 @@ def _touch_anchors(run: ModelRun, lookup: Lookup, passing: dict[int, RowFilter])
     if not lookup.keys:
         raise not_additive(f"{source.new.relation} changed, and no key joins it to what is stored")
     name, sites = lookup.keys[0]
-    keys = column_of(touched, name)
-    fields = [(anchor, run.inputs[anchor].new.field(column)) for anchor, column in sites]
+    keys = touched.column(source.new.names[name])
+    fields = [(anchor, run.inputs[anchor].new.fields[column]) for anchor, column in sites]
     # Rows of a union meet in one type: as doubles, two bigints may be one.
     is_exact = all(
         compares_exactly(one.type, other.type, is_utc=run.zone.is_utc)
@@ -308,12 +307,12 @@ def _joined(run: ModelRun, lookup: Lookup, present: Mapping[int, pa.Table]) -> R
     if not lookup.keys:
         return EVERY_ROW
     name, sites = lookup.keys[0]
-    field = run.inputs[lookup.occurrence].new.field(name)
+    field = run.inputs[lookup.occurrence].new.fields[name]
     keys: list[pa.ChunkedArray] = []
     for anchor, column in sites:
         if anchor not in present:
             return EVERY_ROW
-        keys.append(column_of(present[anchor], column))
+        keys.append(present[anchor].column(run.inputs[anchor].new.names[column]))
     if any(key.type != field.type for key in keys):
         # Which values are equal across types is for Spark to say.
         return EVERY_ROW

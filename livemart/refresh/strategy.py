@@ -15,7 +15,7 @@ from livemart.delta.warehouse import Commit
 from livemart.errors import PlanError, RefreshError, first_lines
 from livemart.own_faults import is_own_fault
 from livemart.plan.planner import Full, Plan
-from livemart.plan.reasons import Inapplicable, Reason
+from livemart.plan.reasons import Inapplicable, Reason, refusal
 from livemart.plan.spelling import spelled
 from livemart.plan.strategies.region import Region
 from livemart.plan.strategies.running import Running
@@ -65,8 +65,8 @@ def move(
             reason = inputs.schemas.changed(plan.flat, plan.used)
         if reason is None and not isinstance(plan.strategy, Full):
             return (*_by_strategy(context, model, plan, inputs, stored, tag), None)
-    except Inapplicable as refusal:
-        reason = refusal.reason
+    except Inapplicable as error:
+        reason = error.reason
     except Exception as error:
         if isinstance(error, RefreshError) and error.code in _RECOMPUTED:
             reason = Reason(_RECOMPUTED[error.code], error.message, None)
@@ -115,7 +115,7 @@ def _by_strategy(
     whole, stored = stored, stored.without(plan.stamps)
     try:
         _require_names(plan, stored)
-        plan = spelled(plan, lambda name: str(stored.field(name).name))
+        plan = spelled(plan, stored.names.__getitem__)
         zone = TimeZone(is_utc=model.session.is_plain or is_utc(session))
         run = ModelRun(plan, stored, inputs.resolve(plan), views, context.kept.sum_limits, zone)
         change, strategy = changed_rows(run)
@@ -144,7 +144,7 @@ def changed_rows(run: ModelRun) -> tuple[pa.Table | None, str]:
         parameter = run.inputs[occurrence]
         if not is_only_compared and parameter.has_changed:
             message = f"the value of {parameter.new.relation} changed"
-            raise Inapplicable(Reason("SCALAR_SUBQUERY_CHANGED", message, None))
+            raise refusal("SCALAR_SUBQUERY_CHANGED", message)
     reason = run.plan.refused.get("region")
     for way in run.plan.ways:
         try:
@@ -155,9 +155,9 @@ def changed_rows(run: ModelRun) -> tuple[pa.Table | None, str]:
                     return refresh_running(run, way), way.name
                 case Region():
                     return refresh_region(run, way), way.name
-        except Inapplicable as refusal:
+        except Inapplicable as error:
             run.views.close()
-            last = refusal.reason
+            last = error.reason
     raise Inapplicable(reason or last)
 
 
@@ -173,4 +173,4 @@ def _require_names(plan: Plan, stored: PinnedTable) -> None:
     unknown = [name for name in stored.schema.names if name.lower() not in names]
     if names and unknown:
         message = f"column {unknown[0]} comes from an expression without a name"
-        raise Inapplicable(Reason("PARSE_UNSUPPORTED", message, None, "name it in the select list"))
+        raise refusal("PARSE_UNSUPPORTED", message, suggestion="name it in the select list")

@@ -64,6 +64,6 @@ def rows_in_windows(run: ModelRun, source: Input, windows: Windows) -> RowFilter
 
 
 def _within(run: ModelRun, source: Input, item: Slice, low: int, high: int) -> Condition | None:
-    field = source.new.field(item.column)
+    field = source.new.fields[item.column]
     margin = run.zone.reach(item.margin, field.type, _INSTANT)
     return time_condition(field.name, field.type, low - margin, high + margin, has_null=False)

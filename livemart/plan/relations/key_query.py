@@ -7,7 +7,7 @@ of it and not of its text.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from sqlglot import exp
@@ -40,46 +40,35 @@ class RowsOf:
 class KeyQuery:
     """SELECT of values, as w0, w1, ..., over rows and other such queries.
 
-    `columns`: names and integers, if the values are nothing else, and the source is only rows.
+    `sql`: the statement; `repeating`: one whose equal rows may come more than once; `columns`:
+    names and integers, if the values are nothing else, and the source is only rows; `occurrence`:
+    the relation whose touched rows are read, if any are.
 
     The shops whose orders changed; then their cities, through the shops that are there:
 
     >>> shops = key_query([exp.column("shop_id")], RowsOf("touched", 0))
     >>> print(shops, shops.columns, shops.occurrence)
     select distinct shop_id as w0 from __touched_0__ ('shop_id',) 0
-    >>> rows = (RowsOf("present", 1), " join (", shops, ") as c on shop_id = c.w0")
-    >>> print(key_query([exp.column("city")], *rows).source)
-    __present_1__ join (select distinct shop_id as w0 from __touched_0__) as c on shop_id = c.w0
+    >>> rows = (RowsOf("present", 1), " join (", shops, ") on w0 = id")
+    >>> print(key_query([exp.column("city")], *rows, is_distinct=False).repeating)
+    select city as w0 from __present_1__ join (select shop_id as w0 from __touched_0__) on w0 = id
     """
 
     values: tuple[str, ...]
     source: Template[RowsOf | KeyQuery]
     columns: tuple[str | int, ...] | None
-    is_distinct: bool
-
-    def sql(self, *, repeats: bool = False) -> Template[RowsOf]:
-        """Return the SQL; with `repeats` equal rows may come more than once."""
-        word = "select distinct" if self.is_distinct and not repeats else "select"
-        listed = ", ".join(f"{value} as w{index}" for index, value in enumerate(self.values))
-
-        def inner(part: RowsOf | KeyQuery) -> Template[RowsOf]:
-            return part.sql(repeats=repeats) if isinstance(part, KeyQuery) else Template((part,))
-
-        return template(f"{word} {listed} from ", self.source.over(inner))
-
-    @property
-    def occurrence(self) -> int:
-        """The relation whose touched rows are read."""
-        return next(rows.occurrence for rows in self.sql().holes if rows.kind == "touched")
+    sql: Template[RowsOf]
+    repeating: Template[RowsOf]
+    occurrence: int | None
 
     def only(self, places: Sequence[int]) -> KeyQuery:
         """Return the query of some of its values alone, numbered anew."""
         values = tuple(self.values[place] for place in places)
         columns = self.columns and tuple(self.columns[place] for place in places)
-        return replace(self, values=values, columns=columns)
+        return _written(values, self.source, columns, is_distinct=True)
 
     def __str__(self) -> str:
-        return str(self.sql())
+        return str(self.sql)
 
 
 def key_query(
@@ -87,13 +76,31 @@ def key_query(
 ) -> KeyQuery:
     """Return the SELECT of some values from a source; of a constant where nothing is asked for."""
     columns = [_plain(value) for value in values] or [1]
-    is_plain = len(source) == 1 and isinstance(source[0], RowsOf)
-    return KeyQuery(
-        tuple(map(sql_of, values)) or ("1",),
-        Template(source),
-        tuple(it for it in columns if it is not None) if is_plain and None not in columns else None,
-        is_distinct,
+    plain = tuple(it for it in columns if it is not None)
+    is_plain = len(source) == 1 and isinstance(source[0], RowsOf) and len(plain) == len(columns)
+    texts = tuple(map(sql_of, values)) or ("1",)
+    return _written(texts, Template(source), plain if is_plain else None, is_distinct=is_distinct)
+
+
+def _written(
+    values: tuple[str, ...],
+    source: Template[RowsOf | KeyQuery],
+    columns: tuple[str | int, ...] | None,
+    *,
+    is_distinct: bool,
+) -> KeyQuery:
+    listed = ", ".join(f"{value} as w{index}" for index, value in enumerate(values))
+    word = "select distinct" if is_distinct else "select"
+    sql = template(
+        f"{word} {listed} from ",
+        source.over(lambda it: it.sql if isinstance(it, KeyQuery) else Template((it,))),
     )
+    repeating = template(
+        f"select {listed} from ",
+        source.over(lambda it: it.repeating if isinstance(it, KeyQuery) else Template((it,))),
+    )
+    touched = (rows.occurrence for rows in sql.holes if rows.kind == "touched")
+    return KeyQuery(values, source, columns, sql, repeating, next(touched, None))
 
 
 def _plain(value: exp.Expr) -> str | int | None:

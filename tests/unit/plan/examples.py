@@ -118,7 +118,7 @@ def _asked(region: Region, tables: list[str], change: str) -> Iterator[str]:
             ways = (" and ".join(map(_end, window)) for window in windows)
             yield f"within: {' or '.join(ways)}"
     for affected in region.affected:
-        if tables[affected.occurrence] == change:
+        if affected.occurrence is not None and tables[affected.occurrence] == change:
             yield f"affected: {_VIEW.sub(lambda view: _named(view, tables), str(affected))}"
     for occurrence, restrictions in sorted(region.restrictions.items()):
         ways = (_rows(restriction, region) for restriction in restrictions)

@@ -206,8 +206,8 @@ class Simulation:
             self._create(present.replace("present", "known"), relation, known)
         found: set[Row] = set()
         for item in region.affected:
-            if change.touched(item.occurrence):
-                found.update(self._rows(item.sql().render(_table_of)))
+            if item.occurrence is not None and change.touched(item.occurrence):
+                found.update(self._rows(item.sql.render(_table_of)))
         return found
 
     def _signed(

@@ -57,5 +57,5 @@ def test_a_key_with_a_text_of_null_does_not_tell_rows_apart() -> None:
     model = ModelRun(cast(Any, plan), cast(Any, None), (), cast(Any, None), {})
     days = pa.array([None, 1], pa.int32())
 
-    assert model.key_of(pa.table({"Shop": ["a", ""], "day": days})) == ("shop", "day")
-    assert model.key_of(pa.table({"Shop": ["a", None], "day": days})) == ()
+    assert model.key_of(pa.table({"shop": ["a", ""], "day": days})) == ("shop", "day")
+    assert model.key_of(pa.table({"shop": ["a", None], "day": days})) == ()

@@ -152,7 +152,7 @@ def test_what_ties_by_a_key_of_another_type_is_recomputed_as_a_whole(
     assert plan.region is not None
     region = replace(plan.region, restrictions={0: (Restriction(((0, "k", margin),)),)})
     stored, rows = (
-        SimpleNamespace(field=pa.schema([("k", kind)]).field) for kind in (pa.string(), of_rows)
+        SimpleNamespace(fields={"k": pa.field("k", kind)}) for kind in (pa.string(), of_rows)
     )
     run: Any = SimpleNamespace(stored=stored, inputs={0: SimpleNamespace(new=rows)})
 

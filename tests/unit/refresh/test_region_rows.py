@@ -61,7 +61,7 @@ def test_intervals_by_key(
     )
     times = [None if at is None else _START + timedelta(seconds=at) for _, at in rows]
     table = pa.table(
-        {"Key": pa.array([key for key, _ in rows], pa.string()), "At": pa.array(times, _TIME)}
+        {"key": pa.array([key for key, _ in rows], pa.string()), "at": pa.array(times, _TIME)}
     )
 
     found = lies_in(_region(("key",), "at"), affected, table).to_pylist()
@@ -108,7 +108,7 @@ def test_keys_of_different_types_are_left_to_sql(
     stored: pa.DataType, asked: pa.DataType, expected: bool
 ) -> None:
     affected = pa.table({"w0": pa.array([], asked)})
-    table = SimpleNamespace(field=pa.schema([("k", stored)]).field)
+    table = SimpleNamespace(fields={"k": pa.field("k", stored)})
 
     assert is_comparable(_region(("k",), None), affected, cast(Any, table)) is expected
 
@@ -122,7 +122,8 @@ def test_rows_that_are_one_key_in_the_model_are_read_together(
 ) -> None:
     rows = pa.table({"k": pa.array([2**53, 2**53 + 1])})
     source, stored = (
-        SimpleNamespace(field=schema.field) for schema in (rows.schema, pa.schema([("k", key)]))
+        SimpleNamespace(fields={"k": field})
+        for field in (rows.schema.field("k"), pa.field("k", key))
     )
     affected = pa.table({"w0": pa.array([2**53])})
 
@@ -234,7 +235,7 @@ def test_the_rows_of_a_day_are_those_of_the_zone(zone: TimeZone) -> None:
     rows = _rows([("a", 4 * 60), ("a", 28 * 60), ("a", 200 * 60)])
     days = pa.table({"w0": ["a"], "w1": pa.array([_START.date()], pa.date32())})
     restriction = _restriction("Shop", "cast(at as date)")
-    table = SimpleNamespace(field=rows.schema.field)
+    table = SimpleNamespace(fields={it.name: it for it in rows.schema})
 
     passing = rows_to_read(cast(Any, table), [restriction], days, zone, None)
     kept = needed_rows([restriction], days, rows, zone)

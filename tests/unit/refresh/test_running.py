@@ -20,10 +20,10 @@ from livemart.plan.planner import Inputs, Plan, plan_query
 from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.template import Template
 from livemart.plan.strategies.running import Running
+from livemart.refresh.pinned_table import ByName
 from livemart.refresh.running import refresh_running
 from livemart.refresh.views import SparkView, Statement
 from livemart.spark.arrow_views import ArrowViews
-from livemart.spark_sql import stored_name
 
 _TIME = pa.timestamp("us", tz="UTC")
 _ORDERS = pa.schema(
@@ -115,7 +115,8 @@ def _refreshed(
         return SimpleNamespace(
             schema=rows.schema,
             blank_columns=frozenset(),
-            field=lambda name: rows.schema.field(stored_name(name, rows.schema.names) or name),
+            fields=ByName((field.name, field) for field in rows.schema),
+            names=ByName((name, name) for name in rows.schema.names),
             read=lambda passing, columns=None: rows.filter(passing.matches(rows)),
         )
 

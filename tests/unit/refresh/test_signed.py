@@ -24,7 +24,7 @@ def _limits(stored: pa.DataType, *analysed: str) -> SumLimits | None:
     """Return what a total is worth; Spark says that its argument and steps have these types."""
     answers = [_frame(analysed[:1]), _frame(analysed[1:])]
     run = SimpleNamespace(
-        stored=SimpleNamespace(field=pa.schema([("total", stored)]).field),
+        stored=SimpleNamespace(fields={"total": pa.field("total", stored)}),
         views=SimpleNamespace(analyzed=lambda sql: answers.pop(0)),
     )
     steps = tuple((f"step {place}", False) for place in range(len(analysed) - 1))
@@ -129,7 +129,9 @@ def test_a_product_changes_by_each_factor_beside_the_other() -> None:
 
     images = [change(("a", 1, 1), ("b", 2, -1)), change(("a", 7, 1), ("a", 6, -1))]
     schema = images[0].drop_columns([WEIGHT]).schema
-    table = SimpleNamespace(schema=schema, field=schema.field)
+    fields = {field.name: field for field in schema}
+    names = {name: name for name in schema.names}
+    table = SimpleNamespace(schema=schema, fields=fields, names=names)
     inputs = [
         SimpleNamespace(
             index=it, images=rows, columns=schema.names, new=table, at=lambda side: side

@@ -18,6 +18,7 @@ from livemart.project.graph import Policy
 from livemart.refresh import strategy
 from livemart.refresh.context import BatchContext
 from livemart.refresh.inputs import PinnedInputs
+from livemart.refresh.pinned_table import PinnedTable
 from tests.unit.plan.test_project_plans import policy_project
 
 SQL = "select shop_id, max(amount) as most from shop.sales group by 1"
@@ -31,6 +32,8 @@ def moved(policy: Policy, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     monkeypatch.setattr(strategy, "changed_rows", too_many)
     monkeypatch.setattr(strategy, "_require_names", lambda *_: None)
+    monkeypatch.setattr(PinnedInputs, "resolve", lambda *_: ())
+    monkeypatch.setattr(PinnedTable, "names", {})
     monkeypatch.setattr(strategy, "spelled", lambda plan, _: plan)
     monkeypatch.setattr(strategy, "takes_large_lane", lambda *_: False)
     monkeypatch.setattr(strategy, "refresh_full", lambda *_: Commit(5, False, 1, 1))
@@ -81,6 +84,8 @@ def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
         monkeypatch.setattr(strategy, "changed_rows", changed_rows)
         monkeypatch.setattr(strategy, "_require_names", lambda *_: None)
+        monkeypatch.setattr(PinnedInputs, "resolve", lambda *_: ())
+        monkeypatch.setattr(PinnedTable, "names", {})
         monkeypatch.setattr(strategy, "spelled", lambda plan, _: plan)
         monkeypatch.setattr(strategy, "takes_large_lane", lambda *_: False)
         monkeypatch.setattr(strategy, "refresh_full", refresh_full)

@@ -32,7 +32,7 @@ class FakeRun:
         return self._thresholds[item.threshold][side == "new"]
 
 
-ORDERS = SimpleNamespace(new=SimpleNamespace(field=lambda name: pa.field("At", TIME)))
+ORDERS = SimpleNamespace(new=SimpleNamespace(fields={"at": pa.field("At", TIME)}))
 
 
 def end(threshold: str, *, is_lower: bool, margin: timedelta = timedelta(0)) -> Slice:

@@ -14,10 +14,10 @@ def test_rows_come_more_than_once_at_every_depth_if_they_may() -> None:
     inner = key_query([expr("shop")], TOUCHED)
     query = key_query([expr("c.w0")], "(", inner, ") as c cross join ", KNOWN)
 
-    assert query.sql().holes == (TOUCHED, KNOWN)
+    assert query.sql.holes == (TOUCHED, KNOWN)
     assert query.occurrence == 0
     assert str(query).count("select distinct") == 2
-    assert str(query.sql(repeats=True)) == (
+    assert str(query.repeating) == (
         "select c.w0 as w0 from (select shop as w0 from __touched_0__) as c cross join __known_1__"
     )
 
