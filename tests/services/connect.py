@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
-from livemart.spark.java import require_java
 from tests.ports import silent_port
-from tests.services.kafka import JVM_OPTIONS, write_log_settings
+from tests.services.java_server import JavaServer
 from tests.services.maven import jars_of
 from tests.waits import PATIENCE_S, wait_until
 
-_ATTEMPTS = 5
 _MAIN = "org.apache.kafka.connect.cli.ConnectStandalone"
 
 
-class Connect:
-    """A worker that a test may kill, stop and start again; its connectors go on where they were.
+class Connect(JavaServer):
+    """A worker whose connectors go on where they were.
 
     Args:
         folder: of its own, for its settings, its log and the positions of its connectors.
@@ -31,38 +27,33 @@ class Connect:
     """
 
     def __init__(self, folder: Path, broker: str) -> None:
-        self._jars = jars_of("connect")
-        self._folder = folder
+        told = "io.debezium.connector.postgresql.connection"
+        super().__init__(folder, jars_of("connect"), told)
         self._broker = broker
         self._port = 0
         self._connectors: dict[str, Mapping[str, str]] = {}
-        self._worker: subprocess.Popen[bytes] | None = None
 
-    def create(self) -> None:
-        """Start it, at a port at which nobody listens."""
-        for attempt in range(_ATTEMPTS):
-            with silent_port() as self._port:
-                pass
+    def prepare(self) -> None:
+        """Choose its port."""
+        with silent_port() as self._port:
             self._write_settings()
-            if self._is_started():
-                return
-            # Somebody else took the port in between.
-            if "Address already in use" not in self._log() or attempt == _ATTEMPTS - 1:
-                raise AssertionError(f"Kafka Connect did not start:\n{self._log()}")
+
+    def command(self) -> Sequence[str]:
+        """Return the main class and its arguments."""
+        return _MAIN, str(self.folder / "worker.properties")
+
+    def answers(self) -> bool:
+        """Return whether it takes requests."""
+        try:
+            return self._ask("GET", "/connectors") is not None
+        except OSError:
+            return False
 
     def start(self) -> None:
         """Start it again, with the connectors that it had, and wait until they run."""
-        assert self._is_started(), f"Kafka Connect did not start:\n{self._log()}"
+        super().start()
         for name in self._connectors:
             self._configure(name)
-
-    def stop(self) -> None:
-        """Stop it in order."""
-        self._end(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """End it as a crash would."""
-        self._end(signal.SIGKILL)
 
     def add(self, name: str, settings: Mapping[str, str]) -> None:
         """Start a connector, and wait until it runs."""
@@ -84,7 +75,7 @@ class Connect:
         try:
             wait_until(lambda: self.states(name) == ["RUNNING"])
         except AssertionError as error:
-            error.add_note(self._log()[-8000:])
+            error.add_note(self.log()[-8000:])
             raise
 
     def _ask(self, method: str, path: str, body: object = None) -> Any:
@@ -104,41 +95,12 @@ class Connect:
             raise
         return json.loads(content) if content else None
 
-    def _answers(self) -> bool:
-        try:
-            return self._ask("GET", "/connectors") is not None
-        except OSError:
-            return False
-
-    def _is_started(self) -> bool:
-        log = self._folder / "worker.log"
-        log.write_bytes(b"")
-        settings = str(self._folder / "worker.properties")
-        log4j = f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}"
-        command = [str(require_java()), *JVM_OPTIONS, log4j, "-cp", f"{self._jars}/*", _MAIN]
-        with log.open("ab") as output:
-            worker = subprocess.Popen(
-                [*command, settings], stdin=subprocess.DEVNULL, stdout=output, stderr=output
-            )
-        self._worker = worker
-        wait_until(lambda: worker.poll() is not None or self._answers())
-        return worker.poll() is None
-
-    def _end(self, number: int) -> None:
-        if self._worker is not None:
-            self._worker.send_signal(number)
-            self._worker.wait(timeout=PATIENCE_S)
-            self._worker = None
-
-    def _log(self) -> str:
-        return (self._folder / "worker.log").read_text(errors="replace")
-
     def _write_settings(self) -> None:
         settings = {
             "bootstrap.servers": self._broker,
             "listeners": f"http://127.0.0.1:{self._port}",
             "plugin.discovery": "service_load",
-            "offset.storage.file.filename": str(self._folder / "offsets"),
+            "offset.storage.file.filename": str(self.folder / "offsets"),
             # What a kill lets come again is what was sent since.
             "offset.flush.interval.ms": "500",
             "key.converter": "org.apache.kafka.connect.json.JsonConverter",
@@ -147,8 +109,7 @@ class Connect:
             "value.converter.schemas.enable": "false",
         }
         text = "".join(f"{name}={value}\n" for name, value in settings.items())
-        (self._folder / "worker.properties").write_text(text)
-        write_log_settings(self._folder, "io.debezium.connector.postgresql.connection")
+        (self.folder / "worker.properties").write_text(text)
 
 
 def postgres_connector(

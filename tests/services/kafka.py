@@ -2,125 +2,83 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-from livemart.spark.java import require_java
 from tests.ports import silent_port
+from tests.services.java_server import MEMORY, JavaServer
 from tests.services.maven import jars_of
-from tests.waits import PATIENCE_S, wait_until
+from tests.waits import PATIENCE_S
 
-# It lives for minutes and, in tests, holds little.
-MEMORY = "256m"
-JVM_OPTIONS = (f"-Xmx{MEMORY}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 _STARTED = "Kafka Server started"
-_ATTEMPTS = 5
 
 
-class Kafka:
-    """A broker that a test may kill, stop and start again; it keeps its address.
+class Kafka(JavaServer):
+    """A broker that keeps its address.
 
     Args:
         folder: where it keeps everything.
         settings: of the broker, beside its own.
         memory: of its JVM.
+        joins: another broker, whose cluster it joins as the second; the other keeps what the
+            cluster knows of itself, and must live.
 
     Attributes:
         address: `host:port` for clients.
-        jars: the folder with Kafka's jars.
     """
 
     def __init__(
-        self, folder: Path, settings: Mapping[str, str] | None = None, memory: str = MEMORY
+        self,
+        folder: Path,
+        settings: Mapping[str, str] | None = None,
+        memory: str = MEMORY,
+        joins: Kafka | None = None,
     ) -> None:
-        self.jars = jars_of("kafka")
+        # Says when the server takes requests.
+        super().__init__(folder, jars_of("kafka"), "kafka.server.KafkaRaftServer", memory)
         self.address = ""
-        self._folder = folder
         self._settings = dict(settings or {})
-        self._memory = memory
-        self._server: subprocess.Popen[bytes] | None = None
+        self._joins = joins
+        self._cluster: str = joins._cluster if joins else uuid4().hex[:22]
+        self._controller = ""
 
-    def create(self) -> None:
-        """Make its storage and start it, at ports at which nobody listens."""
-        for attempt in range(_ATTEMPTS):
-            with ExitStack() as stack:
-                port, controller_port = (stack.enter_context(silent_port()) for _ in range(2))
-            self.address = f"127.0.0.1:{port}"
-            self._write_settings(port, controller_port)
-            self._format()
-            if self._is_started():
-                return
-            # Somebody else took a port in between.
-            if "Address already in use" not in self._log() or attempt == _ATTEMPTS - 1:
-                raise AssertionError(f"Kafka did not start:\n{self._log()}")
+    def prepare(self) -> None:
+        """Make its storage."""
+        with ExitStack() as stack:
+            port, controller_port = (stack.enter_context(silent_port()) for _ in range(2))
+        self.address = f"127.0.0.1:{port}"
+        self._controller = f"127.0.0.1:{controller_port}"
+        self._write_settings()
+        how = ["--no-initial-controllers" if self._joins else "--standalone", "--ignore-formatted"]
+        which = ["-t", self._cluster, "-c", str(self.folder / "server.properties")]
+        run = self.run_java("kafka.tools.StorageTool", "format", *how, *which)
+        assert run.wait(timeout=PATIENCE_S) == 0, self.log()
 
-    def start(self) -> None:
-        """Start it again where it was, and wait until it takes requests."""
-        assert self._is_started(), f"Kafka did not start:\n{self._log()}"
+    def command(self) -> Sequence[str]:
+        """Return the main class and its arguments."""
+        return "kafka.Kafka", str(self.folder / "server.properties")
 
-    def stop(self) -> None:
-        """Stop it in order."""
-        self._end(signal.SIGTERM)
+    def answers(self) -> bool:
+        """Return whether it takes requests."""
+        return _STARTED in self.log()
 
-    def kill(self) -> None:
-        """End it as a crash would."""
-        self._end(signal.SIGKILL)
-
-    def _is_started(self) -> bool:
-        log = self._folder / "server.log"
-        log.write_bytes(b"")
-        self._server = self._run_java("kafka.Kafka", [str(self._folder / "server.properties")])
-        server = self._server
-        wait_until(lambda: _STARTED in self._log() or server.poll() is not None)
-        return server.poll() is None
-
-    def _end(self, number: int) -> None:
-        if self._server is not None:
-            self._server.send_signal(number)
-            self._server.wait(timeout=PATIENCE_S)
-            self._server = None
-
-    def _format(self) -> None:
-        name = ["-t", uuid4().hex[:22], "--standalone", "--ignore-formatted"]
-        properties = ["-c", str(self._folder / "server.properties")]
-        run = self._run_java("kafka.tools.StorageTool", ["format", *name, *properties])
-        assert run.wait(timeout=PATIENCE_S) == 0, self._log()
-
-    def _run_java(self, main: str, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
-        log4j = f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}"
-        command = [
-            str(require_java()),
-            *JVM_OPTIONS,
-            f"-Xmx{self._memory}",
-            log4j,
-            "-cp",
-            f"{self.jars}/*",
-            main,
-            *arguments,
-        ]
-        with (self._folder / "server.log").open("ab") as log:
-            # Ctrl-C is for whoever started it, and needs it until its own end.
-            return subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-            )
-
-    def _log(self) -> str:
-        return (self._folder / "server.log").read_text(errors="replace")
-
-    def _write_settings(self, port: int, controller_port: int) -> None:
-        listeners = f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}"
+    def _write_settings(self) -> None:
+        listeners, roles, controller = f"PLAINTEXT://{self.address}", "broker", self._controller
+        if self._joins is None:
+            listeners += f",CONTROLLER://{controller}"
+            roles += ",controller"
+        else:
+            controller = self._joins._controller
         settings = {
-            "node.id": "1",
-            "process.roles": "broker,controller",
+            "node.id": "2" if self._joins else "1",
+            "process.roles": roles,
             "listeners": listeners,
             "advertised.listeners": listeners,
             "controller.listener.names": "CONTROLLER",
-            "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller_port}",
-            "log.dirs": str(self._folder / "data"),
+            "controller.quorum.bootstrap.servers": controller,
+            "log.dirs": str(self.folder / "data"),
             "offsets.topic.num.partitions": "1",
             "offsets.topic.replication.factor": "1",
             "transaction.state.log.num.partitions": "1",
@@ -139,32 +97,22 @@ class Kafka:
             **self._settings,
         }
         text = "".join(f"{name}={value}\n" for name, value in settings.items())
-        (self._folder / "server.properties").write_text(text)
-        # Says when the server takes requests.
-        write_log_settings(self._folder, "kafka.server.KafkaRaftServer")
-
-
-def write_log_settings(folder: Path, told: str) -> None:
-    """Write `log4j2.properties`: warnings of all, and what one class tells of its work."""
-    (folder / "log4j2.properties").write_text(
-        "rootLogger.level=warn\nrootLogger.appenderRef.out.ref=out\n"
-        "appender.out.type=Console\nappender.out.name=out\n"
-        "appender.out.layout.type=PatternLayout\n"
-        "appender.out.layout.pattern=%d %p %c{1}: %m%n\n"
-        f"logger.server.name={told}\nlogger.server.level=info\n"
-    )
+        (self.folder / "server.properties").write_text(text)
 
 
 @contextmanager
 def running_kafka(
-    folder: Path, settings: Mapping[str, str] | None = None, memory: str = MEMORY
+    folder: Path,
+    settings: Mapping[str, str] | None = None,
+    memory: str = MEMORY,
+    joins: Kafka | None = None,
 ) -> Iterator[Kafka]:
     """Start a broker, yield it, and end it.
 
     Raises:
         NotInstalledError: its jars cannot be had.
     """
-    broker = Kafka(folder, settings, memory)
+    broker = Kafka(folder, settings, memory, joins)
     try:
         broker.create()
         yield broker
