@@ -22,27 +22,37 @@ class Kafka(JavaServer):
         folder: where it keeps everything.
         settings: of the broker, beside its own.
         memory: of its JVM.
+        joins: another broker, whose cluster it joins as the second; the other keeps what the
+            cluster knows of itself, and must live.
 
     Attributes:
         address: `host:port` for clients.
     """
 
     def __init__(
-        self, folder: Path, settings: Mapping[str, str] | None = None, memory: str = MEMORY
+        self,
+        folder: Path,
+        settings: Mapping[str, str] | None = None,
+        memory: str = MEMORY,
+        joins: Kafka | None = None,
     ) -> None:
         # Says when the server takes requests.
         super().__init__(folder, jars_of("kafka"), "kafka.server.KafkaRaftServer", memory)
         self.address = ""
         self._settings = dict(settings or {})
+        self._joins = joins
+        self._cluster: str = joins._cluster if joins else uuid4().hex[:22]
+        self._controller = ""
 
     def prepare(self) -> None:
         """Make its storage."""
         with ExitStack() as stack:
             port, controller_port = (stack.enter_context(silent_port()) for _ in range(2))
         self.address = f"127.0.0.1:{port}"
-        self._write_settings(controller_port)
-        how = ["--standalone", "--ignore-formatted"]
-        which = ["-t", uuid4().hex[:22], "-c", str(self.folder / "server.properties")]
+        self._controller = f"127.0.0.1:{controller_port}"
+        self._write_settings()
+        how = ["--no-initial-controllers" if self._joins else "--standalone", "--ignore-formatted"]
+        which = ["-t", self._cluster, "-c", str(self.folder / "server.properties")]
         run = self.run_java("kafka.tools.StorageTool", "format", *how, *which)
         assert run.wait(timeout=PATIENCE_S) == 0, self.log()
 
@@ -54,12 +64,16 @@ class Kafka(JavaServer):
         """Return whether it takes requests."""
         return _STARTED in self.log()
 
-    def _write_settings(self, controller_port: int) -> None:
-        controller = f"127.0.0.1:{controller_port}"
-        listeners = f"PLAINTEXT://{self.address},CONTROLLER://{controller}"
+    def _write_settings(self) -> None:
+        listeners, roles, controller = f"PLAINTEXT://{self.address}", "broker", self._controller
+        if self._joins is None:
+            listeners += f",CONTROLLER://{controller}"
+            roles += ",controller"
+        else:
+            controller = self._joins._controller
         settings = {
-            "node.id": "1",
-            "process.roles": "broker,controller",
+            "node.id": "2" if self._joins else "1",
+            "process.roles": roles,
             "listeners": listeners,
             "advertised.listeners": listeners,
             "controller.listener.names": "CONTROLLER",
@@ -88,14 +102,17 @@ class Kafka(JavaServer):
 
 @contextmanager
 def running_kafka(
-    folder: Path, settings: Mapping[str, str] | None = None, memory: str = MEMORY
+    folder: Path,
+    settings: Mapping[str, str] | None = None,
+    memory: str = MEMORY,
+    joins: Kafka | None = None,
 ) -> Iterator[Kafka]:
     """Start a broker, yield it, and end it.
 
     Raises:
         NotInstalledError: its jars cannot be had.
     """
-    broker = Kafka(folder, settings, memory)
+    broker = Kafka(folder, settings, memory, joins)
     try:
         broker.create()
         yield broker

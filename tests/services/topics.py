@@ -24,11 +24,12 @@ def create_topic(
     name: str = "",
     partitions: int = 1,
     config: Mapping[str, str] | None = None,
+    replicas: int = 1,
     **settings: Any,
 ) -> str:
     """Make a topic and return its name: one that no other test has, if none is given."""
     name = name or f"orders-{uuid4().hex[:8]}"
-    topic = NewTopic(name, partitions, 1, config=dict(config or {}))
+    topic = NewTopic(name, partitions, replicas, config=dict(config or {}))
     # Answers come as long as the client is there.
     admin = admin_of(kafka, **settings)
     for done in admin.create_topics([topic]).values():

@@ -118,6 +118,61 @@ def test_a_broker_that_is_killed_is_waited_for(
     assert "rdkafka" not in capfd.readouterr().err
 
 
+# 30 s.
+def test_a_broker_of_two_is_killed_and_the_other_has_all(tmp_path: Path, impatient: None) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    with (
+        running_kafka(tmp_path / "first") as first,
+        running_kafka(tmp_path / "second", joins=first) as second,
+    ):
+        wait_until(lambda: len(admin_of(first).list_topics(timeout=10).brokers) == 2)
+        topic = create_topic(first, partitions=2, replicas=2)
+
+        def leaders() -> set[int]:
+            partitions = admin_of(first).list_topics(topic, timeout=10).topics[topic].partitions
+            assert all(len(it.replicas) == 2 for it in partitions.values())
+            return {it.leader for it in partitions.values()}
+
+        wait_until(lambda: leaders() == {1, 2})
+        shop = shop_of(tmp_path, first, topics=(topic,), spec={"max_records_per_trigger": 40})
+        names = [f"{number:03}" for number in range(200)]
+        for partition in (0, 1):
+            mine = names[partition::2]
+            send(first, topic, *orders(*mine), partition=partition, settings={"acks": "all"})
+        shop.land(0)
+        second.kill()
+        failures = land_all(shop, 1)
+        wait_until(lambda: leaders() == {1})
+        send(first, topic, *orders("x"), partition=0)
+        send(first, topic, *orders("y"), partition=1)
+        second.start()
+        failures += land_all(shop, 100)
+
+    assert all(map(is_retriable, failures))
+    assert events(shop) == sorted([*names, "x", "y"])
+    assert letters(shop) == set()
+
+
+def land_all(shop: Shop, batch: int) -> list[SourceError]:
+    """Land until nothing waits, as a stream does it; return what was tried again."""
+    failures = list[SourceError]()
+
+    def has_landed() -> bool:
+        nonlocal batch
+        try:
+            landed = shop.land(batch)
+        except SourceError as error:
+            failures.append(error)
+            shop.restart()
+            return False
+        batch += 1
+        return not landed.has_records
+
+    wait_until(has_landed)
+    return failures
+
+
 @pytest.mark.parametrize(
     ("after_loss", "expected"), [("earliest", ["a", "d", "e"]), ("latest", ["a", "e"])]
 )
