@@ -85,7 +85,9 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
             }
             info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
             user = UserScramCredentialUpsertion("livemart", info, PASSWORD.encode())
-            done(admin_of(kafka, **admin).alter_user_scram_credentials([user]))
+            # Answers come as long as the client is there.
+            client = admin_of(kafka, **admin)
+            done(client.alter_user_scram_credentials([user]))
             yield Secured(kafka, certificates, admin)
 
 
