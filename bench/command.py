@@ -43,18 +43,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder, landing = Path(name), Path(name) / "landing"
         market = Market(_SEED, restaurants=40, orders_per_day=2_000)
         market.history(landing, datetime.now(UTC), days=given.days)
-        _say(f"built in {_run(folder, 'build'):.1f} s")
+        say(f"built in {run_command(folder, 'build'):.1f} s")
         _deliver(landing, market, 0, given.orders)
-        _say(f"first refresh in {_run(folder, 'refresh'):.1f} s; the archive is being written")
+        say(
+            f"first refresh in {run_command(folder, 'refresh'):.1f} s; the archive is being written"
+        )
         time.sleep(_ARCHIVED_S)
         idle, busy, parts = [], [], []
         for number in range(1, given.rounds + 1):
-            idle.append(_run(folder, "refresh"))
+            idle.append(run_command(folder, "refresh"))
             _deliver(landing, market, number, given.orders)
-            busy.append(_run(folder, "refresh"))
+            busy.append(run_command(folder, "refresh"))
             parts.append(_time_parts(folder))
             told = ", ".join(f"{name} {seconds:.1f}" for name, seconds in parts[-1].items())
-            _say(
+            say(
                 f"round {number}: {idle[-1]:.1f} s idle, {busy[-1]:.1f} s with new orders; "
                 f"alone {told}"
             )
@@ -65,10 +67,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _run(folder: Path, command: str) -> float:
+def run_command(folder: Path, command: str, project: Path = ROOT) -> float:
     """Return the seconds that a command takes, from its call to its end."""
     places = ["--warehouse", folder / "warehouse", "--landing", folder / "landing"]
-    arguments = [sys.executable, ROOT / "runner.py", command, "--project-dir", ROOT, *places]
+    arguments = [sys.executable, ROOT / "runner.py", command, "--project-dir", project, *places]
     environ = {**os.environ, "LIVEMART_CLOCK": "event_time"}
     began = time.monotonic()
     subprocess.run([*map(str, arguments)], check=True, capture_output=True, env=environ)
@@ -104,7 +106,8 @@ def _deliver(landing: Path, market: Market, round_: int, count: int) -> None:
     hand_over(landing / "orders", f"bench-{round_}.jsonl", "".join(lines).encode())
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Tell how far it is."""
     print(text, file=sys.stderr, flush=True)
 
 

@@ -325,9 +325,18 @@ class LogDeliveries:
 
 
 def unreadable_log(kind: str, place: str, error: Exception) -> SourceError:
-    """Return the error for a record log that cannot be read."""
+    """Return the error for a record log that cannot be read; denied access is not waited for."""
+    message = f"{kind}: {place}: {type(error).__name__}: {error}"
+    if isinstance(error, PermissionError):
+        return SourceError(
+            "SOURCE_ACCESS_DENIED",
+            message,
+            hint="correct user, password and certificates in `options` of the source and in the "
+            "environment, or let its server permit the reading, then start again; nothing of the "
+            "batch has landed",
+        )
     return UnreadableLogError(
         "SOURCE_UNREADABLE",
-        f"{kind}: {place}: {type(error).__name__}: {error}",
+        message,
         hint="see that the source can be reached; nothing of its batch lands until it can be read",
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import ssl
 import subprocess
@@ -21,12 +20,13 @@ import pytest
 from livemart.errors import ConfigError, SourceError
 from livemart.land.micro_batch import Limit
 from livemart.land.sources.nats import client as nats_client
-from livemart.land.sources.nats.connection import NatsUnreadableError
+from livemart.land.sources.nats.connection import NatsDeniedError, NatsUnreadableError
 from livemart.land.sources.nats.log import NatsLog
 from livemart.run.replays import is_retriable
 from tests.deliveries import Shop, lines, order, source
 from tests.project_run import ROOT
-from tests.services.fixtures import not_installed
+from tests.services.certificates import make_certificates
+from tests.services.fixtures import not_installed, told_where_absent
 from tests.services.maven import NotInstalledError
 from tests.services.nats import Nats, running_nats
 
@@ -365,6 +365,7 @@ def test_secrets_come_from_the_environment_and_are_shown_nowhere(
 
     assert "no environment variable SHOP_PASSWORD" in texts[0]
     assert "Authorization Violation" in texts[1]
+    assert {it.value.code for it in (refused, caught)} == {"SOURCE_ACCESS_DENIED"}
     assert "does not encrypt" in texts[2]
     assert [key for _, key in origins(shop)] == ["a"]
     kept = [path.read_bytes() for path in tmp_path.glob("shop/**/*") if path.is_file()]
@@ -373,39 +374,23 @@ def test_secrets_come_from_the_environment_and_are_shown_nowhere(
     assert not any(b"hunter" in content for content in kept)
 
 
-def certificates(folder: Path) -> dict[str, str]:
-    """Return the files of an authority, and of one certificate for server and client."""
-    if shutil.which("openssl") is None:
-        not_installed("openssl is not installed")
-    folder.mkdir()
-    files = {name: str(folder / name) for name in ("ca.pem", "ca.key", "own.pem", "own.key")}
-    new = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
-    authority = ["-subj", "/CN=authority", "-keyout", files["ca.key"], "-out", files["ca.pem"]]
-    name = ["-subj", "/CN=shop", "-addext", "subjectAltName=IP:127.0.0.1"]
-    signed = ["-CA", files["ca.pem"], "-CAkey", files["ca.key"]]
-    is_none = ["-addext", "basicConstraints=critical,CA:FALSE"]
-    out = ["-keyout", files["own.key"], "-out", files["own.pem"]]
-    for command in ([*new, *authority], [*new, *name, *signed, *is_none, *out]):
-        subprocess.run(command, check=True, capture_output=True)
-    return files
-
-
 def test_an_encrypted_server_is_checked_and_checks_the_client(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHOP_TOKEN", "hunter2")
-    files = certificates(tmp_path / "tls")
-    server_files = f'cert_file: "{files["own.pem"]}", key_file: "{files["own.key"]}"'
-    settings = f'tls {{{server_files}, ca_file: "{files["ca.pem"]}", verify: true}}'
+    with told_where_absent():
+        authority, certificate, key = make_certificates(tmp_path / "tls")
+    server_files = f'cert_file: "{certificate}", key_file: "{key}"'
+    settings = f'tls {{{server_files}, ca_file: "{authority}", verify: true}}'
     settings += "\nauthorization {token: hunter2}"
-    context = ssl.create_default_context(cafile=files["ca.pem"])
-    context.load_cert_chain(files["own.pem"], files["own.key"])
-    whole = {"tls_ca": files["ca.pem"], "tls_cert": files["own.pem"], "tls_key": files["own.key"]}
+    context = ssl.create_default_context(cafile=authority)
+    context.load_cert_chain(certificate, key)
+    whole = {"tls_ca": authority, "tls_cert": certificate, "tls_key": key}
     without_authority = {name: path for name, path in whole.items() if name != "tls_ca"}
     ends = []
     with own_server(tmp_path, settings, tls=context, token="hunter2") as server:
         server.make_stream("ORDERS")
-        for client in (whole, {"tls_ca": files["ca.pem"]}, without_authority):
+        for client in (whole, {"tls_ca": authority}, without_authority):
             log = NatsLog(
                 server.address.replace("nats://", "tls://"),
                 "ORDERS",
@@ -414,7 +399,7 @@ def test_an_encrypted_server_is_checked_and_checks_the_client(
             )
             try:
                 ends.append(str(log.ends()))
-            except NatsUnreadableError as error:
+            except NatsDeniedError as error:
                 ends.append(str(error))
 
     assert ends[0] == "{'ORDERS': 1}"

@@ -41,6 +41,19 @@ _GLANCE_S = 2.0
 _LOOK_S = 0.5
 _RUN_RECORDS = 8_192
 _NEWEST_WORDS = 3
+# Who asks is not who may, or the server cannot prove who it is.
+_DENIALS = frozenset(
+    {
+        KafkaError._AUTHENTICATION,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError.UNSUPPORTED_SASL_MECHANISM,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    }
+)
+_UNPROVEN_WORDS = "certificate verify failed"
+# Of the server of tokens, which may be away.
+_TOKEN_WORDS = "Failed to acquire SASL OAUTHBEARER token"
 # All bits are zero.
 _NO_ID = "A" * 22
 
@@ -81,6 +94,10 @@ class KafkaUnreadableError(Exception):
     """A cluster that does not answer, or not with what was asked."""
 
 
+class KafkaDeniedError(KafkaUnreadableError, PermissionError):
+    """A cluster that does not let this client in, or that this client does not trust."""
+
+
 class KafkaClient:
     """A client of one cluster; connections are made when they are needed first.
 
@@ -95,7 +112,7 @@ class KafkaClient:
     ) -> None:
         self._settings = {"bootstrap.servers": servers, **_DEFAULTS, **settings, **secrets}
         self._secrets = secrets
-        self._said: deque[str] = deque(maxlen=_NEWEST_WORDS)
+        self._said: deque[KafkaError] = deque(maxlen=_NEWEST_WORDS)
         self._asking: AdminClient | None = None
         self._readers: list[Consumer] = []
         self._isolation = (
@@ -125,7 +142,7 @@ class KafkaClient:
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     continue
-                raise self._error(f"{name}: {error.args[0].str()}") from None
+                raise self._error(f"{name}: {error.args[0].str()}", error.args[0]) from None
             numbers = tuple(sorted(partition.id for partition in topic.partitions))
             known = str(topic.topic_id)
             topics[name] = KafkaTopic(None if known == _NO_ID else known, numbers)
@@ -203,7 +220,7 @@ class KafkaClient:
                         # No group is joined, so no right to one is needed.
                         continue
                     if error.code() != KafkaError._PARTITION_EOF:
-                        raise self._error(error.str())
+                        raise self._error(error.str(), error)
                     if offset >= end:
                         return
                     # A broker that has just taken over may not know yet of all that is there.
@@ -252,19 +269,29 @@ class KafkaClient:
         try:
             return call()
         except KafkaException as error:
-            raise self._error(error.args[0].str()) from None
+            raise self._error(error.args[0].str(), error.args[0]) from None
 
-    def _error(self, text: str) -> KafkaUnreadableError:
+    def _error(self, text: str, error: KafkaError | None = None) -> KafkaUnreadableError:
         """Return the error with what the client said last, which often is the cause."""
         if self._asking is not None:
             # Lets the client say what is still to be heard.
             self._asking.poll(0)
-        said = [it for it in dict.fromkeys(self._said) if it not in text]
+        heard = [*self._said, *([error] if error is not None else [])]
+        said = [it for it in dict.fromkeys(it.str() for it in self._said) if it not in text]
         self._said.clear()
-        return KafkaUnreadableError(redacted("; ".join([text, *said]), self._secrets))
+        kind = KafkaDeniedError if any(map(is_denial, heard)) else KafkaUnreadableError
+        return kind(redacted("; ".join([text, *said]), self._secrets))
 
     def _hear(self, error: KafkaError) -> None:
-        self._said.append(error.str())
+        self._said.append(error)
+
+
+def is_denial(error: KafkaError) -> bool:
+    """Return whether an error says that access is denied, which no waiting mends."""
+    text = error.str()
+    if error.code() == KafkaError._SSL:
+        return _UNPROVEN_WORDS in text
+    return error.code() in _DENIALS and _TOKEN_WORDS not in text
 
 
 def _sent_us(message: kafka.Message) -> int | None:

@@ -25,6 +25,10 @@ ANSWER_S = 15.0
 _CONNECTED_S = 10
 _CLOSED_S = 1
 _ENCRYPTING = ("tls_ca", "tls_cert", "tls_first", "tls_hostname")
+_DENIAL_WORDS = (
+    *("authorization violation", "authentication expired", "certificate verify failed"),
+    *("certificate required", "does not encrypt"),
+)
 # asyncio writes it on the terminal whenever a server ends an encrypted connection.
 _OF_EVERY_END = "returning true from eof_received() has no effect when using ssl"
 logging.getLogger("asyncio").addFilter(lambda record: record.msg != _OF_EVERY_END)
@@ -32,6 +36,10 @@ logging.getLogger("asyncio").addFilter(lambda record: record.msg != _OF_EVERY_EN
 
 class NatsUnreadableError(Exception):
     """A server that does not answer, or not with what was asked."""
+
+
+class NatsDeniedError(NatsUnreadableError, PermissionError):
+    """A server that does not let this client in, or that this client does not trust."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +74,9 @@ class NatsConnection:
             client = await self._connect(secrets, said)
             yield client, client.jetstream(prefix=self.prefix, timeout=ANSWER_S)
         except Exception as error:
-            texts = dict.fromkeys((_text_of(error), *said))
-            raise NatsUnreadableError(redacted("; ".join(texts), secrets)) from None
+            text = redacted("; ".join(dict.fromkeys((_text_of(error), *said))), secrets)
+            is_denied = any(words in text.lower() for words in _DENIAL_WORDS)
+            raise (NatsDeniedError if is_denied else NatsUnreadableError)(text) from None
         finally:
             if client is not None:
                 await _close(client)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -13,7 +14,7 @@ import pytest
 
 from livemart.errors import ConfigError, SourceError, StateError
 from livemart.land.lag import SourceLag, source_lags
-from livemart.land.sources.log_deliveries import LogPart
+from livemart.land.sources.log_deliveries import LogPart, unreadable_log
 from livemart.run.replays import is_retriable
 from tests.deliveries import NOON, Shop, lines, order, source
 from tests.models import stream_spec
@@ -339,6 +340,36 @@ def test_a_log_that_cannot_be_reached_is_tried_again(
     part = LogPart("folder", FolderLog(str(shop.root / "log")), "gone", 0, 1)
     with pytest.raises(SourceError, match="folder: gone: KeyError"):
         list(part._records())
+
+
+def test_all_questions_of_a_plan_are_put_to_the_log_as_it_is_then(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(shop, *lines([order("a")]))
+    looks: list[FolderLog] = []
+
+    def steady(log: FolderLog) -> FolderLog:
+        looks.append(log)
+        now = Path(log.folder).with_name(f"{len(looks)}")
+        shutil.copytree(log.folder, now)
+        # What comes meanwhile is the next plan's.
+        write(shop, *lines([order("a"), order("b")]))
+        return type(log)(str(now))
+
+    monkeypatch.setattr(FolderLog, "steady", steady, raising=False)
+    batches = [shop.land(number).counts["bronze.orders"].produced for number in range(2)]
+
+    assert batches == [1, 1]
+    # One for each plan.
+    assert len(looks) == 2
+
+
+def test_a_log_that_denies_access_is_not_tried_again() -> None:
+    error = unreadable_log("folder", "its end", PermissionError("no such user"))
+
+    assert error.code == "SOURCE_ACCESS_DENIED"
+    assert error.message == "folder: its end: PermissionError: no such user"
+    assert not is_retriable(error)
 
 
 def test_landing_is_behind_until_what_waited_at_its_start_has_landed(shop: Shop) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 
-from livemart.land.sources.kafka.client import KafkaClient, KafkaUnreadableError
+from livemart.land.sources.kafka.client import KafkaClient, KafkaUnreadableError, is_denial
 from livemart.land.sources.kafka.log import KafkaLog
 from tests.ports import silent_port
 from tests.waits import wait_until
@@ -40,6 +41,25 @@ def test_an_address_that_nobody_listens_at_is_told_with_its_cause(
 
 def test_what_the_client_says_is_told_without_secrets() -> None:
     client = KafkaClient("127.0.0.1:1", {}, {"sasl.password": "hunter2"})
-    client._said.append("no such user: me:hunter2")
+    client._said.append(KafkaError(KafkaError._ALL_BROKERS_DOWN, "no such user: me:hunter2"))
 
     assert str(client._error("it failed")) == "it failed; no such user: me:***"
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "expected"),
+    [
+        (KafkaError._AUTHENTICATION, "SASL authentication error: Authentication failed", True),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, "Broker: Topic authorization failed", True),
+        (KafkaError._SSL, "SSL handshake failed: error: certificate verify failed: broker", True),
+        # A broker that is killed while one connects.
+        (KafkaError._SSL, "SSL handshake failed: Disconnected", False),
+        (KafkaError._TRANSPORT, "Connect to ipv4#127.0.0.1:1 failed: refused", False),
+        (KafkaError._AUTHENTICATION, "Failed to acquire SASL OAUTHBEARER token: no route", False),
+    ],
+)
+def test_only_what_no_waiting_mends_is_a_denial(code: int, text: str, expected: bool) -> None:
+    assert is_denial(KafkaError(code, text)) is expected
+    client = KafkaClient("127.0.0.1:1", {}, {})
+    client._hear(KafkaError(code, text))
+    assert isinstance(client._error("no answer"), PermissionError) is expected
