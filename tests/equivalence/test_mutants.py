@@ -13,6 +13,7 @@ import pytest
 from livemart.arrow.bags import NEW_COUNT, WEIGHT
 from livemart.delta.row_filter import NO_ROW
 from livemart.delta.warehouse import Warehouse
+from livemart.plan.planner import Plan
 from livemart.plan.relations.join import Join
 from livemart.plan.sql.template import Template
 from livemart.plan.strategies.running import not_carried_on
@@ -21,9 +22,10 @@ from livemart.refresh import region as region_refresh
 from livemart.refresh import running as running_refresh
 from livemart.refresh import signed as signed_refresh
 from livemart.refresh import touched_rows as clock_windows
-from livemart.refresh.inputs import Input
+from livemart.refresh.inputs import Input, PinnedInputs
 from livemart.refresh.model_run import ModelRun
 from livemart.refresh.running_totals import Starts
+from livemart.state.places import StateFolder
 from tests.project_run import reasons
 
 if TYPE_CHECKING:
@@ -35,13 +37,15 @@ Mutant = Callable[[pytest.MonkeyPatch], None]
 
 def post_images_only(patch: pytest.MonkeyPatch) -> None:
     """Old images are forgotten: what a row was is never taken away."""
-    real = vars(Input)["images"].func
+    real = PinnedInputs.resolve
 
-    def images(self: Input) -> pa.Table:
-        rows: pa.Table = real(self)
-        return rows.filter(pc.greater(rows.column(WEIGHT), 0))
+    def resolve(self: PinnedInputs, plan: Plan) -> tuple[Input, ...]:
+        return tuple(
+            replace(it, images=it.images.filter(pc.greater(it.images.column(WEIGHT), 0)))
+            for it in real(self, plan)
+        )
 
-    patch.setattr(Input, "images", property(images))
+    patch.setattr(PinnedInputs, "resolve", resolve)
 
 
 def no_frame_margin(patch: pytest.MonkeyPatch) -> None:
@@ -59,7 +63,7 @@ def no_rekey(patch: pytest.MonkeyPatch) -> None:
     """Changes on the other side of a join are not traced to the rows they touch."""
     _no_signed_change(patch)
     patch.setattr(Join, "_rekeyed", lambda self, want, changed: [])
-    patch.setattr(Join, "_affected_by_right", lambda self, want: [])
+    patch.setattr(Join, "_affected_by_right", lambda self, want, has_time: [])
 
 
 def equals_instead_of_null_safe(patch: pytest.MonkeyPatch) -> None:
@@ -167,7 +171,8 @@ def test_a_mutant_is_caught(
     built_mart: BuiltMart, monkeypatch: pytest.MonkeyPatch, mutant: Mutant
 ) -> None:
     mutant(monkeypatch)
-    # Plans are made with the mistake, too.
+    # Plans are made with the mistake, too, and not taken from the build.
+    StateFolder(built_mart.run.root / "warehouse").compiled_project.unlink()
     built_mart.run.restart()
 
     assert _first_difference(built_mart) is not None
