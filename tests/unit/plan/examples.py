@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterator
 from datetime import timedelta
 
 from livemart.plan.planner import Full, Inputs, Plan, plan_query
+from livemart.plan.relations.key_query import RowsOf
 from livemart.plan.relations.relation import Restriction
 from livemart.plan.strategies.region import Region
 from livemart.plan.strategies.running import Running
@@ -34,7 +34,6 @@ TABLES = Inputs(
     clocks=frozenset({"livemart.clock"}),
 )
 
-_VIEW = re.compile(r"__(touched|present|known)_(\d+)__")
 _WIDTH = 88
 
 
@@ -119,7 +118,7 @@ def _asked(region: Region, tables: list[str], change: str) -> Iterator[str]:
             yield f"within: {' or '.join(ways)}"
     for affected in region.affected:
         if affected.occurrence is not None and tables[affected.occurrence] == change:
-            yield f"affected: {_VIEW.sub(lambda view: _named(view, tables), str(affected))}"
+            yield f"affected: {affected.sql.render(lambda rows: _named(rows, tables))}"
     for occurrence, restrictions in sorted(region.restrictions.items()):
         ways = (_rows(restriction, region) for restriction in restrictions)
         where = " or ".join(dict.fromkeys(ways))
@@ -158,8 +157,8 @@ def _end(piece: Slice) -> str:
     return f"{piece.column}{margin} {'from' if piece.is_lower else 'to'} {piece.threshold}"
 
 
-def _named(view: re.Match[str], tables: list[str]) -> str:
-    return f"{view.group(1)}_{tables[int(view.group(2))]}"
+def _named(rows: RowsOf, tables: list[str]) -> str:
+    return f"{rows.kind}_{tables[rows.occurrence]}"
 
 
 def _length(micros: int) -> str:
