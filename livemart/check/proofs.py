@@ -79,10 +79,10 @@ class MovedTest:
 class Prover:
     """Knows the tests of one project as planned; made once, used for every batch."""
 
-    def __init__(self, plans: ProjectPlans) -> None:
+    def __init__(self, plans: ProjectPlans, own_faults: OwnFaults | None = None) -> None:
         self.project = plans.project
         self._plans = plans
-        self.own_faults = OwnFaults()
+        self.own_faults = own_faults or OwnFaults()
         # How many rows failed a test, and at which versions: as long as this process lives.
         self._failures: dict[str, tuple[int, Mapping[str, int]]] = {}
 
@@ -93,8 +93,7 @@ class Prover:
 
     def renewed(self, plans: ProjectPlans) -> Prover:
         """Return a prover for new plans that keeps the failures of tests whose SQL is the same."""
-        prover = Prover(plans)
-        prover.own_faults = self.own_faults
+        prover = Prover(plans, self.own_faults)
         prover._failures = {
             unique_id: failures
             for unique_id, failures in self._failures.items()

@@ -74,8 +74,7 @@ class Runtime:
 
         names = self.warehouse.column_names
         self.plans = planned.resumed(names) if planned else ProjectPlans(self.project, names)
-        self.prover = Prover(self.plans)
-        self.prover.own_faults = self.between_batches.own_faults
+        self.prover = Prover(self.plans, self.between_batches.own_faults)
 
     def session(self, model: Model) -> SparkSession:
         """Return the session in which the model's SQL has its meaning."""
