@@ -267,7 +267,7 @@ class _Refresher:
             return carried(before)
         else:
             stored = self.inputs.at(model.relation, before.version)
-            commit, strategy, reason = move(context, model, plan, self.inputs, stored, generation)
+            commit, strategy, reason = move(context, model, plan, self.inputs, stored, tag)
             code = reason.code if reason is not None else None
         took_ms = ms_since(started)
         has_written = commit.skipped or commit.rows_changed > 0

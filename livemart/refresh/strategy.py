@@ -47,9 +47,9 @@ def move(
     plan: Plan,
     inputs: PinnedInputs,
     stored: PinnedTable,
-    generation: int,
+    tag: Tag,
 ) -> tuple[Commit, str, Reason | None]:
-    """Bring one model from the frontier to this batch.
+    """Bring one model from the frontier to this batch, in a commit of this tag.
 
     Returns:
         What was committed, the name of the strategy, and why it was recomputed, if it was.
@@ -57,7 +57,6 @@ def move(
     Raises:
         PlanError: POLICY_NOT_MET, if a model of policy strict would be recomputed.
     """
-    tag = context.tag(model.relation, generation)
     reason: Reason | None = None
     failure: Exception | None = None
     try:

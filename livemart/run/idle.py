@@ -19,12 +19,12 @@ import structlog
 
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import ConfigError, LivemartError, StateError
-from livemart.project.profiles import find_profiles, profiles_folder
 from livemart.project.record_logs.options import plain_option
 from livemart.project.sources import FILES_KIND
-from livemart.run.edits import Look, ProjectFiles
+from livemart.run.artifacts.source_freshness import renew_freshness
+from livemart.run.edits import Look
+from livemart.run.input_files import WaitingFiles, project_files, waiting_files
 from livemart.run.project_cache.inputs import environment_names, project_digest
-from livemart.run.source_freshness import renew_freshness
 from livemart.run.target_folder import target_folder
 from livemart.state.checkpoint import Recorded, open_checkpoint
 from livemart.state.last_pass import LastPass, LogAtEnd, keep_pass, kept_pass
@@ -38,52 +38,8 @@ if TYPE_CHECKING:
     from livemart.run.runtime import Runtime
     from livemart.settings import Settings
 
-# To look at more of them takes as long as what it would save.
-_MANY_FILES = 50_000
 
-Files = Sequence[tuple[str, int, int]]
-
-
-def project_files(settings: Settings) -> ProjectFiles:
-    """Return the files of the project of a run.
-
-    Raises:
-        ConfigError: DBT_PROJECT_NOT_FOUND, PROFILES_NOT_FOUND.
-    """
-    profiles = find_profiles(settings.project_dir, settings.profiles_dir)
-    folder = profiles_folder(settings.project_dir.resolve(), profiles)
-    left_out = (settings.warehouse, settings.landing, target_folder(settings))
-    return ProjectFiles(settings.project_dir, folder, left_out)
-
-
-def waiting_files(settings: Settings) -> Files | None:
-    """Return name, size and change time of each file that waits; None if they are many, or hidden.
-
-    All below the landing folder, whatever the patterns of sources: Spark reads more by a pattern
-    than Python would.
-    """
-    files: list[tuple[str, int, int]] = []
-    for folder, folders, names in os.walk(settings.landing, followlinks=True):
-        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
-        for name in names:
-            if name.startswith((".", "_")):
-                continue
-            path = os.path.join(folder, name)
-            try:
-                seen = os.stat(path)
-            except FileNotFoundError:
-                # Gone since it was listed.
-                continue
-            except OSError:
-                # Nobody can tell.
-                return None
-            files.append((path, seen.st_size, seen.st_mtime_ns))
-        if len(files) > _MANY_FILES:
-            return None
-    return sorted(files)
-
-
-def note_pass(runtime: Runtime, files: Files | None, *, is_published: bool) -> None:
+def note_pass(runtime: Runtime, files: WaitingFiles | None, *, is_published: bool) -> None:
     """Keep what a pass has looked at, unless it has left something to do.
 
     Args:
@@ -140,7 +96,9 @@ def _logs_at_end(runtime: Runtime) -> Sequence[LogAtEnd] | None:
     ]
 
 
-def _note(runtime: Runtime, newest: Snapshot, files: Files, logs: Sequence[LogAtEnd]) -> None:
+def _note(
+    runtime: Runtime, newest: Snapshot, files: WaitingFiles, logs: Sequence[LogAtEnd]
+) -> None:
     from livemart.publish.exposures import served_models
 
     settings = runtime.settings
@@ -240,7 +198,7 @@ def _end_as_before(settings: Settings, logs: Sequence[LogAtEnd], now: datetime) 
     return True
 
 
-def _digest(settings: Settings, names: Iterable[str], look: Look, files: Files) -> str:
+def _digest(settings: Settings, names: Iterable[str], look: Look, files: WaitingFiles) -> str:
     parts = [project_digest(settings, names, look), settings.model_dump(mode="json"), list(files)]
     return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()
 

@@ -20,13 +20,14 @@ from livemart.land.tables import require_fitting
 from livemart.land.uncounted import UncountedBatches
 from livemart.publish.publications import Publications
 from livemart.refresh.frontier import check_landed
-from livemart.run.artifacts import write_artifacts, write_failure
+from livemart.run.artifacts.run_results import write_artifacts, write_failure
+from livemart.run.artifacts.source_freshness import renew_freshness
 from livemart.run.batch import BatchOutcome, BatchRunner, BatchWatcher
 from livemart.run.follower import EditWatcher
-from livemart.run.idle import note_pass, waiting_files
+from livemart.run.idle import note_pass
+from livemart.run.input_files import waiting_files
 from livemart.run.replays import ProjectEdited, Replays, Stopped
 from livemart.run.runtime import Runtime
-from livemart.run.source_freshness import renew_freshness
 from livemart.spark.catalog import register
 from livemart.state.checkpoint import Epoch, Recorded, open_checkpoint
 from livemart.state.snapshots import Snapshot

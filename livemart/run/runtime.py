@@ -20,7 +20,7 @@ from livemart.delta.warehouse import Warehouse
 from livemart.errors import ConfigError, RefreshError
 from livemart.refresh.context import KeptBetweenBatches
 from livemart.run.edits import Look, ProjectFiles
-from livemart.run.idle import project_files, waiting_files
+from livemart.run.input_files import project_files, waiting_files
 from livemart.run.target_folder import target_folder
 from livemart.settings import Selection, Settings
 from livemart.state.last_pass import forget_pass, last_pass_at

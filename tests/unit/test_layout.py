@@ -19,7 +19,7 @@ KINDS = ("unit", "integration", ".")
 # why it has none; who gives one of them a rule of its own gives it a test as well.
 COVERED = {
     # What is tested is what they become: the writing of artifacts, the door of the package.
-    "run/artifact_files.py": "unit/run/test_artifacts.py",
+    "run/artifacts/artifact_files.py": "unit/run/artifacts/test_run_results.py",
     "__main__.py": "integration/test_wheel.py",
     # Constants, shapes and protocols without behaviour: they are right where they are used.
     "delta/properties.py": "unit/spark/test_session.py",

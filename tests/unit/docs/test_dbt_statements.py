@@ -144,12 +144,14 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "`manifest.json`": ("unit/project/dbt::the_manifest_is_written_beside_what_dbt_keeps",),
     "`run_results.json`": (
-        "unit/run/artifacts::a_refresh_is_read_by_dbt_as_a_run",
-        "unit/run/artifacts::a_build_tells_of_its_views_and_hooks_too",
-        "unit/run/artifacts::a_refresh_that_failed_leaves_no_success_of_before",
+        "unit/run/artifacts/run_results::a_refresh_is_read_by_dbt_as_a_run",
+        "unit/run/artifacts/run_results::a_build_tells_of_its_views_and_hooks_too",
+        "unit/run/artifacts/run_results::a_refresh_that_failed_leaves_no_success_of_before",
         "integration/run/pipeline::a_build_and_a_refresh_leave_artifacts_that_dbt_reads",
     ),
-    "`sources.json`": ("unit/run/source_freshness::sources_are_as_fresh_as_their_newest_landing",),
+    "`sources.json`": (
+        "unit/run/artifacts/source_freshness::sources_are_as_fresh_as_their_newest_landing",
+    ),
     "A question about a table": (
         "integration/run/batch_questions::"
         "a_model_is_compiled_again_when_the_warehouse_answers_otherwise",

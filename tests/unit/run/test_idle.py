@@ -19,12 +19,8 @@ from livemart.delta.warehouse import Warehouse
 from livemart.errors import StateError
 from livemart.land.sources.log_looks import LogLooks, log_looks
 from livemart.project.graph import Project, SourceTable, StreamSpec
-from livemart.run.idle import (
-    has_nothing_to_do,
-    note_pass,
-    project_files,
-    waiting_files,
-)
+from livemart.run.idle import has_nothing_to_do, note_pass
+from livemart.run.input_files import project_files, waiting_files
 from livemart.settings import Settings, load_settings
 from livemart.state.checkpoint import open_checkpoint, read_epoch
 from livemart.state.last_pass import keep_pass, kept_pass, last_pass_at
@@ -343,12 +339,6 @@ def test_an_edit_while_a_pass_runs_is_work_for_the_next(shop: Shop) -> None:
     note_pass(shop.runtime, waiting_files(shop.settings), is_published=True)
 
     assert not shop.is_idle()
-
-
-def test_a_file_that_cannot_be_looked_at_keeps_nothing(shop: Shop) -> None:
-    (shop.root / "landing" / "orders" / "loop").symlink_to("loop")
-
-    assert waiting_files(shop.settings) is None
 
 
 def test_a_checkpoint_that_is_lost_is_told_as_a_full_pass_tells_it(shop: Shop) -> None:

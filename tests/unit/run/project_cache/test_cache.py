@@ -12,7 +12,7 @@ import pytest
 from livemart.plan.project_plans import ProjectPlans
 from livemart.plan.strategies.signed import Signed
 from livemart.project.graph import Project
-from livemart.run.idle import project_files
+from livemart.run.input_files import project_files
 from livemart.run.project_cache.cache import CachedProject, ProjectCache
 from livemart.settings import Settings, load_settings
 from livemart.state.places import StateFolder

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from livemart.run.idle import project_files
+from livemart.run.input_files import project_files
 from livemart.run.project_cache import inputs
 from livemart.run.project_cache.inputs import environment_names, project_digest
 from livemart.settings import load_settings

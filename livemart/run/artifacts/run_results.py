@@ -15,10 +15,15 @@ from livemart.check.checks import TestResult
 from livemart.errors import causes, first_lines
 from livemart.project.graph import Project
 from livemart.project.node_results import NodeResult
-from livemart.run.artifact_files import Entry, artifact_metadata, artifact_time, write_artifact
+from livemart.run.artifacts.artifact_files import (
+    Entry,
+    artifact_metadata,
+    artifact_time,
+    write_artifact,
+)
+from livemart.run.artifacts.source_freshness import write_freshness
 from livemart.run.batch import BatchRecord
 from livemart.run.runtime import Runtime
-from livemart.run.source_freshness import write_freshness
 from livemart.spark.model_errors import ModelFailedError
 from livemart.state.snapshots import ModelState, Snapshot
 

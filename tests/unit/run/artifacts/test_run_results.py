@@ -16,7 +16,7 @@ from livemart.check.checks import TestResult
 from livemart.errors import PlanError, RefreshError, SourceError
 from livemart.project.graph import DataTest, Model, Project
 from livemart.project.node_results import NodeResult
-from livemart.run.artifacts import write_artifacts, write_failure
+from livemart.run.artifacts.run_results import write_artifacts, write_failure
 from livemart.run.batch import BatchRecord
 from livemart.run.runtime import Runtime
 from livemart.settings import Settings

@@ -17,7 +17,12 @@ from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError
 from livemart.project.graph import Project, SourceTable
 from livemart.project.landing_columns import LANDED_AT
-from livemart.run.artifact_files import Entry, artifact_metadata, artifact_time, write_artifact
+from livemart.run.artifacts.artifact_files import (
+    Entry,
+    artifact_metadata,
+    artifact_time,
+    write_artifact,
+)
 from livemart.state.snapshots import Snapshot
 
 _FILE = "sources.json"

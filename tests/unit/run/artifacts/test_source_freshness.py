@@ -10,8 +10,12 @@ import pytest
 from dbt.artifacts.schemas.freshness import FreshnessExecutionResultArtifact
 
 from livemart.project.graph import Project, SourceTable
-from livemart.run import source_freshness
-from livemart.run.source_freshness import freshness_status, renew_freshness, write_freshness
+from livemart.run.artifacts import source_freshness
+from livemart.run.artifacts.source_freshness import (
+    freshness_status,
+    renew_freshness,
+    write_freshness,
+)
 from livemart.state.snapshots import Snapshot
 from tests.models import stream_spec
 
