@@ -43,7 +43,8 @@ def moved(policy: Policy, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     plan = plan_query(SQL, Inputs({"shop.sales": ("shop_id", "amount")}))
     assert plan.strategy.name == "region"
     inputs = PinnedInputs(warehouse, {"shop.sales": 1}, {"shop.sales": 1})
-    return strategy.move(context, model, plan, inputs, inputs.at(model.relation, 4), 0)
+    stored, tag = inputs.at(model.relation, 4), context.tag(model.relation, 0)
+    return strategy.move(context, model, plan, inputs, stored, tag)
 
 
 def test_a_strict_model_refuses_to_be_recomputed(
@@ -96,7 +97,8 @@ def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         (model,) = policy_project(policy).models.values()
         plan = plan_query(SQL, Inputs({"shop.sales": ("shop_id", "amount")}))
         inputs = PinnedInputs(warehouse, {"shop.sales": 1}, {"shop.sales": 1})
-        return strategy.move(context[0], model, plan, inputs, inputs.at(model.relation, 4), 0)
+        stored, tag = inputs.at(model.relation, 4), context[0].tag(model.relation, 0)
+        return strategy.move(context[0], model, plan, inputs, stored, tag)
 
     return run
 
