@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib import import_module
@@ -329,6 +330,33 @@ def tables(output: str, **flags: Any) -> None:
             click.echo(json.dumps(describe_published(snapshot, published), indent=2))
         else:
             click.echo(render_published(snapshot, published))
+
+
+@cli.command()
+@with_flags(PLACES, OUTPUT)
+@json_or_text
+@click.option("--dry-run", is_flag=True, help="Only tell what would be removed.")
+@click.option("--project-dir", metavar="DIR", help="Folder of livemart.yml. [default: .]")
+@click.option("--profiles-dir", metavar="DIR", help="Accepted for uniformity; not read.")
+def maintain(output: str, dry_run: bool, **flags: Any) -> None:
+    """Remove files of tables that no reader needs: older than the table's retention (7 days).
+
+    Every command that refreshes does so by itself, once a day. Exits with 1 if files could not be
+    removed.
+    """
+    with reported_errors(flags) as settings:
+        from livemart.inspect.upkeep_report import render_removed
+        from livemart.run.upkeep import note_upkeep, remove_old_files
+
+        removed = list(remove_old_files(settings.warehouse, is_trial=dry_run))
+        if removed and not dry_run:
+            note_upkeep(settings.warehouse, datetime.now(UTC))
+        if output == "json":
+            click.echo(json.dumps([asdict(it) for it in removed], indent=2))
+        else:
+            click.echo(render_removed(removed, is_trial=dry_run))
+        if any(it.error for it in removed):
+            sys.exit(1)
 
 
 @cli.command()

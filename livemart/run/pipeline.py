@@ -28,6 +28,7 @@ from livemart.run.idle import note_pass
 from livemart.run.input_files import waiting_files
 from livemart.run.replays import ProjectEdited, Replays, Stopped
 from livemart.run.runtime import Runtime
+from livemart.run.upkeep import keep_up
 from livemart.spark.catalog import register
 from livemart.state.checkpoint import Epoch, Recorded, open_checkpoint
 from livemart.state.snapshots import Snapshot
@@ -330,6 +331,7 @@ class Pipeline:
             renew_freshness(self.runtime.dbt.target_dir, self.now())
         else:
             write_artifacts(self.runtime, outcome.snapshot, outcome.checks, outcome.record)
+            keep_up(self.runtime.settings.warehouse, self.now(), self.watcher.step)
         self.watcher.batch_ended(outcome)
 
     def _await(

@@ -23,6 +23,7 @@ COMMANDS = (
     "dead-letters",
     "doctor",
     "env",
+    "maintain",
     "plan",
     "refresh",
     "serve",

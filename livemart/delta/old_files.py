@@ -1,0 +1,44 @@
+"""Finds the files of a table that none of its readable versions names any more.
+
+Used by the upkeep of a warehouse. A file that a commit takes out stays for as long as the table's
+property `delta.deletedFileRetentionDuration` says, so that the versions before can be read; a file
+of changes, and one that no commit names, for as long from when it was written. Here is what is
+older, as VACUUM finds it; VACUUM itself would add two versions to each table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+
+def old_files(folder: Path, kept_versions: Collection[int] = ()) -> list[Path]:
+    """Return the files to remove.
+
+    Args:
+        folder: of the table.
+        kept_versions: whose files stay, however old; one that can no longer be read has none.
+
+    Raises:
+        DeltaError: it is no table, or its log cannot be read.
+        OSError: the folder cannot be listed.
+    """
+    table = DeltaTable(str(folder))
+    # Of each version itself: one whose log entries are gone would refuse the whole list.
+    kept = {path for version in kept_versions for path in _files_of(folder, version)}
+    paths = map(unquote, table.vacuum(dry_run=True, full=True))
+    return [folder / path for path in paths if path not in kept]
+
+
+def _files_of(folder: Path, version: int) -> set[str]:
+    try:
+        table = DeltaTable(str(folder), version=version)
+    except DeltaError:
+        return set()
+    paths = pa.table(table.get_add_actions()).column("path").to_pylist()
+    return {unquote(path) for path in paths}

@@ -1,0 +1,126 @@
+"""Removes the files of tables that no reader needs any more, once a day.
+
+Used by the pipeline after a micro-batch, and by the command `maintain`. Nobody waits for a file
+that goes: it is older than the retention of its table (seven days), and neither the newest snapshot
+nor the one that readers see names it. Commits of small batches replace files all day long, so that
+without it a warehouse would grow for ever.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import structlog
+
+from livemart.delta.old_files import old_files
+from livemart.delta.warehouse import Warehouse
+from livemart.errors import LivemartError, first_lines
+from livemart.spark.catalog import stored_tables
+from livemart.state.atomic_files import replace_file
+from livemart.state.places import StateFolder
+from livemart.state.snapshots import SnapshotLog
+
+_EVERY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedFiles:
+    """How many files of a table have gone, or would go, and how large they are together.
+
+    `error`: why the rest of them could not.
+    """
+
+    table: str
+    count: int = 0
+    size_bytes: int = 0
+    error: str | None = None
+
+
+def remove_old_files(warehouse: Path, *, is_trial: bool = False) -> Iterator[RemovedFiles]:
+    """Remove the old files of each table, and of the snapshot log; yield what became of each.
+
+    Args:
+        warehouse: root of all tables.
+        is_trial: nothing is removed.
+    """
+    tables, log = Warehouse(warehouse), SnapshotLog(warehouse)
+    rows = [row for row in (log.newest(), log.newest_published()) if row is not None]
+    states = {(it.table_id, it.version) for row in rows for it in row.models.values()}
+    for relation in stored_tables(warehouse):
+        versions = {row.sources[relation] for row in rows if relation in row.sources}
+        try:
+            table_id = tables.table_id(relation)
+        except LivemartError as error:
+            yield RemovedFiles(relation, error=first_lines(error))
+            continue
+        versions |= {version for id_, version in states if id_ == table_id}
+        yield _remove(relation, tables.path(relation), versions, is_trial=is_trial)
+    if rows:
+        folder = StateFolder(warehouse).snapshots
+        yield _remove("snapshots", folder, (), is_trial=is_trial)
+
+
+def _remove(table: str, folder: Path, versions: Collection[int], *, is_trial: bool) -> RemovedFiles:
+    count = size_bytes = 0
+    try:
+        for path in old_files(folder, versions):
+            # Another process may remove them as well.
+            with suppress(FileNotFoundError):
+                size = path.stat().st_size
+                if not is_trial:
+                    path.unlink()
+                count, size_bytes = count + 1, size_bytes + size
+    except Exception as error:
+        # Whatever it is: it costs no micro-batch.
+        return RemovedFiles(table, count, size_bytes, first_lines(error))
+    return RemovedFiles(table, count, size_bytes)
+
+
+def keep_up(warehouse: Path, now: datetime, step: Callable[[str], None]) -> None:
+    """Remove old files if that was not done within a day; what fails is told, and tried tomorrow.
+
+    Args:
+        warehouse: root of all tables; a micro-batch has just been published.
+        now: the wall clock, UTC.
+        step: is told that it begins.
+    """
+    if (last := _last_upkeep(warehouse)) is None:
+        # A new warehouse has no old file.
+        note_upkeep(warehouse, now)
+        return
+    # A clock that was set back is no reason to wait for it.
+    if timedelta(0) <= now - last < _EVERY:
+        return
+    step("removing old files")
+    log, removed = structlog.get_logger(), list(remove_old_files(warehouse))
+    for it in removed:
+        if it.error is not None:
+            log.warning(
+                "old_files_not_removed",
+                table=it.table,
+                error=it.error,
+                hint="nothing else waits for it; `livemart maintain` tries again",
+            )
+    if count := sum(it.count for it in removed):
+        log.info("old_files_removed", files=count, bytes=sum(it.size_bytes for it in removed))
+    note_upkeep(warehouse, now)
+
+
+def note_upkeep(warehouse: Path, now: datetime) -> None:
+    """Keep when old files were removed last."""
+    path = StateFolder(warehouse).upkeep
+    path.parent.mkdir(exist_ok=True)
+    replace_file(path, json.dumps({"at": now.isoformat()}))
+
+
+def _last_upkeep(warehouse: Path) -> datetime | None:
+    try:
+        content = json.loads(StateFolder(warehouse).upkeep.read_text(encoding="utf-8"))
+        return datetime.fromisoformat(content["at"])
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
+        return None

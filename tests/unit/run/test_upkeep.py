@@ -1,0 +1,146 @@
+"""Old files go by themselves, once a day; what readers see never does."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import structlog
+from deltalake import DeltaTable
+
+from livemart.delta.tags import Tag
+from livemart.delta.warehouse import Warehouse
+from livemart.run.upkeep import keep_up, remove_old_files
+from livemart.state.places import StateFolder
+from livemart.state.snapshots import ModelState, Snapshot, SnapshotLog, Status
+from tests.aged_tables import age, parquet_files
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A source and a model, each written anew in four versions; the log names the last of them."""
+    for relation in ("raw.orders", "mart.totals"):
+        for number in range(4):
+            rows = pa.table({"n": [number]})
+            Warehouse(tmp_path).overwrite(relation, rows, Tag(f"e/{relation}/0", number))
+    _append(tmp_path, 1, version=4)
+    return tmp_path
+
+
+def _append(root: Path, snapshot_id: int, *, version: int, status: Status = "published") -> None:
+    warehouse = Warehouse(root)
+    state = ModelState(version, "f", "full", None, 1, 1, 0, warehouse.table_id("mart.totals"))
+    row = Snapshot(
+        snapshot_id=snapshot_id,
+        batch_id=snapshot_id,
+        epoch="e",
+        kind="refresh",
+        status=status,
+        as_of=None,
+        sources={"raw.orders": version},
+        models={"model.shop.totals": state},
+        tests={},
+        started_at=NOON,
+        finished_at=NOON,
+    )
+    assert SnapshotLog(root).append(row)
+
+
+def _age(root: Path) -> None:
+    for folder in (root / "raw" / "orders", root / "mart" / "totals"):
+        age(folder, days=8)
+
+
+def _readable(root: Path) -> dict[str, list[int]]:
+    """Return the versions of each table that can be read."""
+    readable: dict[str, list[int]] = {}
+    for relation in ("raw.orders", "mart.totals"):
+        for version in range(1, 5):
+            try:
+                Warehouse(root).read(relation, version)
+            except Exception:
+                continue
+            readable.setdefault(relation, []).append(version)
+    return readable
+
+
+def test_what_a_snapshot_names_stays(root: Path) -> None:
+    _append(root, 2, version=3, status="held")
+    _age(root)
+
+    removed = {it.table: (it.count, it.error) for it in remove_old_files(root)}
+
+    assert removed == {"mart.totals": (2, None), "raw.orders": (2, None), "snapshots": (0, None)}
+    assert _readable(root) == {"raw.orders": [3, 4], "mart.totals": [3, 4]}
+
+
+def test_the_version_that_readers_see_stays_however_long_another_is_held(root: Path) -> None:
+    for number, version in enumerate((2, 3)):
+        _append(root, 2 + number, version=version, status="published" if number == 0 else "held")
+    _age(root)
+
+    assert not any(it.error for it in remove_old_files(root))
+
+    assert _readable(root) == {"raw.orders": [2, 3, 4], "mart.totals": [2, 3, 4]}
+
+
+def test_a_trial_removes_nothing_and_tells_the_same(root: Path) -> None:
+    _age(root)
+    before = parquet_files(root)
+
+    trial = list(remove_old_files(root, is_trial=True))
+
+    assert parquet_files(root) == before
+    assert list(remove_old_files(root)) == trial
+    assert sum(it.size_bytes for it in trial) > 0
+
+
+def test_files_of_the_snapshot_log_go_after_a_day(root: Path) -> None:
+    _append(root, 2, version=4)
+    snapshots = StateFolder(root).snapshots
+    # As it does itself, every 64 rows.
+    DeltaTable(str(snapshots)).optimize.compact()
+    age(snapshots, days=2)
+
+    (removed,) = [it for it in remove_old_files(root) if it.table == "snapshots"]
+
+    assert removed.count == 2
+    assert [row.snapshot_id for row in SnapshotLog(root).rows(9)] == [2, 1]
+
+
+def test_it_is_done_once_a_day(root: Path) -> None:
+    steps: list[str] = []
+    _age(root)
+    for hours in (0, 23):
+        keep_up(root, NOON + timedelta(hours=hours), steps.append)
+    assert (len(parquet_files(root / "mart")), steps) == (4, [])
+
+    for hours in (24, 47):
+        keep_up(root, NOON + timedelta(hours=hours), steps.append)
+    assert (len(parquet_files(root / "mart")), steps) == (1, ["removing old files"])
+
+    # The clock was set back.
+    keep_up(root, NOON, steps.append)
+    assert len(steps) == 2
+
+
+def test_a_table_that_cannot_be_read_costs_itself_alone(root: Path) -> None:
+    _age(root)
+    shutil.copytree(root / "mart" / "totals", root / "mart" / "broken")
+    (root / "mart" / "broken" / "_delta_log" / f"{0:020}.json").write_text("{")
+
+    StateFolder(root).upkeep.write_text("{")
+    keep_up(root, NOON, lambda _: None)
+    with structlog.testing.capture_logs() as events:
+        keep_up(root, NOON + timedelta(days=1), lambda _: None)
+
+    assert [(it["event"], it.get("table")) for it in events] == [
+        ("old_files_not_removed", "mart.broken"),
+        ("old_files_removed", None),
+    ]
+    assert events[1]["files"] == 6
