@@ -345,11 +345,18 @@ def maintain(output: str, dry_run: bool, **flags: Any) -> None:
     removed.
     """
     with reported_errors(flags) as settings:
+        from livemart.errors import StateError
         from livemart.inspect.upkeep_report import render_removed
         from livemart.run.upkeep import note_upkeep, remove_old_files
 
         removed = list(remove_old_files(settings.warehouse, is_trial=dry_run))
-        if removed and not dry_run:
+        if not removed:
+            raise StateError(
+                "NOTHING_PUBLISHED",
+                f"{settings.warehouse}: holds no tables",
+                hint="run `build` first, or name another --warehouse",
+            )
+        if not dry_run:
             note_upkeep(settings.warehouse, datetime.now(UTC))
         if output == "json":
             click.echo(json.dumps([asdict(it) for it in removed], indent=2))

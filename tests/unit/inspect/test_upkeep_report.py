@@ -48,7 +48,15 @@ def test_the_command_removes_what_its_trial_tells(
     assert "1 table: removed 1 file, " in CliRunner().invoke(cli, ["maintain"]).output
     assert len(parquet_files(tmp_path)) == 1
     answer = CliRunner().invoke(cli, ["maintain"])
-    assert (answer.exit_code, answer.output) == (
-        0,
-        "1 table: no file is old enough to be removed\n",
-    )
+    told = "1 table: no file is old enough to be removed\n"
+    assert (answer.exit_code, answer.output) == (0, told)
+
+
+def test_where_no_tables_are_it_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    answer = CliRunner().invoke(cli, ["maintain"])
+
+    assert (answer.exit_code, "holds no tables" in answer.output) == (2, True)
