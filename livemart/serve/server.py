@@ -27,8 +27,10 @@ from livemart.serve.live.streams import MOST_STREAMS
 from livemart.settings import Settings
 from livemart.store.reader import StoreReader
 
-# Streams end at once; only answers under way are waited for.
+# Streams end at once; only answers under way are waited for, and then readings without an answer.
 _PATIENCE_S = 5
+# That the server closes its sockets is waited for whatever keeps the machine busy.
+_CLOSED_WITHIN_S = 60
 _BACKLOG = 4_096
 _SWITCH_S = 0.0002
 # As many as there may be streams, and what else a process holds open.
@@ -37,11 +39,19 @@ _THRESHOLDS = (20_000, 20, 50)
 
 
 class _Server(uvicorn.Server):
-    """Ends the streams before it waits for its connections: they would never end by themselves."""
+    """Ends the streams before it waits for its connections: they would never end by themselves.
+
+    `is_closed` is set once it neither listens nor talks any more.
+    """
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.is_closed = threading.Event()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.config.app.state.parts[Hub].close()  # type: ignore[union-attr]
         await super().shutdown(sockets)
+        self.is_closed.set()
 
 
 @contextmanager
@@ -119,6 +129,7 @@ def _running(app: FastAPI, listener: socket.socket, failed: Callable[[], None]) 
         try:
             asyncio.run(server.serve(sockets=[listener]))
         finally:
+            server.is_closed.set()
             if is_running:
                 failed()
 
@@ -138,7 +149,8 @@ def _running(app: FastAPI, listener: socket.socket, failed: Callable[[], None]) 
         has_ended = not thread.is_alive()
         is_running = False
         server.should_exit = True
-        thread.join(2 * _PATIENCE_S)
+        server.is_closed.wait(_CLOSED_WITHIN_S)
+        thread.join(_PATIENCE_S)
         sys.setswitchinterval(before)
         gc.set_threshold(*thresholds)
         gc.unfreeze()
