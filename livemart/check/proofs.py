@@ -53,21 +53,21 @@ class MovedTest:
     """A test that did not pass, of which so many rows failed before those came and these went."""
 
     test: DataTest
-    known: int
+    failed: int
     new: RowTest
-    gone: RowTest
+    removed: RowTest
 
     def sides(self) -> list[tuple[DataTest, RowTest, int]]:
         """Return what is to be asked, each under a name of its own, and the sign of its answer."""
         return [
             (replace(self.test, unique_id=f"{self.test.unique_id} {name}"), rows, sign)
-            for name, rows, sign in (("new", self.new, 1), ("gone", self.gone, -1))
+            for name, rows, sign in (("new", self.new, 1), ("gone", self.removed, -1))
             if not rows.is_empty
         ]
 
     def failures(self, answers: Mapping[str, int | None]) -> int | None:
         """Return how many rows fail now, None if an answer is lacking or contradicts it."""
-        moved = self.known
+        moved = self.failed
         for side, _, sign in self.sides():
             count = answers.get(side.unique_id)
             if count is None:
@@ -170,18 +170,18 @@ class Prover:
         self, test: DataTest, warehouse: Warehouse, versions: CheckedVersions
     ) -> MovedTest | None:
         """Return what tells how many rows fail now, from how many failed at the frontier."""
-        known = self._failures.get(test.unique_id)
+        result = self._failures.get(test.unique_id)
         flat = self.flat(test)
-        if known is None or flat is None:
+        if result is None or flat is None:
             return None
-        failures, seen = known
-        if any(versions.before.get(name) != seen.get(name) for name in flat.relations):
+        failures, at_versions = result
+        if any(versions.before.get(name) != at_versions.get(name) for name in flat.relations):
             return None
-        new, gone = (
+        new, removed = (
             self._over_changed_rows(test, warehouse, versions, test.compiled_code, sign)
             for sign in (1, -1)
         )
-        return None if new is None or gone is None else MovedTest(test, failures, new, gone)
+        return None if new is None or removed is None else MovedTest(test, failures, new, removed)
 
     def remember(self, test: DataTest, failures: int | None, versions: CheckedVersions) -> None:
         """Note how many rows fail a test at these versions; what passes needs no note."""

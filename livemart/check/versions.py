@@ -1,4 +1,4 @@
-"""Gives data tests the versions of all tables, and the rows that came and went between two.
+"""Tells data tests what changed in each table since they last ran.
 
 Used by the proofs. What cannot be read any more is None, and its tests run in full.
 """

@@ -1,7 +1,7 @@
-"""Hands the records of many requests over in few files; each request is told when it is durable.
+"""Hands the records of many requests over in few files.
 
-Used by the HTTP endpoint of `ingest`. Who comes while a file is written waits for the next one, so
-the number of files follows the disk and not the requests.
+Used by the HTTP endpoint of `ingest`: each request is told when it is durable. Who comes while a
+file is written waits for the next one, so the number of files follows the disk, not the requests.
 """
 
 from __future__ import annotations
@@ -140,15 +140,17 @@ class GroupCommit:
             if request.key is None:
                 fresh.append(request)
                 continue
-            known = self._keys.find(relation, request.key)
-            digest = known.digest if known else keys.get(request.key, (None, 0))[0]
+            earlier = self._keys.find(relation, request.key)
+            digest = earlier.digest if earlier else keys.get(request.key, (None, 0))[0]
             if digest is None:
                 keys[request.key] = (request.digest, request.records)
                 fresh.append(request)
             elif digest != request.digest:
                 request.done.set_exception(KeyReusedError(request.key))
-            elif known:
-                request.done.set_result(IngestReceipt(known.records, known.file, is_repeat=True))
+            elif earlier:
+                request.done.set_result(
+                    IngestReceipt(earlier.records, earlier.file, is_repeat=True)
+                )
             else:
                 repeats.append(request)
         if not fresh:

@@ -56,14 +56,14 @@ def source_called(project: Project, name: str, format_name: str | None = None) -
     landed = [source for source in project.sources.values() if source.stream is not None]
     called = [source for source in landed if name in source.names]
     if len(called) != 1:
-        known = sorted(f"{source.source_name}.{source.name}" for source in landed)
+        full_names = sorted(f"{source.source_name}.{source.name}" for source in landed)
         names = [it for source in landed for it in source.names]
-        told = "no source" if not called else f"{len(called)} sources"
+        count = "no source" if not called else f"{len(called)} sources"
         raise ConfigError(
             "SOURCE_NOT_INGESTED",
-            f"{name}: {told} of that name{nearest(name, names) if not called else ''}",
-            hint=f"livemart lands {', '.join(known)}"
-            if known
+            f"{name}: {count} of that name{nearest(name, names) if not called else ''}",
+            hint=f"livemart lands {', '.join(full_names)}"
+            if full_names
             else "declare a source with `meta: {livemart: ...}`; docs/landing.md says how",
         )
     (source,) = called

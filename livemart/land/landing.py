@@ -29,7 +29,7 @@ from livemart.land.records.schema import TIMESTAMP
 from livemart.land.sources.delivery import Delivery, DeliveryReader
 from livemart.land.sources.files.delivered import DeliveredFiles, files_of
 from livemart.land.sources.files.folder import LandingFolder
-from livemart.land.sources.files.problems import gone, unreadable
+from livemart.land.sources.files.problems import disappeared, unreadable
 from livemart.land.sources.files.record_sizes import RecordSizes
 from livemart.land.sources.files.stream import (
     Limits,
@@ -247,7 +247,7 @@ class Landing:
             if (name := self._folder.name_in(error)) is None:
                 raise
             raise (
-                gone(self._folder, name)
+                disappeared(self._folder, name)
                 if isinstance(error, FileNotFoundError)
                 else unreadable(name, error)
             ) from error
@@ -256,12 +256,12 @@ class Landing:
         failpoint("landing.before")
         store = self._manifests()
         watched = self._watched = self._watched or WatchedFiles(self._folder, store.newest_first())
-        known = store.read(batch_id)
-        manifest = known or self._new_manifest(batch_id, self._relative(files), watched)
-        batch = self._micro_batch(manifest, is_replay=known is not None)
-        if known is None and manifest.deliveries:
+        earlier = store.read(batch_id)
+        manifest = earlier or self._new_manifest(batch_id, self._relative(files), watched)
+        batch = self._micro_batch(manifest, is_replay=earlier is not None)
+        if earlier is None and manifest.deliveries:
             store.write(manifest)
-        elif known is not None:
+        elif earlier is not None:
             with self._told_away(manifest.relations):
                 deliveries = self._check_replay(manifest, batch.waiting())
             if deliveries != list(manifest.deliveries):

@@ -167,9 +167,9 @@ def mended(
             continue
         originals = Originals(landing, sources[relation].record_rules.format, members)
         for letter in members:
-            given = contents.get(letter_key(letter))
-            content = given[0] if given else originals.record(letter)
-            header = given[1] if given and given[1] is not None else originals.header(letter)
+            edit = contents.get(letter_key(letter))
+            content = edit[0] if edit else originals.record(letter)
+            header = edit[1] if edit and edit[1] is not None else originals.header(letter)
             if letter["record"] is None:
                 counts.left[f"{relation}: the letter is for a whole file or range"] += 1
             elif content is None:

@@ -1,7 +1,7 @@
-"""Reads secrets that options name by environment variables, and keeps them out of texts.
+"""Handles the secrets that options name by environment variables.
 
 Used by kinds of record logs when they are opened and when they connect, and where a schema registry
-is asked.
+is asked. No text that a user meets shows one.
 """
 
 from __future__ import annotations

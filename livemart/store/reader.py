@@ -161,17 +161,17 @@ class StoreReader:
         self, connection: Connection, published: Published
     ) -> Mapping[str, StoredModel]:
         """Return the served models; they change with a publication only."""
-        known = self._models
-        if known is None or known[0] != published:
+        models = self._models
+        if models is None or models[0] != published:
             version: int = connection.execute(
                 sa.select(STORE_IDENTITY.c.schema_version)
             ).scalar_one()
             if version != SCHEMA_VERSION:
                 raise self._other_version(str(version))
             rows = connection.execute(sa.select(MODELS).order_by(MODELS.c.model))
-            known = (published, {row.model: stored_model(row) for row in rows})
-            self._models = known
-        return known[1]
+            models = (published, {row.model: stored_model(row) for row in rows})
+            self._models = models
+        return models[1]
 
 
 def _is_of_another_form(error: sa.exc.DBAPIError) -> bool:

@@ -41,9 +41,9 @@ class Published:
 
     def refreshed_at(self, model: str) -> tuple[int, datetime | None] | None:
         """Return since when a model is set aside, and how old its rows are; None if it is not."""
-        if self.set_aside is None or (known := self.set_aside.get(model)) is None:
+        if self.set_aside is None or (aside := self.set_aside.get(model)) is None:
             return None
-        since, text = known
+        since, text = aside
         return since, None if text is None else datetime.fromisoformat(text)
 
     def is_same_as(self, other: Published) -> bool:

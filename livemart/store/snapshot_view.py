@@ -219,15 +219,15 @@ class SnapshotView:
         inner, outer = theirs.model.tenant_column, ours.model.tenant_column
         if inner is None or outer is None:
             return {}
-        table, known = served_table(theirs), served_table(ours)
-        is_same = table.c[inner] == known.c[outer]
+        table, among_table = served_table(theirs), served_table(ours)
+        is_same = table.c[inner] == among_table.c[outer]
         first = sa.select(sa.func.min(table.c[column])).where(is_same).scalar_subquery()
         query = (
-            sa.select(known.c[outer], first)
-            .where(*row_predicates(known, ours.model, is_for_all=False))
-            .group_by(known.c[outer])
+            sa.select(among_table.c[outer], first)
+            .where(*row_predicates(among_table, ours.model, is_for_all=False))
+            .group_by(among_table.c[outer])
         )
-        values = row_values(known, ours.model, tenants)
+        values = row_values(among_table, ours.model, tenants)
         rows = self._connection.execute(query, values).all()
         return {str(tenant): value for tenant, value in rows}
 
@@ -252,8 +252,8 @@ class SnapshotView:
         stored = self._models[model]
         served = stored.layout.model
         query = sa.select(PUBLISHED).where(PUBLISHED.c.snapshot_id == before.snapshot_id)
-        kept = self._connection.execute(query).first()
-        is_known = kept is not None and Published(**kept._mapping) == before
+        snapshot_row = self._connection.execute(query).first()
+        is_known = snapshot_row is not None and Published(**snapshot_row._mapping) == before
         # An update says what a row is now; and in a nested value the name could be another's.
         is_told = not served.row_key or column in served.row_key
         is_plain = "json" not in served.kinds.values()

@@ -1,4 +1,4 @@
-"""Opens the serving store for its one publisher, and reads what the store holds.
+"""Holds the serving store as its one publisher sees it.
 
 SQLite in WAL mode or PostgreSQL, which show readers one published snapshot at a time. The publisher
 can make everything in it anew from the warehouse, so it simply fills a store again that is of

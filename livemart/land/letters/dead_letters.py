@@ -80,11 +80,11 @@ def _letters(
     record: pa.Table,
     stamp: Stamp,
 ) -> pa.Table:
-    given = [source, origin, reason, detail, *record.columns, stamp.batch_id, stamp.landed_at]
+    values = [source, origin, reason, detail, *record.columns, stamp.batch_id, stamp.landed_at]
     columns = [
         value
         if isinstance(value, pa.Array | pa.ChunkedArray)
         else pa.array([value] * len(origin), field.type)
-        for value, field in zip(given, LETTERS, strict=True)
+        for value, field in zip(values, LETTERS, strict=True)
     ]
     return pa.table(columns, schema=LETTERS)

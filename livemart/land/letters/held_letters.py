@@ -133,14 +133,14 @@ class StagedLetters:
 
 @dataclass(frozen=True)
 class FrameLetters:
-    """Letters of a bulk load. `known`: how many they are, None if they are to be counted."""
+    """Letters of a bulk load. `rows`: how many they are, None if they are to be counted."""
 
     letters: DataFrame
-    known: int | None = None
+    rows: int | None = None
 
     @cached_property
     def count(self) -> int:
-        return self.letters.count() if self.known is None else self.known
+        return self.letters.count() if self.rows is None else self.rows
 
     @property
     def in_memory(self) -> bool:

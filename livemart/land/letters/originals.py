@@ -53,11 +53,11 @@ class Originals:
         if _is_whole(letter):
             return str(letter["record"]).encode()
         origin = read_origin(letter["origin"])
-        known = self._read.get((origin.place.name, origin.number)) if origin else None
+        record = self._read.get((origin.place.name, origin.number)) if origin else None
         # A file that was changed since, or a record that no memory holds.
-        if known is None or isinstance(known, CutLine) or kept_text(known) != letter["record"]:
+        if record is None or isinstance(record, CutLine) or kept_text(record) != letter["record"]:
             return None
-        return known
+        return record
 
     def header(self, letter: Mapping[str, Any]) -> bytes | None:
         """Return the header that a record needs: empty for JSON and text, None if it is gone."""

@@ -39,16 +39,16 @@ Header = tuple[str, ...]
 Line = tuple[int, bytes]
 
 
-def read_header(record: bytes, known: Container[str]) -> Header:
+def read_header(record: bytes, columns: Container[str]) -> Header:
     """Return the column names of a header.
 
     Args:
         record: the first record of a file.
-        known: the declared columns.
+        columns: the declared ones.
 
     Raises:
         MalformedError: not CSV, an empty name, a name twice, lines that only a carriage return
-            ends, or no known name: then it is a record and the file has no header.
+            ends, or no name of a column: then it is a record and the file has no header.
     """
     names = tuple((name or "").strip() for name in split_fields(record))
     if any("\r" in name for name in names):
@@ -57,7 +57,7 @@ def read_header(record: bytes, known: Container[str]) -> Header:
         raise MalformedError("the header has a column without a name")
     if len(set(names)) < len(names):
         raise MalformedError("the header has a name twice")
-    if not any(name in known for name in names):
+    if not any(name in columns for name in names):
         raise MalformedError("none of its names is a declared column")
     return names
 

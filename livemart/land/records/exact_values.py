@@ -67,11 +67,11 @@ def parse_json(raw: bytes) -> Any:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) < len(pairs):
-        seen: set[str] = set()
+        names: set[str] = set()
         for name, _ in pairs:
-            if name in seen:
+            if name in names:
                 raise MalformedError(f"key {name} twice")
-            seen.add(name)
+            names.add(name)
     return record
 
 

@@ -199,7 +199,7 @@ def judge(group: Group, place: Place, chunk: Chunk) -> pa.Table:
         for position in pc.indices_nonzero(codes.is_valid()).to_pylist():
             is_kept[position] = True
     # Of some formats a record is written only for this.
-    raws = [chunk.raw[position] if kept else None for position, kept in enumerate(is_kept)]
+    raws = [chunk.raw[position] if keeps else None for position, keeps in enumerate(is_kept)]
     records = [None if raw is None else kept_text(raw) for raw in raws]
     sizes = [None if raw is None else len(raw) for raw in raws]
     arrays: list[Any] = [rows.column(name).combine_chunks() for name in group.schema.names]
@@ -217,16 +217,16 @@ def judge(group: Group, place: Place, chunk: Chunk) -> pa.Table:
 
 
 def _refused_rows(group: Group, place: Place, refused: Sequence[Refused]) -> pa.Table:
-    known: dict[str, Any] = {
+    columns: dict[str, Any] = {
         ORIGIN: place.origins([record.line for record in refused]),
         RECORD: [kept_text(record.record) for record in refused],
         SIZE: [line_size(record.record) for record in refused],
     }
     for position in range(len(group.rules)):
-        known[verdict("code", position)] = [record.code for record in refused]
-        known[verdict("detail", position)] = [_legible(record.detail) for record in refused]
+        columns[verdict("code", position)] = [record.code for record in refused]
+        columns[verdict("detail", position)] = [_legible(record.detail) for record in refused]
     none = [None] * len(refused)
-    arrays = [pa.array(known.get(field.name, none), field.type) for field in group.judged]
+    arrays = [pa.array(columns.get(field.name, none), field.type) for field in group.judged]
     return pa.table(arrays, schema=group.judged)
 
 

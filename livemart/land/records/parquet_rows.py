@@ -84,7 +84,7 @@ def read_parquet(group: Group, path: Path, span: Span) -> Iterator[Chunk]:
 def _chunk(group: Group, batch: pa.RecordBatch, first: int) -> Chunk:
     numbers = range(first, first + batch.num_rows)
     try:
-        rows = _taken(group, batch)
+        rows = _read_batch(group, batch)
     except (_UnlikeError, pa.ArrowException):
         return _exactly(group, batch, first)
     raws = WrittenRecords(batch.num_rows, lambda position: _records(batch.slice(position, 1))[0])
@@ -107,7 +107,7 @@ def _records(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     return records
 
 
-def _taken(group: Group, batch: pa.RecordBatch) -> pa.Table:
+def _read_batch(group: Group, batch: pa.RecordBatch) -> pa.Table:
     """Return the rows as they are; raises if a value might be read otherwise."""
     names = batch.schema.names
     for name in set(names) - group.known_names:
@@ -115,35 +115,37 @@ def _taken(group: Group, batch: pa.RecordBatch) -> pa.Table:
             raise _UnlikeError
     arrays = []
     for field in group.schema.arrow:
-        known = field.name in group.known_names and field.name in names
-        column = batch.column(field.name) if known else pa.nulls(batch.num_rows, field.type)
+        is_present = field.name in group.known_names and field.name in names
+        column = batch.column(field.name) if is_present else pa.nulls(batch.num_rows, field.type)
         arrays.append(_as_declared(column, field.type))
     arrays.append(pa.nulls(batch.num_rows, RESCUED_TYPE))
     return pa.table(arrays, schema=group.schema.arrow.append(pa.field(RESCUED, RESCUED_TYPE)))
 
 
 def _as_declared(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    given = column.type
-    if pa.types.is_dictionary(given):
-        column, given = column.dictionary_decode(), given.value_type
-    if pa.types.is_string(kind) and (pa.types.is_string(given) or pa.types.is_large_string(given)):
+    stored = column.type
+    if pa.types.is_dictionary(stored):
+        column, stored = column.dictionary_decode(), stored.value_type
+    if pa.types.is_string(kind) and (
+        pa.types.is_string(stored) or pa.types.is_large_string(stored)
+    ):
         if pc.any(pc.match_substring(column, "\0")).as_py():
             raise _UnlikeError
         return column.cast(kind)
     if pa.types.is_floating(kind):
-        if given != kind or pc.any(pc.invert(pc.is_finite(column))).as_py():
+        if stored != kind or pc.any(pc.invert(pc.is_finite(column))).as_py():
             raise _UnlikeError
         return column
-    if pa.types.is_integer(kind) and pa.types.is_integer(given):
+    if pa.types.is_integer(kind) and pa.types.is_integer(stored):
         return column.cast(kind)
-    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(given):
-        if (kind.tz is None) != (given.tz is None):
+    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(stored):
+        if (kind.tz is None) != (stored.tz is None):
             raise _UnlikeError
         # Digits beyond the microsecond are cut, as in every format.
-        return pc.cast(column, kind, safe=given.unit != "ns")
-    if pa.types.is_decimal(kind) and pa.types.is_decimal(given):
+        return pc.cast(column, kind, safe=stored.unit != "ns")
+    if pa.types.is_decimal(kind) and pa.types.is_decimal(stored):
         return column.cast(kind)
-    if given == kind and not pa.types.is_nested(kind):
+    if stored == kind and not pa.types.is_nested(kind):
         return column
     raise _UnlikeError
 

@@ -107,11 +107,11 @@ def _read_csv(group: Group, runs: Iterable[Lines]) -> Iterator[Chunk]:
         except MalformedError as error:
             yield malformed(group, [first], f"header: {error}")
     while run_of := list(zip(range(_RUN_RECORDS), records, strict=False)):
-        taken = [record for _, record in run_of]
+        records_of_run = [record for _, record in run_of]
         if header is None:
-            yield malformed(group, taken, "the file's header is malformed")
+            yield malformed(group, records_of_run, "the file's header is malformed")
         else:
-            yield read_csv_rows(group, header, taken)
+            yield read_csv_rows(group, header, records_of_run)
     yield from (_broken_end(group, run) for run in problems)
 
 

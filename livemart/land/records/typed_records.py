@@ -52,7 +52,7 @@ def read_typed_records(group: Group, records: Sequence[tuple[int, Mapping[str, A
     binary = {name for name, kind in group.schema.columns if kind.name == _BINARY}
     values: list[list[Any]] = []
     rescued: list[Rescued] = []
-    kept: list[tuple[int, Mapping[str, Any]]] = []
+    accepted: list[tuple[int, Mapping[str, Any]]] = []
     refused: list[Refused] = []
     for number, record in records:
         try:
@@ -69,10 +69,10 @@ def read_typed_records(group: Group, records: Sequence[tuple[int, Mapping[str, A
             values.append(converted)
             # A field that says nothing is no drift: every record of such a file has all fields.
             rescued.append({name: text for name, text in unknown.items() if text is not None})
-            kept.append((number, record))
+            accepted.append((number, record))
     rows = to_rows(group, values, rescued)
-    raws = WrittenRecords(len(kept), lambda position: kept[position][1])
-    return Chunk(rows, [number for number, _ in kept], raws, refused)
+    raws = WrittenRecords(len(accepted), lambda position: accepted[position][1])
+    return Chunk(rows, [number for number, _ in accepted], raws, refused)
 
 
 def _field(value: Any, is_binary: bool) -> Any:

@@ -111,8 +111,8 @@ class TokenBook:
         form = _FORM.fullmatch(text)
         token = self._tokens.get(form[1]) if form else None
         # The comparison takes the same time for an unknown id.
-        given = hash_secret(form[2]) if form else hash_secret(text)
-        is_same = hmac.compare_digest(given, token.token_hash if token else "0" * 64)
+        digest = hash_secret(form[2]) if form else hash_secret(text)
+        is_same = hmac.compare_digest(digest, token.token_hash if token else "0" * 64)
         return token if is_same else None
 
     def is_unknown(self, text: str) -> bool:

@@ -66,8 +66,8 @@ def render_created(token: Token) -> str:
     until = (
         "for ever" if token.expires_at is None else f"until {token.expires_at:%Y-%m-%d %H:%M} UTC"
     )
-    told = f"token {token.token_id} ({token.name}) {_right(token)}, {until}"
-    return f"{told}; it is not shown again"
+    description = f"token {token.token_id} ({token.name}) {_right(token)}, {until}"
+    return f"{description}; it is not shown again"
 
 
 def describe_tokens(tokens: Sequence[Token], now: datetime | None = None) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Counts and times what the server does, for Prometheus.
+"""Measures what the server does, for Prometheus.
 
 Used by the envelope and by streams; `/metrics` shows it. The keys are those of the log events.
 """

@@ -1,4 +1,4 @@
-"""Watches the store for new snapshots and wakes the streams that wait for one.
+"""Wakes the streams that wait for a new snapshot of the store.
 
 Used by streams, `Readings` and `/readyz`. One poll serves every client of the process. A client
 never has a backlog in memory: it is woken, reads its next event from what all share, and finds in
@@ -123,12 +123,12 @@ class Hub:
             self._wake()
 
     async def _look_at_snapshots(self) -> None:
-        known, read, checked_at = self.published, self._newest_read, self.checked_at
+        before, read, checked_at = self.published, self._newest_read, self.checked_at
         self._newest_seen = newest = await asyncio.to_thread(self._reader.newest)
         # What the store says holds, unless a reading came upon more while it was asked.
         if self._newest_read is read and not (newest and read and newest.is_same_or_later(read)):
             self._newest_read = None
-        if newest is not None and self.published is known:
+        if newest is not None and self.published is before:
             await self._prepare(newest)
         if self.checked_at != checked_at:
             self._wake()
@@ -143,8 +143,8 @@ class Hub:
 
     def checked(self, published: Published) -> datetime:
         """Return when a publication was last known to be the newest, by the last look."""
-        seen = self._newest_seen
-        return seen.checked_at if seen is not None and seen == published else published.checked_at
+        last = self._newest_seen
+        return last.checked_at if last is not None and last == published else published.checked_at
 
     @property
     def newest(self) -> Published | None:
@@ -171,8 +171,8 @@ class Hub:
 
     async def _prepare(self, published: Published) -> None:
         """Have the answers of open streams computed, then tell the streams."""
-        known, identity = self.published, published.identity
-        if self._in_preparation == identity or (known is not None and identity == known.identity):
+        before, identity = self.published, published.identity
+        if self._in_preparation == identity or (before is not None and identity == before.identity):
             return
         self._in_preparation = identity
         try:
@@ -185,7 +185,7 @@ class Hub:
             structlog.get_logger().exception("prepare_failed", snapshot_id=published.snapshot_id)
         finally:
             self._in_preparation = None
-        if self.published is known:
+        if self.published is before:
             self.published = published
             self._wake()
 
@@ -198,8 +198,8 @@ class Hub:
 
         None means that nothing is published yet, or that the server is closing.
         """
-        known = self.published
-        is_news = known is not None and (seen is None or not seen.is_same_or_later(known))
+        published = self.published
+        is_news = published is not None and (seen is None or not seen.is_same_or_later(published))
         is_checked = checked_at is not None and checked_at != self.checked_at
         if not (is_news or is_checked or self.is_closing):
             await self._tick.wait()

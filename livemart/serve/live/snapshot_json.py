@@ -1,4 +1,4 @@
-"""Writes what every body says of its snapshot, and JSON and events as bytes.
+"""Writes bodies as JSON, each with what it says of its snapshot.
 
 Used by all rooms that answer, so that pull, push and page say the same in the same form.
 """
@@ -47,10 +47,10 @@ def age_of(published: Published, *models: str) -> Body:
     Returns:
         Nothing where the rows of all of them are those of the snapshot.
     """
-    aside = [known for model in models if (known := published.refreshed_at(model)) is not None]
+    aside = [age for model in models if (age := published.refreshed_at(model)) is not None]
     if not aside:
         return {}
-    since, refreshed_at = min(aside, key=lambda known: known[0])
+    since, refreshed_at = min(aside, key=lambda age: age[0])
     return {"set_aside_since": since, "refreshed_at": to_text(refreshed_at)}
 
 

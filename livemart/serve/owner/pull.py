@@ -37,9 +37,9 @@ def known_window(window: str) -> str:
         OwnerProblemError: WINDOW_UNKNOWN.
     """
     if window not in WINDOWS:
-        told = f"; found {window[:80]}"
+        excerpt = f"; found {window[:80]}"
         raise OwnerProblemError(
-            "WINDOW_UNKNOWN", f"window must be one of {', '.join(WINDOWS)}{told}"
+            "WINDOW_UNKNOWN", f"window must be one of {', '.join(WINDOWS)}{excerpt}"
         )
     return window
 

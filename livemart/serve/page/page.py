@@ -167,9 +167,9 @@ def _models_page(request: Request) -> Response:
         caller = callers.current_caller(request)
         with part_of(request, StoreReader).snapshot() as view:
             served = sorted(view.models().values(), key=lambda model: model.name)
-            seen = [model for model in served if may_read(caller, model)]
+            readable = [model for model in served if may_read(caller, model)]
             values = _of_snapshot(request, caller, view)
-            models = [_model_view(model, caller, view, values["now"]) for model in seen]
+            models = [_model_view(model, caller, view, values["now"]) for model in readable]
             has_figures = has_owner_models(view)
     except (ProblemError, PublishError) as error:
         return _problem_page(request, error)

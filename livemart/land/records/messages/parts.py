@@ -94,15 +94,15 @@ _PLAIN: Mapping[str, Callable[[Message], Any]] = {
 }
 
 
-def _text(raw: bytes | None, what: str = "") -> str | None:
+def _text(raw: bytes | None, prefix: str = "") -> str | None:
     if raw is None:
         return None
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise MalformedError(f"{what}invalid UTF-8 at byte {error.start}") from error
+        raise MalformedError(f"{prefix}invalid UTF-8 at byte {error.start}") from error
     if "\0" in text:
-        raise MalformedError(f"{what}a NUL character")
+        raise MalformedError(f"{prefix}a NUL character")
     return text
 
 

@@ -1,4 +1,4 @@
-"""Reads the records of a log to judged rows: contents by their format, and what is beside them.
+"""Reads the messages of a record log to judged rows.
 
 Used for each range of a record log, by the driver as by Spark's workers.
 """

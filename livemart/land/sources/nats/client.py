@@ -1,4 +1,4 @@
-"""Asks a server of NATS what a stream holds, and reads ranges of it.
+"""Reads one stream of a server of NATS: its bounds, or a range of it.
 
 Used by `NatsLog`. A connection lives as long as one question or one range, each answer comes within
 a time limit, and the server keeps nothing of it.
