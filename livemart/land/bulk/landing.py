@@ -43,7 +43,8 @@ from livemart.land.letters.seen_drift import (
     seen_drift,
 )
 from livemart.land.reasons import LetterReason
-from livemart.land.records.judge import PASSED_OVER, RECORD, SIZE, verdict
+from livemart.land.records.exact_values import PASSED_OVER
+from livemart.land.records.judge import RECORD, SIZE, verdict
 from livemart.land.records.schema import Stamp
 from livemart.land.upsert.deletes import deletes_relation, remember
 from livemart.land.upsert.event_time import MOVED, moved_detail

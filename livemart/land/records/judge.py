@@ -21,7 +21,7 @@ from livemart.land.records.exact_values import PASSED_OVER, converter
 from livemart.land.records.origin import Place
 from livemart.land.records.runs import line_size
 from livemart.land.records.schema import RESCUED_TYPE, RecordSchema
-from livemart.land.records.untyped_values import Convert, MisfitError, Rescued, compact
+from livemart.land.records.untyped_values import Convert, Rescued, compact
 from livemart.project.graph import RecordRules, RowRules, SourceTable
 from livemart.project.landing_columns import ORIGIN, RESCUED
 
@@ -97,6 +97,11 @@ class Group:
         return any(rules.row_rules.event_time_is_fixed for rules in self.rules)
 
     @cached_property
+    def typed(self) -> pa.Schema:
+        """Schema of typed rows: declared columns and `_rescued_data`."""
+        return self.schema.arrow.append(pa.field(RESCUED, RESCUED_TYPE))
+
+    @cached_property
     def judged(self) -> pa.Schema:
         """Schema of `judge`: columns, origin, rescued data, records as they arrived, verdicts.
 
@@ -123,7 +128,7 @@ class Group:
 class Chunk:
     """Typed rows of a run of lines, and what could not become a row.
 
-    `rows`: declared columns and `_rescued_data`; `lines` and `raw` are theirs, in the same order.
+    `rows`: in the schema `Group.typed`; `lines` and `raw` are theirs, in the same order.
     """
 
     rows: pa.Table
@@ -142,6 +147,13 @@ def joined(group: Group, pieces: Sequence[Chunk]) -> Chunk:
         [raw for piece in pieces for raw in piece.raw],
         [record for piece in pieces for record in piece.refused],
     )
+
+
+def malformed(group: Group, records: Sequence[tuple[int, bytes]], detail: str) -> Chunk:
+    """Return records that all are refused for one reason."""
+    reason = LetterReason.MALFORMED_RECORD
+    refused = [Refused(number, reason, detail, raw) for number, raw in records]
+    return Chunk(to_rows(group, [], []), [], [], refused)
 
 
 def read_alike(source: SourceTable) -> tuple[object, ...]:
@@ -181,7 +193,7 @@ def to_rows(group: Group, values: Sequence[Sequence[Any]], rescued: Sequence[Res
     ]
     maps = [sorted(fields.items()) if fields else None for fields in rescued]
     arrays.append(pa.array(maps, RESCUED_TYPE))
-    return pa.table(arrays, schema=group.schema.arrow.append(pa.field(RESCUED, RESCUED_TYPE)))
+    return pa.table(arrays, schema=group.typed)
 
 
 def judge(group: Group, place: Place, chunk: Chunk) -> pa.Table:
@@ -306,25 +318,3 @@ def _instants(column: pa.Array) -> pa.Array:
     """Return times of any kind as UTC timestamps."""
     naive = column.cast(pa.timestamp("us")) if pa.types.is_date(column.type) else column
     return naive.cast(pa.int64()).cast(pa.timestamp("us", tz="UTC"))
-
-
-__all__ = [
-    "KEPT_RECORD_BYTES",
-    "MAX_RECORD_BYTES",
-    "PASSED_OVER",
-    "RECORD",
-    "SIZE",
-    "Chunk",
-    "Group",
-    "MisfitError",
-    "Refused",
-    "Rules",
-    "convert_fields",
-    "joined",
-    "judge",
-    "kept_text",
-    "read_alike",
-    "refused_by",
-    "to_rows",
-    "verdict",
-]

@@ -14,12 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from livemart.land.reasons import LetterReason
-from livemart.land.records.judge import Chunk, Group, Refused, joined, to_rows
+from livemart.land.records.judge import Chunk, Group, joined, malformed
 from livemart.land.records.runs import Span
 from livemart.land.records.schema import RESCUED_TYPE
 from livemart.land.records.typed_records import WrittenRecords, read_typed_records
-from livemart.project.landing_columns import RESCUED
 
 _RUN_RECORDS = 8_192
 # Row groups of about so many rows together are one part.
@@ -61,12 +59,14 @@ def read_parquet(group: Group, path: Path, span: Span) -> Iterator[Chunk]:
     try:
         file = pq.ParquetFile(path)
     except (OSError, pa.ArrowException) as error:
-        yield _broken(group, span.first_line, f"the file is no Parquet: {error}")
+        yield malformed(group, [(span.first_line, b"")], f"the file is no Parquet: {error}")
         return
     with file:
         names = file.schema_arrow.names
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            yield _broken(group, span.first_line, f"the file has column {twice[0]} twice")
+            yield malformed(
+                group, [(span.first_line, b"")], f"the file has column {twice[0]} twice"
+            )
             return
         end = file.num_row_groups if span.end is None else span.end
         row = span.first_line
@@ -77,7 +77,8 @@ def read_parquet(group: Group, path: Path, span: Span) -> Iterator[Chunk]:
                     yield _chunk(group, batch, row)
                     row += batch.num_rows
             except (OSError, pa.ArrowException) as error:
-                yield _broken(group, row, f"rows {row} to {after - 1} cannot be read: {error}")
+                detail = f"rows {row} to {after - 1} cannot be read: {error}"
+                yield malformed(group, [(row, b"")], detail)
             row = after
 
 
@@ -96,7 +97,7 @@ def _exactly(group: Group, batch: pa.RecordBatch, first: int) -> Chunk:
         return read_typed_records(group, list(enumerate(_records(batch), first)))
     except KeyError as error:
         if batch.num_rows == 1:
-            return _broken(group, first, f"a map has key {error} twice")
+            return malformed(group, [(first, b"")], f"a map has key {error} twice")
     pieces = [_exactly(group, batch.slice(row, 1), first + row) for row in range(batch.num_rows)]
     return joined(group, pieces)
 
@@ -119,7 +120,7 @@ def _read_batch(group: Group, batch: pa.RecordBatch) -> pa.Table:
         column = batch.column(field.name) if is_present else pa.nulls(batch.num_rows, field.type)
         arrays.append(_as_declared(column, field.type))
     arrays.append(pa.nulls(batch.num_rows, RESCUED_TYPE))
-    return pa.table(arrays, schema=group.schema.arrow.append(pa.field(RESCUED, RESCUED_TYPE)))
+    return pa.table(arrays, schema=group.typed)
 
 
 def _as_declared(column: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -148,8 +149,3 @@ def _as_declared(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if stored == kind and not pa.types.is_nested(kind):
         return column
     raise _UnlikeError
-
-
-def _broken(group: Group, number: int, detail: str) -> Chunk:
-    refused = Refused(number, LetterReason.MALFORMED_RECORD, detail, b"")
-    return Chunk(to_rows(group, [], []), [], [], [refused])

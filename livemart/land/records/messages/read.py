@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from livemart.land.records.judge import Chunk, Group, judge, to_rows
+from livemart.land.records.judge import Chunk, Group, judge, malformed, to_rows
 from livemart.land.records.messages.avro import read_avro_messages
 from livemart.land.records.messages.avro_changes import NO_CONTENT, read_avro_changes
 from livemart.land.records.messages.csv import read_csv_messages
 from livemart.land.records.messages.message import Message, Record
 from livemart.land.records.messages.parts import PartColumns
 from livemart.land.records.origin import Place
-from livemart.land.records.parse import malformed, typed_chunks
+from livemart.land.records.parse import typed_chunks
 from livemart.land.records.runs import KeyedLine, Lines
 
 _NO_CONTENT = (
