@@ -350,18 +350,14 @@ class Landing:
                 name: self._folder.find(self._sources[name].arrival.path)
                 for name in self._of_files()
             }
-        named = {
-            name: tuple(
+        fresh = {
+            name: {
                 self._folder.relative(path) for path in paths if not self._folder.is_hidden(path)
-            )
+            }.difference(self._landed_before.get(name, ()))
             for name, paths in files.items()
             if name in self._sources
         }
-        fresh = {
-            name: sorted(set(paths) - self._landed_before.get(name, frozenset()))
-            for name, paths in named.items()
-        }
-        return {name: tuple(paths) for name, paths in fresh.items() if paths}
+        return {name: tuple(sorted(names)) for name, names in fresh.items() if names}
 
     def _of_files(self) -> list[str]:
         """Return the relations that read the landing folder."""

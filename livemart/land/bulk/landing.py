@@ -121,12 +121,6 @@ class BulkLanding:
             f"array({', '.join(counts)}) as filled",
         ).collect()[0]
 
-    @property
-    def _figures(self) -> tuple[int, int, int, datetime | None]:
-        """Records, those that are rows, those that are refused; the newest event time of rows."""
-        look = self._looked_at
-        return look.produced, look.good, look.refused, _utc(look.newest)
-
     @cached_property
     def drift(self) -> Drift:
         look = self._looked_at
@@ -169,9 +163,8 @@ class BulkLanding:
     @cached_property
     def _changed(self) -> tuple[DataFrame, Mapping[str, int]]:
         """The rows that change with their `ACTION`, and how many there are of each."""
-        _, good, _, _ = self._figures
         upsert, names = Upsert.of(self._source), tuple(self._schema.names)
-        return decide_ranges(self._versions(), upsert, names, good, self._folder)
+        return decide_ranges(self._versions(), upsert, names, self._looked_at.good, self._folder)
 
     @property
     def _actions(self) -> Mapping[str, int]:
@@ -183,22 +176,21 @@ class BulkLanding:
     @property
     def _refused(self) -> int:
         """How many records become dead letters."""
-        _, _, refused, _ = self._figures
+        refused: int = self._looked_at.refused
         return refused + (self._actions.get(REFUSED, 0) if self._rules.keys else 0)
 
     @cached_property
     def counts(self) -> Counts:
-        produced, landed, _, _ = self._figures
+        produced, landed = self._looked_at.produced, self._looked_at.good
         if self._rules.keys:
             landed = self._actions.get(WRITTEN, 0) + self._actions.get(DELETING, 0)
         return Counts(produced, landed, produced - self._refused - landed, self._refused)
 
     @cached_property
     def newest_event_time(self) -> datetime | None:
-        _, _, _, newest = self._figures
         time = self._source.event_time
         if not self._has_moved or time is None:
-            return newest
+            return _utc(self._looked_at.newest)
         return _utc(self._good_rows().selectExpr(f"max(timestamp({quoted(time)}))").collect()[0][0])
 
     @property
