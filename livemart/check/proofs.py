@@ -24,7 +24,7 @@ from livemart.check.row_proofs import (
     CheckedTable,
     columns_unique_together,
 )
-from livemart.check.versions import CheckedVersions, new_rows, repeated_rows
+from livemart.check.versions import CheckedVersions, moved_rows, repeated_rows
 from livemart.delta.warehouse import Warehouse
 from livemart.limits import MOST_NEW_ROWS
 from livemart.own_faults import OwnFaults
@@ -148,7 +148,7 @@ class Prover:
             return False
         is_shown = False
         for relation, column in self._origins(test, versions):
-            came = new_rows(warehouse, versions, relation)
+            came = moved_rows(warehouse, versions, relation, 1)
             if came is None:
                 return False
             here = CheckedTable(warehouse, relation, versions.now[relation])
