@@ -217,6 +217,11 @@ def is_of_the_statement(error: Exception) -> bool:
     return isinstance(error, sa.exc.DataError | sa.exc.ProgrammingError | sa.exc.InterfaceError)
 
 
+def is_made(engine: Engine) -> bool:
+    """Return whether the store's file is there; of a database that is none, True."""
+    return engine.dialect.name != "sqlite" or Path(engine.url.database or "").exists()
+
+
 def shown_url(engine: Engine) -> str:
     """Return where an engine's store is, without the password."""
     return engine.url.render_as_string(hide_password=True)

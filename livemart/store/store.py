@@ -167,8 +167,8 @@ def stored_model(row: sa.Row[Any]) -> StoredModel:
     )
 
 
-def make_tables(connection: Connection) -> str:
-    """Make the store's own tables anew, empty, and return the new store's id.
+def make_tables(connection: Connection) -> None:
+    """Make the store's own tables anew, empty; the new store has an id of its own.
 
     Tables of others in the same database stay. Served tables of the store that was are retired.
     """
@@ -177,11 +177,8 @@ def make_tables(connection: Connection) -> str:
     METADATA.create_all(connection)
     if served:
         connection.execute(sa.insert(RETIRED), [{"table_name": name} for name in sorted(served)])
-    store_id = secrets.token_hex(8)
-    connection.execute(
-        sa.insert(STORE_IDENTITY).values(schema_version=SCHEMA_VERSION, store_id=store_id)
-    )
-    return store_id
+    identity = {"schema_version": SCHEMA_VERSION, "store_id": secrets.token_hex(8)}
+    connection.execute(sa.insert(STORE_IDENTITY).values(identity))
 
 
 def count_rows(connection: Connection, stored: StoredModel) -> int:
