@@ -29,15 +29,14 @@ class Faults:
 
     def report(self, subject: Subject, error: Exception) -> None:
         """Keep a fault; tell it, unless one of its kind was told since all was well."""
-        is_expected = isinstance(error, PublishError)
-        kind = error.code if isinstance(error, PublishError) else type(error).__name__
         fault = error if isinstance(error, PublishError) else _unexpected(subject, error)
+        kind = fault.code if fault is error else type(error).__name__
         self._errors.pop(subject, None)
         self._errors[subject] = fault
         if kind not in self._kinds:
             self._kinds.add(kind)
             log = structlog.get_logger()
-            if is_expected:
+            if fault is error:
                 log.warning("store_unreachable", error=str(fault))
             else:
                 log.error("look_failed", part=subject, error=str(fault), exc_info=error)

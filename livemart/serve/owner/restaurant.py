@@ -60,14 +60,6 @@ class RestaurantBodies:
         """Return True if the project has figures of this window."""
         return hours in self.facts.metrics
 
-    def require(self, hours: int) -> None:
-        """Refuse a window that the project has no figures of.
-
-        Raises:
-            OwnerProblemError: WINDOW_UNKNOWN.
-        """
-        self.facts.of_window(hours)
-
 
 def _state_of(restaurant: RestaurantBodies, hours: int) -> str:
     if restaurant.late is None:

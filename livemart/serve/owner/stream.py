@@ -35,7 +35,7 @@ from livemart.serve.live.streams import (
 )
 from livemart.serve.owner.answers import Answers
 from livemart.serve.owner.facts import WINDOWS
-from livemart.serve.owner.pull import RestaurantId, WindowName, find_restaurant, require_own
+from livemart.serve.owner.pull import RestaurantId, WindowName, find_restaurant
 from livemart.store.positions import state_id
 from livemart.store.served import Published
 
@@ -71,9 +71,9 @@ async def restaurant_stream(
     choose_form(request, [EVENTS])
     require_room(request, caller)
     position = read_position(request, after)
-    require_own(caller, restaurant_id)
     # A window that is not there is told before the stream begins.
-    (await find_restaurant(request, caller, restaurant_id, "state")).require(WINDOWS[window])
+    restaurant = await find_restaurant(request, caller, restaurant_id, "state")
+    restaurant.facts.of_window(WINDOWS[window])
     has = None if position is None else position.event_id
     return stream_response(_tell_state(request, caller, restaurant_id, WINDOWS[window], has))
 
