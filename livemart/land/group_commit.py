@@ -54,13 +54,9 @@ class IngestRequest:
 
 
 class GroupCommit:
-    """Writes files in a thread of its own, one at a time.
+    """Writes files in a thread of its own, one at a time; at most `max_waiting` bytes wait.
 
-    Args:
-        landing: the landing folder.
-        keys: of requests that were handed over.
-        linger: seconds that the first request of a file waits for others.
-        max_waiting: bytes that wait at most.
+    The first request of a file waits `linger` seconds for others.
     """
 
     def __init__(

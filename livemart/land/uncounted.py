@@ -24,12 +24,7 @@ from livemart.state.snapshots import Snapshot
 
 
 class UncountedBatches:
-    """Batches of one epoch, `root/_livemart/files/<epoch>/uncounted/<batch_id>.json`.
-
-    Args:
-        root: of the warehouse.
-        epoch: the current one.
-    """
+    """Batches of one epoch, `root/_livemart/files/<epoch>/uncounted/<batch_id>.json`."""
 
     def __init__(self, root: Path, epoch: str) -> None:
         self._epoch = epoch

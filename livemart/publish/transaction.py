@@ -125,11 +125,7 @@ class Transaction:
             self._forget_changes(name)
 
     def finish(self, names: Mapping[str, str]) -> None:
-        """Point readers to the snapshot, and forget what is too old.
-
-        Args:
-            names: of the served models, by unique id.
-        """
+        """Point readers to the snapshot, and forget what is too old; `names`: by unique id."""
         snapshot, now = self._snapshot, self._how.now()
         same = PUBLISHED.c.snapshot_id == snapshot.snapshot_id
         self._connection.execute(sa.delete(PUBLISHED).where(same))
@@ -265,13 +261,7 @@ def _drop_retired(connection: Connection) -> None:
 
 
 def prune(connection: Connection, now: datetime, retention: timedelta) -> None:
-    """Forget snapshots, and their changes, that are neither young nor among the newest 200.
-
-    Args:
-        connection: in the publishing transaction.
-        now: UTC.
-        retention: below this age a snapshot is young.
-    """
+    """Forget snapshots, with their changes, beyond the newest 200 and older than `retention`."""
     ids = sa.select(PUBLISHED.c.snapshot_id)
     newest = ids.order_by(PUBLISHED.c.snapshot_id.desc()).limit(KEPT_SNAPSHOTS).subquery()
     among_newest = connection.execute(sa.select(sa.func.min(newest.c.snapshot_id))).scalar()

@@ -54,14 +54,9 @@ def of_records(
     detail: str | pa.ChunkedArray,
     stamp: Stamp,
 ) -> pa.Table:
-    """Return records as dead letters.
+    """Return refused records, with `_origin` and as they arrived, as dead letters of a source.
 
-    Args:
-        rows: `_origin` and the records as they arrived.
-        source: relation of the source that refuses them.
-        reason: of all or of each.
-        detail: what is wrong, with all or with each.
-        stamp: the micro-batch.
+    Reason and detail are of all or of each.
     """
     return _letters(source, rows.column(ORIGIN), reason, detail, rows.select([RECORD, SIZE]), stamp)
 

@@ -22,13 +22,7 @@ _NAMED_BY = ["source", "origin", "reason"]
 
 
 class FileLetters:
-    """Collects the letters for the files of one micro-batch, and commits the new ones.
-
-    Args:
-        warehouse: the tables.
-        tags: of the micro-batch.
-        stamp: the micro-batch.
-    """
+    """Collects the letters for the files of one micro-batch, and commits the new ones."""
 
     def __init__(self, warehouse: Warehouse, tags: Tags, stamp: Stamp) -> None:
         self._warehouse = warehouse

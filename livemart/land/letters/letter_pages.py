@@ -96,14 +96,7 @@ def read_letter_page(
     limit: int,
     after: LetterPlace | None = None,
 ) -> LetterPage:
-    """Return counts and the newest of the chosen letters.
-
-    Args:
-        warehouse: the tables.
-        choice: which letters.
-        limit: most letters of the page.
-        after: place of the last letter that is not to be on it; None for the first page.
-    """
+    """Return counts of the chosen letters, and the newest of those that come behind `after`."""
     span = replace(choice, source=None, reason=None)
     counts: dict[tuple[str, str], LetterCount] = {}
     newest = {relation: _KEYS.empty_table() for relation in letter_relations(warehouse)}

@@ -66,13 +66,7 @@ def near(letters: pa.Table) -> pds.Expression:
 
 
 def marks_of(warehouse: Warehouse, relation: str, letters: pa.Table) -> pa.Table:
-    """Return the marks of some letters of a table, in the columns of `MARKS`.
-
-    Args:
-        warehouse: the tables.
-        relation: the table of letters.
-        letters: with the columns of `LETTER_KEY`.
-    """
+    """Return the marks of letters (by `LETTER_KEY`) of a table, in the columns of `MARKS`."""
     marks, marked = marks_relation(relation), [MARKS.empty_table()]
     if letters.num_rows and warehouse.exists(marks):
         marked += [
@@ -95,15 +89,7 @@ def mark(
     file: str,
     redriven_at: datetime,
 ) -> None:
-    """Mark letters of a table, at most once for a file.
-
-    Args:
-        warehouse: the tables.
-        relation: the table of letters.
-        letters: with the columns of `LETTER_KEY`.
-        file: which hands their records over.
-        redriven_at: when.
-    """
+    """Mark letters (by `LETTER_KEY`) of a table, at most once for the file that hands them over."""
     marks = marks_relation(relation)
     if warehouse.exists(marks):
         rename_reason(warehouse, marks)

@@ -75,13 +75,7 @@ def sightings_in(judged: pa.Table, position: int, rows: pa.Table, source: Source
 
 
 def seen_drift(sightings: Sightings, before: TableVersion, columns: Sequence[str]) -> Drift:
-    """Return the differences.
-
-    Args:
-        sightings: of the batch.
-        before: the table before the batch.
-        columns: names of the columns that the table has now.
-    """
+    """Return how a batch differs from the table before it; `columns` are those that it has now."""
     fields = {_rescued(path, columns) for path in sightings.rescued}
     fields |= {misfit for detail in sightings.misfits if (misfit := _misfit(detail)) is not None}
     added = [field.name for field in fields if field.kind is DriftKind.ADDED]

@@ -39,11 +39,7 @@ Line = tuple[int, bytes]
 
 
 def read_header(record: bytes, columns: Container[str]) -> Header:
-    """Return the column names of a header.
-
-    Args:
-        record: the first record of a file.
-        columns: the declared ones.
+    """Return the column names of a header, the first record of a file.
 
     Raises:
         MalformedError: not CSV, an empty name, a name twice, lines that only a carriage return

@@ -197,13 +197,7 @@ def to_rows(group: Group, values: Sequence[Sequence[Any]], rescued: Sequence[Res
 
 
 def judge(group: Group, place: Place, chunk: Chunk) -> pa.Table:
-    """Return the chunk's records, one row each, good and refused, in the schema `group.judged`.
-
-    Args:
-        group: columns and rules.
-        place: where they came from, the first part of `_origin`.
-        chunk: parsed records.
-    """
+    """Return the chunk's records, one row each, good and refused, in the schema `group.judged`."""
     rows, count = chunk.rows, chunk.rows.num_rows
     verdicts = [_verdict(rules, rows, group.arrived_at) for rules in group.rules]
     is_kept = [group.keeps_records] * count

@@ -51,19 +51,13 @@ class FileFormat:
 
 
 def parse_runs(group: Group, place: Place, runs: Iterable[Lines]) -> Iterator[pa.Table]:
-    """Yield records as tables of `group.judged`: good and refused ones.
-
-    Args:
-        group: format, columns and rules.
-        place: where the records come from.
-        runs: the records as they arrived.
-    """
+    """Yield records as tables of `group.judged`: good and refused ones."""
     for chunk in typed_chunks(group, runs):
         yield judge(group, place, chunk)
 
 
 def typed_chunks(group: Group, runs: Iterable[Lines]) -> Iterator[Chunk]:
-    """Yield the records of runs, typed; arguments as for `parse_runs`."""
+    """Yield the records of runs, typed."""
     line_format = RECORD_FORMATS[group.record_rules.format]
     assert isinstance(line_format, LineFormat), group.record_rules.format
     yield from line_format.read(group, runs)

@@ -96,13 +96,7 @@ class LogPlan:
 
 
 class LogDeliveries:
-    """The deliveries of one record log.
-
-    Args:
-        kind: of source, for messages.
-        log: where records are read.
-        after_loss: what to do when the log lost records before they were read.
-    """
+    """The deliveries of one record log."""
 
     def __init__(self, kind: str, log: RecordLog, after_loss: AfterLoss = "stop") -> None:
         self.kind = kind
@@ -136,12 +130,7 @@ class LogDeliveries:
         )
 
     def plan(self, relations: Iterable[str], reached: Reached, max_records: int | None) -> LogPlan:
-        """Return what a new micro-batch reads.
-
-        Args:
-            relations: source tables that have read to the same offsets.
-            reached: those offsets.
-            max_records: of one micro-batch; None for all.
+        """Return what a new micro-batch reads for source tables that have read equally far.
 
         Raises:
             SourceError: SOURCE_UNREADABLE, SOURCE_RECORDS_LOST, SOURCE_LOG_REPLACED.
@@ -238,9 +227,6 @@ class LogDeliveries:
         """Return when the first record behind some offsets was written, UTC, if the kind knows.
 
         None if it takes long to say.
-
-        Args:
-            offsets: of partitions that hold records behind them.
         """
         if not isinstance(self._log, DatedRecordLog):
             return None

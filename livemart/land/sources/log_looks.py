@@ -71,12 +71,7 @@ class LogLook:
 
 
 class LogLooks:
-    """The looks of a warehouse, by relation.
-
-    Args:
-        warehouse: whose state folder keeps them.
-        relations: which read a log; what is known of others is forgotten.
-    """
+    """The looks of a warehouse, by relation; those of other relations are forgotten."""
 
     def __init__(self, warehouse: Path, relations: Collection[str]) -> None:
         self._warehouse = warehouse

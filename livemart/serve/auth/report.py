@@ -23,11 +23,7 @@ _HEADER = ("id", "name", "scope", "created", "expires", "state")
 def open_tokens(
     settings: Settings, *, say: Callable[[str], None] = lambda _: None
 ) -> Iterator[TokenStore]:
-    """Yield the tokens of the store.
-
-    Args:
-        settings: where the store is.
-        say: is told what is waited for, should a token have to wait.
+    """Yield the tokens of the store; `say` is told if a token has to wait, and for what.
 
     Raises:
         ConfigError: STORE_NOT_SET.

@@ -25,12 +25,7 @@ _THREADS = 4
 
 
 class Readings:
-    """Reads the store in threads of its own; all who ask for the same meanwhile share the result.
-
-    Args:
-        reader: the store.
-        hub: knows the newest snapshot, and hears of one that a reading came upon.
-    """
+    """Reads the store in threads of its own; who asks for the same meanwhile shares the result."""
 
     def __init__(self, reader: StoreReader, hub: Hub) -> None:
         self._reader = reader

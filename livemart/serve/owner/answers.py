@@ -57,12 +57,7 @@ class Answers:
         hub.prepare = self.prepare
 
     async def restaurant(self, restaurant_id: str, kind: BodyKind) -> RestaurantBodies | None:
-        """Return the bodies of a restaurant at the newest snapshot; None if it is unknown.
-
-        Args:
-            restaurant_id: of a restaurant that the caller may see.
-            kind: the body that is asked for.
-        """
+        """Return the bodies of a restaurant at the newest snapshot; None if it is unknown."""
         parts = PARTS[kind]
         while True:
             newest = await self._readings.newest()

@@ -87,12 +87,7 @@ def first_window(view: SnapshotView, tenants: frozenset[str] | None) -> str | No
 
 
 def read_facts(view: SnapshotView, restaurant_ids: Iterable[str]) -> dict[str, Facts]:
-    """Return the facts of each restaurant that the store knows, by id.
-
-    Args:
-        view: one snapshot.
-        restaurant_ids: whose facts; unknown ones are left out.
-    """
+    """Return the facts of each restaurant that the store knows, by id."""
     if not has_owner_models(view):
         return {}
     tenants = frozenset(restaurant_ids)

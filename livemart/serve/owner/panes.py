@@ -47,12 +47,9 @@ class Panes:
     scale: int
 
     def sums(self, start: datetime, step: timedelta, count: int) -> list[Sum | None]:
-        """Return orders and sales of `count` points, None where a part of one is not known.
+        """Return orders and sales of `count` points from `start` on, None for an unknown one.
 
-        Args:
-            start: of the first point; not before `since`.
-            step: how long a point is.
-            count: of points.
+        No point starts before `since`.
         """
         begin, width = epoch_micros(start), step // MICROSECOND
         edges = [begin + width * index for index in range(count + 1)]
@@ -87,13 +84,7 @@ class Panes:
 def read_panes(
     view: SnapshotView, restaurant_ids: Iterable[str], since: datetime
 ) -> dict[str, Panes]:
-    """Return the panes of each restaurant that start at `since` or later; of an unknown one, none.
-
-    Args:
-        view: one snapshot.
-        restaurant_ids: whose panes.
-        since: from when on.
-    """
+    """Return the panes of restaurants that start at `since` or later; none of an unknown one."""
     names = frozenset(restaurant_ids)
     packed = view.packed(TREND, _OF_PANE, tenants=names, time=PANE_START, since=since)
     _, scale = decimal_size(view.models()[TREND].kinds["sales_amount"]) or (0, 0)

@@ -25,13 +25,7 @@ _NO_CONTENT = (
 
 
 def read_messages(group: Group, place: Place, run: Sequence[Record]) -> Iterator[pa.Table]:
-    """Yield some records of a log as tables of `group.judged`: good and refused ones.
-
-    Args:
-        group: format, columns and rules.
-        place: the partition.
-        run: the records, in order.
-    """
+    """Yield some records of a log as tables of `group.judged`: good and refused ones."""
     parts = PartColumns(group, run) if group.record_rules.message else None
     if parts is not None and parts.refused:
         yield judge(group, place, parts.refused_chunk())

@@ -23,11 +23,7 @@ _COMPRESSION = 8
 
 
 class DeliveredFiles:
-    """The deliveries of a landing folder.
-
-    Args:
-        folder: where files are delivered.
-    """
+    """The deliveries of a landing folder."""
 
     kind = FILES_KIND
 
@@ -35,10 +31,7 @@ class DeliveredFiles:
         self._folder = folder
 
     def plan(self, files: Mapping[str, tuple[str, ...]]) -> list[Delivery]:
-        """Look at the files of a new micro-batch.
-
-        Args:
-            files: names by relation, sorted.
+        """Look at the files of a new micro-batch: sorted names by relation.
 
         Raises:
             SourceError: SOURCE_FILE_CHANGED, if one has gone since Spark listed it.

@@ -73,12 +73,7 @@ def find_unplaced(checkpoint: Path, patterns: Mapping[str, str]) -> list[str]:
 
 
 def place_slots(checkpoint: Path, patterns: Mapping[str, str]) -> list[Slot]:
-    """Return the slots of a checkpoint, with new relations added at the end, and keep them.
-
-    Args:
-        checkpoint: folder of the query; it exists.
-        patterns: path pattern by relation.
-    """
+    """Return the slots of a checkpoint, with new relations added at the end, and keep them."""
     before = kept_slots(checkpoint)
     slots = _still_read(before, patterns)
     added: dict[str, list[str]] = {}
@@ -104,11 +99,7 @@ def kept_slots(checkpoint: Path) -> list[Slot]:
 
 
 def seen_files(checkpoint: Path, position: int) -> frozenset[Path]:
-    """Return the files of a slot that some micro-batch has been given.
-
-    Args:
-        checkpoint: folder of the query.
-        position: of the slot, from 1.
+    """Return the files of a slot that some micro-batch has been given; positions begin with 1.
 
     Raises:
         StateError: CHECKPOINT_TORN.

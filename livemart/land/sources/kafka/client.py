@@ -101,10 +101,7 @@ class KafkaDeniedError(KafkaUnreadableError, PermissionError):
 class KafkaClient:
     """A client of one cluster; connections are made when they are needed first.
 
-    Args:
-        servers: `host:port`, the first brokers to ask.
-        settings: of librdkafka, beside livemart's own.
-        secrets: settings whose values are never shown.
+    `servers`: `host:port`; `settings`: of librdkafka; values of `secrets` are never shown.
     """
 
     def __init__(

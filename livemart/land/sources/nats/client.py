@@ -51,13 +51,7 @@ class _Pull(NamedTuple):
 
 
 class NatsClient:
-    """A client of one stream.
-
-    Args:
-        connection: to its server.
-        stream: its name.
-        subjects: what is read of it; empty for all.
-    """
+    """A client of one stream, of which it reads `subjects`; all if there are none."""
 
     def __init__(self, connection: NatsConnection, stream: str, subjects: Sequence[str]) -> None:
         self._connection = connection
