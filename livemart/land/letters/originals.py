@@ -17,7 +17,8 @@ from livemart.land.records.origin import read_origin
 from livemart.land.records.parse import RECORD_FORMATS, LineFormat
 from livemart.land.records.runs import CutLine
 from livemart.land.sources.files.elements import is_array, read_elements
-from livemart.land.sources.files.folder import LandingFolder, read_lines
+from livemart.land.sources.files.folder import LandingFolder
+from livemart.land.sources.files.lines import read_lines
 from livemart.project.graph import Format
 
 

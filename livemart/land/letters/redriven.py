@@ -18,6 +18,7 @@ from livemart.arrow.bags import is_member
 from livemart.arrow.change_sets import as_added
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
+from livemart.land.letters.dead_letters import LETTERS
 from livemart.land.letters.earlier_name import rename_reason, stored_rows
 from livemart.land.records.schema import TIMESTAMP
 
@@ -26,11 +27,7 @@ MARKS_TABLE = "_redriven_letters"
 LETTER_KEY = ("source", "origin", "reason", "batch_id", "landed_at")
 MARKS = pa.schema(
     [
-        pa.field("source", pa.string()),
-        pa.field("origin", pa.string()),
-        pa.field("reason", pa.string()),
-        pa.field("batch_id", pa.int64()),
-        pa.field("landed_at", TIMESTAMP),
+        *(LETTERS.field(name) for name in LETTER_KEY),
         pa.field("redriven_at", TIMESTAMP),
         pa.field("file", pa.string()),
     ]

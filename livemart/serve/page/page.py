@@ -1,4 +1,4 @@
-"""Serves the owner's page: complete HTML from one snapshot, and the way in and out of a session.
+"""Serves pages of HTML, each of them complete and from one snapshot.
 
 Used by browsers. Its errors are pages too, with the same status and code as the API's problems. No
 page repeats the id that was asked for: an unknown restaurant and a foreign one look alike.
