@@ -24,7 +24,7 @@ from livemart.check.row_proofs import (
     CheckedTable,
     columns_unique_together,
 )
-from livemart.check.versions import CheckedVersions, moved_rows, repeated_rows
+from livemart.check.versions import CheckedVersions, repeated_rows, rows_of_sign
 from livemart.delta.warehouse import Warehouse
 from livemart.limits import MOST_NEW_ROWS
 from livemart.own_faults import OwnFaults
@@ -148,7 +148,7 @@ class Prover:
             return False
         is_shown = False
         for relation, column in self._origins(test, versions):
-            came = moved_rows(warehouse, versions, relation, 1)
+            came = rows_of_sign(warehouse, versions, relation, 1)
             if came is None:
                 return False
             here = CheckedTable(warehouse, relation, versions.now[relation])

@@ -35,13 +35,13 @@ def repeated_rows(
     warehouse: Warehouse, versions: CheckedVersions, relation: str, sign: int
 ) -> pa.Table | None:
     """Return the rows that came (1) or went (-1), each as often as it did; None if unknown."""
-    moved = moved_rows(warehouse, versions, relation, sign)
+    moved = rows_of_sign(warehouse, versions, relation, sign)
     if moved is None:
         return None
     return repeated(moved.drop_columns([WEIGHT]), pc.abs(moved[WEIGHT]))
 
 
-def moved_rows(
+def rows_of_sign(
     warehouse: Warehouse, versions: CheckedVersions, relation: str, sign: int
 ) -> pa.Table | None:
     """Return the rows that came (1) or went (-1) in the end, with `WEIGHT`; None if unknown."""
