@@ -65,7 +65,8 @@ class Hub:
         self._newest_seen: Published | None = None
         self._tick = asyncio.Event()
         self._topics: Counter[Topic] = Counter()
-        self._clients = 0
+        # How many streams are open.
+        self.clients = 0
         self._by_token: Counter[str] = Counter()
         self._woken_at: float | None = None
         self._preparing: asyncio.Task[None] | None = None
@@ -76,11 +77,6 @@ class Hub:
         """Why the store cannot be looked at; None if it can."""
         return self._faults.newest
 
-    @property
-    def clients(self) -> int:
-        """How many streams are open."""
-        return self._clients
-
     def clients_of(self, token_id: str) -> int:
         """Return how many streams are open by a token."""
         return self._by_token[token_id]
@@ -90,12 +86,12 @@ class Hub:
         self, topic: Topic | None = None, token_id: str | None = None
     ) -> Iterator[None]:
         """Count a client while its stream is open; `topic` is computed ahead of its waking."""
-        self._clients += 1
+        self.clients += 1
         try:
             with _counted(self._by_token, token_id), _counted(self._topics, topic):
                 yield
         finally:
-            self._clients -= 1
+            self.clients -= 1
 
     async def run(self) -> None:
         """Look at the store until cancelled, even if a look fails."""

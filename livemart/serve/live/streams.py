@@ -66,7 +66,7 @@ async def new_snapshots(
     while not hub.is_closing and is_still_allowed(request, caller):
         published = await hub.wait(last, checked_at)
         now_at = hub.checked_at if tells_checks else None
-        is_news = published is not None and (last is None or not published.is_same_as(last))
+        is_news = published is not None and published != last
         if published is None or not (is_news or now_at != checked_at):
             continue
         if is_still_allowed(request, caller):

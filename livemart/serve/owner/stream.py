@@ -94,7 +94,7 @@ async def _tell_state(
         return
     with hub.count_client((restaurant_id, hours), counted_token(caller)):
         async for published in new_snapshots(request, caller, tells_checks=True):
-            if last is not None and published.is_same_as(last):
+            if last is not None and published == last:
                 if checked_at != hub.checked(last):
                     checked_at = hub.checked(last)
                     yield event(
@@ -105,7 +105,7 @@ async def _tell_state(
             if bodies is None or not bodies.has(hours):
                 # It went with this snapshot, or the server is closing: who asks again is told.
                 return
-            is_new = last is None or not bodies.facts.published.is_same_as(last)
+            is_new = bodies.facts.published != last
             last, event_id = bodies.facts.published, state_id(bodies.facts.published)
             checked_at = hub.checked(last)
             if is_new and event_id != has and is_still_allowed(request, caller):
