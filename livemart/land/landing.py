@@ -178,7 +178,11 @@ class Landing:
         self._epoch, self._watched = epoch.id, None
         if self.create_tables():
             retyped()
-        paths = {name: self._sources[name].arrival.path for name in self._of_files()}
+        paths = {
+            name: source.arrival.path
+            for name, source in self._sources.items()
+            if name not in self._logs
+        }
         added = find_unplaced(checkpoint, paths)
         self._landed_before = note_landed_files(
             checkpoint,
@@ -229,14 +233,12 @@ class Landing:
             limits.is_off(self._limits(slot.relations), _DRIFT) for slot, limits in self._limited
         )
 
-    def land_files(
-        self, batch_id: int, files: Mapping[str, Sequence[Path]] | None = None
-    ) -> LandedBatch:
+    def land_files(self, batch_id: int, files: Mapping[str, Sequence[Path]]) -> LandedBatch:
         """Land files as one micro-batch; landing the same batch again changes nothing.
 
         Args:
             batch_id: higher than that of the batch before, or one that is replayed.
-            files: absolute paths by relation; all that the sources' patterns find if None.
+            files: absolute paths by relation.
 
         Raises:
             SourceError: SOURCE_FILE_CHANGED, SOURCE_FILE_UNREADABLE, SCHEMA_DRIFT.
@@ -252,7 +254,7 @@ class Landing:
                 else unreadable(name, error)
             ) from error
 
-    def _land(self, batch_id: int, files: Mapping[str, Sequence[Path]] | None) -> LandedBatch:
+    def _land(self, batch_id: int, files: Mapping[str, Sequence[Path]]) -> LandedBatch:
         failpoint("landing.before")
         store = self._manifests()
         watched = self._watched = self._watched or WatchedFiles(self._folder, store.newest_first())
@@ -344,12 +346,7 @@ class Landing:
             for name in delivery.relations
         }
 
-    def _relative(self, files: Mapping[str, Sequence[Path]] | None) -> dict[str, tuple[str, ...]]:
-        if files is None:
-            files = {
-                name: self._folder.find(self._sources[name].arrival.path)
-                for name in self._of_files()
-            }
+    def _relative(self, files: Mapping[str, Sequence[Path]]) -> dict[str, tuple[str, ...]]:
         fresh = {
             name: {
                 self._folder.relative(path) for path in paths if not self._folder.is_hidden(path)
@@ -358,10 +355,6 @@ class Landing:
             if name in self._sources
         }
         return {name: tuple(sorted(names)) for name, names in fresh.items() if names}
-
-    def _of_files(self) -> list[str]:
-        """Return the relations that read the landing folder."""
-        return [name for name in self._sources if name not in self._logs]
 
     def _new_manifest(
         self, batch_id: int, files: Mapping[str, tuple[str, ...]], watched: WatchedFiles
