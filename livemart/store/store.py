@@ -114,11 +114,6 @@ class Store:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK, schema)))
             yield connection
 
-    def read_state(self) -> StoreState:
-        """Return what the store holds. Raises PublishError STORE_UNREACHABLE."""
-        with self.begin() as connection:
-            return read_state(connection)
-
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()

@@ -82,9 +82,7 @@ class Hub:
         return self._by_token[token_id]
 
     @contextmanager
-    def count_client(
-        self, topic: Topic | None = None, token_id: str | None = None
-    ) -> Iterator[None]:
+    def count_client(self, topic: Topic | None, token_id: str | None) -> Iterator[None]:
         """Count a client while its stream is open; `topic` is computed ahead of its waking."""
         self.clients += 1
         try:
