@@ -30,13 +30,7 @@ class IngestedRequest:
 
 
 class IngestedKeys:
-    """The keys of one day. One process writes them.
-
-    Args:
-        path: of the journal.
-        landing: the landing folder.
-        now: the wall clock, UTC.
-    """
+    """The keys of one day, in a journal that one process writes."""
 
     def __init__(self, path: Path, landing: Path, now: datetime | None = None) -> None:
         self._path = path
@@ -57,10 +51,7 @@ class IngestedKeys:
     def note(self, source: str, file: str, keys: Mapping[str, tuple[str, int]]) -> None:
         """Note the keys of a file that is about to appear; it is on disk when this returns.
 
-        Args:
-            source: relation.
-            file: below the landing folder.
-            keys: digest and number of records by key.
+        `keys`: digest and number of records by key; `file`: below the landing folder.
         """
         entry = {"at": datetime.now(UTC).isoformat(), "source": source, "file": file, "keys": keys}
         with self._path.open("ab") as journal:

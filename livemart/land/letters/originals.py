@@ -25,10 +25,7 @@ from livemart.project.graph import Format
 class Originals:
     """The records of letters of one source.
 
-    Args:
-        landing: the landing folder.
-        record_format: of a source of kind files; a format of lines.
-        letters: rows of dead letters, all of this source.
+    Of a format of lines; `letters`: rows, all of this source.
     """
 
     def __init__(

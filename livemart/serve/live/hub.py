@@ -36,11 +36,7 @@ Prepare = Callable[[frozenset[Topic]], Awaitable[None]]
 class Hub:
     """Knows the newest snapshot of the store.
 
-    Args:
-        reader: the store.
-        book: its tokens are read again along the way.
-        clock: seconds that only ever rise.
-        poll: time between two looks at the store.
+    The tokens of `book` are read again along the way; `clock`: seconds that only ever rise.
     """
 
     def __init__(

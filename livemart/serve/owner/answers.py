@@ -39,9 +39,7 @@ class _Request:
 class Answers:
     """The bodies of restaurants.
 
-    Args:
-        readings: of the store.
-        hub: has open streams' restaurants read before it tells of a snapshot.
+    The hub has those of open streams read before it tells of a snapshot.
     """
 
     def __init__(self, readings: Readings, hub: Hub) -> None:
