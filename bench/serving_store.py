@@ -20,7 +20,7 @@ from livemart.publish.exposures import ServedSpec
 from livemart.publish.publisher import publish
 from livemart.publish.transaction import Publishing
 from livemart.state.snapshots import ModelState, Snapshot
-from livemart.store.store import Store
+from livemart.store.store import Store, read_state
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PANE = timedelta(minutes=5)
@@ -175,7 +175,8 @@ def main(url: str, restaurants: int, count: int, every_s: float) -> None:
     """Publish `count` snapshots behind what the store shows."""
     store = Store.open(url)
     try:
-        published = store.read_state().published
+        with store.begin() as connection:
+            published = read_state(connection).published
         first = published.snapshot_id + 1 if published else 1
         for number in range(first, first + count):
             committed = publish_number(store, restaurants, number)

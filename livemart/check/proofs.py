@@ -24,7 +24,7 @@ from livemart.check.row_proofs import (
     CheckedTable,
     columns_unique_together,
 )
-from livemart.check.versions import CheckedVersions, new_rows, repeated_rows
+from livemart.check.versions import CheckedVersions, repeated_rows, rows_of_sign
 from livemart.delta.warehouse import Warehouse
 from livemart.limits import MOST_NEW_ROWS
 from livemart.own_faults import OwnFaults
@@ -53,21 +53,21 @@ class MovedTest:
     """A test that did not pass, of which so many rows failed before those came and these went."""
 
     test: DataTest
-    known: int
+    failed: int
     new: RowTest
-    gone: RowTest
+    removed: RowTest
 
     def sides(self) -> list[tuple[DataTest, RowTest, int]]:
         """Return what is to be asked, each under a name of its own, and the sign of its answer."""
         return [
             (replace(self.test, unique_id=f"{self.test.unique_id} {name}"), rows, sign)
-            for name, rows, sign in (("new", self.new, 1), ("gone", self.gone, -1))
+            for name, rows, sign in (("new", self.new, 1), ("gone", self.removed, -1))
             if not rows.is_empty
         ]
 
     def failures(self, answers: Mapping[str, int | None]) -> int | None:
         """Return how many rows fail now, None if an answer is lacking or contradicts it."""
-        moved = self.known
+        moved = self.failed
         for side, _, sign in self.sides():
             count = answers.get(side.unique_id)
             if count is None:
@@ -148,7 +148,7 @@ class Prover:
             return False
         is_shown = False
         for relation, column in self._origins(test, versions):
-            came = new_rows(warehouse, versions, relation)
+            came = rows_of_sign(warehouse, versions, relation, 1)
             if came is None:
                 return False
             here = CheckedTable(warehouse, relation, versions.now[relation])
@@ -170,18 +170,18 @@ class Prover:
         self, test: DataTest, warehouse: Warehouse, versions: CheckedVersions
     ) -> MovedTest | None:
         """Return what tells how many rows fail now, from how many failed at the frontier."""
-        known = self._failures.get(test.unique_id)
+        result = self._failures.get(test.unique_id)
         flat = self.flat(test)
-        if known is None or flat is None:
+        if result is None or flat is None:
             return None
-        failures, seen = known
-        if any(versions.before.get(name) != seen.get(name) for name in flat.relations):
+        failures, at_versions = result
+        if any(versions.before.get(name) != at_versions.get(name) for name in flat.relations):
             return None
-        new, gone = (
+        new, removed = (
             self._over_changed_rows(test, warehouse, versions, test.compiled_code, sign)
             for sign in (1, -1)
         )
-        return None if new is None or gone is None else MovedTest(test, failures, new, gone)
+        return None if new is None or removed is None else MovedTest(test, failures, new, removed)
 
     def remember(self, test: DataTest, failures: int | None, versions: CheckedVersions) -> None:
         """Note how many rows fail a test at these versions; what passes needs no note."""

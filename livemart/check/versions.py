@@ -1,4 +1,4 @@
-"""Gives data tests the versions of all tables, and the rows that came and went between two.
+"""Tells data tests what changed in each table since they last ran.
 
 Used by the proofs. What cannot be read any more is None, and its tests run in full.
 """
@@ -31,24 +31,20 @@ class CheckedVersions:
         return relation in self.now and self.before.get(relation) == self.now[relation]
 
 
-def new_rows(warehouse: Warehouse, versions: CheckedVersions, relation: str) -> pa.Table | None:
-    """Return the rows that are there now and were not before, with `WEIGHT`; None if unknown."""
-    return _rows(warehouse, versions, relation, 1)
-
-
 def repeated_rows(
     warehouse: Warehouse, versions: CheckedVersions, relation: str, sign: int
 ) -> pa.Table | None:
     """Return the rows that came (1) or went (-1), each as often as it did; None if unknown."""
-    moved = _rows(warehouse, versions, relation, sign)
+    moved = rows_of_sign(warehouse, versions, relation, sign)
     if moved is None:
         return None
     return repeated(moved.drop_columns([WEIGHT]), pc.abs(moved[WEIGHT]))
 
 
-def _rows(
+def rows_of_sign(
     warehouse: Warehouse, versions: CheckedVersions, relation: str, sign: int
 ) -> pa.Table | None:
+    """Return the rows that came (1) or went (-1) in the end, with `WEIGHT`; None if unknown."""
     before, now = versions.before.get(relation), versions.now.get(relation)
     if before is None or now is None:
         return None

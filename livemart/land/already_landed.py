@@ -47,15 +47,15 @@ def note_landed_files(
         StateError: CHECKPOINT_TORN.
     """
     path = checkpoint / LANDED_FILE
-    kept_landing, kept = _read(path)
-    is_moved = kept_landing not in (None, str(landing))
+    noted_landing, noted_files = _read(path)
+    is_moved = noted_landing not in (None, str(landing))
     unread = set(added)
-    landed = {name: files for name, files in kept.items() if name not in unread}
+    landed = {name: files for name, files in noted_files.items() if name not in unread}
     for relation in append_only:
         if is_moved or relation in unread:
             landed[relation] = _files_of(warehouse, relation).union(planned.get(relation, ()))
     landed = {name: files for name, files in landed.items() if files}
-    if (kept_landing, kept) != (str(landing), landed):
+    if (noted_landing, noted_files) != (str(landing), landed):
         names = {name: sorted(files) for name, files in landed.items()}
         replace_file(path, json.dumps({"landing": str(landing), "files": names}, indent=1))
     return landed

@@ -25,12 +25,7 @@ class Landed:
 
 
 def noted(tag: Tag, landed: Landed) -> Tag:
-    """Return the tag with a note.
-
-    Args:
-        tag: of the commit to the landed table.
-        landed: the batch's records.
-    """
+    """Return the tag with a note."""
     note = {"counts": json.dumps(asdict(landed.counts))}
     if landed.newest_event_time is not None:
         note["newest_event_time"] = landed.newest_event_time.isoformat()
@@ -40,14 +35,7 @@ def noted(tag: Tag, landed: Landed) -> Tag:
 
 
 def read_note(warehouse: Warehouse, relation: str, batch_id: int, before: int) -> Landed:
-    """Return the records of a batch for a source that it has committed.
-
-    Args:
-        warehouse: the tables.
-        relation: the landed table.
-        batch_id: the batch.
-        before: the table's version before it.
-    """
+    """Return what a source committed in a batch; its table had version `before` until then."""
     for version in range(warehouse.version(relation), before, -1):
         note = warehouse.metadata_of(relation, version)
         if note.get("batch_id") != str(batch_id) or "counts" not in note:

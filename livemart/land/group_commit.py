@@ -1,7 +1,7 @@
-"""Hands the records of many requests over in few files; each request is told when it is durable.
+"""Hands the records of many requests over in few files.
 
-Used by the HTTP endpoint of `ingest`. Who comes while a file is written waits for the next one, so
-the number of files follows the disk and not the requests.
+Used by the HTTP endpoint of `ingest`: each request is told when it is durable. Who comes while a
+file is written waits for the next one, so the number of files follows the disk, not the requests.
 """
 
 from __future__ import annotations
@@ -54,13 +54,9 @@ class IngestRequest:
 
 
 class GroupCommit:
-    """Writes files in a thread of its own, one at a time.
+    """Writes files in a thread of its own, one at a time; at most `max_waiting` bytes wait.
 
-    Args:
-        landing: the landing folder.
-        keys: of requests that were handed over.
-        linger: seconds that the first request of a file waits for others.
-        max_waiting: bytes that wait at most.
+    The first request of a file waits `linger` seconds for others.
     """
 
     def __init__(
@@ -140,15 +136,17 @@ class GroupCommit:
             if request.key is None:
                 fresh.append(request)
                 continue
-            known = self._keys.find(relation, request.key)
-            digest = known.digest if known else keys.get(request.key, (None, 0))[0]
+            earlier = self._keys.find(relation, request.key)
+            digest = earlier.digest if earlier else keys.get(request.key, (None, 0))[0]
             if digest is None:
                 keys[request.key] = (request.digest, request.records)
                 fresh.append(request)
             elif digest != request.digest:
                 request.done.set_exception(KeyReusedError(request.key))
-            elif known:
-                request.done.set_result(IngestReceipt(known.records, known.file, is_repeat=True))
+            elif earlier:
+                request.done.set_result(
+                    IngestReceipt(earlier.records, earlier.file, is_repeat=True)
+                )
             else:
                 repeats.append(request)
         if not fresh:

@@ -56,39 +56,44 @@ def source_called(project: Project, name: str, format_name: str | None = None) -
     landed = [source for source in project.sources.values() if source.stream is not None]
     called = [source for source in landed if name in source.names]
     if len(called) != 1:
-        known = sorted(f"{source.source_name}.{source.name}" for source in landed)
+        full_names = sorted(f"{source.source_name}.{source.name}" for source in landed)
         names = [it for source in landed for it in source.names]
-        told = "no source" if not called else f"{len(called)} sources"
+        count = "no source" if not called else f"{len(called)} sources"
         raise ConfigError(
             "SOURCE_NOT_INGESTED",
-            f"{name}: {told} of that name{nearest(name, names) if not called else ''}",
-            hint=f"livemart lands {', '.join(known)}"
-            if known
+            f"{name}: {count} of that name{nearest(name, names) if not called else ''}",
+            hint=f"livemart lands {', '.join(full_names)}"
+            if full_names
             else "declare a source with `meta: {livemart: ...}`; docs/landing.md says how",
         )
     (source,) = called
     arrival, record_format = source.arrival, source.record_rules.format
     if arrival.kind != FILES_KIND:
-        raise ConfigError(
-            "SOURCE_NOT_INGESTED",
-            f"{source.file}: {source.relation}: found kind {arrival.kind}",
-            hint="its records come from there; put them there, or declare another source of files",
+        raise _not_ingested(
+            source,
+            f"found kind {arrival.kind}",
+            "its records come from there; put them there, or declare another source of files",
         )
     if format_name is not None and format_name != record_format:
-        raise ConfigError(
-            "SOURCE_NOT_INGESTED",
-            f"{source.file}: {source.relation}: found format {record_format}, not {format_name}",
-            hint=f"declare `format: {format_name}`, or leave --format out",
+        raise _not_ingested(
+            source,
+            f"found format {record_format}, not {format_name}",
+            f"declare `format: {format_name}`, or leave --format out",
         )
     try:
         name_for(arrival.path, "a")
     except ValueError as error:
-        raise ConfigError(
-            "SOURCE_NOT_INGESTED",
-            f"{source.file}: {source.relation}: path {error}",
-            hint="a name is used once, so records of a pipe need names of their own",
+        raise _not_ingested(
+            source,
+            f"path {error}",
+            "a name is used once, so records of a pipe need names of their own",
         ) from error
     return source
+
+
+def _not_ingested(source: SourceTable, detail: str, hint: str) -> ConfigError:
+    where = f"{source.file}: {source.relation}"
+    return ConfigError("SOURCE_NOT_INGESTED", f"{where}: {detail}", hint=hint)
 
 
 def hand_over_input(
@@ -110,10 +115,10 @@ def hand_over_input(
     """
     record_format = source.record_rules.format
     if not isinstance(RECORD_FORMATS[record_format], LineFormat):
-        raise ConfigError(
-            "SOURCE_NOT_INGESTED",
-            f"{source.file}: {source.relation}: found format {record_format}, which has no lines",
-            hint="hand its files over by name: livemart ingest SOURCE FILE...",
+        raise _not_ingested(
+            source,
+            f"found format {record_format}, which has no lines",
+            "hand its files over by name: livemart ingest SOURCE FILE...",
         )
     spool = Spool(landing, source, counts, judges=judges)
     try:

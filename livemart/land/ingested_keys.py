@@ -30,17 +30,11 @@ class IngestedRequest:
 
 
 class IngestedKeys:
-    """The keys of one day. One process writes them.
-
-    Args:
-        path: of the journal.
-        landing: the landing folder.
-        now: the wall clock, UTC.
-    """
+    """The keys of one day, in a journal that one process writes."""
 
     def __init__(self, path: Path, landing: Path, now: datetime | None = None) -> None:
         self._path = path
-        self._known: dict[tuple[str, str], IngestedRequest] = {}
+        self._requests: dict[tuple[str, str], IngestedRequest] = {}
         entries = self._read(now or datetime.now(UTC))
         if entries and not (landing / entries[-1]["file"]).exists():
             # It was cut off before the file appeared.
@@ -52,15 +46,12 @@ class IngestedKeys:
 
     def find(self, source: str, key: str) -> IngestedRequest | None:
         """Return what was handed over under a key."""
-        return self._known.get((source, key))
+        return self._requests.get((source, key))
 
     def note(self, source: str, file: str, keys: Mapping[str, tuple[str, int]]) -> None:
         """Note the keys of a file that is about to appear; it is on disk when this returns.
 
-        Args:
-            source: relation.
-            file: below the landing folder.
-            keys: digest and number of records by key.
+        `keys`: digest and number of records by key; `file`: below the landing folder.
         """
         entry = {"at": datetime.now(UTC).isoformat(), "source": source, "file": file, "keys": keys}
         with self._path.open("ab") as journal:
@@ -72,13 +63,13 @@ class IngestedKeys:
     def withdraw(self, source: str, keys: Mapping[str, object]) -> None:
         """Forget the keys of the newest file: it could not be written."""
         for key in keys:
-            self._known.pop((source, key), None)
+            self._requests.pop((source, key), None)
         lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True)
         replace_file(self._path, "".join(lines[:-1]))
 
     def _remember(self, source: str, file: str, keys: Mapping[str, tuple[str, int]]) -> None:
         for key, (digest, records) in keys.items():
-            self._known[source, key] = IngestedRequest(digest, records, file)
+            self._requests[source, key] = IngestedRequest(digest, records, file)
 
     def _read(self, now: datetime) -> list[dict[str, Any]]:
         entries = []

@@ -121,10 +121,7 @@ def _lag_of_files(checkpoint: Path, folder: LandingFolder, position: int, slot: 
 class WatchedLags:
     """What waits, looked at again at most once in a while: a scrape must not list a large folder.
 
-    Args:
-        read: looks.
-        seconds: between two looks.
-        clock: seconds that only rise.
+    `seconds`: between two looks; `clock`: seconds that only rise.
     """
 
     def __init__(

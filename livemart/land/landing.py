@@ -29,7 +29,7 @@ from livemart.land.records.schema import TIMESTAMP
 from livemart.land.sources.delivery import Delivery, DeliveryReader
 from livemart.land.sources.files.delivered import DeliveredFiles, files_of
 from livemart.land.sources.files.folder import LandingFolder
-from livemart.land.sources.files.problems import gone, unreadable
+from livemart.land.sources.files.problems import disappeared, unreadable
 from livemart.land.sources.files.record_sizes import RecordSizes
 from livemart.land.sources.files.stream import (
     Limits,
@@ -178,7 +178,11 @@ class Landing:
         self._epoch, self._watched = epoch.id, None
         if self.create_tables():
             retyped()
-        paths = {name: self._sources[name].arrival.path for name in self._of_files()}
+        paths = {
+            name: source.arrival.path
+            for name, source in self._sources.items()
+            if name not in self._logs
+        }
         added = find_unplaced(checkpoint, paths)
         self._landed_before = note_landed_files(
             checkpoint,
@@ -229,14 +233,12 @@ class Landing:
             limits.is_off(self._limits(slot.relations), _DRIFT) for slot, limits in self._limited
         )
 
-    def land_files(
-        self, batch_id: int, files: Mapping[str, Sequence[Path]] | None = None
-    ) -> LandedBatch:
+    def land_files(self, batch_id: int, files: Mapping[str, Sequence[Path]]) -> LandedBatch:
         """Land files as one micro-batch; landing the same batch again changes nothing.
 
         Args:
             batch_id: higher than that of the batch before, or one that is replayed.
-            files: absolute paths by relation; all that the sources' patterns find if None.
+            files: absolute paths by relation.
 
         Raises:
             SourceError: SOURCE_FILE_CHANGED, SOURCE_FILE_UNREADABLE, SCHEMA_DRIFT.
@@ -247,21 +249,21 @@ class Landing:
             if (name := self._folder.name_in(error)) is None:
                 raise
             raise (
-                gone(self._folder, name)
+                disappeared(self._folder, name)
                 if isinstance(error, FileNotFoundError)
                 else unreadable(name, error)
             ) from error
 
-    def _land(self, batch_id: int, files: Mapping[str, Sequence[Path]] | None) -> LandedBatch:
+    def _land(self, batch_id: int, files: Mapping[str, Sequence[Path]]) -> LandedBatch:
         failpoint("landing.before")
         store = self._manifests()
         watched = self._watched = self._watched or WatchedFiles(self._folder, store.newest_first())
-        known = store.read(batch_id)
-        manifest = known or self._new_manifest(batch_id, self._relative(files), watched)
-        batch = self._micro_batch(manifest, is_replay=known is not None)
-        if known is None and manifest.deliveries:
+        earlier = store.read(batch_id)
+        manifest = earlier or self._new_manifest(batch_id, self._relative(files), watched)
+        batch = self._micro_batch(manifest, is_replay=earlier is not None)
+        if earlier is None and manifest.deliveries:
             store.write(manifest)
-        elif known is not None:
+        elif earlier is not None:
             with self._told_away(manifest.relations):
                 deliveries = self._check_replay(manifest, batch.waiting())
             if deliveries != list(manifest.deliveries):
@@ -344,28 +346,15 @@ class Landing:
             for name in delivery.relations
         }
 
-    def _relative(self, files: Mapping[str, Sequence[Path]] | None) -> dict[str, tuple[str, ...]]:
-        if files is None:
-            files = {
-                name: self._folder.find(self._sources[name].arrival.path)
-                for name in self._of_files()
-            }
-        named = {
-            name: tuple(
+    def _relative(self, files: Mapping[str, Sequence[Path]]) -> dict[str, tuple[str, ...]]:
+        fresh = {
+            name: {
                 self._folder.relative(path) for path in paths if not self._folder.is_hidden(path)
-            )
+            }.difference(self._landed_before.get(name, ()))
             for name, paths in files.items()
             if name in self._sources
         }
-        fresh = {
-            name: sorted(set(paths) - self._landed_before.get(name, frozenset()))
-            for name, paths in named.items()
-        }
-        return {name: tuple(paths) for name, paths in fresh.items() if paths}
-
-    def _of_files(self) -> list[str]:
-        """Return the relations that read the landing folder."""
-        return [name for name in self._sources if name not in self._logs]
+        return {name: tuple(sorted(names)) for name, names in fresh.items() if names}
 
     def _new_manifest(
         self, batch_id: int, files: Mapping[str, tuple[str, ...]], watched: WatchedFiles

@@ -25,18 +25,13 @@ class LetterReason(StrEnum):
     RECORDS_EXPIRED = "RECORDS_EXPIRED"
     TRUNCATED = "TRUNCATED"
 
-    @property
-    def meaning(self) -> str:
-        """What is wrong, in a sentence of Markdown."""
-        return _MEANINGS[self]
-
 
 def meaning_of(reason: str) -> str:
     """Return what is wrong, in a sentence of Markdown; nothing for a reason of another version."""
-    return LetterReason(reason).meaning if reason in LetterReason.__members__ else ""
+    return _MEANINGS.get(reason, "")
 
 
-_MEANINGS: Mapping[LetterReason, str] = {
+_MEANINGS: Mapping[str, str] = {
     LetterReason.MALFORMED_RECORD: "the record cannot be read as its format, or is not UTF-8",
     LetterReason.TYPE_MISMATCH: "a value does not fit its column's type",
     LetterReason.NULL_KEY: "a column of the key is missing",

@@ -54,12 +54,7 @@ class Redriven:
 
 
 class Redrive:
-    """The re-drives of one warehouse; only one process makes them at a time.
-
-    Args:
-        warehouse: the tables.
-        landing: the landing folder.
-    """
+    """The re-drives of one warehouse; only one process makes them at a time."""
 
     def __init__(self, warehouse: Warehouse, landing: Path) -> None:
         self._warehouse = warehouse
@@ -79,14 +74,7 @@ class Redrive:
     def hand_over(
         self, relation: str, source: SourceTable, records: Sequence[Redriven], now: datetime
     ) -> int:
-        """Mark letters and hand their records over; return the number of files.
-
-        Args:
-            relation: table of the letters.
-            source: what refused the records.
-            records: of letters that are not marked.
-            now: when.
-        """
+        """Mark letters of table `relation` and hand their records over; return how many files."""
         groups: dict[bytes, list[Redriven]] = {}
         for record in records:
             groups.setdefault(record.header, []).append(record)
@@ -150,12 +138,8 @@ def mended(
 ) -> dict[str, list[Redriven]]:
     """Return what can be handed over, by source; what cannot is counted with its reason.
 
-    Args:
-        landing: the landing folder.
-        sources: by relation.
-        letters: rows of dead letters.
-        contents: of letters that were mended by hand, by their key: record and header.
-        counts: are added to.
+    `contents`: record and header of letters that were mended by hand, by their key; `counts` are
+    added to.
     """
     by_source: dict[str, list[Mapping[str, Any]]] = {}
     for letter in letters:
@@ -167,9 +151,9 @@ def mended(
             continue
         originals = Originals(landing, sources[relation].record_rules.format, members)
         for letter in members:
-            given = contents.get(letter_key(letter))
-            content = given[0] if given else originals.record(letter)
-            header = given[1] if given and given[1] is not None else originals.header(letter)
+            edit = contents.get(letter_key(letter))
+            content = edit[0] if edit else originals.record(letter)
+            header = edit[1] if edit and edit[1] is not None else originals.header(letter)
             if letter["record"] is None:
                 counts.left[f"{relation}: the letter is for a whole file or range"] += 1
             elif content is None:
@@ -198,13 +182,8 @@ def redrive(
 ) -> RedriveCounts:
     """Hand over the records of letters; call it within `Redrive.begun`.
 
-    Args:
-        warehouse: the tables.
-        landing: the landing folder.
-        sources: of the project, by relation.
-        letters: rows that are not marked, by their table.
-        contents: see `mended`.
-        now: when; the wall clock if None.
+    `letters`: rows that are not marked, by their table; `contents`: as `mended` takes them; `now`:
+    the wall clock if None.
     """
     counts, driver = RedriveCounts(), Redrive(warehouse, landing)
     for relation, rows in letters.items():

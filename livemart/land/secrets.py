@@ -1,7 +1,7 @@
-"""Reads secrets that options name by environment variables, and keeps them out of texts.
+"""Handles the secrets that options name by environment variables.
 
 Used by kinds of record logs when they are opened and when they connect, and where a schema registry
-is asked.
+is asked. No text that a user meets shows one.
 """
 
 from __future__ import annotations
@@ -15,12 +15,9 @@ _SHOWN = "***"
 
 
 def check_variable(name: str, variable: object, client: Collection[str]) -> Iterator[str]:
-    """Yield what is wrong with the environment variable of a secret.
+    """Yield what is wrong with the environment variable that `secrets` names for a secret.
 
-    Args:
-        name: of the secret.
-        variable: what `secrets` says of it.
-        client: names of the settings that are no secrets.
+    `client`: settings that are no secrets.
     """
     if name in client:
         yield f"secrets: {name} is in `client` as well"

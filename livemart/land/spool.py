@@ -78,11 +78,6 @@ class Spool:
         self._header = b""
         self.waiting_since: float | None = None
 
-    @property
-    def waiting_bytes(self) -> int:
-        """How much is not handed over yet."""
-        return len(self._waiting)
-
     def write(self, data: bytes) -> None:
         """Take bytes as they come; returns when there is room for more."""
         if not self._is_begun:

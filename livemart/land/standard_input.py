@@ -10,7 +10,6 @@ import os
 import select
 import stat
 import time
-from collections.abc import Callable
 from threading import Event
 
 from livemart.land.spool import Spool
@@ -26,7 +25,6 @@ def read_into(
     *,
     every: float,
     follows: bool = False,
-    handed_over: Callable[[], None] = lambda: None,
 ) -> bool:
     """Read until the end, or until told to stop; return whether the end was reached.
 
@@ -39,19 +37,16 @@ def read_into(
         stop: told to stop.
         every: seconds that a whole record waits at most.
         follows: at the end of a file wait for it to grow.
-        handed_over: is called after each time that records may have been handed over.
     """
     grows = follows and stat.S_ISREG(os.fstat(descriptor).st_mode)
     while not stop.is_set():
         since = spool.waiting_since
         if since is not None and time.monotonic() - since >= every:
             spool.flush()
-            handed_over()
         if not select.select([descriptor], [], [], min(_LOOK_S, every))[0]:
             continue
         if block := os.read(descriptor, _BLOCK_BYTES):
             spool.write(block)
-            handed_over()
         elif grows:
             stop.wait(_LOOK_S)
         else:

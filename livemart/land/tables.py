@@ -1,4 +1,4 @@
-"""Creates the tables that landing writes, and follows what was declared since.
+"""Keeps the tables that landing writes as their sources declare them.
 
 Used by landing before the first record, and for the columns of each batch. A table gains columns
 and wider types, in place; a type that does not hold what is stored is refused.
@@ -89,8 +89,8 @@ def record_schema(warehouse: Warehouse, source: SourceTable) -> RecordSchema:
 
 def undeclared_fields(warehouse: Warehouse, source: SourceTable) -> list[pa.Field]:
     """Return the columns of a landed table that neither its source nor landing itself names."""
-    known = {*RecordSchema.of(source).names, *LANDING_NAMES}
-    return [it for it in warehouse.arrow_schema(source.relation) if it.name not in known]
+    names = {*RecordSchema.of(source).names, *LANDING_NAMES}
+    return [it for it in warehouse.arrow_schema(source.relation) if it.name not in names]
 
 
 def _stored_kind(kind: pa.DataType) -> SparkType:
@@ -103,18 +103,19 @@ def _misfits(warehouse: Warehouse, source: SourceTable) -> Iterator[str]:
     stored = warehouse.arrow_schema(source.relation)
     for field in plain_schema(RecordSchema.of(source).landed):
         if field.name not in stored.names:
-            if (known := stored_name(field.name, stored.names)) is not None:
+            if (name := stored_name(field.name, stored.names)) is not None:
                 yield (
-                    f"column {field.name} is declared, the landed table calls it {known}: Spark "
-                    f"does not tell the two apart; declare {known}, and let the records say so"
+                    f"column {field.name} is declared, the landed table calls it {name}: Spark "
+                    f"does not tell the two apart; declare {name}, and let the records say so"
                 )
             continue
         held = stored.field(field.name).type
         if not widens(held, field.type):
-            declared, kept = arrow_type_text(field.type), arrow_type_text(held)
-            why = f", which is wider: declare {kept}" if widens(field.type, held) else ""
+            declared_type, stored_type = arrow_type_text(field.type), arrow_type_text(held)
+            why = f", which is wider: declare {stored_type}" if widens(field.type, held) else ""
             yield (
-                f"column {field.name} is declared as {declared}, the landed table holds {kept}{why}"
+                f"column {field.name} is declared as {declared_type}, "
+                f"the landed table holds {stored_type}{why}"
             )
 
 

@@ -24,12 +24,7 @@ from livemart.state.snapshots import Snapshot
 
 
 class UncountedBatches:
-    """Batches of one epoch, `root/_livemart/files/<epoch>/uncounted/<batch_id>.json`.
-
-    Args:
-        root: of the warehouse.
-        epoch: the current one.
-    """
+    """Batches of one epoch, `root/_livemart/files/<epoch>/uncounted/<batch_id>.json`."""
 
     def __init__(self, root: Path, epoch: str) -> None:
         self._epoch = epoch
@@ -64,17 +59,17 @@ class UncountedBatches:
             StateError: MANIFEST_TORN.
         """
         counted = newest.batch_id if newest and newest.epoch == self._epoch else -1
-        kept = (batch_id for batch_id in numbers_of(self._folder) if batch_id > counted)
-        by_id = {batch_id: self._read(batch_id) for batch_id in kept}
+        uncounted = (batch_id for batch_id in numbers_of(self._folder) if batch_id > counted)
+        by_id = {batch_id: self._read(batch_id) for batch_id in uncounted}
         # A batch that was run again is counted once.
         by_id |= {batch.batch_id: batch for batch in batches}
         return _merged([by_id[batch_id] for batch_id in sorted(by_id)])
 
     def forget(self, batch_id: int) -> None:
         """Drop what a snapshot has counted: this batch and all before it."""
-        for kept in numbers_of(self._folder):
-            if kept <= batch_id:
-                self._path(kept).unlink(missing_ok=True)
+        for number in numbers_of(self._folder):
+            if number <= batch_id:
+                self._path(number).unlink(missing_ok=True)
 
     def _path(self, batch_id: int) -> Path:
         return self._folder / f"{batch_id}.json"

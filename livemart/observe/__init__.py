@@ -1,1 +1,1 @@
-"""Progress and log events."""
+"""Watching a run."""

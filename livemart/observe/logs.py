@@ -310,7 +310,7 @@ class UntoldDrift:
     """Drift that was not told yet, by this run or by the one before: batches bring the same."""
 
     def __init__(self) -> None:
-        self._told: set[tuple[str, DriftedField]] = set()
+        self._fields: set[tuple[str, DriftedField]] = set()
 
     def of(
         self, snapshot: Snapshot, before: Mapping[str, Drift]
@@ -319,10 +319,10 @@ class UntoldDrift:
 
         `before`: what the snapshot before it has.
         """
-        self._told.update((source, field) for source, drift in before.items() for field in drift)
+        self._fields.update((source, field) for source, drift in before.items() for field in drift)
         for source, drift in snapshot.drift.items():
-            untold = tuple(field for field in drift if (source, field) not in self._told)
-            self._told.update((source, field) for field in untold)
+            untold = tuple(field for field in drift if (source, field) not in self._fields)
+            self._fields.update((source, field) for field in untold)
             for kind, fields in by_kind(untold):
                 yield source, kind, fields
 

@@ -195,14 +195,14 @@ class TerminalWatcher:
             why = "cannot be computed" if name == cause else f"waits for {cause}"
             self._console.print(Text(f"  {name} set aside: {why}", style="red"))
         for source, kind, fields in self._drift.of(outcome.snapshot, outcome.drift_before):
-            told = f"  {describe_drift(source, kind, fields)}\n    {kind.next_step}"
-            self._console.print(Text(told, style="yellow"))
-        if told := describe_left_out(outcome.snapshot):
-            self._console.print(Text(f"  {told}", style="yellow"))
+            text = f"  {describe_drift(source, kind, fields)}\n    {kind.next_step}"
+            self._console.print(Text(text, style="yellow"))
+        if left_out := describe_left_out(outcome.snapshot):
+            self._console.print(Text(f"  {left_out}", style="yellow"))
         if outcome.snapshot.kind == "build" and outcome.checks:
             words = Counter(result.status for result in outcome.checks.values())
-            told = ", ".join(f"{count} {word}" for word, count in sorted(words.items()))
-            self._console.print(Text(f"  tests: {told}"))
+            counts = ", ".join(f"{count} {word}" for word, count in sorted(words.items()))
+            self._console.print(Text(f"  tests: {counts}"))
         for unique_id, result in outcome.checks.items():
             if result.status not in ("pass", "waits"):
                 rows = "" if result.failures is None else f", {result.failures} rows"

@@ -41,7 +41,7 @@ class Publications:
         log: the snapshots.
         settings: store, tenants, retention, and how long its end may take.
         abandon: set when the end is no longer to be waited for.
-        told: is given the snapshot that is copied, and None when that has ended, from any thread.
+        report: is given the snapshot that is copied, and None when that has ended, from any thread.
     """
 
     def __init__(
@@ -51,14 +51,14 @@ class Publications:
         log: SnapshotLog,
         settings: Settings,
         abandon: Event,
-        told: Callable[[int | None], None] = lambda snapshot_id: None,
+        report: Callable[[int | None], None] = lambda snapshot_id: None,
     ) -> None:
         self._project = project
         self._warehouse = warehouse
         self._log = log
         self._settings = settings
         self._abandon = abandon
-        self._told = told
+        self._report = report
         # Once it is closed: whether the store has taken all that it is to hold.
         self.is_complete = True
         self._store: Store | None = None
@@ -119,11 +119,11 @@ class Publications:
             return read_net_change(self._warehouse, relation, from_version, to_version)
 
         def bring(snapshot: Snapshot, is_start: bool) -> Publication | None:
-            self._told(snapshot.snapshot_id)
+            self._report(snapshot.snapshot_id)
             try:
                 return publish(store, snapshot, served, read_change, how, is_start=is_start)
             finally:
-                self._told(None)
+                self._report(None)
 
         how = Publishing(
             tenant_column=settings.tenant_column,

@@ -107,11 +107,7 @@ def confirm(store: Store, snapshot: Snapshot, checked_at: datetime) -> bool:
         PublishError: STORE_UNREACHABLE.
     """
     with store.begin() as connection:
-        newest = read_state(connection).published
-        if newest is None or (newest.epoch, newest.snapshot_id) != (
-            snapshot.epoch,
-            snapshot.snapshot_id,
-        ):
+        if not is_published(read_state(connection), snapshot):
             return False
         same = PUBLISHED.c.snapshot_id == snapshot.snapshot_id
         connection.execute(sa.update(PUBLISHED).where(same).values(checked_at=checked_at))

@@ -158,16 +158,16 @@ def _apply_to_bag(
     hashes, counts = bag_column(model, ROW_HASH), bag_column(model, ROW_COUNT)
     tenant_of = _tenant_reader(model)
     changes: list[RowChange] = []
-    gone, added = [], []
+    removed, added = [], []
     for row, weight in rows:
         digest = row_hash(model, row)
         if weight < 0:
-            gone.append((digest, weight))
+            removed.append((digest, weight))
         else:
             added.append((*row, digest, weight))
         op: Op = "delete" if weight < 0 else "insert"
         changes += [RowChange(op, tenant_of(row), _json_row(model, row))] * abs(weight)
-    if gone:
+    if removed:
         # A parameter of a column's name would be taken for what that column is to become.
         digest_name, weight_name = (bag_column(model, name) for name in ("_digest", "_weight"))
         less = sa.bindparam(weight_name, type_=sa.BigInteger)
@@ -177,11 +177,11 @@ def _apply_to_bag(
             .where(is_row, table.c[counts] + less >= 0)
             .values({table.c[counts]: table.c[counts] + less})
         )
-        of_gone = [{digest_name: digest, weight_name: weight} for digest, weight in gone]
-        if connection.execute(fewer, of_gone).rowcount != len(gone):
+        of_removed = [{digest_name: digest, weight_name: weight} for digest, weight in removed]
+        if connection.execute(fewer, of_removed).rowcount != len(removed):
             raise RowsDifferError(model.name)
         emptied = sa.delete(table).where(is_row, table.c[counts] == 0)
-        connection.execute(emptied, [{digest_name: digest} for digest, _ in gone])
+        connection.execute(emptied, [{digest_name: digest} for digest, _ in removed])
     _add_to_bag(connection, layout, added)
     # What goes comes first, so that a row never stands in two versions side by side.
     return sorted(changes, key=lambda change: change.op != "delete")

@@ -1,4 +1,4 @@
-"""Publishes in a thread of its own, again and again until the store has the newest snapshot.
+"""Publishes in a thread of its own until the store has the newest snapshot.
 
 Used by the pipeline through `Publications`. A store that is slow or down never holds up landing or
 refreshing.
@@ -56,7 +56,8 @@ class PublisherThread:
         self._is_closing = Event()
         self._is_last_attempt = False
         self._trouble: str | None = None
-        self._refused: dict[str, str] = {}
+        # Why the database does not take a model, by model; as of the last publication.
+        self.refused: Mapping[str, str] = {}
         self._is_known = False
         self._moved_at = time.monotonic()
         self._thread = Thread(target=self._run, name="publisher", daemon=True)
@@ -109,11 +110,6 @@ class PublisherThread:
                 next="the next build, refresh or stream publishes it",
             )
         return waiting is None
-
-    @property
-    def refused(self) -> Mapping[str, str]:
-        """Why the database does not take a model, by model; as of the last publication."""
-        return self._refused
 
     def _run(self) -> None:
         while self._await_offer():
@@ -189,7 +185,7 @@ class PublisherThread:
     def _say_refused(self, done: Publication) -> None:
         """Say once which models the store does not take, and which it takes again."""
         for model, error in done.refused.items():
-            if self._refused.get(model) != error:
+            if self.refused.get(model) != error:
                 self._log.warning(
                     "model_not_served",
                     snapshot_id=done.snapshot_id,
@@ -197,9 +193,9 @@ class PublisherThread:
                     error=error,
                     next="change the model, or take it out of its exposure; the others are served",
                 )
-        for model in self._refused.keys() - done.refused.keys():
+        for model in self.refused.keys() - done.refused.keys():
             self._log.info("model_served_again", snapshot_id=done.snapshot_id, model=model)
-        self._refused = dict(done.refused)
+        self.refused = dict(done.refused)
 
     def _say_trouble(self, error: Exception, snapshot: Snapshot) -> None:
         """Say once what is wrong, however often it is tried again."""

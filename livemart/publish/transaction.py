@@ -125,11 +125,7 @@ class Transaction:
             self._forget_changes(name)
 
     def finish(self, names: Mapping[str, str]) -> None:
-        """Point readers to the snapshot, and forget what is too old.
-
-        Args:
-            names: of the served models, by unique id.
-        """
+        """Point readers to the snapshot, and forget what is too old; `names`: by unique id."""
         snapshot, now = self._snapshot, self._how.now()
         same = PUBLISHED.c.snapshot_id == snapshot.snapshot_id
         self._connection.execute(sa.delete(PUBLISHED).where(same))
@@ -156,9 +152,9 @@ class Transaction:
     def _since(self, name: str) -> tuple[int, str | None]:
         """Return since which snapshot a refused model is not that of the others, and its age."""
         before = self._state.published
-        known = (before.set_aside or {}).get(name) if before else None
-        if known is not None:
-            return known[0], known[1]
+        aside = (before.set_aside or {}).get(name) if before else None
+        if aside is not None:
+            return aside[0], aside[1]
         is_stored = before is not None and name in self._state.models
         refreshed_at = before.published_at.isoformat() if before and is_stored else None
         return self._snapshot.snapshot_id, refreshed_at
@@ -198,10 +194,10 @@ class Transaction:
         return fill(self._connection, layout, rows, lambda: self._how.step("publish.progress"))
 
     def _new_table_name(self, model: str) -> str:
-        taken = set(sa.inspect(self._connection).get_table_names())
+        table_names = set(sa.inspect(self._connection).get_table_names())
         query = sa.select(RETIRED.c.table_name)
         retired: Sequence[str] = self._connection.execute(query).scalars().all()
-        return table_name(model, taken.union(retired))
+        return table_name(model, table_names.union(retired))
 
     def _retire(self, model: str) -> None:
         """Leave a model's table to readers of the snapshot before, until the next publication."""
@@ -209,8 +205,8 @@ class Transaction:
         if stored is None:
             return
         name = stored.layout.table_name
-        known = sa.select(RETIRED).where(RETIRED.c.table_name == name)
-        if self._connection.execute(known).first() is None:
+        retired = sa.select(RETIRED).where(RETIRED.c.table_name == name)
+        if self._connection.execute(retired).first() is None:
             self._connection.execute(sa.insert(RETIRED).values(table_name=name))
 
     def _keep(self, write: ModelWrite, layout: Layout, row_count: int, copied_at: int) -> None:
@@ -265,13 +261,7 @@ def _drop_retired(connection: Connection) -> None:
 
 
 def prune(connection: Connection, now: datetime, retention: timedelta) -> None:
-    """Forget snapshots, and their changes, that are neither young nor among the newest 200.
-
-    Args:
-        connection: in the publishing transaction.
-        now: UTC.
-        retention: below this age a snapshot is young.
-    """
+    """Forget snapshots, with their changes, beyond the newest 200 and older than `retention`."""
     ids = sa.select(PUBLISHED.c.snapshot_id)
     newest = ids.order_by(PUBLISHED.c.snapshot_id.desc()).limit(KEPT_SNAPSHOTS).subquery()
     among_newest = connection.execute(sa.select(sa.func.min(newest.c.snapshot_id))).scalar()
@@ -280,12 +270,12 @@ def prune(connection: Connection, now: datetime, retention: timedelta) -> None:
             PUBLISHED.c.published_at >= now - retention
         )
     ).scalar()
-    kept = [snapshot_id for snapshot_id in (among_newest, young) if snapshot_id is not None]
-    oldest = min(kept, default=None)
+    bounds = [snapshot_id for snapshot_id in (among_newest, young) if snapshot_id is not None]
+    oldest = min(bounds, default=None)
     if oldest is None:
         return
-    gone = sa.delete(PUBLISHED).where(PUBLISHED.c.snapshot_id < oldest)
-    if not connection.execute(gone).rowcount:
+    removal = sa.delete(PUBLISHED).where(PUBLISHED.c.snapshot_id < oldest)
+    if not connection.execute(removal).rowcount:
         return
     # Model by model: the key of the changes begins with it, and they may be millions.
     models: Sequence[str] = connection.execute(sa.select(MODELS.c.model)).scalars().all()

@@ -1,4 +1,4 @@
-"""Plans a publication: which models are written, and their rows, before the store is locked.
+"""Plans what a publication writes, before the store is locked.
 
 Used by the publisher. A model is copied whole unless its net change is known to fit.
 """

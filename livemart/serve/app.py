@@ -1,6 +1,6 @@
-"""Puts the parts of the HTTP application together; nothing is decided here.
+"""Puts the parts of the HTTP application together.
 
-Used by the server and by tests.
+Used by the server and by tests. Nothing is decided here.
 """
 
 from __future__ import annotations

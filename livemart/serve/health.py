@@ -1,6 +1,6 @@
-"""Tells whether the server lives, whether its answers are fresh, and its measurements.
+"""Tells those who watch the server how it is: alive, fresh, measured.
 
-Used by those who watch the server; measurements are for this machine and admins alone.
+Measurements are for this machine and admins alone.
 """
 
 from __future__ import annotations

@@ -195,10 +195,10 @@ def _bind(settings: Settings) -> Iterator[socket.socket]:
 
 
 def _greet(settings: Settings, address: str, tokens: TokenStore) -> str:
-    told = f"serving {settings.public_url or address}/"
+    greeting = f"serving {settings.public_url or address}/"
     if tokens.version() == 0:
-        told += "\nno token was made yet: whoever is at this machine may see everything"
-    return told
+        greeting += "\nno token was made yet: whoever is at this machine may see everything"
+    return greeting
 
 
 def _address(host: str, listener: socket.socket) -> str:

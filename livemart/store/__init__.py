@@ -1,1 +1,1 @@
-"""The serving store as a database, and reading it."""
+"""The serving store as a database."""

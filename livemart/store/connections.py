@@ -59,13 +59,13 @@ def open_engine(url: str, *, writes: bool = False, busy_seconds: float | None = 
     if url.startswith(_SQLITE):
         busy_seconds = _BUSY_SECONDS if busy_seconds is None else busy_seconds
         return _open_sqlite(Path(url.removeprefix(_SQLITE)).absolute(), writes, busy_seconds)
-    given = make_url(url)
+    address = make_url(url)
     # What the URL says holds on: a schema of one's own is `?options=-csearch_path%3Dserving`.
-    options = [*given.normalized_query.get("options", ()), "-c timezone=UTC"]
+    options = [*address.normalized_query.get("options", ()), "-c timezone=UTC"]
     if not writes:
         options.append("-c default_transaction_read_only=on")
     return sa.create_engine(
-        given,
+        address,
         pool_size=8,
         max_overflow=24,
         pool_timeout=_BUSY_SECONDS,
@@ -215,6 +215,11 @@ def is_of_the_statement(error: Exception) -> bool:
     if code is not None:
         return code & 0xFF in _CODES_OF_STATEMENTS
     return isinstance(error, sa.exc.DataError | sa.exc.ProgrammingError | sa.exc.InterfaceError)
+
+
+def is_made(engine: Engine) -> bool:
+    """Return whether the store's file is there; of a database that is none, True."""
+    return engine.dialect.name != "sqlite" or Path(engine.url.database or "").exists()
 
 
 def shown_url(engine: Engine) -> str:

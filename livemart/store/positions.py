@@ -33,21 +33,14 @@ class Position:
 def mark_of(*parts: str) -> str:
     """Return eight characters that tell apart what these parts tell apart.
 
+    In the changes of a model they are the epoch of the snapshot and the table of the rows: a model
+    that is copied whole gets another table.
+
     >>> mark_of("one epoch", "served_sales") == mark_of("another", "served_sales")
     False
     """
     text = "\0".join(parts).encode("utf-8", "surrogatepass")
     return hashlib.blake2s(text, digest_size=4).hexdigest()
-
-
-def changes_mark(epoch: str, table_name: str) -> str:
-    """Return the mark of a position in the changes of a model.
-
-    Args:
-        epoch: of the snapshot.
-        table_name: of the model's rows; a model that is copied whole gets another one.
-    """
-    return mark_of(epoch, table_name)
 
 
 def state_id(published: Published) -> str:

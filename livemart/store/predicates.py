@@ -94,11 +94,7 @@ def change_values(tenants: frozenset[str] | None) -> dict[str, Any]:
 
 
 def tenant_predicate(column: sa.ColumnElement[Any] | None) -> sa.ColumnElement[bool]:
-    """Return what rows of the tenants in parameter `tenants` fulfil.
-
-    Args:
-        column: the tenant's id; None if the model has none: no row of it is a tenant's.
-    """
+    """Return what rows of the tenants in parameter `tenants` fulfil; without a column no row."""
     if column is None:
         return sa.false()
     return column.in_(sa.bindparam("tenants", expanding=True))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
@@ -17,11 +16,12 @@ from livemart.store.connections import (
     UNDEFINED_COLUMN,
     UNDEFINED_TABLE,
     close_engine,
+    is_made,
     open_engine,
     reached,
     shown_url,
 )
-from livemart.store.positions import changes_mark
+from livemart.store.positions import mark_of
 from livemart.store.predicates import change_predicates, change_values
 from livemart.store.schema import CHANGES, MODELS, PUBLISHED, SCHEMA_VERSION, STORE_IDENTITY
 from livemart.store.served import Change, ChangePage, Published, ServedModel
@@ -96,9 +96,9 @@ class StoreReader:
             newest = self._require_published(connection)
             stored = self._read_models(connection, newest)[model]
             table, served = stored.layout.table_name, stored.layout.model
-            mark_now = changes_mark(newest.epoch, table)
+            mark_now = mark_of(newest.epoch, table)
             epoch = _epoch_of(connection, after)
-            before = None if epoch is None else changes_mark(epoch, table)
+            before = None if epoch is None else mark_of(epoch, table)
             if before is None or after < stored.copied_at or mark not in (None, before):
                 upto = newest.snapshot_id
                 return ChangePage("reset", (), upto, newest.epoch, mark or "", mark_now)
@@ -109,28 +109,23 @@ class StoreReader:
                     connection, served, after, newest.snapshot_id, tenants, limit
                 )
             epoch = _epoch_of(connection, upto) or newest.epoch
-            return ChangePage("changes", changes, upto, epoch, before, changes_mark(epoch, table))
+            return ChangePage("changes", changes, upto, epoch, before, mark_of(epoch, table))
 
     @contextmanager
     def _begin(self) -> Iterator[Connection]:
         """Yield a connection in a read transaction. Raises PublishError."""
         with reached(self._engine):
             # Before it is opened: a moment later another process may have made it.
-            has_file = self._has_file()
+            has_file = is_made(self._engine)
             try:
                 with self._engine.begin() as connection:
                     yield connection
             except (sa.exc.OperationalError, sa.exc.ProgrammingError) as error:
-                if not (has_file and self._has_file()) or self._is_unmade(error):
+                if not (has_file and is_made(self._engine)) or self._is_unmade(error):
                     raise self._empty() from error
                 if _is_of_another_form(error):
                     raise self._other_version("another") from error
                 raise
-
-    def _has_file(self) -> bool:
-        """Return whether the store's file is there; of a database that is none, True."""
-        database = self._engine.url.database
-        return self._engine.dialect.name != "sqlite" or not database or Path(database).exists()
 
     def _is_unmade(self, error: sa.exc.DBAPIError) -> bool:
         """Return whether an error says that the store's tables are not made yet."""
@@ -161,17 +156,17 @@ class StoreReader:
         self, connection: Connection, published: Published
     ) -> Mapping[str, StoredModel]:
         """Return the served models; they change with a publication only."""
-        known = self._models
-        if known is None or known[0] != published:
+        models = self._models
+        if models is None or models[0] != published:
             version: int = connection.execute(
                 sa.select(STORE_IDENTITY.c.schema_version)
             ).scalar_one()
             if version != SCHEMA_VERSION:
                 raise self._other_version(str(version))
             rows = connection.execute(sa.select(MODELS).order_by(MODELS.c.model))
-            known = (published, {row.model: stored_model(row) for row in rows})
-            self._models = known
-        return known[1]
+            models = (published, {row.model: stored_model(row) for row in rows})
+            self._models = models
+        return models[1]
 
 
 def _is_of_another_form(error: sa.exc.DBAPIError) -> bool:

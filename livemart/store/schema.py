@@ -131,13 +131,13 @@ def served_table(layout: Layout) -> sa.Table:
 
 def bag_column(model: ServedModel, name: str) -> str:
     """Return the name of a column added to a model without key, unlike all of the model's own."""
-    taken = {column.lower() for column, _ in model.columns}
-    while name in taken:
+    names = {column.lower() for column, _ in model.columns}
+    while name in names:
         name = f"_{name}"
     return name
 
 
-def table_name(model: str, taken: Collection[str]) -> str:
+def table_name(model: str, other_names: Collection[str]) -> str:
     """Return a name for a new table of `model`: `served_<model>`, with a number if taken.
 
     >>> table_name("restaurant_sales_trend", {"served_restaurant_sales_trend"})
@@ -145,7 +145,7 @@ def table_name(model: str, taken: Collection[str]) -> str:
     """
     base = _safe_name(f"served_{model}".lower())
     name, number = base, 1
-    while name in taken:
+    while name in other_names:
         number += 1
         name = f"{base}_{number}"
     return name

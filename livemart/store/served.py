@@ -41,14 +41,10 @@ class Published:
 
     def refreshed_at(self, model: str) -> tuple[int, datetime | None] | None:
         """Return since when a model is set aside, and how old its rows are; None if it is not."""
-        if self.set_aside is None or (known := self.set_aside.get(model)) is None:
+        if self.set_aside is None or (aside := self.set_aside.get(model)) is None:
             return None
-        since, text = known
+        since, text = aside
         return since, None if text is None else datetime.fromisoformat(text)
-
-    def is_same_as(self, other: Published) -> bool:
-        """Return True if both are the same publication of the same snapshot."""
-        return self.identity == other.identity
 
     def is_later_than(self, other: Published) -> bool:
         """Return True if both are of one epoch and this snapshot came after the other.
@@ -60,7 +56,7 @@ class Published:
 
     def is_same_or_later(self, other: Published) -> bool:
         """Return True if both are of one epoch and this one did not come before the other."""
-        return self.is_same_as(other) or self.is_later_than(other)
+        return self == other or self.is_later_than(other)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from sqlalchemy.engine import Connection
 
 from livemart.store.column_types import in_order, write_json
 from livemart.store.packed import Packed, pack, unpack
-from livemart.store.positions import changes_mark
+from livemart.store.positions import mark_of
 from livemart.store.predicates import (
     Bound,
     change_predicates,
@@ -93,7 +93,7 @@ class SnapshotView:
         Raises:
             KeyError: the model is not served.
         """
-        return changes_mark(self.published.epoch, self._models[model].layout.table_name)
+        return mark_of(self.published.epoch, self._models[model].layout.table_name)
 
     def rows(
         self,
@@ -172,7 +172,6 @@ class SnapshotView:
         tenants: frozenset[str],
         time: str,
         since: datetime,
-        until: datetime | None = None,
     ) -> dict[str, Packed]:
         """Return columns of many rows as whole numbers, by tenant; a tenant without rows is absent.
 
@@ -182,7 +181,6 @@ class SnapshotView:
             tenants: whose rows.
             time: a time or date column.
             since: the moment from which on.
-            until: the moment up to which, not included.
 
         Returns:
             The values of each column, those of a row at the same place in all of them, in no order:
@@ -196,9 +194,8 @@ class SnapshotView:
         table, served = served_table(layout), layout.model
         if served.tenant_column is None:
             return {}
-        query = _packed_query(layout, columns, time, until is not None, self._dialect)
-        end = None if until is None else (time, until)
-        values = row_values(table, served, tenants, since=(time, since), until=end)
+        query = _packed_query(layout, columns, time, self._dialect)
+        values = row_values(table, served, tenants, since=(time, since))
         is_bag = not served.row_key
         return {
             str(row[0]): unpack(columns, row[1:], is_bag=is_bag)
@@ -219,15 +216,15 @@ class SnapshotView:
         inner, outer = theirs.model.tenant_column, ours.model.tenant_column
         if inner is None or outer is None:
             return {}
-        table, known = served_table(theirs), served_table(ours)
-        is_same = table.c[inner] == known.c[outer]
+        table, among_table = served_table(theirs), served_table(ours)
+        is_same = table.c[inner] == among_table.c[outer]
         first = sa.select(sa.func.min(table.c[column])).where(is_same).scalar_subquery()
         query = (
-            sa.select(known.c[outer], first)
-            .where(*row_predicates(known, ours.model, is_for_all=False))
-            .group_by(known.c[outer])
+            sa.select(among_table.c[outer], first)
+            .where(*row_predicates(among_table, ours.model, is_for_all=False))
+            .group_by(among_table.c[outer])
         )
-        values = row_values(known, ours.model, tenants)
+        values = row_values(among_table, ours.model, tenants)
         rows = self._connection.execute(query, values).all()
         return {str(tenant): value for tenant, value in rows}
 
@@ -252,8 +249,8 @@ class SnapshotView:
         stored = self._models[model]
         served = stored.layout.model
         query = sa.select(PUBLISHED).where(PUBLISHED.c.snapshot_id == before.snapshot_id)
-        kept = self._connection.execute(query).first()
-        is_known = kept is not None and Published(**kept._mapping) == before
+        snapshot_row = self._connection.execute(query).first()
+        is_known = snapshot_row is not None and Published(**snapshot_row._mapping) == before
         # An update says what a row is now; and in a nested value the name could be another's.
         is_told = not served.row_key or column in served.row_key
         is_plain = "json" not in served.kinds.values()
@@ -279,7 +276,7 @@ class SnapshotView:
 
 @lru_cache(maxsize=64)
 def _packed_query(
-    layout: Layout, columns: tuple[str, ...], time: str, has_end: bool, dialect: str
+    layout: Layout, columns: tuple[str, ...], time: str, dialect: str
 ) -> sa.Select[Any]:
     """Return what `SnapshotView.packed` reads: a row for each tenant.
 
@@ -290,6 +287,5 @@ def _packed_query(
     packed = [pack(table.c[name], served.kinds[name], dialect) for name in columns]
     if not served.row_key:
         packed.append(pack(table.c[bag_column(served, ROW_COUNT)], "bigint", dialect))
-    until = time if has_end else None
-    predicates = row_predicates(table, served, is_for_all=False, since=time, until=until)
+    predicates = row_predicates(table, served, is_for_all=False, since=time)
     return sa.select(owner, *packed).where(*predicates).group_by(owner)

@@ -1,4 +1,4 @@
-"""Opens the serving store for its one publisher, and reads what the store holds.
+"""Holds the serving store as its one publisher sees it.
 
 SQLite in WAL mode or PostgreSQL, which show readers one published snapshot at a time. The publisher
 can make everything in it anew from the warehouse, so it simply fills a store again that is of
@@ -114,11 +114,6 @@ class Store:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK, schema)))
             yield connection
 
-    def read_state(self) -> StoreState:
-        """Return what the store holds. Raises PublishError STORE_UNREACHABLE."""
-        with self.begin() as connection:
-            return read_state(connection)
-
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
@@ -167,8 +162,8 @@ def stored_model(row: sa.Row[Any]) -> StoredModel:
     )
 
 
-def make_tables(connection: Connection) -> str:
-    """Make the store's own tables anew, empty, and return the new store's id.
+def make_tables(connection: Connection) -> None:
+    """Make the store's own tables anew, empty; the new store has an id of its own.
 
     Tables of others in the same database stay. Served tables of the store that was are retired.
     """
@@ -177,11 +172,8 @@ def make_tables(connection: Connection) -> str:
     METADATA.create_all(connection)
     if served:
         connection.execute(sa.insert(RETIRED), [{"table_name": name} for name in sorted(served)])
-    store_id = secrets.token_hex(8)
-    connection.execute(
-        sa.insert(STORE_IDENTITY).values(schema_version=SCHEMA_VERSION, store_id=store_id)
-    )
-    return store_id
+    identity = {"schema_version": SCHEMA_VERSION, "store_id": secrets.token_hex(8)}
+    connection.execute(sa.insert(STORE_IDENTITY).values(identity))
 
 
 def count_rows(connection: Connection, stored: StoredModel) -> int:

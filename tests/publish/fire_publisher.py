@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from livemart.failpoints import arm, failpoint
 from livemart.store import connections
-from livemart.store.store import Store
+from livemart.store.store import Store, read_state
 from tests.store.stores import KEYS as MART_KEYS
 from tests.store.stores import NOON, fill_store, reference_tables
 
@@ -114,7 +114,8 @@ def publish(url: str, number: int) -> None:
 def main(url: str, last: int) -> None:
     """Publish all snapshots that are missing up to `last`, each when it is allowed."""
     store = Store.open(url)
-    published = store.read_state().published
+    with store.begin() as connection:
+        published = read_state(connection).published
     store.close()
     allowed = 0
     for number in range(published.snapshot_id + 1 if published else 1, last + 1):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from livemart.serve.live.streams import read_position
-from livemart.store.positions import Position, changes_mark, mark_of, state_id
+from livemart.store.positions import Position, mark_of, state_id
 from livemart.store.served import Published
 from tests.serve.http.requests import request_of
 from tests.store.stores import NOON
@@ -15,14 +15,14 @@ from tests.store.stores import NOON
 def test_a_mark_tells_apart_what_its_parts_tell_apart() -> None:
     marks = {
         *(mark_of("a", "b"), mark_of("ab"), mark_of("ab", ""), mark_of("", "ab")),
-        *(changes_mark("epoch", "served_a"), changes_mark("epoch", "served_a_2")),
-        changes_mark("other", "served_a"),
+        *(mark_of("epoch", "served_a"), mark_of("epoch", "served_a_2")),
+        mark_of("other", "served_a"),
         # A tenant may be any text.
         mark_of("\udcff"),
     }
 
     assert len(marks) == 8 and {len(mark) for mark in marks} == {8}
-    assert changes_mark("epoch", "served_a") == changes_mark("epoch", "served_a")
+    assert mark_of("epoch", "served_a") == mark_of("epoch", "served_a")
 
 
 def test_a_snapshot_that_is_published_again_is_another_state() -> None:
@@ -34,6 +34,6 @@ def test_a_snapshot_that_is_published_again_is_another_state() -> None:
 
 
 def test_the_id_of_an_event_is_read_back_as_the_position_that_it_was() -> None:
-    position = Position(7, changes_mark("epoch", "served_a"))
+    position = Position(7, mark_of("epoch", "served_a"))
 
     assert read_position(request_of(), position.event_id) == position

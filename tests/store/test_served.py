@@ -32,7 +32,7 @@ AGAIN = replace(SEVENTH, published_at=NOON + timedelta(hours=1))
 def test_publications_are_compared_by_epoch_snapshot_and_moment(
     one: Published, other: Published, is_same: bool, is_later: bool
 ) -> None:
-    assert one.is_same_as(other) is is_same
+    assert (one == other) is is_same
     assert one.is_later_than(other) is is_later
     assert one.is_same_or_later(other) is (is_same or is_later)
 

@@ -43,7 +43,8 @@ from livemart.land.letters.seen_drift import (
     seen_drift,
 )
 from livemart.land.reasons import LetterReason
-from livemart.land.records.judge import PASSED_OVER, RECORD, SIZE, verdict
+from livemart.land.records.exact_values import PASSED_OVER
+from livemart.land.records.judge import RECORD, SIZE, verdict
 from livemart.land.records.schema import Stamp
 from livemart.land.upsert.deletes import deletes_relation, remember
 from livemart.land.upsert.event_time import MOVED, moved_detail
@@ -120,25 +121,19 @@ class BulkLanding:
             f"array({', '.join(counts)}) as filled",
         ).collect()[0]
 
-    @property
-    def _figures(self) -> tuple[int, int, int, datetime | None]:
-        """Records, those that are rows, those that are refused; the newest event time of rows."""
-        seen = self._looked_at
-        return seen.produced, seen.good, seen.refused, _utc(seen.newest)
-
     @cached_property
     def drift(self) -> Drift:
-        seen = self._looked_at
+        look = self._looked_at
         # Fields that became columns with these very records are still among the rescued ones.
-        fields = self._distinct(f"explode(map_keys({RESCUED}))") if seen.rescued else []
+        fields = self._distinct(f"explode(map_keys({RESCUED}))") if look.rescued else []
         shapes = f"regexp_replace({self._detail}, '{REFUSED_VALUE}', '$1{WITHOUT_VALUE}')"
         is_misfit = f"{self._code} = '{LetterReason.TYPE_MISMATCH}'"
         return seen_drift(
             Sightings(
                 [field for field in fields if field not in self._schema.names],
-                self._distinct(shapes, is_misfit) if seen.misfits else [],
-                seen.live,
-                dict(zip(self._filled, seen.filled, strict=True)),
+                self._distinct(shapes, is_misfit) if look.misfits else [],
+                look.live,
+                dict(zip(self._filled, look.filled, strict=True)),
             ),
             self._files_before,
             self._schema.names,
@@ -168,9 +163,8 @@ class BulkLanding:
     @cached_property
     def _changed(self) -> tuple[DataFrame, Mapping[str, int]]:
         """The rows that change with their `ACTION`, and how many there are of each."""
-        _, good, _, _ = self._figures
         upsert, names = Upsert.of(self._source), tuple(self._schema.names)
-        return decide_ranges(self._versions(), upsert, names, good, self._folder)
+        return decide_ranges(self._versions(), upsert, names, self._looked_at.good, self._folder)
 
     @property
     def _actions(self) -> Mapping[str, int]:
@@ -182,23 +176,22 @@ class BulkLanding:
     @property
     def _refused(self) -> int:
         """How many records become dead letters."""
-        _, _, refused, _ = self._figures
+        refused: int = self._looked_at.refused
         return refused + (self._actions.get(REFUSED, 0) if self._rules.keys else 0)
 
     @cached_property
     def counts(self) -> Counts:
-        produced, landed, _, _ = self._figures
+        produced, landed = self._looked_at.produced, self._looked_at.good
         if self._rules.keys:
             landed = self._actions.get(WRITTEN, 0) + self._actions.get(DELETING, 0)
         return Counts(produced, landed, produced - self._refused - landed, self._refused)
 
     @cached_property
     def newest_event_time(self) -> datetime | None:
-        _, _, _, newest = self._figures
         time = self._source.event_time
         if not self._has_moved or time is None:
-            return newest
-        return _utc(self._taken().selectExpr(f"max(timestamp({quoted(time)}))").collect()[0][0])
+            return _utc(self._looked_at.newest)
+        return _utc(self._good_rows().selectExpr(f"max(timestamp({quoted(time)}))").collect()[0][0])
 
     @property
     def _has_moved(self) -> bool:
@@ -245,25 +238,25 @@ class BulkLanding:
         from pyspark.sql import functions as sql
 
         staged = set(self._staged.columns)
-        known = {
+        columns = {
             LANDED_AT: sql.lit(self._stamp.landed_at),
             BATCH_ID: sql.lit(self._stamp.batch_id).cast("bigint"),
         }
         # Columns that drift brought with these very records are still among the rescued fields.
-        adopted = [name for name in self._schema.names if name not in {*staged, *known}]
+        adopted = [name for name in self._schema.names if name not in {*staged, *columns}]
         for name in adopted:
-            known[name] = sql.element_at(RESCUED, sql.lit(name))
+            columns[name] = sql.element_at(RESCUED, sql.lit(name))
         if adopted:
             left = sql.map_filter(RESCUED, lambda name, _: ~name.isin(adopted))
-            known[RESCUED] = sql.when(sql.size(left) > 0, left)
+            columns[RESCUED] = sql.when(sql.size(left) > 0, left)
         return self._staged.where(f"{self._code} is null").select(
             *(
-                known[name].alias(name) if name in known else sql.col(quoted(name))
+                columns[name].alias(name) if name in columns else sql.col(quoted(name))
                 for name in self._schema.names
             )
         )
 
-    def _taken(self) -> DataFrame:
+    def _good_rows(self) -> DataFrame:
         """Return the records that become rows or deletes, or are superseded."""
         from pyspark.sql import functions as sql
 
@@ -283,10 +276,10 @@ class BulkLanding:
             (deletes_relation(self._source), REMEMBERED),
         ):
             if self._before.has_rows(relation):
-                known = self._before.frame(relation).join(
+                rows = self._before.frame(relation).join(
                     arrived.select(*map(quoted, keys)), keys, "left_semi"
                 )
-                marked = known.select(
+                marked = rows.select(
                     "*", sql.lit(kind).alias(KIND), sql.lit(kind == REMEMBERED).alias(IS_DELETE)
                 )
                 versions = versions.unionByName(marked, allowMissingColumns=True)

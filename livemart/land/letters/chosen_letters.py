@@ -66,11 +66,7 @@ def letter_batches(
 ) -> Iterator[pa.Table]:
     """Yield the chosen letters of a table, a part at a time: there may be millions.
 
-    Args:
-        warehouse: the tables.
-        relation: one of `letter_relations`.
-        choice: which of them.
-        columns: with `LETTER_KEY`.
+    `columns` are at least those of `LETTER_KEY`.
     """
     for letters in stored_rows(warehouse, relation, columns, choice.condition):
         yield letters if choice.with_redriven else unmarked(warehouse, relation, letters)

@@ -54,14 +54,9 @@ def of_records(
     detail: str | pa.ChunkedArray,
     stamp: Stamp,
 ) -> pa.Table:
-    """Return records as dead letters.
+    """Return refused records, with `_origin` and as they arrived, as dead letters of a source.
 
-    Args:
-        rows: `_origin` and the records as they arrived.
-        source: relation of the source that refuses them.
-        reason: of all or of each.
-        detail: what is wrong, with all or with each.
-        stamp: the micro-batch.
+    Reason and detail are of all or of each.
     """
     return _letters(source, rows.column(ORIGIN), reason, detail, rows.select([RECORD, SIZE]), stamp)
 
@@ -80,11 +75,11 @@ def _letters(
     record: pa.Table,
     stamp: Stamp,
 ) -> pa.Table:
-    given = [source, origin, reason, detail, *record.columns, stamp.batch_id, stamp.landed_at]
+    values = [source, origin, reason, detail, *record.columns, stamp.batch_id, stamp.landed_at]
     columns = [
         value
         if isinstance(value, pa.Array | pa.ChunkedArray)
         else pa.array([value] * len(origin), field.type)
-        for value, field in zip(given, LETTERS, strict=True)
+        for value, field in zip(values, LETTERS, strict=True)
     ]
     return pa.table(columns, schema=LETTERS)

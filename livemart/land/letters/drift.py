@@ -15,7 +15,7 @@ from livemart.project.declared_columns import is_storable
 from livemart.project.landing_columns import RESCUED
 
 
-def new_columns(fields: Iterable[str], known: Sequence[str]) -> list[str]:
+def new_columns(fields: Iterable[str], columns: Sequence[str]) -> list[str]:
     """Return which rescued fields can become columns, in order of name.
 
     Fields of nested structs stay rescued, as do names that no table of Delta takes, that begin with
@@ -24,15 +24,15 @@ def new_columns(fields: Iterable[str], known: Sequence[str]) -> list[str]:
     >>> new_columns(["note", "items[0].note", "Status", "_landed_at"], ["order_id", "status"])
     ['note']
     """
-    taken = {name.lower() for name in known}
-    columns = []
+    names = {name.lower() for name in columns}
+    added = []
     for name in sorted(set(fields)):
         # A path to a field of a struct or a list looks like a name with a dot or a bracket.
         is_ours_or_path = name.startswith("_") or "." in name or "[" in name
-        if is_storable(name) and not is_ours_or_path and name.lower() not in taken:
-            columns.append(name)
-            taken.add(name.lower())
-    return columns
+        if is_storable(name) and not is_ours_or_path and name.lower() not in names:
+            added.append(name)
+            names.add(name.lower())
+    return added
 
 
 def rescued_fields(rows: pa.Table) -> list[str]:

@@ -1,4 +1,4 @@
-"""Stops a batch for drift: dead letters say why, and are taken back if it lands after all."""
+"""Stops a batch for drift, for which dead letters stand until it lands after all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads tables in which the column `reason` still has its earlier name, and renames it there.
+"""Gives the column `reason` to tables that were made with its earlier name.
 
 Used for dead letters and for the marks of those that were re-driven. Landing renames the column
 before its first letter, a re-drive before its first mark; who reads takes the name that is stored.

@@ -22,13 +22,7 @@ _NAMED_BY = ["source", "origin", "reason"]
 
 
 class FileLetters:
-    """Collects the letters for the files of one micro-batch, and commits the new ones.
-
-    Args:
-        warehouse: the tables.
-        tags: of the micro-batch.
-        stamp: the micro-batch.
-    """
+    """Collects the letters for the files of one micro-batch, and commits the new ones."""
 
     def __init__(self, warehouse: Warehouse, tags: Tags, stamp: Stamp) -> None:
         self._warehouse = warehouse
@@ -46,14 +40,14 @@ class FileLetters:
     def commit(self) -> None:
         """Commit the letters that no earlier attempt at the batch has committed."""
         for relation, letters in sorted(self._letters.items()):
-            known = self._known(relation)
-            fresh = [letter for letter in letters if _name(letter) not in known]
+            committed = self._committed(relation)
+            fresh = [letter for letter in letters if _name(letter) not in committed]
             if fresh:
                 # Each commit for a batch finds more letters than the one before.
-                tag = self._tags.file_letters(relation, len(known))
+                tag = self._tags.file_letters(relation, len(committed))
                 self._warehouse.commit(relation, as_added(pa.concat_tables(fresh)), tag)
 
-    def _known(self, relation: str) -> set[tuple[str, ...]]:
+    def _committed(self, relation: str) -> set[tuple[str, ...]]:
         landed_at = pa.scalar(self._stamp.landed_at, dead_letters.LETTERS.field("landed_at").type)
         is_for_file = (
             (pc.field("batch_id") == self._stamp.batch_id)

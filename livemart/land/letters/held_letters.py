@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -53,15 +53,13 @@ class Letters(Protocol):
 class RowLetters:
     """Letters of a batch that the driver has decided."""
 
+    in_memory: ClassVar[bool] = True
+
     rows: pa.Table
 
     @property
     def count(self) -> int:
         return int(self.rows.num_rows)
-
-    @property
-    def in_memory(self) -> bool:
-        return True
 
     def of(self, reason: LetterReason) -> RowLetters:
         return RowLetters(self.rows.filter(pc.equal(self.rows.column("reason"), reason)))
@@ -84,6 +82,8 @@ class StagedLetters:
     `reason`: of those that are meant, None for all.
     """
 
+    in_memory: ClassVar[bool] = False
+
     folder: Path
     reason: LetterReason | None = None
 
@@ -96,10 +96,6 @@ class StagedLetters:
     @property
     def count(self) -> int:
         return int(self._stored.count_rows(filter=self._condition))
-
-    @property
-    def in_memory(self) -> bool:
-        return False
 
     def of(self, reason: LetterReason) -> StagedLetters:
         return StagedLetters(self.folder, reason)
@@ -133,18 +129,16 @@ class StagedLetters:
 
 @dataclass(frozen=True)
 class FrameLetters:
-    """Letters of a bulk load. `known`: how many they are, None if they are to be counted."""
+    """Letters of a bulk load. `rows`: how many they are, None if they are to be counted."""
+
+    in_memory: ClassVar[bool] = False
 
     letters: DataFrame
-    known: int | None = None
+    rows: int | None = None
 
     @cached_property
     def count(self) -> int:
-        return self.letters.count() if self.known is None else self.known
-
-    @property
-    def in_memory(self) -> bool:
-        return False
+        return self.letters.count() if self.rows is None else self.rows
 
     def of(self, reason: LetterReason) -> FrameLetters:
         return FrameLetters(self.letters.where(f"reason = '{reason}'"))

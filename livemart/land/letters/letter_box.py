@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 class LetterBox:
     """Collects dead letters and commits them: a replay finds all letters for records, or none.
 
-    Args:
-        spark: the session; only letters of bulk loads need it.
-        warehouse: the tables.
-        tag: tag of the commit to a table of dead letters.
+    Only letters of bulk loads need Spark. `tag`: of the commit to a table of dead letters.
     """
 
     def __init__(

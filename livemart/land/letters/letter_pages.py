@@ -1,4 +1,4 @@
-"""Counts dead letters by source and reason, and gives the newest of them a page at a time.
+"""Shows dead letters a page at a time, under counts by source and reason.
 
 Used by `dead-letters list` and `show`, and by the server. There may be millions: they pass through
 memory a part at a time, without their records, and only those of the page are read whole.
@@ -96,14 +96,7 @@ def read_letter_page(
     limit: int,
     after: LetterPlace | None = None,
 ) -> LetterPage:
-    """Return counts and the newest of the chosen letters.
-
-    Args:
-        warehouse: the tables.
-        choice: which letters.
-        limit: most letters of the page.
-        after: place of the last letter that is not to be on it; None for the first page.
-    """
+    """Return counts of the chosen letters, and the newest of those that come behind `after`."""
     span = replace(choice, source=None, reason=None)
     counts: dict[tuple[str, str], LetterCount] = {}
     newest = {relation: _KEYS.empty_table() for relation in letter_relations(warehouse)}
@@ -136,12 +129,12 @@ def _add(counts: dict[tuple[str, str], LetterCount], keys: pa.Table) -> None:
         source, reason = row["source"], row["reason"]
         first, last = row["landed_at_min"], row["landed_at_max"]
         count = LetterCount(source, reason, row["landed_at_count"], first, last)
-        known = counts.get((source, reason), count)
+        before = counts.get((source, reason), count)
         counts[source, reason] = replace(
             count,
-            letters=count.letters + (known.letters if known is not count else 0),
-            first_seen=min(first, known.first_seen),
-            last_seen=max(last, known.last_seen),
+            letters=count.letters + (before.letters if before is not count else 0),
+            first_seen=min(first, before.first_seen),
+            last_seen=max(last, before.last_seen),
         )
 
 

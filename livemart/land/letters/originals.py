@@ -17,17 +17,15 @@ from livemart.land.records.origin import read_origin
 from livemart.land.records.parse import RECORD_FORMATS, LineFormat
 from livemart.land.records.runs import CutLine
 from livemart.land.sources.files.elements import is_array, read_elements
-from livemart.land.sources.files.folder import LandingFolder, read_lines
+from livemart.land.sources.files.folder import LandingFolder
+from livemart.land.sources.files.lines import read_lines
 from livemart.project.graph import Format
 
 
 class Originals:
     """The records of letters of one source.
 
-    Args:
-        landing: the landing folder.
-        record_format: of a source of kind files; a format of lines.
-        letters: rows of dead letters, all of this source.
+    Of a format of lines; `letters`: rows, all of this source.
     """
 
     def __init__(
@@ -53,11 +51,11 @@ class Originals:
         if _is_whole(letter):
             return str(letter["record"]).encode()
         origin = read_origin(letter["origin"])
-        known = self._read.get((origin.place.name, origin.number)) if origin else None
+        record = self._read.get((origin.place.name, origin.number)) if origin else None
         # A file that was changed since, or a record that no memory holds.
-        if known is None or isinstance(known, CutLine) or kept_text(known) != letter["record"]:
+        if record is None or isinstance(record, CutLine) or kept_text(record) != letter["record"]:
             return None
-        return known
+        return record
 
     def header(self, letter: Mapping[str, Any]) -> bytes | None:
         """Return the header that a record needs: empty for JSON and text, None if it is gone."""

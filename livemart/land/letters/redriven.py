@@ -18,6 +18,7 @@ from livemart.arrow.bags import is_member
 from livemart.arrow.change_sets import as_added
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
+from livemart.land.letters.dead_letters import LETTERS
 from livemart.land.letters.earlier_name import rename_reason, stored_rows
 from livemart.land.records.schema import TIMESTAMP
 
@@ -26,11 +27,7 @@ MARKS_TABLE = "_redriven_letters"
 LETTER_KEY = ("source", "origin", "reason", "batch_id", "landed_at")
 MARKS = pa.schema(
     [
-        pa.field("source", pa.string()),
-        pa.field("origin", pa.string()),
-        pa.field("reason", pa.string()),
-        pa.field("batch_id", pa.int64()),
-        pa.field("landed_at", TIMESTAMP),
+        *(LETTERS.field(name) for name in LETTER_KEY),
         pa.field("redriven_at", TIMESTAMP),
         pa.field("file", pa.string()),
     ]
@@ -66,13 +63,7 @@ def near(letters: pa.Table) -> pds.Expression:
 
 
 def marks_of(warehouse: Warehouse, relation: str, letters: pa.Table) -> pa.Table:
-    """Return the marks of some letters of a table, in the columns of `MARKS`.
-
-    Args:
-        warehouse: the tables.
-        relation: the table of letters.
-        letters: with the columns of `LETTER_KEY`.
-    """
+    """Return the marks of letters (by `LETTER_KEY`) of a table, in the columns of `MARKS`."""
     marks, marked = marks_relation(relation), [MARKS.empty_table()]
     if letters.num_rows and warehouse.exists(marks):
         marked += [
@@ -95,15 +86,7 @@ def mark(
     file: str,
     redriven_at: datetime,
 ) -> None:
-    """Mark letters of a table, at most once for a file.
-
-    Args:
-        warehouse: the tables.
-        relation: the table of letters.
-        letters: with the columns of `LETTER_KEY`.
-        file: which hands their records over.
-        redriven_at: when.
-    """
+    """Mark letters (by `LETTER_KEY`) of a table, at most once for the file that hands them over."""
     marks = marks_relation(relation)
     if warehouse.exists(marks):
         rename_reason(warehouse, marks)

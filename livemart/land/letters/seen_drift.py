@@ -74,15 +74,9 @@ def sightings_in(judged: pa.Table, position: int, rows: pa.Table, source: Source
     return Sightings(rescued_fields(judged), pc.unique(shapes).to_pylist(), rows.num_rows, filled)
 
 
-def seen_drift(sightings: Sightings, before: TableVersion, known: Sequence[str]) -> Drift:
-    """Return the differences.
-
-    Args:
-        sightings: of the batch.
-        before: the table before the batch.
-        known: names of the columns that the table has now.
-    """
-    fields = {_rescued(path, known) for path in sightings.rescued}
+def seen_drift(sightings: Sightings, before: TableVersion, columns: Sequence[str]) -> Drift:
+    """Return how a batch differs from the table before it; `columns` are those that it has now."""
+    fields = {_rescued(path, columns) for path in sightings.rescued}
     fields |= {misfit for detail in sightings.misfits if (misfit := _misfit(detail)) is not None}
     added = [field.name for field in fields if field.kind is DriftKind.ADDED]
     missing = list(_missing(sightings, before))
@@ -92,12 +86,12 @@ def seen_drift(sightings: Sightings, before: TableVersion, known: Sequence[str])
     return tuple(sorted(_limited(sorted(fields))))
 
 
-def _rescued(path: str, known: Sequence[str]) -> DriftedField:
+def _rescued(path: str, columns: Sequence[str]) -> DriftedField:
     root = re.split(r"[.\[]", path, maxsplit=1)[0]
-    if root != path and root in known:
+    if root != path and root in columns:
         # The elements of a list have one type.
         return DriftedField(DriftKind.NESTED, _short(re.sub(r"\[[0-9]+\]", "[]", path)))
-    column = stored_name(path, known)
+    column = stored_name(path, columns)
     if column is not None and column != path:
         return DriftedField(DriftKind.CASE_CHANGED, _short(path), f"the column is {_short(column)}")
     return DriftedField(DriftKind.ADDED, _short(path))

@@ -41,16 +41,9 @@ class TooManyReplacedError(Exception):
 class PortionedChange:
     """What the records of one source change in its tables.
 
-    A `LandedChange`, as `SourceChange` is for a small batch. `take` each portion, then `decide`.
+    Arguments as for `change_of`; what waits to be decided is in `folder`, which the caller removes.
 
-    Args:
-        source: a streaming source.
-        position: of the source in its group.
-        stamp: batch id and arrival time.
-        warehouse: the tables.
-        version_of: version of a table before the batch.
-        is_delete: evaluates `apply_as_deletes` on rows.
-        folder: for what waits to be decided; the caller removes it.
+    A `LandedChange`, as `SourceChange` is for a small batch. `take` each portion, then `decide`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Keeps the records of a large delivery on disk by key, and gives all of a range of keys at once.
+"""Sorts the records of a large delivery on disk, to be read by ranges of keys.
 
 Used where records have keys. Each portion is sorted and written as it arrives; once all are there,
 a range of keys is read from all portions together: every version of a key is in one range.

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from livemart.land.reasons import LetterReason
-from livemart.land.records.judge import Chunk, Group, Refused, to_rows
+from livemart.land.records.judge import Chunk, Group, malformed
 from livemart.land.records.runs import Span
 from livemart.land.records.typed_records import read_typed_records
 
@@ -47,5 +46,4 @@ def read_avro(group: Group, path: Path, span: Span) -> Iterator[Chunk]:
     if run:
         yield read_typed_records(group, run)
     if problem is not None:
-        refused = Refused(number + 1, LetterReason.MALFORMED_RECORD, problem, b"")
-        yield Chunk(to_rows(group, [], []), [], [], [refused])
+        yield malformed(group, [(number + 1, b"")], problem)

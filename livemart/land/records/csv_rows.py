@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 
 from livemart.land.records.columns import UnlikeError, from_plain_text, is_plain_text
-from livemart.land.records.exact_values import MalformedError, parse_json
+from livemart.land.records.exact_values import MalformedError, decode_text, parse_json
 from livemart.land.records.halves import read_in_halves
 from livemart.land.records.judge import (
     MAX_RECORD_BYTES,
@@ -28,7 +28,6 @@ from livemart.land.records.judge import (
 from livemart.land.records.one_by_one import read_one_by_one, require_size
 from livemart.land.records.runs import CutLine
 from livemart.land.records.schema import RESCUED_TYPE
-from livemart.project.landing_columns import RESCUED
 
 # A quote that is never closed takes at most so many lines with it before it is given up.
 _MAX_LINES = 1_000
@@ -39,16 +38,12 @@ Header = tuple[str, ...]
 Line = tuple[int, bytes]
 
 
-def read_header(record: bytes, known: Container[str]) -> Header:
-    """Return the column names of a header.
-
-    Args:
-        record: the first record of a file.
-        known: the declared columns.
+def read_header(record: bytes, columns: Container[str]) -> Header:
+    """Return the column names of a header, the first record of a file.
 
     Raises:
         MalformedError: not CSV, an empty name, a name twice, lines that only a carriage return
-            ends, or no known name: then it is a record and the file has no header.
+            ends, or no name of a column: then it is a record and the file has no header.
     """
     names = tuple((name or "").strip() for name in split_fields(record))
     if any("\r" in name for name in names):
@@ -57,7 +52,7 @@ def read_header(record: bytes, known: Container[str]) -> Header:
         raise MalformedError("the header has a column without a name")
     if len(set(names)) < len(names):
         raise MalformedError("the header has a name twice")
-    if not any(name in known for name in names):
+    if not any(name in columns for name in names):
         raise MalformedError("none of its names is a declared column")
     return names
 
@@ -112,7 +107,7 @@ def _by_arrow(group: Group, header: Header, records: Sequence[Line]) -> pa.Table
     except (pa.ArrowException, UnlikeError, UnicodeDecodeError):
         return None
     arrays.append(pa.nulls(read.num_rows, RESCUED_TYPE))
-    return pa.table(arrays, schema=group.schema.arrow.append(pa.field(RESCUED, RESCUED_TYPE)))
+    return pa.table(arrays, schema=group.typed)
 
 
 def _exactly(group: Group, header: Header, records: Sequence[Line]) -> Chunk:
@@ -157,12 +152,7 @@ def split_fields(record: bytes) -> list[str | None]:
         MalformedError: invalid UTF-8, NUL, or a quote where none may be.
     """
     require_size(record)
-    try:
-        text = record.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise MalformedError(f"invalid UTF-8 at byte {error.start}") from error
-    if "\0" in text:
-        raise MalformedError("a NUL character")
+    text = decode_text(record)
     if '"' not in text:
         return [field or None for field in text.split(",")]
     fields: list[str | None] = []

@@ -64,14 +64,29 @@ def parse_json(raw: bytes) -> Any:
     return value
 
 
+def decode_text(raw: bytes, prefix: str = "") -> str:
+    """Return the text of a record; `prefix` says in an error which part of it is meant.
+
+    Raises:
+        MalformedError: invalid UTF-8, or NUL.
+    """
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise MalformedError(f"{prefix}invalid UTF-8 at byte {error.start}") from error
+    if "\0" in text:
+        raise MalformedError(f"{prefix}a NUL character")
+    return text
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) < len(pairs):
-        seen: set[str] = set()
+        names: set[str] = set()
         for name, _ in pairs:
-            if name in seen:
+            if name in names:
                 raise MalformedError(f"key {name} twice")
-            seen.add(name)
+            names.add(name)
     return record
 
 

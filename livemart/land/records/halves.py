@@ -1,4 +1,4 @@
-"""Reads a run of records fast where that gives the exact reader's rows, and halves it elsewhere.
+"""Halves a run of records until the fast reader gives the exact reader's rows.
 
 Used by the readers of JSON and CSV. What the fast reader refuses is halved until the records that
 need the exact one are few: so speed is the fast reader's and the meaning is the exact reader's.

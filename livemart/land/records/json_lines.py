@@ -24,7 +24,6 @@ from livemart.land.records.judge import (
 )
 from livemart.land.records.one_by_one import read_one_by_one
 from livemart.land.records.schema import RESCUED_TYPE
-from livemart.project.landing_columns import RESCUED
 
 
 def read_json_lines(group: Group, lines: Sequence[tuple[int, bytes]]) -> Chunk:
@@ -97,4 +96,4 @@ def _by_arrow(group: Group, schema: pa.Schema, run: Sequence[tuple[int, bytes]])
     except (pa.ArrowException, UnlikeError, UnicodeDecodeError):
         return None
     arrays.append(pa.nulls(len(contents), RESCUED_TYPE))
-    return pa.table(arrays, schema=group.schema.arrow.append(pa.field(RESCUED, RESCUED_TYPE)))
+    return pa.table(arrays, schema=group.typed)

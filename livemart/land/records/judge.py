@@ -21,7 +21,7 @@ from livemart.land.records.exact_values import PASSED_OVER, converter
 from livemart.land.records.origin import Place
 from livemart.land.records.runs import line_size
 from livemart.land.records.schema import RESCUED_TYPE, RecordSchema
-from livemart.land.records.untyped_values import Convert, MisfitError, Rescued, compact
+from livemart.land.records.untyped_values import Convert, Rescued, compact
 from livemart.project.graph import RecordRules, RowRules, SourceTable
 from livemart.project.landing_columns import ORIGIN, RESCUED
 
@@ -97,6 +97,11 @@ class Group:
         return any(rules.row_rules.event_time_is_fixed for rules in self.rules)
 
     @cached_property
+    def typed(self) -> pa.Schema:
+        """Schema of typed rows: declared columns and `_rescued_data`."""
+        return self.schema.arrow.append(pa.field(RESCUED, RESCUED_TYPE))
+
+    @cached_property
     def judged(self) -> pa.Schema:
         """Schema of `judge`: columns, origin, rescued data, records as they arrived, verdicts.
 
@@ -123,7 +128,7 @@ class Group:
 class Chunk:
     """Typed rows of a run of lines, and what could not become a row.
 
-    `rows`: declared columns and `_rescued_data`; `lines` and `raw` are theirs, in the same order.
+    `rows`: in the schema `Group.typed`; `lines` and `raw` are theirs, in the same order.
     """
 
     rows: pa.Table
@@ -142,6 +147,13 @@ def joined(group: Group, pieces: Sequence[Chunk]) -> Chunk:
         [raw for piece in pieces for raw in piece.raw],
         [record for piece in pieces for record in piece.refused],
     )
+
+
+def malformed(group: Group, records: Sequence[tuple[int, bytes]], detail: str) -> Chunk:
+    """Return records that all are refused for one reason."""
+    reason = LetterReason.MALFORMED_RECORD
+    refused = [Refused(number, reason, detail, raw) for number, raw in records]
+    return Chunk(to_rows(group, [], []), [], [], refused)
 
 
 def read_alike(source: SourceTable) -> tuple[object, ...]:
@@ -181,17 +193,11 @@ def to_rows(group: Group, values: Sequence[Sequence[Any]], rescued: Sequence[Res
     ]
     maps = [sorted(fields.items()) if fields else None for fields in rescued]
     arrays.append(pa.array(maps, RESCUED_TYPE))
-    return pa.table(arrays, schema=group.schema.arrow.append(pa.field(RESCUED, RESCUED_TYPE)))
+    return pa.table(arrays, schema=group.typed)
 
 
 def judge(group: Group, place: Place, chunk: Chunk) -> pa.Table:
-    """Return the chunk's records, one row each, good and refused, in the schema `group.judged`.
-
-    Args:
-        group: columns and rules.
-        place: where they came from, the first part of `_origin`.
-        chunk: parsed records.
-    """
+    """Return the chunk's records, one row each, good and refused, in the schema `group.judged`."""
     rows, count = chunk.rows, chunk.rows.num_rows
     verdicts = [_verdict(rules, rows, group.arrived_at) for rules in group.rules]
     is_kept = [group.keeps_records] * count
@@ -199,7 +205,7 @@ def judge(group: Group, place: Place, chunk: Chunk) -> pa.Table:
         for position in pc.indices_nonzero(codes.is_valid()).to_pylist():
             is_kept[position] = True
     # Of some formats a record is written only for this.
-    raws = [chunk.raw[position] if kept else None for position, kept in enumerate(is_kept)]
+    raws = [chunk.raw[position] if keeps else None for position, keeps in enumerate(is_kept)]
     records = [None if raw is None else kept_text(raw) for raw in raws]
     sizes = [None if raw is None else len(raw) for raw in raws]
     arrays: list[Any] = [rows.column(name).combine_chunks() for name in group.schema.names]
@@ -217,16 +223,16 @@ def judge(group: Group, place: Place, chunk: Chunk) -> pa.Table:
 
 
 def _refused_rows(group: Group, place: Place, refused: Sequence[Refused]) -> pa.Table:
-    known: dict[str, Any] = {
+    columns: dict[str, Any] = {
         ORIGIN: place.origins([record.line for record in refused]),
         RECORD: [kept_text(record.record) for record in refused],
         SIZE: [line_size(record.record) for record in refused],
     }
     for position in range(len(group.rules)):
-        known[verdict("code", position)] = [record.code for record in refused]
-        known[verdict("detail", position)] = [_legible(record.detail) for record in refused]
+        columns[verdict("code", position)] = [record.code for record in refused]
+        columns[verdict("detail", position)] = [_legible(record.detail) for record in refused]
     none = [None] * len(refused)
-    arrays = [pa.array(known.get(field.name, none), field.type) for field in group.judged]
+    arrays = [pa.array(columns.get(field.name, none), field.type) for field in group.judged]
     return pa.table(arrays, schema=group.judged)
 
 
@@ -306,25 +312,3 @@ def _instants(column: pa.Array) -> pa.Array:
     """Return times of any kind as UTC timestamps."""
     naive = column.cast(pa.timestamp("us")) if pa.types.is_date(column.type) else column
     return naive.cast(pa.int64()).cast(pa.timestamp("us", tz="UTC"))
-
-
-__all__ = [
-    "KEPT_RECORD_BYTES",
-    "MAX_RECORD_BYTES",
-    "PASSED_OVER",
-    "RECORD",
-    "SIZE",
-    "Chunk",
-    "Group",
-    "MisfitError",
-    "Refused",
-    "Rules",
-    "convert_fields",
-    "joined",
-    "judge",
-    "kept_text",
-    "read_alike",
-    "refused_by",
-    "to_rows",
-    "verdict",
-]

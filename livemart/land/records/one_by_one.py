@@ -35,7 +35,7 @@ def read_one_by_one(
     """
     values: list[list[Any]] = []
     rescued: list[Rescued] = []
-    kept: list[tuple[int, bytes]] = []
+    accepted: list[tuple[int, bytes]] = []
     refused: list[Refused] = []
     for number, raw in records:
         try:
@@ -46,9 +46,9 @@ def read_one_by_one(
         else:
             values.append(converted)
             rescued.append(unknown)
-            kept.append((number, raw))
+            accepted.append((number, raw))
     rows = to_rows(group, values, rescued)
-    return Chunk(rows, [number for number, _ in kept], [raw for _, raw in kept], refused)
+    return Chunk(rows, [number for number, _ in accepted], [raw for _, raw in accepted], refused)
 
 
 def require_size(raw: bytes) -> None:

@@ -21,16 +21,12 @@ _ORIGIN = r"(?s)^(?P<place>.*)(?P<mark>[:@])(?P<number>[0-9]+)$"
 class Place:
     """A file below the landing folder, or a partition of a record log; the mark tells them apart.
 
-    >>> str(Place("orders/1.jsonl").origin(7)), str(Place("orders/0", "@").origin(7))
-    ('orders/1.jsonl:7', 'orders/0@7')
+    >>> Place("orders/0", "@").origins([7, 8]).to_pylist()
+    ['orders/0@7', 'orders/0@8']
     """
 
     name: str
     mark: Literal[":", "@"] = ":"
-
-    def origin(self, number: int) -> Origin:
-        """Return the origin of one record."""
-        return Origin(self, number)
 
     def origins(self, numbers: Sequence[int]) -> pa.Array:
         """Return the origins of records as text."""
@@ -44,9 +40,6 @@ class Origin:
 
     place: Place
     number: int
-
-    def __str__(self) -> str:
-        return f"{self.place.name}{self.place.mark}{self.number}"
 
 
 def read_origin(text: str) -> Origin | None:

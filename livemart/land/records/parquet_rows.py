@@ -14,12 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from livemart.land.reasons import LetterReason
-from livemart.land.records.judge import Chunk, Group, Refused, joined, to_rows
+from livemart.land.records.judge import Chunk, Group, joined, malformed
 from livemart.land.records.runs import Span
 from livemart.land.records.schema import RESCUED_TYPE
 from livemart.land.records.typed_records import WrittenRecords, read_typed_records
-from livemart.project.landing_columns import RESCUED
 
 _RUN_RECORDS = 8_192
 # Row groups of about so many rows together are one part.
@@ -61,12 +59,14 @@ def read_parquet(group: Group, path: Path, span: Span) -> Iterator[Chunk]:
     try:
         file = pq.ParquetFile(path)
     except (OSError, pa.ArrowException) as error:
-        yield _broken(group, span.first_line, f"the file is no Parquet: {error}")
+        yield malformed(group, [(span.first_line, b"")], f"the file is no Parquet: {error}")
         return
     with file:
         names = file.schema_arrow.names
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            yield _broken(group, span.first_line, f"the file has column {twice[0]} twice")
+            yield malformed(
+                group, [(span.first_line, b"")], f"the file has column {twice[0]} twice"
+            )
             return
         end = file.num_row_groups if span.end is None else span.end
         row = span.first_line
@@ -77,14 +77,15 @@ def read_parquet(group: Group, path: Path, span: Span) -> Iterator[Chunk]:
                     yield _chunk(group, batch, row)
                     row += batch.num_rows
             except (OSError, pa.ArrowException) as error:
-                yield _broken(group, row, f"rows {row} to {after - 1} cannot be read: {error}")
+                detail = f"rows {row} to {after - 1} cannot be read: {error}"
+                yield malformed(group, [(row, b"")], detail)
             row = after
 
 
 def _chunk(group: Group, batch: pa.RecordBatch, first: int) -> Chunk:
     numbers = range(first, first + batch.num_rows)
     try:
-        rows = _taken(group, batch)
+        rows = _read_batch(group, batch)
     except (_UnlikeError, pa.ArrowException):
         return _exactly(group, batch, first)
     raws = WrittenRecords(batch.num_rows, lambda position: _records(batch.slice(position, 1))[0])
@@ -96,7 +97,7 @@ def _exactly(group: Group, batch: pa.RecordBatch, first: int) -> Chunk:
         return read_typed_records(group, list(enumerate(_records(batch), first)))
     except KeyError as error:
         if batch.num_rows == 1:
-            return _broken(group, first, f"a map has key {error} twice")
+            return malformed(group, [(first, b"")], f"a map has key {error} twice")
     pieces = [_exactly(group, batch.slice(row, 1), first + row) for row in range(batch.num_rows)]
     return joined(group, pieces)
 
@@ -107,7 +108,7 @@ def _records(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     return records
 
 
-def _taken(group: Group, batch: pa.RecordBatch) -> pa.Table:
+def _read_batch(group: Group, batch: pa.RecordBatch) -> pa.Table:
     """Return the rows as they are; raises if a value might be read otherwise."""
     names = batch.schema.names
     for name in set(names) - group.known_names:
@@ -115,39 +116,36 @@ def _taken(group: Group, batch: pa.RecordBatch) -> pa.Table:
             raise _UnlikeError
     arrays = []
     for field in group.schema.arrow:
-        known = field.name in group.known_names and field.name in names
-        column = batch.column(field.name) if known else pa.nulls(batch.num_rows, field.type)
+        is_present = field.name in group.known_names and field.name in names
+        column = batch.column(field.name) if is_present else pa.nulls(batch.num_rows, field.type)
         arrays.append(_as_declared(column, field.type))
     arrays.append(pa.nulls(batch.num_rows, RESCUED_TYPE))
-    return pa.table(arrays, schema=group.schema.arrow.append(pa.field(RESCUED, RESCUED_TYPE)))
+    return pa.table(arrays, schema=group.typed)
 
 
 def _as_declared(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    given = column.type
-    if pa.types.is_dictionary(given):
-        column, given = column.dictionary_decode(), given.value_type
-    if pa.types.is_string(kind) and (pa.types.is_string(given) or pa.types.is_large_string(given)):
+    stored = column.type
+    if pa.types.is_dictionary(stored):
+        column, stored = column.dictionary_decode(), stored.value_type
+    if pa.types.is_string(kind) and (
+        pa.types.is_string(stored) or pa.types.is_large_string(stored)
+    ):
         if pc.any(pc.match_substring(column, "\0")).as_py():
             raise _UnlikeError
         return column.cast(kind)
     if pa.types.is_floating(kind):
-        if given != kind or pc.any(pc.invert(pc.is_finite(column))).as_py():
+        if stored != kind or pc.any(pc.invert(pc.is_finite(column))).as_py():
             raise _UnlikeError
         return column
-    if pa.types.is_integer(kind) and pa.types.is_integer(given):
+    if pa.types.is_integer(kind) and pa.types.is_integer(stored):
         return column.cast(kind)
-    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(given):
-        if (kind.tz is None) != (given.tz is None):
+    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(stored):
+        if (kind.tz is None) != (stored.tz is None):
             raise _UnlikeError
         # Digits beyond the microsecond are cut, as in every format.
-        return pc.cast(column, kind, safe=given.unit != "ns")
-    if pa.types.is_decimal(kind) and pa.types.is_decimal(given):
+        return pc.cast(column, kind, safe=stored.unit != "ns")
+    if pa.types.is_decimal(kind) and pa.types.is_decimal(stored):
         return column.cast(kind)
-    if given == kind and not pa.types.is_nested(kind):
+    if stored == kind and not pa.types.is_nested(kind):
         return column
     raise _UnlikeError
-
-
-def _broken(group: Group, number: int, detail: str) -> Chunk:
-    refused = Refused(number, LetterReason.MALFORMED_RECORD, detail, b"")
-    return Chunk(to_rows(group, [], []), [], [], [refused])

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
-from livemart.land.reasons import LetterReason
 from livemart.land.records.avro_rows import read_avro
 from livemart.land.records.csv_rows import Header, read_csv_rows, read_header, split_records
 from livemart.land.records.exact_values import MalformedError
 from livemart.land.records.json_lines import read_json_lines
-from livemart.land.records.judge import Chunk, Group, Refused, judge, to_rows
+from livemart.land.records.judge import Chunk, Group, judge, malformed
 from livemart.land.records.origin import Place
 from livemart.land.records.parquet_rows import parquet_spans, read_parquet
 from livemart.land.records.runs import WHOLE, CutLine, KeyedLine, Lines, Span
@@ -51,42 +51,40 @@ class FileFormat:
 
 
 def parse_runs(group: Group, place: Place, runs: Iterable[Lines]) -> Iterator[pa.Table]:
-    """Yield records as tables of `group.judged`: good and refused ones.
-
-    Args:
-        group: format, columns and rules.
-        place: where the records come from.
-        runs: the records as they arrived.
-    """
+    """Yield records as tables of `group.judged`: good and refused ones."""
     for chunk in typed_chunks(group, runs):
         yield judge(group, place, chunk)
 
 
 def typed_chunks(group: Group, runs: Iterable[Lines]) -> Iterator[Chunk]:
-    """Yield the records of runs, typed; arguments as for `parse_runs`."""
+    """Yield the records of runs, typed."""
     line_format = RECORD_FORMATS[group.record_rules.format]
     assert isinstance(line_format, LineFormat), group.record_rules.format
     yield from line_format.read(group, runs)
 
 
-def malformed(group: Group, lines: Sequence[tuple[int, bytes]], detail: str) -> Chunk:
-    """Return records that all are refused for one reason."""
-    refused = [Refused(line, LetterReason.MALFORMED_RECORD, detail, raw) for line, raw in lines]
-    return Chunk(to_rows(group, [], []), [], [], refused)
-
-
-def _read_json(group: Group, runs: Iterable[Lines]) -> Iterator[Chunk]:
+def _read_lines(
+    read: Callable[[Group, Sequence[tuple[int, bytes]]], Chunk],
+    content_of: Callable[[bytes], bytes],
+    group: Group,
+    runs: Iterable[Lines],
+) -> Iterator[Chunk]:
+    """Yield lines, each a record of its own, but for those without content."""
     for run in runs:
         if run.problem:
             yield _broken_end(group, run)
             continue
-        lines = [(line, text) for line, raw in run.lines if (text := _stripped(raw))]
+        lines = [(number, text) for number, raw in run.lines if (text := content_of(raw))]
         for start in range(0, len(lines), _RUN_RECORDS):
-            yield read_json_lines(group, lines[start : start + _RUN_RECORDS])
+            yield read(group, lines[start : start + _RUN_RECORDS])
 
 
 def _stripped(line: bytes) -> bytes:
     return line if isinstance(line, CutLine | KeyedLine) else line.strip()
+
+
+def _without_return(line: bytes) -> bytes:
+    return line if isinstance(line, CutLine) else line.removesuffix(b"\r")
 
 
 def _read_csv(group: Group, runs: Iterable[Lines]) -> Iterator[Chunk]:
@@ -107,22 +105,12 @@ def _read_csv(group: Group, runs: Iterable[Lines]) -> Iterator[Chunk]:
         except MalformedError as error:
             yield malformed(group, [first], f"header: {error}")
     while run_of := list(zip(range(_RUN_RECORDS), records, strict=False)):
-        taken = [record for _, record in run_of]
+        records_of_run = [record for _, record in run_of]
         if header is None:
-            yield malformed(group, taken, "the file's header is malformed")
+            yield malformed(group, records_of_run, "the file's header is malformed")
         else:
-            yield read_csv_rows(group, header, taken)
+            yield read_csv_rows(group, header, records_of_run)
     yield from (_broken_end(group, run) for run in problems)
-
-
-def _read_text(group: Group, runs: Iterable[Lines]) -> Iterator[Chunk]:
-    for run in runs:
-        if run.problem:
-            yield _broken_end(group, run)
-            continue
-        lines = [(number, raw) for number, raw in run.lines if raw not in (b"", b"\r")]
-        for start in range(0, len(lines), _RUN_RECORDS):
-            yield read_text_lines(group, lines[start : start + _RUN_RECORDS])
 
 
 def _broken_end(group: Group, run: Lines) -> Chunk:
@@ -132,10 +120,10 @@ def _broken_end(group: Group, run: Lines) -> Chunk:
 
 # By the word of `format:`; the project's list of words is the same.
 RECORD_FORMATS: Mapping[str, LineFormat | FileFormat] = {
-    "json": LineFormat(_read_json, may_be_array=True),
+    "json": LineFormat(partial(_read_lines, read_json_lines, _stripped), may_be_array=True),
     # A quoted field may hold line ends, and the header stands at the beginning.
     "csv": LineFormat(_read_csv, has_header=True),
-    "text": LineFormat(_read_text),
+    "text": LineFormat(partial(_read_lines, read_text_lines, _without_return)),
     "parquet": FileFormat(read_parquet, parquet_spans),
     "avro": FileFormat(read_avro),
 }

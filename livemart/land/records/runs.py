@@ -1,4 +1,4 @@
-"""Holds records as they arrived: runs of numbered lines, and the parts of a file.
+"""Holds records as they arrived, as runs of numbered lines.
 
 Used by every source and by the readers of formats. A record that is no line (a message, an element
 of an array) is held as one.
@@ -15,9 +15,9 @@ class CutLine(bytes):
     size: int
 
     @classmethod
-    def of(cls, kept: bytes, size: int) -> CutLine:
-        """Return the line of which `kept` is the beginning."""
-        line = cls(kept)
+    def of(cls, beginning: bytes, size: int) -> CutLine:
+        """Return the line of `size` bytes that begins so."""
+        line = cls(beginning)
         line.size = size
         return line
 

@@ -1,4 +1,4 @@
-"""Describes a source's records and the rows that they land as, as Arrow types.
+"""Gives the columns of a source their Arrow types.
 
 Used by the parser, by the tables that landing makes and by both of its lanes. A declared type has
 one Arrow type, whichever lane writes it.

@@ -12,10 +12,9 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, overload
 
-from livemart.land.reasons import LetterReason
 from livemart.land.records.exact_values import MalformedError, refuse_characters
-from livemart.land.records.judge import Chunk, Group, MisfitError, Refused, convert_fields, to_rows
-from livemart.land.records.untyped_values import Number, Rescued, compact
+from livemart.land.records.judge import Chunk, Group, Refused, convert_fields, to_rows
+from livemart.land.records.untyped_values import MisfitError, Number, Rescued, compact
 
 _BINARY = "binary"
 
@@ -52,27 +51,23 @@ def read_typed_records(group: Group, records: Sequence[tuple[int, Mapping[str, A
     binary = {name for name, kind in group.schema.columns if kind.name == _BINARY}
     values: list[list[Any]] = []
     rescued: list[Rescued] = []
-    kept: list[tuple[int, Mapping[str, Any]]] = []
+    accepted: list[tuple[int, Mapping[str, Any]]] = []
     refused: list[Refused] = []
     for number, record in records:
         try:
             fields = {name: _field(value, name in binary) for name, value in record.items()}
             refuse_characters(fields)
             converted, unknown = convert_fields(group, fields)
-        except MisfitError as error:
-            raw = written_record(record)
-            refused.append(Refused(number, error.code, str(error), raw))
-        except MalformedError as error:
-            raw = written_record(record)
-            refused.append(Refused(number, LetterReason.MALFORMED_RECORD, str(error), raw))
+        except (MisfitError, MalformedError) as error:
+            refused.append(Refused(number, error.code, str(error), written_record(record)))
         else:
             values.append(converted)
             # A field that says nothing is no drift: every record of such a file has all fields.
             rescued.append({name: text for name, text in unknown.items() if text is not None})
-            kept.append((number, record))
+            accepted.append((number, record))
     rows = to_rows(group, values, rescued)
-    raws = WrittenRecords(len(kept), lambda position: kept[position][1])
-    return Chunk(rows, [number for number, _ in kept], raws, refused)
+    raws = WrittenRecords(len(accepted), lambda position: accepted[position][1])
+    return Chunk(rows, [number for number, _ in accepted], raws, refused)
 
 
 def _field(value: Any, is_binary: bool) -> Any:

@@ -1,4 +1,4 @@
-"""Keeps values as they were written until they have a type, and refuses those that fit none.
+"""Holds values as they were written, until a type takes or refuses them.
 
 Used by every conversion of a value. Numbers stay text, so that no digit is lost on the way.
 """

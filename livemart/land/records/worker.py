@@ -62,17 +62,7 @@ class StageParts:
 
 
 def stage_tables(folder: Path, number: int, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:
-    """Write rows as the file of one task, in place of one that an earlier try has left.
-
-    Args:
-        folder: that Spark reads afterwards.
-        number: of the task.
-        schema: of the rows.
-        tables: the rows.
-
-    Returns:
-        How many there are.
-    """
+    """Write rows as the file of one task, in place of one of an earlier try; return how many."""
     # Spark passes over names that begin with a dot.
     draft = folder / f".{number}.{uuid.uuid4().hex}"
     count = 0

@@ -1,4 +1,4 @@
-"""Says what one micro-batch reads for some source tables, and what reads it again in a replay.
+"""Defines a delivery: what one micro-batch, or its replay, reads for some source tables.
 
 Used by landing, by the manifest that keeps deliveries, and by each kind of source.
 """

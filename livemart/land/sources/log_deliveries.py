@@ -96,13 +96,7 @@ class LogPlan:
 
 
 class LogDeliveries:
-    """The deliveries of one record log.
-
-    Args:
-        kind: of source, for messages.
-        log: where records are read.
-        after_loss: what to do when the log lost records before they were read.
-    """
+    """The deliveries of one record log."""
 
     def __init__(self, kind: str, log: RecordLog, after_loss: AfterLoss = "stop") -> None:
         self.kind = kind
@@ -120,28 +114,23 @@ class LogDeliveries:
         Raises:
             SourceError: SOURCE_UNREADABLE.
         """
-        return self._bounded(self._told("its end", self._log.ends))
+        return self._bounded(self._by_partition("its end", self._log.ends))
 
     def _bounded(self, ends: Mapping[str, int]) -> Mapping[str, int]:
         if not isinstance(self._log, BoundedRecordLog):
             return ends
-        bounds = self._told("its bounds", self._log.bounds)
+        bounds = self._by_partition("its bounds", self._log.bounds)
         return {name: min(end, bounds.get(name, end)) for name, end in ends.items()}
 
     def is_behind(self, after: Mapping[str, int], until: Mapping[str, int]) -> bool:
         """Return whether records between two offsets are there, by partition."""
-        starts = self._told("its start", self._log.starts)
+        starts = self._by_partition("its start", self._log.starts)
         return any(
             end > max(after.get(name, 0), starts.get(name, 0)) for name, end in until.items()
         )
 
     def plan(self, relations: Iterable[str], reached: Reached, max_records: int | None) -> LogPlan:
-        """Return what a new micro-batch reads.
-
-        Args:
-            relations: source tables that have read to the same offsets.
-            reached: those offsets.
-            max_records: of one micro-batch; None for all.
+        """Return what a new micro-batch reads for source tables that have read equally far.
 
         Raises:
             SourceError: SOURCE_UNREADABLE, SOURCE_RECORDS_LOST, SOURCE_LOG_REPLACED.
@@ -158,19 +147,23 @@ class LogDeliveries:
     def _plan(
         self, relations: tuple[str, ...], reached: Reached, max_records: int | None
     ) -> LogPlan:
-        starts = self._told("its start", self._log.starts)
-        after, known = dict(reached.offsets or ()), dict(reached.identities)
+        starts = self._by_partition("its start", self._log.starts)
+        after, identities_before = dict(reached.offsets or ()), dict(reached.identities)
         # What came back under the name of a partition that was gone is another one.
-        after = {it: at for it, at in after.items() if it not in starts or known.get(it) != GONE}
-        identities, losses = self._losses(after, known, starts)
+        after = {
+            it: at
+            for it, at in after.items()
+            if it not in starts or identities_before.get(it) != GONE
+        }
+        identities, losses = self._losses(after, identities_before, starts)
         if losses and self._after_loss == "stop":
             raise lost_error(self.kind, relations, losses)
         self._refuse_absent()
-        newest = self._told("its end", self._log.ends)
+        newest = self._by_partition("its end", self._log.ends)
         ends = self._bounded(newest)
         begins: Mapping[str, int] = {}
         if reached.offsets is None and isinstance(self._log, BoundedRecordLog):
-            begins = self._told("where to begin", self._log.begins)
+            begins = self._by_partition("where to begin", self._log.begins)
         # Who begins with a log begins with what it holds; nothing of it has expired for them.
         begin = after | {
             name: after.get(name, max(start, begins.get(name, start)))
@@ -188,8 +181,8 @@ class LogDeliveries:
         self._refuse_shorter(begin, newest)
         ranges = plan_ranges(begin, ends, max_records)
         receipt["read"] = {name: list(range_) for name, range_ in ranges.items()}
-        if told := {name: identities[name] for name in ranges if name in identities}:
-            receipt["identities"] = told
+        if read_identities := {name: identities[name] for name in ranges if name in identities}:
+            receipt["identities"] = read_identities
         offsets = {**begin, **{name: end for name, (_, end) in ranges.items()}}
         # Who begins behind the start has to keep where, though nothing is there yet.
         if not ranges and not losses and not begins:
@@ -197,21 +190,21 @@ class LogDeliveries:
         return LogPlan(Delivery(self.kind, relations, receipt), offsets, ends, identities)
 
     def _losses(
-        self, after: Mapping[str, int], known: Mapping[str, str], starts: Mapping[str, int]
+        self, after: Mapping[str, int], before: Mapping[str, str], starts: Mapping[str, int]
     ) -> tuple[dict[str, str], list[LostRecords]]:
         """Return the identities of partitions, and what was lost of those that were read."""
         if not isinstance(self._log, LastingRecordLog):
             return {}, lost_records(after, starts, {})
         log = self._log
-        now = self._told("its partitions", log.identities)
-        pairs = {name: (known.get(name), now.get(name)) for name in after if log.is_selected(name)}
-        gone = {name: GONE for name in pairs if name not in starts}
-        return {**known, **now, **gone}, lost_records(after, starts, pairs)
+        now = self._by_partition("its partitions", log.identities)
+        pairs = {name: (before.get(name), now.get(name)) for name in after if log.is_selected(name)}
+        absent = {name: GONE for name in pairs if name not in starts}
+        return {**before, **now, **absent}, lost_records(after, starts, pairs)
 
     def _refuse_absent(self) -> None:
         log = self._log
         if isinstance(log, LastingRecordLog):
-            absent = self._told("its partitions", lambda: dict.fromkeys(log.absent(), 0))
+            absent = self._by_partition("its partitions", lambda: dict.fromkeys(log.absent(), 0))
             if absent:
                 raise UnreadableLogError(
                     "SOURCE_UNREADABLE",
@@ -234,19 +227,16 @@ class LogDeliveries:
         """Return when the first record behind some offsets was written, UTC, if the kind knows.
 
         None if it takes long to say.
-
-        Args:
-            offsets: of partitions that hold records behind them.
         """
         if not isinstance(self._log, DatedRecordLog):
             return None
         asked_at = time.monotonic()
-        known: list[datetime] = []
+        times: list[datetime] = []
         try:
             for name, offset in offsets.items():
                 moment = self._log.written_at(name, offset)
                 if moment is not None:
-                    known.append(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+                    times.append(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
                 # Of many partitions it may take long, and records wait for it.
                 if time.monotonic() - asked_at > _TIMES_S:
                     return None
@@ -254,17 +244,17 @@ class LogDeliveries:
         except Exception as error:
             structlog.get_logger().debug("log_times_unknown", kind=self.kind, error=str(error))
             return None
-        return min(known, default=None)
+        return min(times, default=None)
 
-    def _told(self, what: str, ask: Callable[[], Mapping[str, _T]]) -> Mapping[str, _T]:
-        return self._asked(what, lambda: dict(ask()))
+    def _by_partition(self, part: str, ask: Callable[[], Mapping[str, _T]]) -> Mapping[str, _T]:
+        return self._asked(part, lambda: dict(ask()))
 
-    def _asked(self, what: str, ask: Callable[[], _T]) -> _T:
+    def _asked(self, part: str, ask: Callable[[], _T]) -> _T:
         try:
             return ask()
         # It is code of others.
         except Exception as error:
-            raise unreadable_log(self.kind, what, error) from error
+            raise unreadable_log(self.kind, part, error) from error
 
     def check(self, delivery: Delivery, batch_id: int) -> Delivery:
         """Return what a replay still can read.
@@ -274,7 +264,7 @@ class LogDeliveries:
         """
         ranges: Mapping[str, list[int]] = delivery.receipt["read"]
         now = self._steady()
-        starts = now._told("its start", now._log.starts)
+        starts = now._by_partition("its start", now._log.starts)
         _, losses = now._losses(
             {name: start for name, (start, _) in ranges.items()},
             delivery.receipt.get("identities", {}),

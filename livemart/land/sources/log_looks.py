@@ -1,4 +1,4 @@
-"""Keeps when a record log was asked what it holds, and what waited then.
+"""Keeps the last looks at a record log: what waited in it at what time.
 
 Written by landing at each micro-batch, and read by whoever tells what waits: so that a log that is
 away keeps nobody waiting, and its options stay with the project.
@@ -58,7 +58,7 @@ class LogLook:
         self, at: datetime, ends: Offsets, after: Offsets, told_at: datetime | None
     ) -> LogLook:
         """Return this look with a newer one, at which the log answered."""
-        looks = [(time, seen) for time, seen in self.earlier if _ahead(seen, after)]
+        looks = [(time, ends_then) for time, ends_then in self.earlier if _ahead(ends_then, after)]
         looks += [(at, ends)] if _ahead(ends, after) else []
         if len(looks) > _LOOKS:
             half = len(looks) // 2
@@ -71,18 +71,13 @@ class LogLook:
 
 
 class LogLooks:
-    """The looks of a warehouse, by relation.
-
-    Args:
-        warehouse: whose state folder keeps them.
-        relations: which read a log; what is known of others is forgotten.
-    """
+    """The looks of a warehouse, by relation; those of other relations are forgotten."""
 
     def __init__(self, warehouse: Path, relations: Collection[str]) -> None:
         self._warehouse = warehouse
-        kept = log_looks(warehouse)
-        self._looks = {name: kept.get(name, LogLook()) for name in relations}
-        self._is_stale = kept.keys() - self._looks.keys() != set()
+        looks = log_looks(warehouse)
+        self._looks = {name: looks.get(name, LogLook()) for name in relations}
+        self._is_stale = looks.keys() - self._looks.keys() != set()
 
     def answered(
         self,

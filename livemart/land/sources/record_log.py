@@ -115,8 +115,8 @@ class Reached:
     @classmethod
     def of(cls, offsets: Mapping[str, int] | None, identities: Mapping[str, str]) -> Reached:
         """Return the same in an order of its own."""
-        known = None if offsets is None else tuple(sorted(offsets.items()))
-        return cls(known, tuple(sorted(identities.items())))
+        pairs = None if offsets is None else tuple(sorted(offsets.items()))
+        return cls(pairs, tuple(sorted(identities.items())))
 
 
 def plan_ranges(
@@ -140,7 +140,7 @@ def plan_ranges(
     }
     total = sum(waiting.values())
     if max_records is None or total <= max_records:
-        taken = waiting
+        quota = waiting
     else:
-        taken = {name: max(1, count * max_records // total) for name, count in waiting.items()}
-    return {name: (after.get(name, 0), after.get(name, 0) + count) for name, count in taken.items()}
+        quota = {name: max(1, count * max_records // total) for name, count in waiting.items()}
+    return {name: (after.get(name, 0), after.get(name, 0) + count) for name, count in quota.items()}

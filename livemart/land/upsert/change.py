@@ -173,11 +173,11 @@ def upserted(
         letters = pa.concat_tables([letters, moved])
     moves = [as_removed(change.removed), as_added(change.written)]
     landed = pa.concat_tables(moves).combine_chunks()
-    taken = rows.filter(pa.array(~change.is_refused))
+    upserted_rows = rows.filter(pa.array(~change.is_refused))
     count = change.written.num_rows + change.deleting.num_rows
     counts = _counts(records.count, count, letters.num_rows)
     noted = remember(change.deleting, change.forgotten)
-    newest, held = newest_time(source, taken), RowLetters(letters)
+    newest, held = newest_time(source, upserted_rows), RowLetters(letters)
     return SourceChange(source, warehouse, landed, noted, held, counts, newest)
 
 
@@ -199,12 +199,12 @@ def _widened(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 def _stamped(rows: pa.Table, stamp: Stamp, schema: pa.Schema) -> pa.Table:
     """Return good records as rows of the landed table."""
     count = rows.num_rows
-    known = {
+    stamps = {
         LANDED_AT: pa.array([stamp.landed_at] * count, TIMESTAMP),
         BATCH_ID: pa.array([stamp.batch_id] * count, pa.int64()),
     }
     columns = [
-        known[field.name] if field.name in known else rows.column(field.name).cast(field.type)
+        stamps[field.name] if field.name in stamps else rows.column(field.name).cast(field.type)
         for field in schema
     ]
     return pa.table(columns, schema=schema).combine_chunks()

@@ -110,13 +110,13 @@ def _membership(node: exp.In, schema: pa.Schema) -> Mask | None:
     if name is None:
         return None
     values = [_literal(item, schema.field(name).type) for item in node.expressions]
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
+    literals = [value for value in values if value is not None]
+    if len(literals) < len(values):
         return None
     mask: Mask = lambda rows: pc.or_kleene(  # noqa: E731
-        pc.equal(rows.column(name), known[0]), pa.scalar(False)
+        pc.equal(rows.column(name), literals[0]), pa.scalar(False)
     )
-    for value in known[1:]:
+    for value in literals[1:]:
         mask = _either(mask, name, value)
     return mask
 

@@ -26,15 +26,7 @@ def moved_detail(source: SourceTable) -> str:
 def find_moved(
     rules: RowRules, event_time: str, stored: pa.Table, rows: pa.Table, is_delete: np.ndarray
 ) -> np.ndarray:
-    """Return which of `rows` give their key another event time (boolean array).
-
-    Args:
-        rules: keys and sequence.
-        event_time: its column.
-        stored: rows of these keys before the batch.
-        rows: rows of the batch.
-        is_delete: which of them are deletes.
-    """
+    """Return which of `rows` give their key another event time (boolean array)."""
     names = list(dict.fromkeys([*rules.keys, event_time, *rules.sequence_by]))
     every = pa.concat_tables([stored.select(names), rows.select(names)]).combine_chunks()
     split = stored.num_rows

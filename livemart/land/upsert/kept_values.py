@@ -24,10 +24,10 @@ def as_recorded(stored: pa.Table) -> pa.Table:
     """Return stored rows as their records were: without the values that were kept."""
     if KEPT not in stored.column_names or _keeps_nothing(stored):
         return stored
-    kept = [dict(names or ()) for names in stored.column(KEPT).to_pylist()]
-    for name in sorted({name for names in kept for name in names}):
+    names_by_row = [dict(names or ()) for names in stored.column(KEPT).to_pylist()]
+    for name in sorted({name for names in names_by_row for name in names}):
         # A position that is NULL takes NULL.
-        positions = [None if name in names else row for row, names in enumerate(kept)]
+        positions = [None if name in names else row for row, names in enumerate(names_by_row)]
         column = stored.column(name).take(pa.array(positions, pa.int64()))
         stored = _with_column(stored, name, column)
     return stored
@@ -50,15 +50,17 @@ def keep_values(
     arrived = versions.arrived
     if _keeps_nothing(stored) and _keeps_nothing(arrived):
         return arrived.take(pa.array(winners.written)), winners.removed
-    known = _Versions(versions, stored)
+    history = _Versions(versions, stored)
     written = winners.written + len(stored) + len(versions.remembered)
     standing = np.setdiff1d(np.arange(len(stored)), winners.removed)
-    tops = [top for top in np.concatenate([written, standing]).tolist() if known.kept[top]]
-    kept = {top: known.kept_by(top) for top in tops}
-    moved = [top for top in standing.tolist() if top in kept and kept[top][0] != known.kept[top]]
+    tops = [top for top in np.concatenate([written, standing]).tolist() if history.unsent[top]]
+    values = {top: history.kept_by(top) for top in tops}
+    moved = [
+        top for top in standing.tolist() if top in values and values[top][0] != history.unsent[top]
+    ]
     positions = np.array([*written.tolist(), *moved], dtype=np.int64)
     removed = np.array(sorted([*winners.removed.tolist(), *moved]), dtype=np.int64)
-    return known.rows_at(positions, kept), removed
+    return history.rows_at(positions, values), removed
 
 
 def _keeps_nothing(rows: pa.Table) -> bool:
@@ -81,7 +83,7 @@ class _Versions:
         parts = [stored, versions.remembered, versions.arrived]
         every = pa.concat_tables(parts, promote_options="default")
         self._rows = every.select(versions.arrived.column_names).combine_chunks()
-        self.kept: list[Kept] = [dict(names or ()) for names in self._column(KEPT)]
+        self.unsent: list[Kept] = [dict(names or ()) for names in self._column(KEPT)]
         self._sequences = self._column(SEQUENCE)
         known_deletes = np.repeat([False, True], [len(stored), len(versions.remembered)])
         self._is_delete = np.concatenate([known_deletes, versions.is_delete])
@@ -98,7 +100,7 @@ class _Versions:
         """Return what the newest version of a key keeps: of which sequence, at which position."""
         names: dict[str, str | None] = {}
         positions: dict[str, int | None] = {}
-        for name in self.kept[top]:
+        for name in self.unsent[top]:
             sources = [
                 source
                 for position in self._of_key[self._keys[top]]
@@ -111,8 +113,8 @@ class _Versions:
 
     def _source(self, name: str, position: int, top: int) -> _Source | None:
         """Return what a version knows of a column of a newer one, None if it knows nothing."""
-        kept = self.kept[position]
-        sequence = kept[name] if name in kept else self._sequences[position]
+        unsent = self.unsent[position]
+        sequence = unsent[name] if name in unsent else self._sequences[position]
         if sequence is None or sequence > self._sequences[top]:
             return None
         value = self._rows.column(name)[position].as_py()
@@ -120,11 +122,11 @@ class _Versions:
         return _Source(sequence, bool(self._is_delete[position]), text, position)
 
     def rows_at(
-        self, positions: np.ndarray, kept: Mapping[int, tuple[Kept, Mapping[str, int | None]]]
+        self, positions: np.ndarray, values: Mapping[int, tuple[Kept, Mapping[str, int | None]]]
     ) -> pa.Table:
         """Return the rows at some positions, with the values that they keep."""
         rows = self._rows.take(pa.array(positions, pa.int64()))
-        changed = [kept.get(top) for top in positions.tolist()]
+        changed = [values.get(top) for top in positions.tolist()]
         names = sorted({name for change in changed if change for name in change[0]})
         for name in names:
             sources = [

@@ -65,13 +65,13 @@ class Upsert:
         is_moved = np.zeros(len(arrived), dtype=bool)
         if self.fixed_time is not None:
             is_moved = find_moved(self.rules, self.fixed_time, stored, arrived, is_delete)
-        taken = np.flatnonzero(~is_moved)
-        rows = arrived.take(pa.array(taken)) if is_moved.any() else arrived
+        positions = np.flatnonzero(~is_moved)
+        rows = arrived.take(pa.array(positions)) if is_moved.any() else arrived
         keys, sequence_by = self.rules.keys, self.rules.sequence_by
         names = tuple(name for name in rows.column_names if name not in _NOT_COMPARED)
         recorded = as_recorded(stored)
         versions = KeyVersions(
-            keys, sequence_by, names, recorded, remembered, rows, is_delete[taken]
+            keys, sequence_by, names, recorded, remembered, rows, is_delete[positions]
         )
         winners = decide(versions)
         written, removed = rows.take(pa.array(winners.written)), winners.removed

@@ -127,8 +127,8 @@ def _break_ties(
     for index in np.flatnonzero(differing).tolist():
         position = int(tied[index])
         text = canonical_text(rows.slice(index, 1).to_pylist()[0])
-        known = greatest.get(int(key[position]))
-        if known is None or text > known[0]:
+        leader = greatest.get(int(key[position]))
+        if leader is None or text > leader[0]:
             greatest[int(key[position])] = (text, position)
     for code, (_, position) in greatest.items():
         top_of[code] = position

@@ -23,14 +23,14 @@ class Attempts:
     def __init__(self, a_minute: int = 60, *, clock: Callable[[], float] = monotonic) -> None:
         self._a_minute = a_minute
         self._clock = clock
-        self._seen: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._allowances: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def is_one_too_many(self, address: str) -> bool:
         """Count one wrong token; return True if there were too many."""
         now = self._clock()
-        left, at = self._seen.pop(address, (float(self._a_minute), now))
+        left, at = self._allowances.pop(address, (float(self._a_minute), now))
         left = min(self._a_minute, left + (now - at) * self._a_minute / 60) - 1
-        self._seen[address] = (max(left, 0.0), now)
-        if len(self._seen) > _KEPT_ADDRESSES:
-            self._seen.popitem(last=False)
+        self._allowances[address] = (max(left, 0.0), now)
+        if len(self._allowances) > _KEPT_ADDRESSES:
+            self._allowances.popitem(last=False)
         return left < 0

@@ -38,7 +38,8 @@ class TokenBook:
         self._store = store
         self._clock = clock
         self._lock = threading.Lock()
-        self._version = -1
+        # Of the tokens that are held; -1 before the first reading.
+        self.version = -1
         self._tokens: Mapping[str, Token] = {}
         self._read_at: float | None = None
         self._tried_at: float | None = None
@@ -48,17 +49,12 @@ class TokenBook:
         self.on_change: Callable[[], None] = lambda: None
 
     @property
-    def version(self) -> int:
-        """The version of the tokens that are held; -1 before the first reading."""
-        return self._version
-
-    @property
     def is_empty(self) -> bool:
         """True if no token was ever made. Revoked ones count: who made one wants a lock.
 
         A store that is lost together with its tokens does not open this process to all.
         """
-        return self._version >= 0 and not self._had_tokens
+        return self.version >= 0 and not self._had_tokens
 
     @property
     def is_due(self) -> bool:
@@ -80,18 +76,18 @@ class TokenBook:
             # The time before the question: the answer may be long in coming.
             started_at = self._clock()
             version = self._store.version()
-            if version != self._version:
+            if version != self.version:
                 self.session_key = self._store.session_key()
                 self._tokens = {token.token_id: token for token in self._store.tokens()}
-                self._version = version
+                self.version = version
                 self._had_tokens = self._had_tokens or bool(self._tokens)
             self._read_at = started_at
 
     async def learn(self) -> None:
         """Read the tokens again in a thread if they changed."""
-        version, self._tried_at = self._version, self._clock()
+        version, self._tried_at = self.version, self._clock()
         await asyncio.to_thread(self.refresh)
-        if self._version != version:
+        if self.version != version:
             self.on_change()
 
     async def learn_soon(self) -> None:
@@ -111,8 +107,8 @@ class TokenBook:
         form = _FORM.fullmatch(text)
         token = self._tokens.get(form[1]) if form else None
         # The comparison takes the same time for an unknown id.
-        given = hash_secret(form[2]) if form else hash_secret(text)
-        is_same = hmac.compare_digest(given, token.token_hash if token else "0" * 64)
+        digest = hash_secret(form[2]) if form else hash_secret(text)
+        is_same = hmac.compare_digest(digest, token.token_hash if token else "0" * 64)
         return token if is_same else None
 
     def is_unknown(self, text: str) -> bool:

@@ -223,8 +223,8 @@ def keeps_no_session(request: Request) -> bool:
     ends https the request is http here all the same.
     """
     is_encrypted = request.url.scheme == "https" or "sec-fetch-site" in request.headers
-    told = request.headers.get("x-forwarded-proto", "")
-    return _is_secure(request) and not (is_encrypted or told.startswith("https"))
+    forwarded_proto = request.headers.get("x-forwarded-proto", "")
+    return _is_secure(request) and not (is_encrypted or forwarded_proto.startswith("https"))
 
 
 def _verify(request: Request, text: str) -> Token:

@@ -23,11 +23,7 @@ _HEADER = ("id", "name", "scope", "created", "expires", "state")
 def open_tokens(
     settings: Settings, *, say: Callable[[str], None] = lambda _: None
 ) -> Iterator[TokenStore]:
-    """Yield the tokens of the store.
-
-    Args:
-        settings: where the store is.
-        say: is told what is waited for, should a token have to wait.
+    """Yield the tokens of the store; `say` is told if a token has to wait, and for what.
 
     Raises:
         ConfigError: STORE_NOT_SET.
@@ -66,8 +62,8 @@ def render_created(token: Token) -> str:
     until = (
         "for ever" if token.expires_at is None else f"until {token.expires_at:%Y-%m-%d %H:%M} UTC"
     )
-    told = f"token {token.token_id} ({token.name}) {_right(token)}, {until}"
-    return f"{told}; it is not shown again"
+    description = f"token {token.token_id} ({token.name}) {_right(token)}, {until}"
+    return f"{description}; it is not shown again"
 
 
 def describe_tokens(tokens: Sequence[Token], now: datetime | None = None) -> list[dict[str, Any]]:

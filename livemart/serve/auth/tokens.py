@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from time import monotonic
 from typing import Any, Literal, cast
 
@@ -23,7 +22,14 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from livemart.errors import PublishError, StateError
 from livemart.intervals import format_interval
-from livemart.store.connections import close_engine, is_locked, open_engine, reached, shown_url
+from livemart.store.connections import (
+    close_engine,
+    is_locked,
+    is_made,
+    open_engine,
+    reached,
+    shown_url,
+)
 
 Scope = Literal["admin", "tenants", "ingest"]
 # How the first version wrote it down, and the column of all ids: stores of any version are read.
@@ -197,7 +203,7 @@ class TokenStore:
     def _read(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
         """Return the rows; none if the tables are not there."""
         with reached(self._reading):
-            if not self._may_exist():
+            if not is_made(self._reading):
                 return []
             try:
                 with self._reading.begin() as connection:
@@ -207,11 +213,6 @@ class TokenStore:
                     if sa.inspect(connection).has_table(_SECRETS.name):
                         raise
                 return []
-
-    def _may_exist(self) -> bool:
-        database = self._reading.url.database
-        is_file = self._reading.dialect.name == "sqlite"
-        return not is_file or Path(database or "").exists()
 
     @contextmanager
     def _write(self) -> Iterator[sa.Connection]:

@@ -17,12 +17,7 @@ _ENCODED = re.compile(rb"%2f", re.IGNORECASE)
 
 
 class EncodedSlashes:
-    """Keeps encoded slashes apart from separators until the path is matched.
-
-    Args:
-        app: what is asked.
-        prefixes: of the paths with an id that may hold a slash.
-    """
+    """Keeps encoded slashes apart from separators until a path with a prefix is matched."""
 
     def __init__(self, app: ASGIApp, prefixes: tuple[bytes, ...]) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""Chooses the form of an answer, and answers 304 if the caller has it already.
+"""Sends an answer in the form that its caller accepts, or 304 if the caller has it already.
 
 Used by every route that answers with a body. `Accept` decides the form, `If-None-Match` the rest.
 """

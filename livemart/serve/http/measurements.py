@@ -1,4 +1,4 @@
-"""Counts and times what the server does, for Prometheus.
+"""Measures what the server does, for Prometheus.
 
 Used by the envelope and by streams; `/metrics` shows it. The keys are those of the log events.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -40,41 +41,31 @@ class Measurements:
         self._events = Counter(
             "livemart_events", "Events sent to push clients.", ["route"], registry=self._registry
         )
-        self.streams = Gauge("livemart_streams", "Open streams.", registry=self._registry)
-        self.snapshot_id = Gauge(
-            "livemart_snapshot_id", "Newest published snapshot.", registry=self._registry
+        gauge = partial(Gauge, registry=self._registry)
+        self.streams = gauge("livemart_streams", "Open streams.")
+        self.snapshot_id = gauge("livemart_snapshot_id", "Newest published snapshot.")
+        self.staleness = gauge(
+            "livemart_staleness_seconds", "Time since a pass said which snapshot is the newest."
         )
-        self.staleness = Gauge(
-            "livemart_staleness_seconds",
-            "Time since a pass said which snapshot is the newest.",
-            registry=self._registry,
-        )
-        self.store_up = Gauge(
-            "livemart_store_up", "1 if the store answers, else 0.", registry=self._registry
-        )
-
-        self._strategy_failures = Gauge(
+        self.store_up = gauge("livemart_store_up", "1 if the store answers, else 0.")
+        self._strategy_failures = gauge(
             "livemart_strategy_failures",
             "Snapshots in which an error of livemart made a model full.",
             ["model"],
-            registry=self._registry,
         )
-        self._model_ages = Gauge(
+        self._model_ages = gauge(
             "livemart_model_age_seconds",
             "Age of the rows of a model that is set aside; NaN if it never had any.",
             ["model"],
-            registry=self._registry,
         )
-
         self._of_sources = {
-            name: Gauge(f"livemart_source_{name}", text, ["source"], registry=self._registry)
+            name: gauge(f"livemart_source_{name}", text, ["source"])
             for name, text in _OF_SOURCES.items()
         }
-        self._of_partitions = Gauge(
+        self._of_partitions = gauge(
             "livemart_source_partition_waiting_records",
             "Records that wait in each partition of a record log.",
             ["source", "partition"],
-            registry=self._registry,
         )
 
     def show_waiting(

@@ -71,8 +71,8 @@ class ProblemError(Exception):
         self.status, self.title = self.kinds[code]
         self.headers = dict(headers or {})
         if self.status == 401:
-            told = ', error="invalid_token"' if code == "TOKEN_REFUSED" else ""
-            self.headers.setdefault("WWW-Authenticate", f'Bearer realm="livemart"{told}')
+            attribute = ', error="invalid_token"' if code == "TOKEN_REFUSED" else ""
+            self.headers.setdefault("WWW-Authenticate", f'Bearer realm="livemart"{attribute}')
         if self.status in (429, 503):
             self.headers.setdefault("Retry-After", str(RETRY_AFTER_S))
 
@@ -155,5 +155,5 @@ def _wrong_parameter(error: RequestValidationError) -> ProblemError:
     reason = str(first["msg"])
     reason = reason[:1].lower() + reason[1:]
     # What was sent may be long; it is only ever text in JSON.
-    told = "" if value is None or isinstance(value, dict) else f"; found {str(value)[:80]}"
-    return ProblemError("PARAMETER_WRONG", f"{name}: {reason}{told}")
+    excerpt = "" if value is None or isinstance(value, dict) else f"; found {str(value)[:80]}"
+    return ProblemError("PARAMETER_WRONG", f"{name}: {reason}{excerpt}")

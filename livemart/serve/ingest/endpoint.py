@@ -113,10 +113,10 @@ async def take_records(
     if form not in forms or request.headers.get("content-encoding", "identity") != "identity":
         raise IngestProblemError("INGEST_FORM_REFUSED", f"send {', '.join(forms)}, not compressed")
     body = await request.body()
-    taken = await run_in_threadpool(_take, table, body, form, idempotency_key)
+    ingest_request = await run_in_threadpool(_take, table, body, form, idempotency_key)
     try:
-        intake.commit.put(taken)
-        receipt = await asyncio.wrap_future(taken.done)
+        intake.commit.put(ingest_request)
+        receipt = await asyncio.wrap_future(ingest_request.done)
     except IngestBusyError:
         raise IngestProblemError("INGEST_BUSY", "the disk is slow; send it again later") from None
     except KeyReusedError:

@@ -31,11 +31,7 @@ class LetterProblemError(ProblemError):
 
 
 class LetterDesk:
-    """The dead letters of one warehouse.
-
-    Args:
-        warehouse: root of all tables.
-    """
+    """The dead letters of one warehouse."""
 
     def __init__(self, warehouse: Path) -> None:
         self._warehouse = Warehouse(warehouse)

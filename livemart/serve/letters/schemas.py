@@ -1,4 +1,4 @@
-"""Describes the bodies of `letters`; tests hold the bodies to it."""
+"""Describes the bodies of `letters`."""
 
 from __future__ import annotations
 

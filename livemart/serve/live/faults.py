@@ -1,4 +1,4 @@
-"""Keeps what goes wrong in a look at the store, and tells it once for each kind of fault.
+"""Holds the faults of looks at the store, each kind reported once while it lasts.
 
 Used by the hub. Tokens and snapshots fail and recover by themselves: tokens are read less often,
 and one that is read says nothing of the other.
@@ -20,7 +20,7 @@ class Faults:
 
     def __init__(self) -> None:
         self._errors: dict[Subject, PublishError] = {}
-        self._told: set[str] = set()
+        self._kinds: set[str] = set()
 
     @property
     def newest(self) -> PublishError | None:
@@ -29,23 +29,22 @@ class Faults:
 
     def report(self, subject: Subject, error: Exception) -> None:
         """Keep a fault; tell it, unless one of its kind was told since all was well."""
-        is_expected = isinstance(error, PublishError)
-        kind = error.code if isinstance(error, PublishError) else type(error).__name__
-        told = error if isinstance(error, PublishError) else _unexpected(subject, error)
+        fault = error if isinstance(error, PublishError) else _unexpected(subject, error)
+        kind = fault.code if fault is error else type(error).__name__
         self._errors.pop(subject, None)
-        self._errors[subject] = told
-        if kind not in self._told:
-            self._told.add(kind)
+        self._errors[subject] = fault
+        if kind not in self._kinds:
+            self._kinds.add(kind)
             log = structlog.get_logger()
-            if is_expected:
-                log.warning("store_unreachable", error=str(told))
+            if fault is error:
+                log.warning("store_unreachable", error=str(fault))
             else:
-                log.error("look_failed", part=subject, error=str(told), exc_info=error)
+                log.error("look_failed", part=subject, error=str(fault), exc_info=error)
 
     def resolve(self, subject: Subject) -> None:
         """Forget the fault of a subject."""
         if self._errors.pop(subject, None) is not None and not self._errors:
-            self._told.clear()
+            self._kinds.clear()
             structlog.get_logger().info("store_back")
 
 

@@ -1,4 +1,4 @@
-"""Watches the store for new snapshots and wakes the streams that wait for one.
+"""Wakes the streams that wait for a new snapshot of the store.
 
 Used by streams, `Readings` and `/readyz`. One poll serves every client of the process. A client
 never has a backlog in memory: it is woken, reads its next event from what all share, and finds in
@@ -36,11 +36,7 @@ Prepare = Callable[[frozenset[Topic]], Awaitable[None]]
 class Hub:
     """Knows the newest snapshot of the store.
 
-    Args:
-        reader: the store.
-        book: its tokens are read again along the way.
-        clock: seconds that only ever rise.
-        poll: time between two looks at the store.
+    The tokens of `book` are read again along the way; `clock`: seconds that only ever rise.
     """
 
     def __init__(
@@ -65,7 +61,8 @@ class Hub:
         self._newest_seen: Published | None = None
         self._tick = asyncio.Event()
         self._topics: Counter[Topic] = Counter()
-        self._clients = 0
+        # How many streams are open.
+        self.clients = 0
         self._by_token: Counter[str] = Counter()
         self._woken_at: float | None = None
         self._preparing: asyncio.Task[None] | None = None
@@ -76,26 +73,19 @@ class Hub:
         """Why the store cannot be looked at; None if it can."""
         return self._faults.newest
 
-    @property
-    def clients(self) -> int:
-        """How many streams are open."""
-        return self._clients
-
     def clients_of(self, token_id: str) -> int:
         """Return how many streams are open by a token."""
         return self._by_token[token_id]
 
     @contextmanager
-    def count_client(
-        self, topic: Topic | None = None, token_id: str | None = None
-    ) -> Iterator[None]:
+    def count_client(self, topic: Topic | None, token_id: str | None) -> Iterator[None]:
         """Count a client while its stream is open; `topic` is computed ahead of its waking."""
-        self._clients += 1
+        self.clients += 1
         try:
             with _counted(self._by_token, token_id), _counted(self._topics, topic):
                 yield
         finally:
-            self._clients -= 1
+            self.clients -= 1
 
     async def run(self) -> None:
         """Look at the store until cancelled, even if a look fails."""
@@ -123,12 +113,12 @@ class Hub:
             self._wake()
 
     async def _look_at_snapshots(self) -> None:
-        known, read, checked_at = self.published, self._newest_read, self.checked_at
+        before, read, checked_at = self.published, self._newest_read, self.checked_at
         self._newest_seen = newest = await asyncio.to_thread(self._reader.newest)
         # What the store says holds, unless a reading came upon more while it was asked.
         if self._newest_read is read and not (newest and read and newest.is_same_or_later(read)):
             self._newest_read = None
-        if newest is not None and self.published is known:
+        if newest is not None and self.published is before:
             await self._prepare(newest)
         if self.checked_at != checked_at:
             self._wake()
@@ -143,8 +133,8 @@ class Hub:
 
     def checked(self, published: Published) -> datetime:
         """Return when a publication was last known to be the newest, by the last look."""
-        seen = self._newest_seen
-        return seen.checked_at if seen is not None and seen == published else published.checked_at
+        last = self._newest_seen
+        return last.checked_at if last is not None and last == published else published.checked_at
 
     @property
     def newest(self) -> Published | None:
@@ -171,8 +161,8 @@ class Hub:
 
     async def _prepare(self, published: Published) -> None:
         """Have the answers of open streams computed, then tell the streams."""
-        known, identity = self.published, published.identity
-        if self._in_preparation == identity or (known is not None and identity == known.identity):
+        before, identity = self.published, published.identity
+        if self._in_preparation == identity or (before is not None and identity == before.identity):
             return
         self._in_preparation = identity
         try:
@@ -185,7 +175,7 @@ class Hub:
             structlog.get_logger().exception("prepare_failed", snapshot_id=published.snapshot_id)
         finally:
             self._in_preparation = None
-        if self.published is known:
+        if self.published is before:
             self.published = published
             self._wake()
 
@@ -198,8 +188,8 @@ class Hub:
 
         None means that nothing is published yet, or that the server is closing.
         """
-        known = self.published
-        is_news = known is not None and (seen is None or not seen.is_same_or_later(known))
+        published = self.published
+        is_news = published is not None and (seen is None or not seen.is_same_or_later(published))
         is_checked = checked_at is not None and checked_at != self.checked_at
         if not (is_news or is_checked or self.is_closing):
             await self._tick.wait()

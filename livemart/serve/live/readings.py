@@ -1,4 +1,4 @@
-"""Reads the store in threads, once a snapshot, and shares each result with all who ask for it.
+"""Reads the store in threads, once a snapshot for all who ask the same.
 
 Used by the rooms that answer questions. They decide who may see what before they ask: nothing here
 knows a caller.
@@ -25,12 +25,7 @@ _THREADS = 4
 
 
 class Readings:
-    """Reads the store in threads of its own; all who ask for the same meanwhile share the result.
-
-    Args:
-        reader: the store.
-        hub: knows the newest snapshot, and hears of one that a reading came upon.
-    """
+    """Reads the store in threads of its own; who asks for the same meanwhile shares the result."""
 
     def __init__(self, reader: StoreReader, hub: Hub) -> None:
         self._reader = reader
@@ -66,9 +61,9 @@ class Readings:
         A result of None is not kept: there is no end of unknown things to ask for.
         """
         newest = await self.newest()
-        kept = self.find(key, newest)
-        if kept is not None:
-            return kept
+        cached = self.find(key, newest)
+        if cached is not None:
+            return cached
 
         async def load() -> Answer[_Result]:
             answer = await self.run(self.read_now, read)
@@ -114,10 +109,10 @@ class Readings:
 
     def find(self, key: Hashable, newest: Published) -> Answer[Any] | None:
         """Return what is kept if it is of the newest snapshot, or of one still newer."""
-        kept = self.peek(key, newest)
-        if kept is not None:
-            self._hub.note_newer(kept.published)
-        return kept
+        answer = self.peek(key, newest)
+        if answer is not None:
+            self._hub.note_newer(answer.published)
+        return answer
 
     def peek(self, key: Hashable, newest: Published) -> Answer[Any] | None:
         """Return the same without telling the hub: no one is answered with it."""

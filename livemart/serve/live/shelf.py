@@ -28,14 +28,14 @@ class Shelf:
     """Keeps results by snapshot and key; nothing here reads."""
 
     def __init__(self) -> None:
-        self._kept: dict[PublicationId, tuple[Published, dict[Hashable, Answer[Any]]]] = {}
+        self._answers: dict[PublicationId, tuple[Published, dict[Hashable, Answer[Any]]]] = {}
 
     def find(self, key: Hashable, newest: Published) -> Answer[Any] | None:
         """Return the result of the newest snapshot, else that of a later one, if it is kept."""
-        of_newest = self._kept.get(newest.identity)
+        of_newest = self._answers.get(newest.identity)
         if of_newest is not None and (answer := of_newest[1].get(key)) is not None:
             return answer
-        for published, answers in self._kept.values():
+        for published, answers in self._answers.values():
             if published.is_later_than(newest) and key in answers:
                 return answers[key]
         return None
@@ -48,7 +48,7 @@ class Shelf:
         if newest is not None and newest.is_later_than(answer.published):
             return
         identity = answer.published.identity
-        for other, (published, _) in list(self._kept.items()):
+        for other, (published, _) in list(self._answers.items()):
             is_over = newest is not None and newest.is_later_than(published)
             # The same snapshot, published again.
             is_replaced = published.snapshot_id == answer.published.snapshot_id and other not in (
@@ -56,8 +56,8 @@ class Shelf:
                 newest and newest.identity,
             )
             if is_over or is_replaced or published.epoch != answer.published.epoch:
-                del self._kept[other]
-        _, answers = self._kept.setdefault(identity, (answer.published, {}))
+                del self._answers[other]
+        _, answers = self._answers.setdefault(identity, (answer.published, {}))
         answers[key] = answer
         if len(answers) > _MOST_KEPT:
             del answers[next(iter(answers))]

@@ -1,4 +1,4 @@
-"""Writes what every body says of its snapshot, and JSON and events as bytes.
+"""Writes bodies as JSON, each with what it says of its snapshot.
 
 Used by all rooms that answer, so that pull, push and page say the same in the same form.
 """
@@ -47,10 +47,10 @@ def age_of(published: Published, *models: str) -> Body:
     Returns:
         Nothing where the rows of all of them are those of the snapshot.
     """
-    aside = [known for model in models if (known := published.refreshed_at(model)) is not None]
+    aside = [age for model in models if (age := published.refreshed_at(model)) is not None]
     if not aside:
         return {}
-    since, refreshed_at = min(aside, key=lambda known: known[0])
+    since, refreshed_at = min(aside, key=lambda age: age[0])
     return {"set_aside_since": since, "refreshed_at": to_text(refreshed_at)}
 
 
@@ -63,13 +63,7 @@ def times_of(server_time: datetime, checked_at: datetime | None) -> Body:
 
 
 def with_times(body: bytes, now: datetime, checked_at: datetime | None) -> bytes:
-    """Return the JSON object `body` with what is never kept of it as its first members.
-
-    Args:
-        body: of a snapshot.
-        now: the server's clock.
-        checked_at: when the snapshot was last known to be the newest.
-    """
+    """Return the JSON object `body` with what is never kept of it as its first members."""
     return to_json(times_of(now, checked_at))[:-1] + b"," + body[1:]
 
 

@@ -61,16 +61,16 @@ async def new_snapshots(
     With `tells_checks`, yield it again whenever it is known anew to be the newest.
     """
     hub = part_of(request, Hub)
-    told: Published | None = None
+    last: Published | None = None
     checked_at: datetime | None = None
     while not hub.is_closing and is_still_allowed(request, caller):
-        published = await hub.wait(told, checked_at)
+        published = await hub.wait(last, checked_at)
         now_at = hub.checked_at if tells_checks else None
-        is_news = published is not None and (told is None or not published.is_same_as(told))
+        is_news = published is not None and published != last
         if published is None or not (is_news or now_at != checked_at):
             continue
         if is_still_allowed(request, caller):
-            told, checked_at = published, now_at
+            last, checked_at = published, now_at
             yield published
 
 
@@ -93,13 +93,13 @@ def read_position(request: Request, after: str | None) -> Position | None:
     Raises:
         ProblemError: PARAMETER_WRONG.
     """
-    given = request.headers.get("last-event-id") or after
-    if given is None:
+    text = request.headers.get("last-event-id") or after
+    if text is None:
         return None
-    form = _POSITION.fullmatch(given)
+    form = _POSITION.fullmatch(text)
     if form is None:
         raise ProblemError(
-            "PARAMETER_WRONG", f"Last-Event-ID: send back the id of an event; found {given[:40]!r}"
+            "PARAMETER_WRONG", f"Last-Event-ID: send back the id of an event; found {text[:40]!r}"
         )
     # Without a mark it is of no history that is known, and so begins anew.
     return Position(int(form[2]), form[1] or "", int(form[3] or 0), int(form[4] or -1))

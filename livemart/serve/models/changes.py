@@ -1,4 +1,4 @@
-"""Reads pages of a model's changes, and encodes them once for all streams that are as far.
+"""Gives streams that are equally far the same page of a model's changes, encoded once.
 
 Used by the stream of a model. Streams share a page if their callers may see the same rows.
 """

@@ -39,9 +39,7 @@ class _Request:
 class Answers:
     """The bodies of restaurants.
 
-    Args:
-        readings: of the store.
-        hub: has open streams' restaurants read before it tells of a snapshot.
+    The hub has those of open streams read before it tells of a snapshot.
     """
 
     def __init__(self, readings: Readings, hub: Hub) -> None:
@@ -57,16 +55,11 @@ class Answers:
         hub.prepare = self.prepare
 
     async def restaurant(self, restaurant_id: str, kind: BodyKind) -> RestaurantBodies | None:
-        """Return the bodies of a restaurant at the newest snapshot; None if it is unknown.
-
-        Args:
-            restaurant_id: of a restaurant that the caller may see.
-            kind: the body that is asked for.
-        """
+        """Return the bodies of a restaurant at the newest snapshot; None if it is unknown."""
         parts = PARTS[kind]
         while True:
             newest = await self._readings.newest()
-            bodies = self._kept(restaurant_id, newest, parts)
+            bodies = self._find(restaurant_id, newest, parts)
             if bodies is None:
                 bodies = await asyncio.shield(self._request(restaurant_id, parts))
                 if bodies is None:
@@ -82,7 +75,7 @@ class Answers:
 
         That is the restaurants of open streams, and those that were asked for last.
         """
-        told, states = self._hub.published, defaultdict[str, set[int]](set)
+        published, states = self._hub.published, defaultdict[str, set[int]](set)
         for restaurant_id, hours in topics:
             states[restaurant_id].add(hours)
         names = sorted({*states, *self._recent})
@@ -92,23 +85,23 @@ class Answers:
                 rest = [
                     name
                     for name in names[start : start + _TOGETHER]
-                    if told is None
-                    or (kept := self._readings.peek(_key(name), told)) is None
-                    or not kept.published.is_later_than(told)
+                    if published is None
+                    or (answer := self._readings.peek(_key(name), published)) is None
+                    or not answer.published.is_later_than(published)
                 ]
                 if rest:
                     parts = {name: PARTS["state"] if name in states else _NOTHING for name in rest}
                     await self._read_restaurants(parts, states)
 
-    def _kept(
+    def _find(
         self, name: str, newest: Published, parts: frozenset[BodyPart]
     ) -> RestaurantBodies | None:
-        kept = self._readings.find(_key(name), newest)
-        return kept.value if kept is not None and parts <= kept.value.parts else None
+        answer = self._readings.find(_key(name), newest)
+        return answer.value if answer is not None and parts <= answer.value.parts else None
 
     def _known_parts(self, name: str, newest: Published) -> frozenset[BodyPart]:
-        kept = self._readings.find(_key(name), newest)
-        return _NOTHING if kept is None else kept.value.parts
+        answer = self._readings.find(_key(name), newest)
+        return _NOTHING if answer is None else answer.value.parts
 
     def _remember(self, restaurant_id: str, newest: Published) -> None:
         """Remember who was asked for last; panes take space, and the others' are forgotten."""
@@ -117,9 +110,9 @@ class Answers:
         if len(self._recent) > _MOST_RECENT:
             forgotten, _ = self._recent.popitem(last=False)
             self._panes.pop(forgotten, None)
-            kept = self._readings.peek(_key(forgotten), newest)
-            if kept is not None:
-                kept.value.panes = None
+            answer = self._readings.peek(_key(forgotten), newest)
+            if answer is not None:
+                answer.value.panes = None
 
     def _request(
         self, name: str, parts: frozenset[BodyPart]
@@ -157,8 +150,8 @@ class Answers:
         bodies: dict[str, RestaurantBodies] = {}
         for name, request in requests.items():
             # It may have been read ahead while this waited for its turn.
-            if (kept := self._kept(name, newest, request.parts)) is not None:
-                bodies[name] = kept
+            if (restaurant := self._find(name, newest, request.parts)) is not None:
+                bodies[name] = restaurant
         rest = [name for name in requests if name not in bodies]
         if rest:
             # What was known of it before is going to be asked for again.
@@ -178,13 +171,13 @@ class Answers:
             parts: what to read of each restaurant; panes that were read before are kept current.
             states: the windows whose state is made at once, by restaurant.
         """
-        known = {name: self._panes[name] for name in parts if name in self._panes}
+        earlier = {name: self._panes[name] for name in parts if name in self._panes}
 
         def read(view: SnapshotView) -> dict[str, RestaurantBodies]:
-            panes = _read_panes(view, known, [name for name in parts if "panes" in parts[name]])
+            panes = _read_panes(view, earlier, [name for name in parts if "panes" in parts[name]])
             by_name = read_facts(view, parts)
-            told = [name for name in by_name if "late" in parts[name]]
-            corrected = read_late_orders(view, told, end_of(view.published))
+            names = [name for name in by_name if "late" in parts[name]]
+            corrected = read_late_orders(view, names, end_of(view.published))
             restaurants = {
                 name: RestaurantBodies(facts, panes.get(name), corrected.get(name))
                 for name, facts in by_name.items()
@@ -201,27 +194,27 @@ class Answers:
         return answer
 
     def _keep_panes(self, name: str, published: Published, panes: Panes | None) -> None:
-        known = self._panes.get(name)
-        if known is not None and known.published.is_later_than(published):
+        before = self._panes.get(name)
+        if before is not None and before.published.is_later_than(published):
             return
         if panes is not None:
             self._panes[name] = Answer(published, panes)
             if len(self._panes) > _MOST_RECENT:
                 del self._panes[next(iter(self._panes))]
-        elif known is not None:
+        elif before is not None:
             # What changed since is not known any more.
             del self._panes[name]
 
 
 def _read_panes(
-    view: SnapshotView, known: Mapping[str, Answer[Panes]], names: Collection[str]
+    view: SnapshotView, earlier: Mapping[str, Answer[Panes]], names: Collection[str]
 ) -> dict[str, Panes]:
     """Return panes as `view` has them: of restaurants where they are known, and of `names`."""
     if not has_owner_models(view):
         return {}
     end = end_of(view.published)
     by_snapshot: defaultdict[Published, dict[str, Panes]] = defaultdict(dict)
-    for name, answer in known.items():
+    for name, answer in earlier.items():
         by_snapshot[answer.published][name] = answer.value
     current: dict[str, Panes] = {}
     for before, panes in by_snapshot.items():

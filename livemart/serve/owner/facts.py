@@ -58,8 +58,8 @@ class Facts:
         """
         row = self.metrics.get(hours)
         if row is None:
-            known = ", ".join(self.windows) or "none"
-            raise OwnerProblemError("WINDOW_UNKNOWN", f"windows here are {known}; found {hours}h")
+            windows = ", ".join(self.windows) or "none"
+            raise OwnerProblemError("WINDOW_UNKNOWN", f"windows here are {windows}; found {hours}h")
         return row
 
 
@@ -78,21 +78,16 @@ def first_window(view: SnapshotView, tenants: frozenset[str] | None) -> str | No
     if not has_owner_models(view):
         return None
     names = sorted(WINDOWS, key=lambda name: name != "24h")
-    known = (
+    filled = (
         name
         for name in names
         if view.rows(METRICS, tenants=tenants, equals={"window_hours": WINDOWS[name]}, limit=1)
     )
-    return next(known, None)
+    return next(filled, None)
 
 
 def read_facts(view: SnapshotView, restaurant_ids: Iterable[str]) -> dict[str, Facts]:
-    """Return the facts of each restaurant that the store knows, by id.
-
-    Args:
-        view: one snapshot.
-        restaurant_ids: whose facts; unknown ones are left out.
-    """
+    """Return the facts of each restaurant that the store knows, by id."""
     if not has_owner_models(view):
         return {}
     tenants = frozenset(restaurant_ids)

@@ -62,13 +62,7 @@ class LateOrders:
 def read_late_orders(
     view: SnapshotView, restaurant_ids: Iterable[str], end: datetime
 ) -> dict[str, LateOrders]:
-    """Return what late orders of the last hour changed, by restaurant.
-
-    Args:
-        view: one snapshot.
-        restaurant_ids: whose orders.
-        end: where the windows end.
-    """
+    """Return what late orders of the hour before `end` changed, by restaurant."""
     tenants = frozenset(restaurant_ids)
     if ARRIVALS not in view.models():
         return dict.fromkeys(tenants, LateOrders(None))

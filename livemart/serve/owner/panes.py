@@ -1,4 +1,4 @@
-"""Keeps the panes of a restaurant in memory, and current from one snapshot to the next.
+"""Keeps the panes of a restaurant current in memory, from one snapshot to the next.
 
 Used for trends. A trend is a sum over thousands of panes of which a snapshot changes a few. The
 change log says which ones: only those are read again.
@@ -47,12 +47,9 @@ class Panes:
     scale: int
 
     def sums(self, start: datetime, step: timedelta, count: int) -> list[Sum | None]:
-        """Return orders and sales of `count` points, None where a part of one is not known.
+        """Return orders and sales of `count` points from `start` on, None for an unknown one.
 
-        Args:
-            start: of the first point; not before `since`.
-            step: how long a point is.
-            count: of points.
+        No point starts before `since`.
         """
         begin, width = epoch_micros(start), step // MICROSECOND
         edges = [begin + width * index for index in range(count + 1)]
@@ -87,13 +84,7 @@ class Panes:
 def read_panes(
     view: SnapshotView, restaurant_ids: Iterable[str], since: datetime
 ) -> dict[str, Panes]:
-    """Return the panes of each restaurant that start at `since` or later; of an unknown one, none.
-
-    Args:
-        view: one snapshot.
-        restaurant_ids: whose panes.
-        since: from when on.
-    """
+    """Return the panes of restaurants that start at `since` or later; none of an unknown one."""
     names = frozenset(restaurant_ids)
     packed = view.packed(TREND, _OF_PANE, tenants=names, time=PANE_START, since=since)
     _, scale = decimal_size(view.models()[TREND].kinds["sales_amount"]) or (0, 0)
@@ -101,14 +92,14 @@ def read_panes(
 
 
 def follow_panes(
-    view: SnapshotView, before: Published, known: Mapping[str, Panes], end: datetime
+    view: SnapshotView, before: Published, earlier: Mapping[str, Panes], end: datetime
 ) -> dict[str, Panes]:
     """Return the panes of restaurants as `view` has them, given those of an earlier snapshot.
 
     Args:
         view: one snapshot.
-        before: the snapshot that `known` is of.
-        known: panes by restaurant.
+        before: the snapshot that `earlier` is of.
+        earlier: panes by restaurant.
         end: where the windows of `view` end.
 
     Returns:
@@ -116,16 +107,16 @@ def follow_panes(
         any more what changed since, or they do not reach back far enough.
     """
     since = end - LONGEST
-    known = {name: panes for name, panes in known.items() if panes.since <= since}
-    changed = view.changed_since(TREND, PANE_START, before, frozenset(known))
+    earlier = {name: panes for name, panes in earlier.items() if panes.since <= since}
+    changed = view.changed_since(TREND, PANE_START, before, frozenset(earlier))
     if changed is None:
         return {}
-    current = dict(known)
+    current = dict(earlier)
     for start, names in _by_reach(changed, end).items():
         for name, later in read_panes(view, names, start).items():
-            if later.scale != known[name].scale:
+            if later.scale != earlier[name].scale:
                 return {}
-            current[name] = known[name].renewed(later, since)
+            current[name] = earlier[name].renewed(later, since)
     return current
 
 
@@ -141,17 +132,17 @@ def _by_reach(changed: Mapping[str, datetime], end: datetime) -> dict[datetime, 
 def _panes_of(packed: Packed | None, since: datetime, scale: int) -> Panes:
     rows = zip(*(packed[column] for column in _OF_PANE), strict=True) if packed else ()
     # A pane without a start is of no time that is ever asked for.
-    known = sorted(
+    panes = sorted(
         ((pane, orders, sales) for pane, orders, sales in rows if pane is not None),
         key=lambda row: row[0],
     )
-    is_known = [orders is not None and sales is not None for _, orders, sales in known]
+    is_known = [orders is not None and sales is not None for _, orders, sales in panes]
     return Panes(
         since,
-        _compact([pane for pane, _, _ in known]),
-        _compact([row[1] or 0 if is_ else 0 for row, is_ in zip(known, is_known, strict=True)]),
-        _compact([row[2] or 0 if is_ else 0 for row, is_ in zip(known, is_known, strict=True)]),
-        frozenset(row[0] for row, is_ in zip(known, is_known, strict=True) if not is_),
+        _compact([pane for pane, _, _ in panes]),
+        _compact([row[1] or 0 if is_ else 0 for row, is_ in zip(panes, is_known, strict=True)]),
+        _compact([row[2] or 0 if is_ else 0 for row, is_ in zip(panes, is_known, strict=True)]),
+        frozenset(row[0] for row, is_ in zip(panes, is_known, strict=True) if not is_),
         scale,
     )
 

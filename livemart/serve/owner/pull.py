@@ -17,7 +17,6 @@ from livemart.serve.auth.callers import Caller, CallerOf
 from livemart.serve.http.encoded_slashes import read_id
 from livemart.serve.http.forms import JSON, answer, choose_form, etag_of, is_known
 from livemart.serve.http.parts import part_of
-from livemart.serve.http.problems import ProblemError
 from livemart.serve.http.schemas import answer_shapes
 from livemart.serve.live.readings import Readings
 from livemart.serve.live.snapshot_json import snapshot_head, to_json
@@ -37,10 +36,9 @@ def known_window(window: str) -> str:
         OwnerProblemError: WINDOW_UNKNOWN.
     """
     if window not in WINDOWS:
-        told = f"; found {window[:80]}"
-        raise OwnerProblemError(
-            "WINDOW_UNKNOWN", f"window must be one of {', '.join(WINDOWS)}{told}"
-        )
+        offered = ", ".join(WINDOWS)
+        detail = f"window must be one of {offered}; found {window[:80]}"
+        raise OwnerProblemError("WINDOW_UNKNOWN", detail)
     return window
 
 
@@ -96,33 +94,21 @@ async def trend(
     return await _answer(request, caller, restaurant_id, "trend", WINDOWS[window])
 
 
-def require_own(caller: Caller, restaurant_id: str) -> None:
-    """Refuse a foreign restaurant before anything is read: exactly as an unknown one.
-
-    Raises:
-        OwnerProblemError: RESTAURANT_UNKNOWN.
-    """
-    if not caller.may_see(restaurant_id):
-        raise unknown_restaurant()
-
-
-def unknown_restaurant() -> ProblemError:
-    """Return the one answer for a foreign and for an unknown id."""
-    return OwnerProblemError("RESTAURANT_UNKNOWN", "no restaurant of this id is yours to see")
-
-
 async def find_restaurant(
     request: Request, caller: Caller, restaurant_id: str, kind: BodyKind
 ) -> RestaurantBodies:
     """Return what a body is made from, of a restaurant that the caller may see.
 
+    A foreign one is refused before anything is read: exactly as an unknown one.
+
     Raises:
         ProblemError: RESTAURANT_UNKNOWN, NOTHING_PUBLISHED.
     """
-    require_own(caller, restaurant_id)
-    bodies = await part_of(request, Answers).restaurant(restaurant_id, kind)
+    bodies = None
+    if caller.may_see(restaurant_id):
+        bodies = await part_of(request, Answers).restaurant(restaurant_id, kind)
     if bodies is None:
-        raise unknown_restaurant()
+        raise OwnerProblemError("RESTAURANT_UNKNOWN", "no restaurant of this id is yours to see")
     return bodies
 
 

@@ -60,30 +60,22 @@ class RestaurantBodies:
         """Return True if the project has figures of this window."""
         return hours in self.facts.metrics
 
-    def require(self, hours: int) -> None:
-        """Refuse a window that the project has no figures of.
 
-        Raises:
-            OwnerProblemError: WINDOW_UNKNOWN.
-        """
-        self.facts.of_window(hours)
+def _state_of(restaurant: RestaurantBodies, hours: int) -> str:
+    if restaurant.late is None:
+        raise ValueError(f"{restaurant.facts.restaurant_id}: its late orders were not read")
+    return json_text(bodies.state_of(restaurant.facts, restaurant.late, hours))
 
 
-def _state_of(known: RestaurantBodies, hours: int) -> str:
-    if known.late is None:
-        raise ValueError(f"{known.facts.restaurant_id}: its late orders were not read")
-    return json_text(bodies.state_of(known.facts, known.late, hours))
-
-
-def _trend_of(known: RestaurantBodies, hours: int) -> str:
-    if known.panes is None:
-        raise ValueError(f"{known.facts.restaurant_id}: its panes were not read")
-    return bodies.trend_json(known.facts, known.panes, hours)
+def _trend_of(restaurant: RestaurantBodies, hours: int) -> str:
+    if restaurant.panes is None:
+        raise ValueError(f"{restaurant.facts.restaurant_id}: its panes were not read")
+    return bodies.trend_json(restaurant.facts, restaurant.panes, hours)
 
 
 _MAKERS: Mapping[BodyKind, Callable[[RestaurantBodies, int], str]] = {
-    "metrics": lambda known, hours: json_text(bodies.metrics_of(known.facts, hours)),
-    "top-dishes": lambda known, hours: json_text(bodies.top_dishes_of(known.facts, hours)),
+    "metrics": lambda it, hours: json_text(bodies.metrics_of(it.facts, hours)),
+    "top-dishes": lambda it, hours: json_text(bodies.top_dishes_of(it.facts, hours)),
     "trend": _trend_of,
     "state": _state_of,
 }

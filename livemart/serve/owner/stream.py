@@ -35,7 +35,7 @@ from livemart.serve.live.streams import (
 )
 from livemart.serve.owner.answers import Answers
 from livemart.serve.owner.facts import WINDOWS
-from livemart.serve.owner.pull import RestaurantId, WindowName, find_restaurant, require_own
+from livemart.serve.owner.pull import RestaurantId, WindowName, find_restaurant
 from livemart.store.positions import state_id
 from livemart.store.served import Published
 
@@ -71,9 +71,9 @@ async def restaurant_stream(
     choose_form(request, [EVENTS])
     require_room(request, caller)
     position = read_position(request, after)
-    require_own(caller, restaurant_id)
     # A window that is not there is told before the stream begins.
-    (await find_restaurant(request, caller, restaurant_id, "state")).require(WINDOWS[window])
+    restaurant = await find_restaurant(request, caller, restaurant_id, "state")
+    restaurant.facts.of_window(WINDOWS[window])
     has = None if position is None else position.event_id
     return stream_response(_tell_state(request, caller, restaurant_id, WINDOWS[window], has))
 
@@ -88,26 +88,26 @@ async def _tell_state(
     hub, answers = part_of(request, Hub), part_of(request, Answers)
     measurements, now = part_of(request, Measurements), part_of(request, Guard).now
     yield STREAM_OPENING
-    told: Published | None = None
+    last: Published | None = None
     checked_at: datetime | None = None
     if is_crowded(hub, caller):
         return
     with hub.count_client((restaurant_id, hours), counted_token(caller)):
         async for published in new_snapshots(request, caller, tells_checks=True):
-            if told is not None and published.is_same_as(told):
-                if checked_at != hub.checked(told):
-                    checked_at = hub.checked(told)
+            if last is not None and published == last:
+                if checked_at != hub.checked(last):
+                    checked_at = hub.checked(last)
                     yield event(
-                        "checked", with_times(to_json(snapshot_head(told)), now(), checked_at), None
+                        "checked", with_times(to_json(snapshot_head(last)), now(), checked_at), None
                     )
                 continue
             bodies = await retry_while_away(hub, lambda: answers.restaurant(restaurant_id, "state"))
             if bodies is None or not bodies.has(hours):
                 # It went with this snapshot, or the server is closing: who asks again is told.
                 return
-            is_new = told is None or not bodies.facts.published.is_same_as(told)
-            told, event_id = bodies.facts.published, state_id(bodies.facts.published)
-            checked_at = hub.checked(told)
+            is_new = bodies.facts.published != last
+            last, event_id = bodies.facts.published, state_id(bodies.facts.published)
+            checked_at = hub.checked(last)
             if is_new and event_id != has and is_still_allowed(request, caller):
                 data = with_times(bodies.get("state", hours), now(), checked_at)
                 measurements.sent(_PATH)

@@ -153,7 +153,7 @@ def _named(sources: Sequence[str], chosen: str | None) -> list[str]:
 
 
 def _address(choice: LetterChoice, after: str = "") -> str:
-    given = {
+    parameters = {
         "source": choice.source,
         "reason": choice.reason,
         "from": _time(choice.since),
@@ -161,7 +161,7 @@ def _address(choice: LetterChoice, after: str = "") -> str:
         "redriven": "true" if choice.with_redriven else "",
         "after": after,
     }
-    query = urlencode({name: value for name, value in given.items() if value})
+    query = urlencode({name: value for name, value in parameters.items() if value})
     return f"{LETTERS_PATH}?{query}" if query else LETTERS_PATH
 
 
@@ -170,23 +170,23 @@ def _command(*words: str) -> list[str]:
 
 
 def _chosen(choice: LetterChoice) -> list[str]:
-    given = {
+    options = {
         "--source": choice.source,
         "--reason": choice.reason,
         "--since": _time(choice.since),
         "--until": _time(choice.until),
     }
-    return [word for flag, value in given.items() if value for word in (flag, value)]
+    return [word for flag, value in options.items() if value for word in (flag, value)]
 
 
 def _places(settings: Settings) -> list[str]:
-    given = {
+    options = {
         "--project-dir": settings.project_dir,
         "--profiles-dir": settings.profiles_dir,
         "--warehouse": settings.warehouse,
         "--landing": settings.landing,
     }
-    return [word for flag, path in given.items() if path for word in (flag, str(path.absolute()))]
+    return [word for flag, path in options.items() if path for word in (flag, str(path.absolute()))]
 
 
 def _time(moment: datetime | None) -> str:

@@ -1,4 +1,4 @@
-"""Serves the owner's page: complete HTML from one snapshot, and the way in and out of a session.
+"""Serves pages of HTML, each of them complete and from one snapshot.
 
 Used by browsers. Its errors are pages too, with the same status and code as the API's problems. No
 page repeats the id that was asked for: an unknown restaurant and a foreign one look alike.
@@ -148,7 +148,7 @@ def _restaurant_page(request: Request, restaurant_id: str, window: str = _FIRST_
     if _wants_json(request):
         return JSONResponse({"state": state, "trend": trend}, headers=_UNSTORED)
     interval = part_of(request, Settings).every
-    page = _page(
+    return _unstored_page(
         "page.html",
         view=build_view(state, trend, interval=interval),
         windows=[button for button in _BUTTONS if button[0] in facts.windows],
@@ -158,8 +158,6 @@ def _restaurant_page(request: Request, restaurant_id: str, window: str = _FIRST_
         is_local=caller.is_local,
         dash=DASH,
     )
-    page.headers.update(_UNSTORED)
-    return page
 
 
 def _models_page(request: Request) -> Response:
@@ -167,13 +165,13 @@ def _models_page(request: Request) -> Response:
         caller = callers.current_caller(request)
         with part_of(request, StoreReader).snapshot() as view:
             served = sorted(view.models().values(), key=lambda model: model.name)
-            seen = [model for model in served if may_read(caller, model)]
+            readable = [model for model in served if may_read(caller, model)]
             values = _of_snapshot(request, caller, view)
-            models = [_model_view(model, caller, view, values["now"]) for model in seen]
+            models = [_model_view(model, caller, view, values["now"]) for model in readable]
             has_figures = has_owner_models(view)
     except (ProblemError, PublishError) as error:
         return _problem_page(request, error)
-    return _rows_page(
+    return _unstored_page(
         "models.html", models=models, has_figures=has_figures, is_admin=caller.is_admin, **values
     )
 
@@ -191,7 +189,7 @@ def _model_page(request: Request, name: str) -> Response:
             shown = _model_view(model, caller, view, values["now"])
     except (ProblemError, PublishError) as error:
         return _problem_page(request, error)
-    return _rows_page(
+    return _unstored_page(
         "model.html",
         model=shown,
         rows=build_rows(model, rows[:_MOST_SHOWN]),
@@ -229,7 +227,7 @@ def _letters_page(
     except (ProblemError, PublishError) as error:
         return _problem_page(request, error)
     asked = {"source": source, "reason": reason, "from": from_, "to": to, "redriven": redriven}
-    return _rows_page(
+    return _unstored_page(
         "letters.html",
         view=build_letters(page, choice, part_of(request, Settings), is_first=place is None),
         asked=asked,
@@ -273,12 +271,6 @@ def _model_view(
         view.published.refreshed_at(model.name),
         now,
     )
-
-
-def _rows_page(name: str, **values: Any) -> Response:
-    page = _page(name, **values)
-    page.headers.update(_UNSTORED)
-    return page
 
 
 def _sign_in_page(request: Request) -> Response:
@@ -345,6 +337,12 @@ def _page(name: str, *, status: int = 200, **values: Any) -> Response:
         status_code=status,
         headers=_PRIVATE,
     )
+
+
+def _unstored_page(name: str, **values: Any) -> Response:
+    page = _page(name, **values)
+    page.headers.update(_UNSTORED)
+    return page
 
 
 def _wants_json(request: Request) -> bool:

@@ -263,7 +263,7 @@ def _trend(
 
 def caption(trend: _Body, local: LocalFormat) -> str:
     """Return the sentence that says what the chart shows."""
-    known = [
+    amounts = [
         (amount, _instant(point["start"]))
         for point in trend["points"]
         if (amount := _decimal(point["sales_amount"])) is not None
@@ -274,7 +274,7 @@ def caption(trend: _Body, local: LocalFormat) -> str:
         if (amount := _decimal(point["sales_amount"])) is not None
     ]
     step = "5 minutes" if int(trend["step_minutes"]) == 5 else "hour"
-    sold = [entry for entry in known if entry[0] > 0]
+    sold = [entry for entry in amounts if entry[0] > 0]
     if not sold:
         text = "Nothing was sold in this window"
     else:

@@ -59,10 +59,10 @@ def test_a_body_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_window_of_which_there_are_no_figures_is_refused() -> None:
     known = restaurant()
 
-    known.require(24)
+    known.facts.of_window(24)
     assert known.has(24) and not known.has(1)
     with pytest.raises(OwnerProblemError, match="windows here are 24h; found 1h") as caught:
-        known.require(1)
+        known.facts.of_window(1)
     assert (caught.value.code, caught.value.status) == ("WINDOW_UNKNOWN", 422)
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from livemart.arrow.bags import WEIGHT
-from livemart.check.versions import CheckedVersions, new_rows, repeated_rows
+from livemart.check.versions import CheckedVersions, repeated_rows, rows_of_sign
 from livemart.errors import RefreshError
 
 LATER = CheckedVersions({"m.a": 1, "m.b": 1}, {"m.a": 2, "m.b": 1, "m.c": 1})
@@ -26,15 +26,15 @@ def warehouse(changes: pa.Table | None) -> Any:
 
 def test_rows_that_came_are_apart_from_rows_that_went() -> None:
     went = repeated_rows(warehouse(CHANGES), LATER, "m.a", -1)
-    came = new_rows(warehouse(CHANGES), LATER, "m.a")
+    came = rows_of_sign(warehouse(CHANGES), LATER, "m.a", 1)
 
     assert came is not None and came.to_pydict() == {"k": ["a"], WEIGHT: [2]}
     assert went is not None and went.to_pydict() == {"k": ["b", "b", "b"]}
 
 
 def test_nothing_is_known_of_a_new_table_or_of_a_change_that_is_gone() -> None:
-    assert new_rows(warehouse(CHANGES), LATER, "m.c") is None
-    assert new_rows(warehouse(None), LATER, "m.a") is None
+    assert rows_of_sign(warehouse(CHANGES), LATER, "m.c", 1) is None
+    assert rows_of_sign(warehouse(None), LATER, "m.a", 1) is None
 
 
 def test_a_table_at_the_version_of_the_frontier_is_unchanged() -> None:

@@ -69,7 +69,7 @@ def test_records_come_out_whole_however_they_come_in(
     assert landed(tmp_path, name) == (sorted(rows, key=str), 0)
     assert counts.records == 60
     assert counts.files == len(files(tmp_path))
-    assert out.waiting_bytes == 0
+    assert out.waiting_since is None
 
 
 def test_what_is_no_whole_line_waits(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_a_slow_pipe_is_handed_over_in_time_and_at_its_end(reading: Reading) -> 
 def test_a_stop_hands_over_whole_lines_alone(tmp_path: Path) -> None:
     reading = Reading(tmp_path, every=3600)
     os.write(reading.pipe, b"one\ntwo\nthr")
-    wait_until(lambda: reading.spool.waiting_bytes > 0)
+    wait_until(lambda: reading.spool.waiting_since is not None)
     reading.stop.set()
     reading.thread.join()
     os.close(reading.pipe)

@@ -135,10 +135,10 @@ class ChangeRecords:
             schemas = fields_of(key_schema)
         if type(image) is not dict:
             raise MalformedError(f"op {operation} without a row in `{side}`")
-        if taken := image.keys() & set(ENVELOPE_COLUMNS):
+        if reserved := image.keys() & set(ENVELOPE_COLUMNS):
             raise MalformedError(
-                f"the row has a field {min(taken)}, as landing calls a column of its own: leave it "
-                "out by the connector (column.exclude.list)"
+                f"the row has a field {min(reserved)}, as landing calls a column of its own: leave "
+                "it out by the connector (column.exclude.list)"
             )
         if operation == "d" and self._keys:
             image = {name: value for name, value in image.items() if name in self._keys}
@@ -173,18 +173,18 @@ class ChangeRecords:
 
     def _row(self, image: dict[str, Any], schemas: Mapping[str, Schema]) -> dict[str, Any]:
         row: dict[str, Any] = {}
-        kept: dict[str, None] = {}
+        unavailable: dict[str, None] = {}
         for name, value in image.items():
             kind = self._kinds.get(name)
             if _is_unavailable(value):
                 if kind is not None:
-                    kept[name] = None
+                    unavailable[name] = None
             elif kind is None or kind.name == TEXT:
                 schema = schemas.get(name)
                 row[name] = decode(value, name, _UNKNOWN, schema, self._options)
             else:
                 row[name] = decode(value, name, kind, schemas.get(name), self._options)
-        return row | {KEPT: kept or None}
+        return row | {KEPT: unavailable or None}
 
 
 def _message(value: Any) -> tuple[Any, Any]:

@@ -69,12 +69,12 @@ def without_logical_types(schema: Any) -> Any:
 
 
 def _named(schema: Mapping[str, Any], name: object = None) -> dict[str, Any]:
-    told = schema.get("connect.name") or _NAMES.get(str(schema.get("logicalType"))) or name
-    return {"name": told} if told else {}
+    full_name = schema.get("connect.name") or _NAMES.get(str(schema.get("logicalType"))) or name
+    return {"name": full_name} if full_name else {}
 
 
 def _parameters(schema: Mapping[str, Any]) -> dict[str, Any]:
-    told = schema.get("connect.parameters")
-    if told is None and schema.get("logicalType") == "decimal":
-        told = {"scale": str(schema.get("scale", 0))}
-    return {"parameters": told} if told else {}
+    parameters = schema.get("connect.parameters")
+    if parameters is None and schema.get("logicalType") == "decimal":
+        parameters = {"scale": str(schema.get("scale", 0))}
+    return {"parameters": parameters} if parameters else {}

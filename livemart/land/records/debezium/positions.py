@@ -26,11 +26,7 @@ _BINLOG = re.compile(r".*\.([0-9]+)\Z", re.S)
 
 
 def sequence_of(source: Mapping[str, Any], operation: str) -> str:
-    """Return the position of a change.
-
-    Args:
-        source: the record's `source`.
-        operation: its `op`; `r` is a row that a snapshot read.
+    """Return the position of a change from a record's `source`; `r` is a row of a snapshot.
 
     Raises:
         MalformedError: another connector, or no position.

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from livemart.land.reasons import LetterReason
-from livemart.land.records.exact_values import MalformedError, refuse_characters
+from livemart.land.records.exact_values import MalformedError, decode_text, refuse_characters
 from livemart.land.records.judge import Chunk, Group, Refused, to_rows
 from livemart.land.records.messages.message import Message, Record
 from livemart.project.landing_columns import RESCUED
@@ -67,8 +67,9 @@ class PartColumns:
             for field in self._group.schema.arrow
         ]
         arrays.append(chunk.rows.column(RESCUED))
-        schema = self._group.schema.arrow.append(chunk.rows.schema.field(RESCUED))
-        return Chunk(pa.table(arrays, schema=schema), chunk.lines, chunk.raw, chunk.refused)
+        return Chunk(
+            pa.table(arrays, schema=self._group.typed), chunk.lines, chunk.raw, chunk.refused
+        )
 
 
 def _reader(part: str, kind: pa.DataType) -> Callable[[Message], Any]:
@@ -94,16 +95,8 @@ _PLAIN: Mapping[str, Callable[[Message], Any]] = {
 }
 
 
-def _text(raw: bytes | None, what: str = "") -> str | None:
-    if raw is None:
-        return None
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise MalformedError(f"{what}invalid UTF-8 at byte {error.start}") from error
-    if "\0" in text:
-        raise MalformedError(f"{what}a NUL character")
-    return text
+def _text(raw: bytes | None, prefix: str = "") -> str | None:
+    return None if raw is None else decode_text(raw, prefix)
 
 
 def _key_text(message: Message) -> str | None:

@@ -1,4 +1,4 @@
-"""Reads the records of a log to judged rows: contents by their format, and what is beside them.
+"""Reads the messages of a record log to judged rows.
 
 Used for each range of a record log, by the driver as by Spark's workers.
 """
@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from livemart.land.records.judge import Chunk, Group, judge, to_rows
+from livemart.land.records.judge import Chunk, Group, judge, malformed, to_rows
 from livemart.land.records.messages.avro import read_avro_messages
 from livemart.land.records.messages.avro_changes import NO_CONTENT, read_avro_changes
 from livemart.land.records.messages.csv import read_csv_messages
 from livemart.land.records.messages.message import Message, Record
 from livemart.land.records.messages.parts import PartColumns
 from livemart.land.records.origin import Place
-from livemart.land.records.parse import malformed, typed_chunks
+from livemart.land.records.parse import typed_chunks
 from livemart.land.records.runs import KeyedLine, Lines
 
 _NO_CONTENT = (
@@ -25,13 +25,7 @@ _NO_CONTENT = (
 
 
 def read_messages(group: Group, place: Place, run: Sequence[Record]) -> Iterator[pa.Table]:
-    """Yield some records of a log as tables of `group.judged`: good and refused ones.
-
-    Args:
-        group: format, columns and rules.
-        place: the partition.
-        run: the records, in order.
-    """
+    """Yield some records of a log as tables of `group.judged`: good and refused ones."""
     parts = PartColumns(group, run) if group.record_rules.message else None
     if parts is not None and parts.refused:
         yield judge(group, place, parts.refused_chunk())

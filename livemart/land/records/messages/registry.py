@@ -66,12 +66,7 @@ def fetch_definitions(
 
 
 class _Asked:
-    """A registry with a login.
-
-    Args:
-        address: without a slash at its end.
-        secrets: names of environment variables.
-    """
+    """A registry at an address without a slash at its end; its login is in the environment."""
 
     def __init__(self, address: str, secrets: Mapping[str, str]) -> None:
         self._address = address

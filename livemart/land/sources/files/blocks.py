@@ -1,7 +1,7 @@
-"""Reads a file in blocks, a compressed one as what is in it, and joins what blocks have cut.
+"""Reads the content of a file, compressed or not, in blocks.
 
-Used by the readers of lines and of elements. Memory holds one block, and of what is long only its
-beginning.
+Used by the readers of lines and of elements, which join what blocks have cut. Memory holds one
+block, and of what is long only its beginning.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ class Unended:
 
     def __init__(self, mark: bytes) -> None:
         self._mark = mark
-        self._kept = bytearray()
+        self._content = bytearray()
         self._size = 0
 
     def add(self, part: bytes) -> None:
         """Add a part of it."""
         self._size += len(part)
-        if (room := _KEPT_BYTES - len(self._kept)) > 0:
-            self._kept += part[:room]
+        if (room := _KEPT_BYTES - len(self._content)) > 0:
+            self._content += part[:room]
 
     def end(self) -> bytes:
         """Return all of it, or its beginning, and begin with the next one."""
-        kept = bytes(self._kept).removeprefix(self._mark)
-        size = self._size - len(self._kept) + len(kept)
+        content = bytes(self._content).removeprefix(self._mark)
+        size = self._size - len(self._content) + len(content)
         self._mark, self._size = b"", 0
-        self._kept.clear()
-        return kept if len(kept) == size else CutLine.of(kept, size)
+        self._content.clear()
+        return content if len(content) == size else CutLine.of(content, size)
 
 
 def read_blocks(

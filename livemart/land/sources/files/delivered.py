@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from livemart.land.sources.delivery import Delivery, DeliveryProblem
 from livemart.land.sources.files.folder import FileIdentity, LandingFolder
 from livemart.land.sources.files.parts import FilePart, parts_of
-from livemart.land.sources.files.problems import changed, changed_since, file_problem, gone
+from livemart.land.sources.files.problems import changed, changed_since, disappeared, file_problem
 from livemart.project.sources import FILES_KIND
 
 # Such records are about this much larger than they look.
@@ -23,11 +23,7 @@ _COMPRESSION = 8
 
 
 class DeliveredFiles:
-    """The deliveries of a landing folder.
-
-    Args:
-        folder: where files are delivered.
-    """
+    """The deliveries of a landing folder."""
 
     kind = FILES_KIND
 
@@ -35,10 +31,7 @@ class DeliveredFiles:
         self._folder = folder
 
     def plan(self, files: Mapping[str, tuple[str, ...]]) -> list[Delivery]:
-        """Look at the files of a new micro-batch.
-
-        Args:
-            files: names by relation, sorted.
+        """Look at the files of a new micro-batch: sorted names by relation.
 
         Raises:
             SourceError: SOURCE_FILE_CHANGED, if one has gone since Spark listed it.
@@ -46,15 +39,17 @@ class DeliveredFiles:
         readers: dict[tuple[str, ...], list[str]] = {}
         for relation, names in files.items():
             readers.setdefault(names, []).append(relation)
-        known = {name: self._identify(name) for name in sorted({n for ns in readers for n in ns})}
+        identities = {
+            name: self._identify(name) for name in sorted({n for ns in readers for n in ns})
+        }
         deliveries = []
         for names, relations in readers.items():
-            oldest = min(known[name].mtime_ns for name in names)
+            oldest = min(identities[name].mtime_ns for name in names)
             deliveries.append(
                 Delivery(
                     FILES_KIND,
                     tuple(relations),
-                    {"files": [asdict(known[name]) for name in names], "changed": []},
+                    {"files": [asdict(identities[name]) for name in names], "changed": []},
                     datetime.fromtimestamp(oldest / 1e9, UTC),
                 )
             )
@@ -72,7 +67,7 @@ class DeliveredFiles:
                 continue
             now = self._folder.identify(path)
             if now is None:
-                raise gone(self._folder, before.path)
+                raise disappeared(self._folder, before.path)
             if now.size and not now.is_same_content(before):
                 raise changed(before, now, batch_id)
         return delivery
@@ -108,7 +103,7 @@ class DeliveredFiles:
             return FileIdentity(name, 0, 0, "")
         identity = self._folder.identify(path)
         if identity is None:
-            raise gone(self._folder, name)
+            raise disappeared(self._folder, name)
         return identity
 
 

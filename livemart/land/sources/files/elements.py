@@ -12,7 +12,7 @@ from pathlib import Path
 
 from livemart.land.records.runs import Lines
 from livemart.land.sources.files.blocks import BYTE_ORDER_MARK, Unended, read_blocks
-from livemart.land.sources.files.folder import READ_BYTES
+from livemart.land.sources.files.lines import READ_BYTES
 
 # As far as this the beginning of a file may be blank.
 _HEAD_BYTES = 4 << 10

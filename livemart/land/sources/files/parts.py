@@ -17,7 +17,7 @@ from livemart.land.records.origin import Place
 from livemart.land.records.parse import RECORD_FORMATS, FileFormat, LineFormat, parse_runs
 from livemart.land.records.runs import WHOLE, Lines, Span
 from livemart.land.sources.files.elements import is_array, read_elements
-from livemart.land.sources.files.folder import read_lines, split_file
+from livemart.land.sources.files.lines import read_lines, split_file
 
 _SPAN_BYTES = 24 << 20
 

@@ -60,7 +60,7 @@ def unreadable(name: str, error: OSError) -> SourceError:
     )
 
 
-def gone(folder: LandingFolder, name: str) -> SourceError:
+def disappeared(folder: LandingFolder, name: str) -> SourceError:
     """Return the error for a file that is no longer there, or with all of its folder."""
     if not (folder.root / name).parent.is_dir():
         return _away(name, f"its folder below {folder.root} is not there")

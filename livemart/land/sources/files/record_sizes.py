@@ -18,11 +18,7 @@ _RECORDS = 1_000_000
 
 
 class RecordSizes:
-    """The mean size of a record by relation, in bytes of files as they were delivered.
-
-    Args:
-        warehouse: whose state folder keeps it.
-    """
+    """The mean size of a record by relation, in bytes of files as they were delivered."""
 
     def __init__(self, warehouse: Path) -> None:
         self._path = StateFolder(warehouse).record_sizes
@@ -36,13 +32,7 @@ class RecordSizes:
         return size / records if records else None
 
     def add(self, relation: str, records: int, size: int) -> None:
-        """Take what has landed into account.
-
-        Args:
-            relation: the source table.
-            records: how many there were in files.
-            size: bytes of these files.
-        """
+        """Take records that have landed from files of `size` bytes into account."""
         if records and size:
             before = self._sums.get(relation, (0.0, 0.0))
             total = before[0] + records

@@ -1,4 +1,4 @@
-"""Runs one Structured Streaming query over all file sources, and names each batch's files.
+"""Divides delivered files into micro-batches, by one Structured Streaming query.
 
 Used by landing. The query only decides *which* files belong to a micro-batch, and a tick beside the
 sources makes one at every trigger. The names are taken from the checkpoint, where Spark wrote them
@@ -73,19 +73,14 @@ def find_unplaced(checkpoint: Path, patterns: Mapping[str, str]) -> list[str]:
 
 
 def place_slots(checkpoint: Path, patterns: Mapping[str, str]) -> list[Slot]:
-    """Return the slots of a checkpoint, with new relations added at the end, and keep them.
-
-    Args:
-        checkpoint: folder of the query; it exists.
-        patterns: path pattern by relation.
-    """
-    kept = kept_slots(checkpoint)
-    slots = _still_read(kept, patterns)
+    """Return the slots of a checkpoint, with new relations added at the end, and keep them."""
+    before = kept_slots(checkpoint)
+    slots = _still_read(before, patterns)
     added: dict[str, list[str]] = {}
     for relation in find_unplaced(checkpoint, patterns):
         added.setdefault(patterns[relation], []).append(relation)
     slots += [Slot(pattern, tuple(names)) for pattern, names in added.items()]
-    if slots != kept:
+    if slots != before:
         _widen_offsets(checkpoint, 1 + len(slots))
         content = [{"path": slot.path, "relations": list(slot.relations)} for slot in slots]
         replace_file(checkpoint / SLOTS_FILE, json.dumps(content, indent=1))
@@ -104,11 +99,7 @@ def kept_slots(checkpoint: Path) -> list[Slot]:
 
 
 def seen_files(checkpoint: Path, position: int) -> frozenset[Path]:
-    """Return the files of a slot that some micro-batch has been given.
-
-    Args:
-        checkpoint: folder of the query.
-        position: of the slot, from 1.
+    """Return the files of a slot that some micro-batch has been given; positions begin with 1.
 
     Raises:
         StateError: CHECKPOINT_TORN.
@@ -121,7 +112,7 @@ def seen_files(checkpoint: Path, position: int) -> frozenset[Path]:
     files = {path for path in names if path.suffix != ".compact" and int(path.name) > newest}
     if newest >= 0:
         files.add(log / f"{newest}.compact")
-    return frozenset(seen for path in files for _, seen in _entries(path))
+    return frozenset(file for path in files for _, file in _entries(path))
 
 
 def _still_read(slots: Sequence[Slot], patterns: Mapping[str, str]) -> list[Slot]:

@@ -51,15 +51,15 @@ class WatchedFiles:
         latest: dict[str, _Watched] = {}
         for delivery in manifest.deliveries:
             for file in files_of(delivery):
-                known = latest.get(file.path) or self._files.get(file.path)
-                readers = (*(known.relations if known else ()), *delivery.relations)
+                before = latest.get(file.path) or self._files.get(file.path)
+                readers = (*(before.relations if before else ()), *delivery.relations)
                 latest[file.path] = _Watched(file, tuple(dict.fromkeys(readers)))
         for delivery in manifest.deliveries:
             for file in changed_files_of(delivery):
                 latest[file.path] = _Watched(file, delivery.relations)
         # Landed last, watched longest.
-        kept = {name: file for name, file in self._files.items() if name not in latest}
-        self._files = dict([*kept.items(), *latest.items()][-_WATCHED_FILES:])
+        others = {name: file for name, file in self._files.items() if name not in latest}
+        self._files = dict([*others.items(), *latest.items()][-_WATCHED_FILES:])
 
     def changed(self) -> list[Delivery]:
         """Return the files that hold something else now than when last seen."""

@@ -1,4 +1,4 @@
-"""Asks a Kafka cluster what it holds, and reads ranges of it.
+"""Reads topics of a Kafka cluster: their bounds, or a range of them.
 
 Used by `KafkaLog`; the one module that imports confluent-kafka. Each call ends within a time limit,
 and what the C client would write to the terminal becomes part of the error.
@@ -101,10 +101,7 @@ class KafkaDeniedError(KafkaUnreadableError, PermissionError):
 class KafkaClient:
     """A client of one cluster; connections are made when they are needed first.
 
-    Args:
-        servers: `host:port`, the first brokers to ask.
-        settings: of librdkafka, beside livemart's own.
-        secrets: settings whose values are never shown.
+    `servers`: `host:port`; `settings`: of librdkafka; values of `secrets` are never shown.
     """
 
     def __init__(
@@ -144,8 +141,8 @@ class KafkaClient:
                     continue
                 raise self._error(f"{name}: {error.args[0].str()}", error.args[0]) from None
             numbers = tuple(sorted(partition.id for partition in topic.partitions))
-            known = str(topic.topic_id)
-            topics[name] = KafkaTopic(None if known == _NO_ID else known, numbers)
+            topic_id = str(topic.topic_id)
+            topics[name] = KafkaTopic(None if topic_id == _NO_ID else topic_id, numbers)
         return topics
 
     def offsets(

@@ -159,9 +159,9 @@ class KafkaLog:
         return {name: end if at.get(name, -1) < 0 else at[name] for name, end in ends.items()}
 
     def _topics(self) -> Mapping[str, KafkaTopic]:
-        known: Mapping[str, KafkaTopic] | None = self.__dict__.get("_steady_topics")
-        if known is not None:
-            return known
+        topics: Mapping[str, KafkaTopic] | None = self.__dict__.get("_steady_topics")
+        if topics is not None:
+            return topics
         return self._client.topics(
             self.topics or [name for name in self._client.names() if self._matches(name)]
         )

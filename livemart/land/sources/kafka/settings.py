@@ -1,4 +1,4 @@
-"""Checks the options of a source of the kind `kafka`, and makes the settings of its client.
+"""Turns the options of a source of the kind `kafka` into checked settings of its client.
 
 Used by `KafkaLog`. Secrets are named by environment variables: so no option holds one.
 """
@@ -47,9 +47,9 @@ def check_moment(option: str, value: object, words: Sequence[str]) -> Iterator[s
             if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
                 yield f"{option}: {name}: found {offset!r}: write an offset"
     elif not isinstance(value, str) or (value not in words and _moment(value) is None):
-        known = "".join(f"{word}, " for word in words)
+        choices = "".join(f"{word}, " for word in words)
         yield (
-            f"{option}: found {value!r}: write {known}a time such as 2026-03-01T12:00:00Z, or "
+            f"{option}: found {value!r}: write {choices}a time such as 2026-03-01T12:00:00Z, or "
             "offsets by partition, {orders/0: 17}"
         )
 

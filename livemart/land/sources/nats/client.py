@@ -1,4 +1,4 @@
-"""Asks a server of NATS what a stream holds, and reads ranges of it.
+"""Reads one stream of a server of NATS: its bounds, or a range of it.
 
 Used by `NatsLog`. A connection lives as long as one question or one range, each answer comes within
 a time limit, and the server keeps nothing of it.
@@ -51,13 +51,7 @@ class _Pull(NamedTuple):
 
 
 class NatsClient:
-    """A client of one stream.
-
-    Args:
-        connection: to its server.
-        stream: its name.
-        subjects: what is read of it; empty for all.
-    """
+    """A client of one stream, of which it reads `subjects`; all if there are none."""
 
     def __init__(self, connection: NatsConnection, stream: str, subjects: Sequence[str]) -> None:
         self._connection = connection

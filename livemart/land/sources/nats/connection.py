@@ -112,9 +112,9 @@ class NatsConnection:
 
     def _settings(self, client: Client, address: str, secrets: Mapping[str, str]) -> dict[str, Any]:
         """Return the arguments of a connection that its options say."""
-        given = self.client
+        options = self.client
         settings: dict[str, Any] = {
-            argument: given[name]
+            argument: options[name]
             for name, argument in (
                 ("inbox_prefix", "inbox_prefix"),
                 ("tls_hostname", "tls_hostname"),
@@ -122,15 +122,15 @@ class NatsConnection:
                 ("credentials", "user_credentials"),
                 ("nkey", "nkeys_seed"),
             )
-            if name in given
+            if name in options
         }
-        if "tls_ca" in given or "tls_cert" in given:
-            context = ssl.create_default_context(cafile=given.get("tls_ca"))
-            if "tls_cert" in given:
-                context.load_cert_chain(given["tls_cert"], given.get("tls_key"))
+        if "tls_ca" in options or "tls_cert" in options:
+            context = ssl.create_default_context(cafile=options.get("tls_ca"))
+            if "tls_cert" in options:
+                context.load_cert_chain(options["tls_cert"], options.get("tls_key"))
             settings["tls"] = context
-        is_encrypted = address.startswith("tls://") or any(map(given.get, _ENCRYPTING))
-        who = {"user": given["user"], **secrets} if "user" in given else secrets
+        is_encrypted = address.startswith("tls://") or any(map(options.get, _ENCRYPTING))
+        who = {"user": options["user"], **secrets} if "user" in options else secrets
         for name, value in who.items():
             settings[name] = _told_to(client, value) if is_encrypted else value
         return settings

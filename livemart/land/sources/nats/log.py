@@ -100,8 +100,8 @@ class NatsLog:
         return f"{self.name}/{self.stream}" if self.name else self.stream
 
     def _bounds(self) -> StreamBounds:
-        known: StreamBounds | None = self.__dict__.get("_steady_bounds")
-        return self._client.bounds() if known is None else known
+        bounds: StreamBounds | None = self.__dict__.get("_steady_bounds")
+        return self._client.bounds() if bounds is None else bounds
 
     @property
     def _client(self) -> NatsClient:

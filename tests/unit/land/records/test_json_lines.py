@@ -14,7 +14,7 @@ import pytest
 from livemart.land.records import json_lines
 from livemart.land.records.judge import KEPT_RECORD_BYTES, MAX_RECORD_BYTES, Rules
 from livemart.land.records.one_by_one import read_one_by_one
-from livemart.land.sources.files.folder import read_lines
+from livemart.land.sources.files.lines import read_lines
 from livemart.project.graph import RowRules
 from tests.unit.land.records.rows import NOON, codes, good, group_of, read
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from livemart.land.records.origin import Place, highest_numbers, in_arrival_order
+from livemart.land.records.origin import (
+    Origin,
+    Place,
+    highest_numbers,
+    in_arrival_order,
+    read_origin,
+)
 
 
 def test_numbers_are_ordered_as_numbers() -> None:
@@ -24,7 +30,9 @@ def test_the_highest_number_of_each_place_is_told() -> None:
     assert highest_numbers(pa.chunked_array([], pa.string())) == {}
 
 
-def test_origins_of_many_records_are_those_of_each() -> None:
+def test_an_origin_is_read_as_it_was_written() -> None:
     place = Place("orders/0", "@")
 
-    assert place.origins([3, 40]).to_pylist() == [str(place.origin(3)), str(place.origin(40))]
+    origins = [read_origin(text) for text in place.origins([3, 40]).to_pylist()]
+
+    assert origins == [Origin(place, 3), Origin(place, 40)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from livemart.land.sources.files.elements import is_array, read_elements
-from livemart.land.sources.files.folder import split_file
+from livemart.land.sources.files.lines import split_file
 
 RECORDS = [
     {"id": 'a", ] } \\', "n": [1, [2]], "o": {"p": "[,"}},

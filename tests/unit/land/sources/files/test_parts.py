@@ -33,7 +33,7 @@ def test_only_what_each_part_can_say_by_itself_is_split(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parts, "_SPAN_BYTES", 40)
-    monkeypatch.setattr("livemart.land.sources.files.folder.READ_BYTES", 16)
+    monkeypatch.setattr("livemart.land.sources.files.lines.READ_BYTES", 16)
     path = tmp_path / "a"
     content = b'{"text":"a"}\n' * 20
 

@@ -15,7 +15,7 @@ import pytest
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import SourceError
 from livemart.land.landing import Landing
-from livemart.land.sources.files import folder as files
+from livemart.land.sources.files import folder, lines
 from livemart.land.sources.files.blocks import read_blocks
 from livemart.land.sources.files.folder import LandingFolder
 from livemart.land.sources.files.problems import FolderAwayError
@@ -93,7 +93,7 @@ def test_a_file_that_changed_before_its_replay_is_noticed(place: Place) -> None:
 def test_a_large_file_that_was_touched_before_its_replay_is_noticed(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "_DIGEST_BLOCK", 1)
+    monkeypatch.setattr(folder, "_DIGEST_BLOCK", 1)
     path = place.deliver("1.jsonl", *({"sale_id": f"{n}", "amount": 1} for n in range(9)))
     os.utime(path, ns=(0, 1_000_000_000))
     place.land(0, path)
@@ -135,7 +135,7 @@ def test_a_file_that_may_not_be_read_is_named_and_tried_again(
         if when == "identify":
             patch.setattr(LandingFolder, "identify", refused)
         else:
-            patch.setattr(files, "read_blocks", refused)
+            patch.setattr(lines, "read_blocks", refused)
         place.land(0, path)
 
     assert str(caught.value).startswith("SOURCE_FILE_UNREADABLE: sales/1.jsonl: Permission denied")
@@ -153,7 +153,7 @@ def test_a_file_that_goes_between_the_look_and_the_reading_is_noticed(
         path.unlink(missing_ok=True)
         return read_blocks(*arguments)
 
-    monkeypatch.setattr(files, "read_blocks", gone)
+    monkeypatch.setattr(lines, "read_blocks", gone)
 
     with pytest.raises(SourceError, match=r"sales/1\.jsonl: was delivered, is gone now") as caught:
         place.land(0, path)
