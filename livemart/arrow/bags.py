@@ -1,4 +1,4 @@
-"""Compares and counts rows in Arrow as Spark's GROUP BY does, for values of every type.
+"""Compares rows in Arrow as Spark's GROUP BY does, for values of every type.
 
 Used wherever rows in memory are looked up, netted or subtracted. This is the one definition of
 equality: Arrow's own grouping knows no lists, structs or maps and tells -0.0 from 0.0, so each
@@ -55,9 +55,9 @@ def net_rows(table: pa.Table, weights: pa.Array | pa.ChunkedArray) -> pa.Table:
     _, first, group = np.unique(codes, return_index=True, return_inverse=True)
     sums = np.zeros(len(first), dtype=np.int64)
     np.add.at(sums, group, as_numpy(one_array(weights)))
-    kept = np.flatnonzero(sums)
-    netted = table.take(pa.array(first[kept])).append_column(
-        pa.field(WEIGHT, pa.int64(), nullable=False), pa.array(sums[kept], pa.int64())
+    nonzero = np.flatnonzero(sums)
+    netted = table.take(pa.array(first[nonzero])).append_column(
+        pa.field(WEIGHT, pa.int64(), nullable=False), pa.array(sums[nonzero], pa.int64())
     )
     return netted.combine_chunks()
 
@@ -125,15 +125,15 @@ def is_member(
     return mask
 
 
-def without(rows: pa.Table, gone: pa.Table) -> pa.Table:
+def without(rows: pa.Table, removed: pa.Table) -> pa.Table:
     """Return a bag of rows less another one.
 
     Args:
         rows: each as often as it is there.
-        gone: the same columns; what is not in `rows` takes nothing away.
+        removed: the same columns; what is not in `rows` takes nothing away.
     """
-    gone_rows = first_copies(rows, gone)
-    return rows.filter(pa.array(~gone_rows)).combine_chunks() if gone_rows.any() else rows
+    is_removed = first_copies(rows, removed)
+    return rows.filter(pa.array(~is_removed)).combine_chunks() if is_removed.any() else rows
 
 
 def first_copies(rows: pa.Table, others: pa.Table) -> npt.NDArray[np.bool_]:
@@ -145,12 +145,12 @@ def first_copies(rows: pa.Table, others: pa.Table) -> npt.NDArray[np.bool_]:
     """
     if not rows.num_columns:
         raise ValueError("rows without columns have no identity")
-    taken = np.zeros(rows.num_rows, dtype=bool)
+    is_copy = np.zeros(rows.num_rows, dtype=bool)
     if not rows.num_rows or not others.num_rows:
-        return taken
+        return is_copy
     likely = np.flatnonzero(is_member(rows.columns, others.columns))
     if not len(likely):
-        return taken
+        return is_copy
     both = pa.concat_tables([rows.take(pa.array(likely)), others]).combine_chunks()
     codes = row_codes(both.columns, both.num_rows)
     codes_there, codes_of_others = codes[: len(likely)], codes[len(likely) :]
@@ -158,8 +158,8 @@ def first_copies(rows: pa.Table, others: pa.Table) -> npt.NDArray[np.bool_]:
     place = np.arange(len(codes_there)) - np.searchsorted(
         codes_there[order], codes_there[order], "left"
     )
-    taken[likely[order[place < copies_of(codes_there[order], codes_of_others)]]] = True
-    return taken
+    is_copy[likely[order[place < copies_of(codes_there[order], codes_of_others)]]] = True
+    return is_copy
 
 
 def matching_rows(

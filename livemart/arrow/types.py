@@ -1,4 +1,4 @@
-"""Gives each Spark type one Arrow form, says how two compare, and brings rows into a table's types.
+"""Gives each Spark type the one Arrow form in which its values are held, compared, written.
 
 Used by whoever reads, hands over, looks up or commits rows in memory. A value that a type cannot
 hold is an error, never NULL.

@@ -168,11 +168,11 @@ def create_token(
 
         lasts = lifetime_of(expires)
         with open_tokens(settings, say=_say) as tokens:
-            text, made = tokens.create(
+            text, created = tokens.create(
                 name, tenants=tenant, sources=sources, is_admin=admin, lasts=lasts
             )
         click.echo(text)
-        click.echo(render_created(made), err=True)
+        click.echo(render_created(created), err=True)
 
 
 @token.command("list")

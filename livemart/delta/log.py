@@ -1,4 +1,4 @@
-"""Reads the commits of Delta's log on a local disk, and writes one by hand.
+"""Reads and writes the commits of Delta's log on a local disk.
 
 Used by the small lane and by all who ask what a commit did. deltalake writes a change of few rows
 by a MERGE that costs 100 to 600 ms and cannot compare maps; the small lane knows the files it

@@ -76,11 +76,11 @@ def _files_with_keys(
         if not stored.num_rows:
             continue
         # The version may be from before its keys were given a wider type.
-        known = [
+        stored_keys = [
             stored.column(name).cast(values.type)
             for name, values in zip(keys, looked_for, strict=True)
         ]
-        hits = np.flatnonzero(is_member(known, looked_for))
+        hits = np.flatnonzero(is_member(stored_keys, looked_for))
         if len(hits):
             hits_by_file.append((file, hits))
     return hits_by_file

@@ -181,7 +181,7 @@ def _statistics(rows: pa.Table, written: pq.FileMetaData) -> dict[str, Any]:
     Only types whose bounds every reader parses alike get minimum and maximum: a wrong bound would
     lose rows. Timestamps are widened to whole milliseconds, long strings to prefixes around them.
     """
-    known = _known_statistics(written)
+    by_column = _known_statistics(written)
     low: dict[str, Any] = {}
     high: dict[str, Any] = {}
     nulls: dict[str, int] = {}
@@ -199,7 +199,7 @@ def _statistics(rows: pa.Table, written: pq.FileMetaData) -> dict[str, Any]:
         if not has_bounds or column.null_count == len(column):
             continue
         try:
-            least, most = _extremes(column, known.get(field.name))
+            least, most = _extremes(column, by_column.get(field.name))
             lowest = _bound(least, is_upper=False)
             highest = _bound(most, is_upper=True)
         except (OverflowError, ValueError):  # beyond the years that Python knows
@@ -224,9 +224,9 @@ def _known_statistics(written: pq.FileMetaData) -> dict[str, pq.Statistics]:
     return {it.path_in_schema: it.statistics for it in columns if paths[it.path_in_schema] == 1}
 
 
-def _extremes(column: pa.ChunkedArray, known: pq.Statistics | None) -> tuple[Any, Any]:
-    if known is not None and known.has_min_max:
-        return known.min, known.max
+def _extremes(column: pa.ChunkedArray, statistics: pq.Statistics | None) -> tuple[Any, Any]:
+    if statistics is not None and statistics.has_min_max:
+        return statistics.min, statistics.max
     bounds = pc.min_max(column)
     return bounds["min"].as_py(), bounds["max"].as_py()
 

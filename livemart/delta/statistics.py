@@ -1,4 +1,4 @@
-"""Gives bounds of columns by file, from the log's statistics, and rules out files by them.
+"""Rules out files by the bounds of their columns, from the log's statistics.
 
 Used by table versions and look-ups. deltalake's own dataset trusts the maximum of a timestamp
 column to the microsecond, but Spark writes it cut to milliseconds: a row of 23:59:59.999999 would

@@ -1,4 +1,4 @@
-"""Gives the files of one pinned version of a Delta table, and reads their rows.
+"""Reads the files of one pinned version of a Delta table.
 
 Used through the warehouse. A version never changes, so what is known of its files is kept and
 shared with the versions that follow.
@@ -34,7 +34,7 @@ _FORMAT = pds.ParquetFileFormat(
     read_options=pds.ParquetReadOptions(coerce_int96_timestamp_unit="us"),
     default_fragment_scan_options=pds.ParquetFragmentScanOptions(pre_buffer=True),
 )
-_KNOWN_PER_FILE = 4
+_FRAGMENTS_PER_FILE = 4
 # A file this many times the usual size, of which less than one row in so many is wanted, is wide.
 _LARGE_FILES = 3
 _WIDE_PART = 4
@@ -71,20 +71,20 @@ class DataFile:
 class TableVersion:
     """The files of one pinned version. Immutable."""
 
-    def __init__(self, table: DeltaTable, root: Path, known: SharedFiles | None = None) -> None:
+    def __init__(self, table: DeltaTable, root: Path, shared: SharedFiles | None = None) -> None:
         """Read the file list of an open table.
 
         Args:
             table: opened at some version.
             root: its folder.
-            known: of earlier versions.
+            shared: of earlier versions.
         """
         self.root = root
-        known = known or SharedFiles()
-        self._known: Fragments = known.fragments
-        self._wide: set[str] = known.wide
-        self._matches = known.matches
-        self._files = known.files
+        shared = shared or SharedFiles()
+        self._shared_fragments: Fragments = shared.fragments
+        self._wide: set[str] = shared.wide
+        self._matches = shared.matches
+        self._files = shared.files
         self._filesystem = pfs.SubTreeFileSystem(str(root), pfs.LocalFileSystem())
         self.version: int = table.version()
         self.schema = plain_schema(pa.schema(table.schema().to_arrow()))
@@ -168,9 +168,9 @@ class TableVersion:
         if filter is None or expression is None:
             return dataset.to_table(columns=names).combine_chunks()
         passing = list(dataset.get_fragments(expression))
-        kept = {fragment.path for fragment in passing if self._is_kept(fragment.path)}
-        near = self._files_at(kept)
-        far = [fragment for fragment in passing if fragment.path not in kept]
+        cached = {fragment.path for fragment in passing if self._is_kept(fragment.path)}
+        near = self._files_at(cached)
+        far = [fragment for fragment in passing if fragment.path not in cached]
         result = self._dataset(far).to_table(columns=names, filter=expression)
         read = {fragment.path for fragment in far} & self._large.keys()
         if result.num_rows * _WIDE_PART < sum(self._large[path] for path in read):
@@ -301,16 +301,16 @@ class TableVersion:
         names = tuple(name for name in self.schema.names if name in text)
         paths = self._adds.column("path").to_pylist()
         # Readers of other versions share what is known and may drop from it meanwhile.
-        fragments = [self._known.get((path, names)) for path in paths]
+        fragments = [self._shared_fragments.get((path, names)) for path in paths]
         missing = np.array([fragment is None for fragment in fragments], dtype=bool)
         for position, file in zip(np.flatnonzero(missing), self.files(missing), strict=True):
             guarantee = self.bounds.guarantee(int(position), file.partition, names)
             fragment = _FORMAT.make_fragment(unquote(file.path), self._filesystem, guarantee)
-            fragments[position] = self._known[file.path, names] = fragment
-        if len(self._known) > _KNOWN_PER_FILE * len(paths) + _KNOWN_PER_FILE:
+            fragments[position] = self._shared_fragments[file.path, names] = fragment
+        if len(self._shared_fragments) > _FRAGMENTS_PER_FILE * len(paths) + _FRAGMENTS_PER_FILE:
             present = set(paths)
-            for known in [known for known in list(self._known) if known[0] not in present]:
-                self._known.pop(known, None)
+            for key in [key for key in list(self._shared_fragments) if key[0] not in present]:
+                self._shared_fragments.pop(key, None)
         return fragments
 
 

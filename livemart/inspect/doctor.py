@@ -1,4 +1,4 @@
-"""Looks at the machine and at a warehouse, and says what to do.
+"""Diagnoses a machine and the warehouse on it.
 
 Used by the command `doctor`. It changes nothing, does not start Spark, waits for nothing and does
 not disturb a live runner.

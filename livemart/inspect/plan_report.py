@@ -148,11 +148,11 @@ def _session(session: SessionSpec, acting: Sequence[str]) -> dict[str, list[str]
 
 
 def _session_lines(
-    session: Mapping[str, Sequence[str]], known: Mapping[str, Sequence[str]]
+    session: Mapping[str, Sequence[str]], common: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    """Yield what defines a session and is not known yet, and what its hooks do in a build alone."""
+    """Yield what defines a session beside `common`, and what its hooks do in a build alone."""
     for statement in session["defined_by"]:
-        if statement not in known["defined_by"]:
+        if statement not in common["defined_by"]:
             yield f"session: {' '.join(statement.split())}"
     for statement in session["only_in_a_build"]:
         yield f"only in a build: {' '.join(statement.split())}"

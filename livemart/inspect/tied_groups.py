@@ -1,4 +1,4 @@
-"""Gathers the rows of a model that differ where its orders may tie, and has them judged.
+"""Has those rows of a model judged that differ where its orders may tie.
 
 Used by `verify`. Only the groups of which a row differs are read, once for each way to break ties.
 """

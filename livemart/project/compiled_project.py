@@ -1,4 +1,4 @@
-"""Holds a project as dbt has compiled it: what it said of each node, and the graph made of it.
+"""Holds a project as dbt has compiled it.
 
 Used by `Dbt` alone, which compiles some nodes again, or builds them, as time goes on.
 """

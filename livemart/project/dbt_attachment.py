@@ -1,4 +1,4 @@
-"""Gives the dbt-spark of this process our connections, our macros and every compile error.
+"""Attaches livemart to the dbt-spark of this process: connections, macros, every compile error.
 
 Used by `Dbt` for one invocation at a time, and for good by plain dbt: in a prepared terminal all of
 it, in any other the clock's macros alone.
@@ -162,9 +162,9 @@ def _compiling_on_after_errors(kind: Any) -> Iterator[None]:
     """Let tasks that only compile go on with what reads a node that cannot be compiled."""
     mark = kind._mark_dependent_errors
 
-    def marked(task: Any, *told: Any) -> None:
+    def marked(task: Any, *arguments: Any) -> None:
         if type(task) is not kind:
-            mark(task, *told)
+            mark(task, *arguments)
 
     with _replaced(kind, "_mark_dependent_errors", marked):
         yield

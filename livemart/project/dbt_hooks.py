@@ -1,4 +1,4 @@
-"""Renders the hooks of a project as a build would, and keeps what they would send.
+"""Finds the statements that the hooks of a project would send in a build.
 
 Used by `Dbt` while it compiles. What a hook asks is answered; nothing that it would change is
 changed.

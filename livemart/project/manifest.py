@@ -340,10 +340,13 @@ def seed_header(node: Any, root: Path, delimiter: str) -> tuple[str, ...]:
 
 def _with_types(columns: tuple[Column, ...], types: Mapping[str, str]) -> tuple[Column, ...]:
     """Return a seed's columns with the data types that `column_types` gives."""
-    given = {name.lower(): data_type.lower() for name, data_type in types.items()}
+    type_by_name = {name.lower(): data_type.lower() for name, data_type in types.items()}
     named = {column.name.lower() for column in columns}
-    kept = [Column(c.name, given.get(c.name.lower(), c.data_type)) for c in columns]
-    return (*kept, *(Column(name, kind) for name, kind in given.items() if name not in named))
+    typed = [Column(c.name, type_by_name.get(c.name.lower(), c.data_type)) for c in columns]
+    return (
+        *typed,
+        *(Column(name, kind) for name, kind in type_by_name.items() if name not in named),
+    )
 
 
 def _combination(test: DataTest) -> Sequence[object]:

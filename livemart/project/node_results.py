@@ -125,14 +125,14 @@ def failures_of(
         explain: says why a model's SQL fails as it was written; None if it does not know better
             than dbt, whose statement has the SQL inside.
     """
-    told = {}
+    messages = {}
     for result in results.values():
         if result.status == "error":
             model = project.models.get(result.unique_id)
             why = explain(model) if model else None
             file = model.file if model else result.name
-            told[result.unique_id] = f"{file}: {why or without_plan(result.message)}"
-    return told
+            messages[result.unique_id] = f"{file}: {why or without_plan(result.message)}"
+    return messages
 
 
 def refuse_failures(

@@ -159,15 +159,15 @@ class _Reader:
     def _invalid(self, key: str, hint: str) -> None:
         self._refuse("SOURCE_VALUE_INVALID", ("meta", key), f"found {self._meta[key]!r}", hint)
 
-    def _word(self, key: str, known: Sequence[str], default: str) -> str:
+    def _word(self, key: str, choices: Sequence[str], default: str) -> str:
         value = self._meta.get(key, default)
-        if value in known or key not in self._meta:
+        if value in choices or key not in self._meta:
             return str(value)
         self._refuse(
             "SOURCE_VALUE_INVALID",
             ("meta", key),
-            f"found {value!r}{nearest(str(value), known)}",
-            f"write one of {', '.join(known)}",
+            f"found {value!r}{nearest(str(value), choices)}",
+            f"write one of {', '.join(choices)}",
         )
         return default
 
@@ -306,7 +306,7 @@ class _Reader:
             self._invalid("apply_as_deletes", "use only columns of the row itself")
         for column in tree.find_all(exp.Column):
             name = str(column.parts[0].name)
-            if name.lower() not in (known.lower() for known in self._columns.by_name):
+            if name.lower() not in (declared.lower() for declared in self._columns.by_name):
                 self._refuse(
                     "SOURCE_COLUMN_UNKNOWN",
                     ("meta", "apply_as_deletes"),
@@ -489,20 +489,20 @@ class _EnvelopeReader:
             self._refuse(f"found schemas {value!r}", "write true or false")
         return value is True
 
-    def _word(self, key: str, known: Sequence[str], default: str | None) -> Any:
+    def _word(self, key: str, choices: Sequence[str], default: str | None) -> Any:
         value = self._options.get(key, default)
-        if value in known or key not in self._options:
+        if value in choices or key not in self._options:
             return value
         self._refuse(
-            f"found {key} {value!r}{nearest(str(value), known)}",
-            f"write one of {', '.join(known)}, as the connector's own setting",
+            f"found {key} {value!r}{nearest(str(value), choices)}",
+            f"write one of {', '.join(choices)}, as the connector's own setting",
         )
         return default
 
     def _digits(self) -> tuple[tuple[str, int], ...]:
         value = self._options.get("timestamp_digits", {})
-        told = value if isinstance(value, Mapping) else {"*": value}
-        for column, digits in told.items():
+        digits_by_column = value if isinstance(value, Mapping) else {"*": value}
+        for column, digits in digits_by_column.items():
             if isinstance(digits, bool) or not isinstance(digits, int) or not 0 <= digits <= 9:
                 self._refuse(
                     f"found timestamp_digits {digits!r}",
@@ -514,12 +514,12 @@ class _EnvelopeReader:
                     f"found column {column}{nearest(str(column), self._columns.by_name)}",
                     "name declared columns under timestamp_digits",
                 )
-        return tuple(sorted((str(column), digits) for column, digits in told.items()))
+        return tuple(sorted((str(column), digits) for column, digits in digits_by_column.items()))
 
     def _check_columns(self, options: EnvelopeOptions) -> None:
-        taken = {name.lower() for name in ENVELOPE_COLUMNS}
+        reserved = {name.lower() for name in ENVELOPE_COLUMNS}
         for name in self._columns.by_name:
-            if name.lower() in taken:
+            if name.lower() in reserved:
                 self._refuse_at(
                     "SOURCE_COLUMN_RESERVED",
                     ("columns", name),

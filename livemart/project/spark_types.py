@@ -171,7 +171,7 @@ class _Parser:
             if not re.fullmatch(r"`.+`|[^\W\d]\w*", name, re.S):
                 raise TypeSyntaxError(f"found {name or 'the end'}, expected a field name", name)
             name = unquoted(name)
-            if name.lower() in (known.lower() for known in fields):
+            if name.lower() in (other.lower() for other in fields):
                 raise TypeSyntaxError(f"field {name} is declared twice", name)
             if self._peek() == ":":
                 self.expect(":")

@@ -1,4 +1,4 @@
-"""Finds where a configuration stands: the file, and the line of each key in it.
+"""Finds where a configuration stands, by file and line.
 
 Used by everything that refuses what the analyst wrote, so that each mistake names its place.
 """

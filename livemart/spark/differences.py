@@ -1,4 +1,4 @@
-"""Writes equality and difference of rows as SQL text.
+"""Writes the difference of rows as SQL text.
 
 Used by both lanes and by `verify`. Only rows that really changed reach a commit; equal is what
 Spark's GROUP BY and `<=>` call equal, and maps, which it cannot group, are their sorted entries.

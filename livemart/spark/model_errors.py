@@ -143,8 +143,10 @@ def _innermost(stack: str) -> str | None:
     """
     if conditions := re.findall(r"\[[A-Z][A-Z0-9_.]+\] .*", stack):
         return str(conditions[0])
-    seen = re.findall(r"^(?:: |Caused by: )?((?:[\w$]+\.)+[\w$]+(?:: .*)?)$", stack, re.MULTILINE)
-    return str(seen[-1]) if seen else None
+    exceptions = re.findall(
+        r"^(?:: |Caused by: )?((?:[\w$]+\.)+[\w$]+(?:: .*)?)$", stack, re.MULTILINE
+    )
+    return str(exceptions[-1]) if exceptions else None
 
 
 def _place(error: Exception, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Opens Spark for a command: checks Java and the jars, then starts the session.
+"""Opens Spark for a command, once all that it needs is there.
 
 Used by whatever starts a process of its own on a warehouse. What is missing, and cannot be fetched,
 is an error with a next step before Spark starts.

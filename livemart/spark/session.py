@@ -180,9 +180,9 @@ def _start_jvm(log: Path | None, lock: WarehouseLock | None, folder: Path | None
 
     if SparkContext._gateway is not None:
         return
-    kept = () if lock is None else (lock.descriptor,)
+    descriptors = () if lock is None else (lock.descriptor,)
     with ExitStack() as stack:
-        how: dict[str, Any] = {"pass_fds": kept, "cwd": folder}
+        how: dict[str, Any] = {"pass_fds": descriptors, "cwd": folder}
         begin = 0
         if log is not None:
             log.parent.mkdir(parents=True, exist_ok=True)

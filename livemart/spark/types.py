@@ -1,4 +1,4 @@
-"""Gives the Spark schema of a table in memory, and types as SQL spells them.
+"""Spells Arrow types as Spark's: in a schema, in SQL.
 
 Used wherever Arrow rows meet Spark's SQL. Its inverse is `arrow/types.py`.
 """

@@ -1,4 +1,4 @@
-"""Opens the checkpoint of the landing stream, and refuses one that does not fit the snapshot log.
+"""Opens the checkpoint of the landing stream, if it fits the snapshot log.
 
 Used before anything lands. Delta skips a write whose batch id it has seen under the same epoch: a
 lost, torn or older checkpoint would hand out such ids again, and records would vanish in silence.
@@ -126,8 +126,8 @@ def read_epoch(checkpoint: Path) -> Epoch | None:
 
 def _start_epoch(checkpoint: Path, replaces: str | None) -> Epoch:
     if checkpoint.exists():
-        kept = checkpoint.with_name(f"{checkpoint.name}.replaced-{uuid.uuid4().hex[:8]}")
-        checkpoint.rename(kept)
+        replaced = checkpoint.with_name(f"{checkpoint.name}.replaced-{uuid.uuid4().hex[:8]}")
+        checkpoint.rename(replaced)
     checkpoint.mkdir(parents=True)
     epoch = Epoch(uuid.uuid4().hex, replaces)
     content = {"epoch": epoch.id, "replaces": epoch.replaces}

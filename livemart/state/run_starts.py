@@ -27,9 +27,9 @@ def run_start(warehouse: Path, epoch: str, batch_id: int, now: datetime) -> date
     batch = [epoch, batch_id]
     # Torn or absent: it begins now.
     with suppress(FileNotFoundError, ValueError, KeyError):
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        if kept["batch"] == batch:
-            return datetime.fromisoformat(kept["started_at"])
+        entry = json.loads(path.read_text(encoding="utf-8"))
+        if entry["batch"] == batch:
+            return datetime.fromisoformat(entry["started_at"])
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, json.dumps({"batch": batch, "started_at": now.isoformat()}))
     return now

@@ -242,13 +242,13 @@ class SnapshotLog:
             newest = table.transaction_version(app_id)
             if newest is not None and newest >= snapshot.batch_id:
                 return False
-            known = {column.name for column in table.schema().fields}
+            columns = {column.name for column in table.schema().fields}
             write_deltalake(
                 table,
                 pa.Table.from_pylist([_to_row(snapshot)], schema=SCHEMA),
                 mode="append",
                 # A log that an earlier version began is widened; its rows hold NULL there.
-                schema_mode=None if known >= set(SCHEMA.names) else "merge",
+                schema_mode=None if columns >= set(SCHEMA.names) else "merge",
                 commit_properties=CommitProperties(
                     app_transactions=[Transaction(app_id, snapshot.batch_id)],
                     custom_metadata={"userMetadata": f"snapshot {snapshot.snapshot_id}"},

@@ -127,8 +127,8 @@ def joined_lateral(
         if limit is not None:
             raise unsupported("LIMIT of groups in a lateral subquery", subquery)
         rights = [key.right.copy() for key in keys]
-        known = group.expressions if group is not None else []
-        select.set("group", exp.Group(expressions=[*known, *rights]))
+        groups = group.expressions if group is not None else []
+        select.set("group", exp.Group(expressions=[*groups, *rights]))
         sorts = []
     select.set("expressions", [*_named(keys, sorts), *select.expressions])
     relation, names = query_of(select)
@@ -167,8 +167,10 @@ def _taken_apart(subquery: Expr) -> tuple[exp.Select | None, list[EquiKey]]:
         outside = [part for part in parts if not part.find(exp.Query) and _tables(part) - inside]
         for part in outside:
             keys += equi_keys(part, inside)
-        kept = [part for part in parts if part not in outside]
-        select.set("where", exp.Where(this=exp.and_(*kept, copy=False)) if kept else None)
+        conditions = [part for part in parts if part not in outside]
+        select.set(
+            "where", exp.Where(this=exp.and_(*conditions, copy=False)) if conditions else None
+        )
     for reference in columns_of(select):
         _refuse_outside(reference, select, subquery)
     return select, keys

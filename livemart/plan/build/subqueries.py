@@ -110,6 +110,6 @@ def is_nested(subquery: Expr, root: Expr) -> bool:
     return False
 
 
-def unsupported(what: str, node: Expr) -> Inapplicable:
+def unsupported(part: str, node: Expr) -> Inapplicable:
     """Return the reason that no rule knows a part of the SQL."""
-    return refusal("PARSE_UNSUPPORTED", f"{what} has no rule", line_of(node))
+    return refusal("PARSE_UNSUPPORTED", f"{part} has no rule", line_of(node))

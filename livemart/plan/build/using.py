@@ -38,18 +38,18 @@ def merge_keys(tree: exp.Select, keys: Iterable[EquiKey]) -> None:
     if not pairs:
         return
     for call in list(_calls(tree)):
-        kept = [call.this, *call.expressions]
-        for place in reversed(range(len(kept))):
-            kept_text = sql_of(kept[place])
-            before = {(sql_of(other), kept_text) for other in kept[:place]}
-            after = {(sql_of(other), kept_text) for other in kept[place + 1 : place + 2]}
+        arguments = [call.this, *call.expressions]
+        for place in reversed(range(len(arguments))):
+            text = sql_of(arguments[place])
+            before = {(sql_of(other), text) for other in arguments[:place]}
+            after = {(sql_of(other), text) for other in arguments[place + 1 : place + 2]}
             if pairs & (before | after):
-                del kept[place]
-        if len(kept) == 1:
-            call.replace(exp.Paren(this=kept[0]))
-        elif len(kept) <= len(call.expressions):
-            call.set("this", kept[0])
-            call.set("expressions", kept[1:])
+                del arguments[place]
+        if len(arguments) == 1:
+            call.replace(exp.Paren(this=arguments[0]))
+        elif len(arguments) <= len(call.expressions):
+            call.set("this", arguments[0])
+            call.set("expressions", arguments[1:])
 
 
 def _calls(tree: Expr) -> Iterator[exp.Coalesce]:

@@ -1,4 +1,4 @@
-"""Finds aggregate calls in an expression, and whether the order of rows decides their value.
+"""Finds the aggregate calls in an expression; some have a value that the order of rows decides.
 
 Used where gates are built, and by the notes.
 """

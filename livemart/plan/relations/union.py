@@ -135,9 +135,9 @@ class Union(Relation):
                 _constant_output(branch, names[place])
                 for branch, names in zip(self.inputs, self.branch_names, strict=True)
             ]
-            known = [value for value in values if value is not None]
-            if len(known) == len(values) and len(set(map(type, known))) == 1:
-                constants[name] = known
+            outputs = [value for value in values if value is not None]
+            if len(outputs) == len(values) and len(set(map(type, outputs))) == 1:
+                constants[name] = outputs
 
         def tell_apart(names: Sequence[str]) -> bool:
             rows = set(zip(*(constants[name] for name in names), strict=True))

@@ -106,8 +106,10 @@ def _lossless(name: str, build: Callable[..., exp.Expr]) -> Callable[..., exp.Ex
         values = args[1:] if name in _UNIT_FIRST and len(args) == 3 else args
         columns = {id(column) for arg in values if arg is not None for column in _columns(arg)}
         node = build(args, **options)
-        kept = {id(column) for column in _columns(node)} if isinstance(node, exp.Expr) else columns
-        if columns <= kept:
+        built_columns = (
+            {id(column) for column in _columns(node)} if isinstance(node, exp.Expr) else columns
+        )
+        if columns <= built_columns:
             return node
         return exp.Anonymous(this=name.lower(), expressions=args)
 

@@ -207,8 +207,8 @@ def _columns(scope: Scope, schema: Mapping[str, object]) -> list[str]:
     for name, (node, source) in scope.selected_sources.items():
         columns: Sequence[str] = node.alias_column_names
         if not columns and isinstance(source, exp.Table):
-            known = schema.get(source.name.lower())
-            columns = list(known) if isinstance(known, Mapping) else ()
+            types = schema.get(source.name.lower())
+            columns = list(types) if isinstance(types, Mapping) else ()
         elif not columns and isinstance(source, Scope):
             query = source.expression
             columns = query.named_selects if isinstance(query, exp.Query) else ()
