@@ -31,7 +31,6 @@ def row_codes(columns: Sequence[pa.Array | pa.ChunkedArray], length: int) -> _Co
 
     Args:
         columns: arrays of `length` rows each; no column at all makes every row equal.
-        length: number of rows.
     """
     combined = np.zeros(length, dtype=np.int64)
     for position, column in enumerate(columns):

@@ -166,7 +166,6 @@ def align(table: pa.Table, schema: pa.Schema, relation: str) -> pa.Table:
     """Return the columns of `schema`, by name, cast without losing a value.
 
     Args:
-        table: rows of any origin.
         schema: plain schema of the table to write to.
         relation: named in errors.
 

@@ -49,7 +49,6 @@ def reported_errors(flags: dict[str, Any], extra: str | None = None) -> Iterator
     """Read the settings; print an error as code, message and next step, and exit with its code.
 
     Args:
-        flags: what the command line gave.
         extra: of the package, what the command cannot do without.
     """
     is_debugging, place = bool(flags.get("debug")), Path.cwd()
@@ -126,7 +125,6 @@ def as_full_disk(error: BaseException, warehouse: Path) -> StateError | None:
     """Return what to say of an error that a full disk has caused, None for any other.
 
     Args:
-        error: what ended the command.
         warehouse: the place to name if the error names none.
     """
     cause = full_disk(error)

@@ -47,10 +47,8 @@ class NetChanges:
         """Return the net change between two versions.
 
         Args:
-            root: folder of the table.
             relation: named in errors.
             schema: plain schema at `to_version`.
-            from_version: where the change begins.
             to_version: where it ends, not below `from_version`.
 
         Returns:

@@ -34,12 +34,9 @@ def find_stored(
     read, and whole rows only where a key was found.
 
     Args:
-        warehouse: the tables.
         relation: a table unique by `keys`.
-        version: the version to look at.
         key_rows: key columns, none of them NULL (landing refuses such records), and any others
             that a key's row must equal.
-        keys: names of the key columns.
         columns: of the rows returned; all of the table if None.
     """
     index = warehouse.files(relation, version)

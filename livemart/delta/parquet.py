@@ -53,7 +53,6 @@ def read_change_file(root: Path, action: Action, schema: pa.Schema) -> pa.Table:
     """Return the rows of a data or change file that the log names, partition columns filled in.
 
     Args:
-        root: folder of the table.
         action: body of an `add`, `remove` or `cdc` action.
         schema: plain schema; columns that the file lacks are NULL.
     """

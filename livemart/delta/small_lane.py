@@ -83,11 +83,9 @@ def commit_diff(
     """Apply a change set to the newest version of a table in one commit.
 
     Args:
-        files: the table's newest version.
         diff: columns of the table, in its types, plus `OLD_COUNT` and `NEW_COUNT` (bigint, not
             NULL); one row for each distinct row whose multiplicity changes.
         key: columns that identify a row; if empty, all columns do.
-        tag: application id, its version, commit metadata.
         written: files of `write_rows` whose rows the commit adds as well.
 
     Returns:

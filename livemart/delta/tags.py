@@ -72,7 +72,6 @@ class Tags:
         """Return the generation for which a commit of this batch was made, None for any other.
 
         Args:
-            relation: table of a model.
             transactions: version by application id, as the commit names them.
         """
         prefix = _prefix(self.epoch, relation)

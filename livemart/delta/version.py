@@ -72,13 +72,7 @@ class TableVersion:
     """The files of one pinned version. Immutable."""
 
     def __init__(self, table: DeltaTable, root: Path, shared: SharedFiles | None = None) -> None:
-        """Read the file list of an open table.
-
-        Args:
-            table: opened at some version.
-            root: its folder.
-            shared: of earlier versions.
-        """
+        """Read the file list of an open table."""
         self.root = root
         shared = shared or SharedFiles()
         self._shared_fragments: Fragments = shared.fragments
@@ -206,13 +200,7 @@ class TableVersion:
     def batches(
         self, columns: Sequence[str], filter: pds.Expression, most: int
     ) -> Iterator[pa.Table]:
-        """Yield rows of the version, at most so many at a time; nothing is kept for later.
-
-        Args:
-            columns: names in the order wanted.
-            filter: rows to keep; also prunes files by partition and statistics.
-            most: rows that are held at once.
-        """
+        """Yield rows of the version, at most so many at a time; nothing is kept for later."""
         text = str(filter)
         names = [name for name in self.schema.names if name in columns or name in text]
         passing = self._dataset(self._fragments(filter)).get_fragments(filter)

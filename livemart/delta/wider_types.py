@@ -28,7 +28,6 @@ def commit_types(table: DeltaTable, files: TableVersion, schema: pa.Schema, tag:
         table: at its newest version.
         files: of that version.
         schema: the table's columns in types that hold all of their values.
-        tag: application id, its version, commit metadata.
 
     Raises:
         VersionTakenError: another writer committed in between; nothing was changed.

@@ -99,8 +99,6 @@ def find_corrections(
     """Return the corrections that these snapshots made.
 
     Args:
-        warehouse: of all tables.
-        project: what the analyst wrote.
         plans: by unique id.
         snapshots: the newest first, as the log gives them.
         selected: unique ids of the models to look at; all if None.

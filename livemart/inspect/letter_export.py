@@ -40,10 +40,8 @@ def exported_letters(
     """Yield a line of JSON for each letter whose record can be handed over again.
 
     Args:
-        warehouse: the tables.
         landing: the landing folder, where long records are read again.
         sources: by relation.
-        choice: which letters.
         counts: are added to, also by what is left out.
     """
     for _, table in whole_letters(warehouse, choice):

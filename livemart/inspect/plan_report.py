@@ -38,7 +38,6 @@ def describe_plans(
     `refused` has, by strategy in the order in which they are tried, why its SQL has not this one.
 
     Args:
-        project: what the analyst wrote.
         plans: by unique id.
         selected: unique ids to list; all if None.
     """

@@ -139,7 +139,6 @@ def read_status(
     """Return the status of a warehouse.
 
     Args:
-        warehouse_root: root of all tables.
         every: the interval; what was published or found to be the newest longer ago than two of
             them is stale.
         pane: what `as_of` moves by.

@@ -52,7 +52,6 @@ def look_at_store(url: str, newest: Snapshot | None, now: datetime) -> StoreStan
     """Compare the store with the log.
 
     Args:
-        url: of the store.
         newest: the newest published snapshot of the log; None if there is none.
         now: wall clock, UTC.
     """

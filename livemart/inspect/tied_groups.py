@@ -38,12 +38,7 @@ class TiedGroups:
     """A model whose stored rows are not those that came out now.
 
     Args:
-        plan: of the model.
-        flat: its SQL.
-        stored: what is stored.
-        recomputed: what came out.
         query: runs flat text over what the model reads.
-        inputs: the columns of what it reads.
         approximate: see `compare`.
         blank: columns that hold NULL for some texts.
     """

@@ -75,10 +75,6 @@ class Comparison:
 def verify_snapshot(settings: Settings, narrator: Narrator) -> Iterator[Comparison]:
     """Yield a comparison per stored model of the selection, in dependency order.
 
-    Args:
-        settings: of the command.
-        narrator: is told what goes on.
-
     Raises:
         StateError: NOTHING_PUBLISHED.
     """
@@ -106,7 +102,6 @@ def load_as_of(
 
     Args:
         spark: its catalog is empty.
-        settings: of the command.
         snapshot: whose versions answer what models ask.
     """
 
@@ -140,8 +135,6 @@ def verify_models(
 
     Args:
         spark: a session that can read the warehouse; nothing of its catalog is used.
-        warehouse: holds the tables.
-        project: as the analyst wrote it now.
         snapshot: whose versions are verified.
         chosen: unique ids to compare; all if None.
     """

@@ -27,7 +27,6 @@ def approximate_columns(
     """Return the output columns that come from an approximate function, with that function's name.
 
     Args:
-        flat: the query.
         columns: the columns of each relation it reads.
         approximate: what this function returned for each of them.
 

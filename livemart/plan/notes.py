@@ -59,9 +59,7 @@ def growth(
     """Return the note on a region that reads the whole history of its keys.
 
     Args:
-        restrictions: what each occurrence must supply.
         relations: by occurrence; those that a window against the clock bounds are left out.
-        growing: see `KnownRelations`.
     """
     for occurrence, alternatives in restrictions.items():
         relation = relations.get(occurrence, "")

@@ -274,7 +274,6 @@ def plan_varying(
         text: as of this run.
         others: as of other runs, each with the views of that run.
         inputs: its views are as of this run.
-        planned: the plans of the project.
     """
     whole = plan_query(text, inputs, planned)
     if (flat := whole.flat) is None:

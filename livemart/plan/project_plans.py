@@ -59,7 +59,6 @@ class ProjectPlans:
         """Plan all models; tests are planned when they are first asked for.
 
         Args:
-            project: what the analyst wrote.
             stored_columns: the columns of a table that exists, None otherwise; then the declared
                 ones and those that the SQL itself yields are used.
             before: plans of the same project, from which those of unchanged SQL are taken.
@@ -320,7 +319,6 @@ def fingerprint(model: Model, views: Mapping[str, str], plan: Plan) -> str:
     Args:
         model: as it is compiled in this run.
         views: as of the fixed run.
-        plan: of the model.
     """
     text = as_in_run(model, FIXED_RUNS[0]) or ""
     try:

@@ -129,7 +129,6 @@ class Dbt:
 
         Args:
             project: is repeatable.
-            files: that it was read from.
             artifact: dbt's `manifest.json`, which is written as by `load`.
         """
         self._resumed = project, files
@@ -394,8 +393,6 @@ class Dbt:
 
         Args:
             full_refresh: make tables anew; dbt adds to those of incremental models otherwise.
-            unit_tests: run them, too.
-            data_tests: run them, too.
             only: unique ids of the nodes to build; all if None.
 
         Returns:

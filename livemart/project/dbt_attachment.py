@@ -51,8 +51,6 @@ def attached(
 
     Args:
         connection: is opened for every node.
-        warehouse: root of all tables.
-        questions: takes down what nodes ask while they are compiled.
         before_compile: is called with dbt's task before the first node is compiled.
         only: unique ids of the nodes that dbt works on, if not those that its arguments select: a
             selector cannot name every node.

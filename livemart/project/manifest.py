@@ -57,10 +57,8 @@ def read_manifest(
     Args:
         manifest: dbt's `Manifest`.
         compiled: SQL of each compiled node, by unique id.
-        directory: the project's folder.
         target_schema: schema of the dbt profile's target.
         parameters: that the profile sets before each statement.
-        hooks: of the project, rendered.
         questions: that nodes asked while they were compiled, by unique id.
         refused: dbt's message for each node that it could not compile, by unique id.
         samples: SQL in fixed runs of each node that may differ from run to run, by unique id.

@@ -120,8 +120,6 @@ def failures_of(
     """Return what to tell of each node that failed, by unique id.
 
     Args:
-        project: has the models.
-        results: of dbt.
         explain: says why a model's SQL fails as it was written; None if it does not know better
             than dbt, whose statement has the SQL inside.
     """

@@ -35,7 +35,6 @@ def parse_model_policy(meta: object, where: Where | str) -> tuple[ModelPolicy, l
 
     Args:
         meta: value of `config.meta.livemart` of a model, or None.
-        where: place of the model, for messages.
     """
     place = place_of(where)
     if meta is None:

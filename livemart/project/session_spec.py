@@ -218,7 +218,6 @@ def defining(statements: Iterable[str], parameters: Mapping[str, str]) -> list[s
     """Return the statements, without comments, that define what SQL means.
 
     Args:
-        statements: of hooks.
         parameters: of the profile; dbt-spark sets them anew before each statement, so that none of
             them can be set otherwise.
     """

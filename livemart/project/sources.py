@@ -72,10 +72,7 @@ def parse_source_spec(
 
     Args:
         meta: value of `config.meta.livemart`.
-        columns: the declared columns of the source table.
         where: place of the source table, for messages; a string is file and node in one.
-        event_time: the source's `event_time`, if it has one.
-        root: the project's folder.
 
     Returns:
         The specification (None if there are mistakes) and all mistakes. Codes:

@@ -148,8 +148,6 @@ def _register_views(
     A view whose inputs do not exist yet is left to the build that makes them.
 
     Args:
-        spark: the engine's session.
-        views: by relation.
         columns: of views, from an earlier session; None if this one has begun before.
     """
     from pyspark.errors import AnalysisException

@@ -45,8 +45,6 @@ def model_failed(
     Args:
         session: gives the session of a model, which knows the tables by the names that the model
             uses; None asks nobody.
-        model: failed over all rows of its inputs.
-        error: of the statement that was run.
     """
     if session is not None and (written := error_as_written(session, model)) is not None:
         return ModelFailedError(model, f"{model.file}: {written}")

@@ -45,8 +45,6 @@ def open_session(
     """Return this process's session on the warehouse.
 
     Args:
-        settings: of this run.
-        extra: further settings of Spark.
         lock: held by whoever writes; the JVM has it, too.
         jars: those of Delta, if they and Java have been checked already.
         is_short: the process ends within a minute or so.

@@ -69,7 +69,6 @@ def open_checkpoint(checkpoint: Path, recorded: Recorded | None, *, new_epoch: b
     """Return the epoch of `checkpoint`, made here if checkpoint and log are both new.
 
     Args:
-        checkpoint: Spark's checkpoint folder of the landing stream.
         recorded: what was written under the newest epoch of the log; None if the log is empty.
         new_epoch: start a new checkpoint; the old one is kept beside it.
 

@@ -15,11 +15,7 @@ from livemart.state.places import StateFolder
 
 
 class ModelFailures:
-    """The failures in a row, by model and fingerprint of its SQL.
-
-    Args:
-        root: of the warehouse.
-    """
+    """The failures in a row, by model and fingerprint of its SQL."""
 
     def __init__(self, root: Path) -> None:
         self._path = StateFolder(root).failures

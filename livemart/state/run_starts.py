@@ -18,9 +18,6 @@ def run_start(warehouse: Path, epoch: str, batch_id: int, now: datetime) -> date
     """Return when a micro-batch began first: `now`, if it has not begun before.
 
     Args:
-        warehouse: whose state folder keeps it.
-        epoch: of the micro-batch.
-        batch_id: in its epoch.
         now: UTC.
     """
     path = StateFolder(warehouse).run

@@ -50,10 +50,7 @@ def beside_answer(
     but which rows it depends on.
 
     Args:
-        left: what the query reads.
         subquery: a scalar subquery, or that of EXISTS or IN.
-        qualifier: a name for it.
-        query_of: see `QueryOf`.
         compared: what the subquery's only column must equal, as in IN.
         is_existence: it is asked whether there is a row.
 
@@ -99,10 +96,6 @@ def joined_lateral(
     """Return a LATERAL subquery joined; None if no equality ties it to what stands before it.
 
     Args:
-        left: what stands before it.
-        subquery: a SELECT.
-        qualifier: its alias.
-        query_of: see `QueryOf`.
         kind: `left` or `inner`.
 
     Raises:

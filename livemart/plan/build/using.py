@@ -30,7 +30,6 @@ def merge_keys(tree: exp.Select, keys: Iterable[EquiKey]) -> None:
     """Leave out of each `coalesce` of USING what a join makes equal to another of its arguments.
 
     Args:
-        tree: the SELECT that joins.
         keys: the equalities of one join, its preserved side on the left. Where a row finds
             nothing, the right side is NULL; where it finds something, both are the same.
     """

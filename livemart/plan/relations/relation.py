@@ -328,7 +328,6 @@ def replaced(expr: Expr, replacement: Callable[[exp.Column], Expr | None]) -> Ex
     """Return a copy of `expr` with some of its columns replaced.
 
     Args:
-        expr: over some columns.
         replacement: what stands for a column; None for the column itself.
 
     Raises:

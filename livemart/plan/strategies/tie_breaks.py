@@ -63,7 +63,6 @@ def with_ties_broken(
     """Yield a SELECT whose ties are broken, in each of some ways; nothing if none can be.
 
     Args:
-        flat: the SELECT.
         schema: the columns of each table, by the name that its text calls it.
         ways: their numbers, from 0; or `CANDIDATES`.
 

@@ -24,7 +24,6 @@ def read_avro_schemas(
     """Return the schema of a source's messages as JSON, or the registry that knows theirs.
 
     Args:
-        meta: of the source.
         is_needed: whether its messages are of Avro.
         root: the project's folder; files are named from there.
         refuse: is told each mistake: under which key, what is there, what should be.
@@ -87,7 +86,6 @@ def read_registry_secrets(
     Args:
         value: what stands under `registry_secrets`, None for nothing.
         registry: an address or a folder; None without one.
-        refuse: as `read_avro_schemas`.
     """
     if value is None:
         return ()
