@@ -6,7 +6,7 @@ Used by the reader of sources. The columns are the schema of the landed table, s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 from livemart.errors import nearest
@@ -104,7 +104,7 @@ class DeclaredColumns:
                 "declare a Spark type: string, bigint, decimal(10,2), timestamp, array<...>",
             )
             return
-        for name in _field_names(kind):
+        for name in (name for part in kind.walk() for name, _ in part.fields):
             if not is_storable(name):
                 self._mistakes.refuse(
                     "SOURCE_COLUMN_INVALID", path, f"found a field named {name!r}", _NO_NAME
@@ -134,16 +134,6 @@ class DeclaredColumns:
                 f"found column {name} of type {kind}",
                 "choose a column whose values can be compared: a number, a string, a time",
             )
-
-
-def _field_names(kind: SparkType) -> Iterator[str]:
-    """Yield the names of all fields of structs within a type."""
-    for name, member in kind.fields:
-        yield name
-        yield from _field_names(member)
-    for part in (kind.element, kind.key):
-        if part is not None:
-            yield from _field_names(part)
 
 
 def outer_type(data_type: str) -> str:
