@@ -126,10 +126,10 @@ def primary_key(node: Any, tests: Iterable[DataTest]) -> tuple[str, ...]:
     latter.
     """
     for constraint in getattr(node, "constraints", ()):
-        if _value(constraint.type) == "primary_key" and constraint.columns:
+        if constraint.type == "primary_key" and constraint.columns:
             return tuple(map(unquoted, constraint.columns))
     for name, column in node.columns.items():
-        if any(_value(constraint.type) == "primary_key" for constraint in column.constraints):
+        if any(constraint.type == "primary_key" for constraint in column.constraints):
             return (name,)
     proven = [test for test in tests if test.severity == "error" and test.error_if == "!= 0"]
     unique = [_bare(test.column_name) for test in proven if test.kind == "unique"]
@@ -215,7 +215,7 @@ def _model(
         schema=node.schema,
         identifier=node.alias,
         materialized=_materialized(node),
-        language=str(_value(getattr(node, "language", "sql"))),
+        language=str(getattr(node, "language", "sql")),
         compiled_code=None if _kind(node) == "seed" else code,
         depends_on=() if _kind(node) == "seed" else tuple(node.depends_on.nodes),
         columns=columns,
@@ -360,8 +360,4 @@ def _bare(name: str | None) -> str:
 
 
 def _kind(node: Any) -> str:
-    return str(_value(node.resource_type))
-
-
-def _value(member: Any) -> Any:
-    return getattr(member, "value", member)
+    return str(node.resource_type)

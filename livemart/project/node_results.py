@@ -69,7 +69,7 @@ def node_result(result: Any) -> NodeResult:
     return NodeResult(
         unique_id=result.node.unique_id,
         name=result.node.name,
-        kind=str(getattr(result.node.resource_type, "value", result.node.resource_type)),
+        kind=str(result.node.resource_type),
         status=status_of(result.status),
         message=str(result.message or ""),
         took_ms=round(result.execution_time * 1000),
