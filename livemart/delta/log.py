@@ -35,8 +35,6 @@ class LogEntry:
     """
 
     version: int
-    operation: str
-    timestamp_ms: int
     transactions: Mapping[str, int]
     metadata: Mapping[str, str]
     changes_data: bool
@@ -86,8 +84,6 @@ def read_entry(table: Path, version: int) -> LogEntry | None:
     metadata = next(iter(actions.get("metaData", [])), None)
     return LogEntry(
         version=version,
-        operation=info.get("operation", ""),
-        timestamp_ms=int(info.get("timestamp", 0)),
         transactions={entry["appId"]: int(entry["version"]) for entry in actions.get("txn", [])},
         metadata=_user_metadata(info),
         changes_data=any(action.get("dataChange", True) for action in [*adds, *removes]),

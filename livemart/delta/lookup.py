@@ -16,8 +16,6 @@ from livemart.arrow.bags import is_member
 from livemart.delta.version import DataFile, TableVersion
 from livemart.delta.warehouse import Warehouse
 
-_MAX_BLOCK = 4_000_000
-
 
 def find_stored(
     warehouse: Warehouse,
