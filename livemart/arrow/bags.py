@@ -39,6 +39,18 @@ def row_codes(columns: Sequence[pa.Array | pa.ChunkedArray], length: int) -> _Co
     return combined
 
 
+def _codes_of_both(
+    left: Sequence[pa.Array | pa.ChunkedArray], right: Sequence[pa.Array | pa.ChunkedArray]
+) -> tuple[_Codes, _Codes]:
+    """Return `row_codes` of rows on two sides, of the same columns and types, at least one."""
+    stacked = [
+        pa.concat_arrays([one_array(column), one_array(other)])
+        for column, other in zip(left, right, strict=True)
+    ]
+    codes = row_codes(stacked, len(stacked[0]))
+    return codes[: len(left[0])], codes[len(left[0]) :]
+
+
 def net_rows(table: pa.Table, weights: pa.Array | pa.ChunkedArray) -> pa.Table:
     """Add up the weights of equal rows.
 
@@ -113,12 +125,7 @@ def is_member(
             likely = likely[as_numpy(is_among)]
             left = [column.filter(is_among) for column in left]
     if len(likely) and (len(rows) > 1 or not _is_plain(rows[0].type)):
-        stacked = [
-            pa.concat_arrays([one_array(column), one_array(values)])
-            for column, values in zip(left, others, strict=True)
-        ]
-        codes = row_codes(stacked, len(stacked[0]))
-        likely = likely[np.isin(codes[: len(likely)], codes[len(likely) :])]
+        likely = likely[np.isin(*_codes_of_both(left, others))]
     mask = np.zeros(len(rows[0]), dtype=bool)
     mask[likely] = True
     return mask
@@ -150,9 +157,8 @@ def first_copies(rows: pa.Table, others: pa.Table) -> npt.NDArray[np.bool_]:
     likely = np.flatnonzero(is_member(rows.columns, others.columns))
     if not len(likely):
         return is_copy
-    both = pa.concat_tables([rows.take(pa.array(likely)), others]).combine_chunks()
-    codes = row_codes(both.columns, both.num_rows)
-    codes_there, codes_of_others = codes[: len(likely)], codes[len(likely) :]
+    there = rows.take(pa.array(likely)).columns
+    codes_there, codes_of_others = _codes_of_both(there, others.columns)
     order = np.argsort(codes_there, kind="stable")
     place = np.arange(len(codes_there)) - np.searchsorted(
         codes_there[order], codes_there[order], "left"
@@ -173,13 +179,8 @@ def matching_rows(
     Returns:
         The place of a row without an equal is 0.
     """
-    size = len(distinct[0])
-    stacked = [
-        pa.concat_arrays([one_array(one), one_array(other)])
-        for one, other in zip(distinct, rows, strict=True)
-    ]
-    codes = row_codes(stacked, len(stacked[0]))
-    return places_of(codes[size:], codes[:size])
+    codes_of_distinct, codes = _codes_of_both(distinct, rows)
+    return places_of(codes, codes_of_distinct)
 
 
 def with_both_zeros(rows: pa.Table) -> pa.Table:
