@@ -176,7 +176,9 @@ def align(table: pa.Table, schema: pa.Schema, relation: str) -> pa.Table:
     missing = [name for name in schema.names if name not in table.column_names]
     unknown = [name for name in table.column_names if name not in schema.names]
     if missing or unknown or len(set(table.column_names)) != table.num_columns:
-        raise _mismatch(relation, f"columns {table.column_names}, the table has {schema.names}")
+        raise schema_mismatch(
+            relation, f"columns {table.column_names}, the table has {schema.names}"
+        )
     columns = []
     for field in schema:
         column = table.column(field.name)
@@ -184,9 +186,9 @@ def align(table: pa.Table, schema: pa.Schema, relation: str) -> pa.Table:
             try:
                 column = column.cast(field.type)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                raise _mismatch(relation, f"column {field.name}: {error}") from error
+                raise schema_mismatch(relation, f"column {field.name}: {error}") from error
         if not field.nullable and column.null_count:
-            raise _mismatch(relation, f"column {field.name} is NOT NULL, found NULL")
+            raise schema_mismatch(relation, f"column {field.name} is NOT NULL, found NULL")
         columns.append(column)
     return pa.table(columns, schema=schema).combine_chunks()
 
@@ -195,7 +197,8 @@ def _plain_field(field: pa.Field) -> pa.Field:
     return pa.field(field.name, plain_type(field.type), field.nullable)
 
 
-def _mismatch(relation: str, difference: str) -> RefreshError:
+def schema_mismatch(relation: str, difference: str) -> RefreshError:
+    """Return the error of rows that do not fit the columns of their table."""
     return RefreshError(
         "SCHEMA_MISMATCH",
         f"{relation}: {difference}",

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 
 from livemart.delta.log import Action
 from livemart.delta.partitions import PartitionValues, partition_value
+from livemart.delta.statistics import has_order
 
 _Part = tuple[PartitionValues, pa.Table]
 
@@ -189,13 +190,7 @@ def _statistics(rows: pa.Table, written: pq.FileMetaData) -> dict[str, Any]:
         if pa.types.is_nested(kind):
             continue
         nulls[field.name] = column.null_count
-        has_bounds = (
-            pa.types.is_integer(kind)
-            or pa.types.is_string(kind)
-            or pa.types.is_date(kind)
-            or pa.types.is_timestamp(kind)
-        )
-        if not has_bounds or column.null_count == len(column):
+        if not has_order(kind) or column.null_count == len(column):
             continue
         try:
             least, most = _extremes(column, by_column.get(field.name))
