@@ -205,7 +205,7 @@ def _tables(expr: Expr) -> set[str]:
 
 def _aliases(select: exp.Select) -> list[str]:
     """Return the names of what a SELECT reads."""
-    from_ = select.args.get("from_") or select.args.get("from")
+    from_ = select.args.get("from_")
     items = [from_.this] if from_ is not None else []
     items += [join.this for join in select.args.get("joins") or ()]
     items += select.args.get("laterals") or ()

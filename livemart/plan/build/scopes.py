@@ -85,7 +85,7 @@ class _Builder:
 
     def query(self, tree: Expr, outer: Environment) -> tuple[Relation, tuple[str, ...]]:
         environment = dict(outer)
-        with_ = tree.args.get("with_") or tree.args.get("with")
+        with_ = tree.args.get("with_")
         if with_ is not None:
             if with_.args.get("recursive"):
                 raise unsupported("a recursive common table expression", with_)
@@ -134,8 +134,8 @@ class _Builder:
         self, tree: exp.Select, environment: Environment
     ) -> tuple[Relation, tuple[str, ...]]:
         self._refuse_limit(tree)
-        for clause in ("qualify", "connect", "match", "sample", "distribute", "sort", "cluster"):
-            if clause != "qualify" and tree.args.get(clause):
+        for clause in ("connect", "match", "sample", "distribute", "sort", "cluster"):
+            if tree.args.get(clause):
                 raise unsupported(clause.upper(), tree)
         relation = self._from.relation(tree, environment)
         where = tree.args.get("where")
@@ -240,13 +240,10 @@ class _Builder:
             bounds = comparisons_in(clause)
             if bounds is None:
                 for marker in clock_values(clause):
-                    self._parameter(int(marker.meta["occurrence"])).compared_with_time = False
+                    self.parameters[int(marker.meta["occurrence"])].compared_with_time = False
             else:
                 comparisons += bounds
         return Compared(relation, tuple(comparisons)) if comparisons else relation
-
-    def _parameter(self, occurrence: int) -> Parameter:
-        return self.parameters[occurrence]
 
     def _with_answers(
         self,
@@ -315,7 +312,7 @@ class _Builder:
             subquery.replace(value)
 
     def _refuse_limit(self, tree: Expr) -> None:
-        if tree.args.get("limit") or tree.args.get("offset") or tree.args.get("fetch"):
+        if tree.args.get("limit") or tree.args.get("offset"):
             ordered = tree.args.get("order") is not None
             code = "WINDOW_WITHOUT_PARTITION_BY" if ordered else "LIMIT_WITHOUT_ORDER"
             raise refusal(
@@ -328,7 +325,7 @@ class _Builder:
 
 def _other_clauses(tree: exp.Select) -> list[Expr]:
     """Return the clauses that stand above FROM, WHERE and the select list."""
-    below = ("expressions", "where", "from_", "from", "joins", "with_", "with", "order")
+    below = ("expressions", "where", "from_", "joins", "with_", "order")
     return [clause for clause in tree.iter_expressions() if clause.arg_key not in below]
 
 

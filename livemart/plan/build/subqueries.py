@@ -48,10 +48,10 @@ def scalar_value(
     The value may be moved by a constant (`select c - interval 1 hour from r`); in it the
     column is a marker. `source` turns an item of FROM into a relation.
     """
-    plain = {"expressions", "from_", "from", "kind"}
+    plain = {"expressions", "from_", "kind"}
     if any(value for key, value in select.args.items() if key not in plain):
         return None
-    from_ = select.args.get("from_") or select.args.get("from")
+    from_ = select.args.get("from_")
     if len(select.expressions) != 1 or from_ is None:
         return None
     projected = bare(select.expressions[0])

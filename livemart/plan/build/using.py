@@ -54,7 +54,7 @@ def merge_keys(tree: exp.Select, keys: Iterable[EquiKey]) -> None:
 def _calls(tree: Expr) -> Iterator[exp.Coalesce]:
     """Yield the calls of a SELECT, but for those of the queries that it reads."""
     for clause in tree.iter_expressions():
-        if clause.arg_key in ("with_", "with", "from_", "from"):
+        if clause.arg_key in ("with_", "from_"):
             continue
         if isinstance(clause, exp.Join):
             condition = clause.args.get("on")
