@@ -31,6 +31,7 @@ from livemart.plan.relations.relation import (
     Relation,
     bare,
     column,
+    conjuncts,
 )
 from livemart.plan.relations.union import Union
 from livemart.plan.sql.determinism import function_name, is_aggregate, line_of
@@ -222,7 +223,7 @@ class _Builder:
         refuse_subqueries(condition)
         windows: list[ClockBound] = []
         others: list[Expr] = []
-        for conjunct in _conjuncts(condition):
+        for conjunct in conjuncts(condition):
             bounds = bounds_of(conjunct)
             if bounds is None:
                 others.append(conjunct)
@@ -258,12 +259,12 @@ class _Builder:
         The expression names their answers. That of `x in (...)` is NULL for what it does not
         find beside a NULL: only where NULL is as good as false, it depends on equal rows alone.
         """
-        conjuncts = _conjuncts(expr) if is_condition else []
+        together = conjuncts(expr) if is_condition else []
         for node in list(expr.find_all(exp.Exists, exp.Subquery, exp.In)):
             compared, query = None, node.this
             if isinstance(node, exp.In):
                 compared, query = node.this, node.args.get("query")
-                if not any(node is conjunct for conjunct in conjuncts):
+                if not any(node is conjunct for conjunct in together):
                     continue
             elif isinstance(node, exp.Subquery):
                 query = node
@@ -353,10 +354,3 @@ def _is_within_query(node: Expr, root: Expr) -> bool:
         if isinstance(node, exp.Select | exp.SetOperation) and node is not root:
             return True
     return False
-
-
-def _conjuncts(condition: Expr) -> list[Expr]:
-    condition = bare(condition)
-    if isinstance(condition, exp.And):
-        return [*_conjuncts(condition.left), *_conjuncts(condition.right)]
-    return [condition]

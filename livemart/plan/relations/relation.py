@@ -387,3 +387,11 @@ def bare(expr: Expr) -> Expr:
     while isinstance(expr, exp.Paren | exp.Alias):
         expr = expr.this
     return expr
+
+
+def conjuncts(condition: Expr) -> list[Expr]:
+    """Return the parts of a condition that must all hold, in their order."""
+    condition = bare(condition)
+    if isinstance(condition, exp.And):
+        return [*conjuncts(condition.left), *conjuncts(condition.right)]
+    return [condition]

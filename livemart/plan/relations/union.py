@@ -20,8 +20,8 @@ from livemart.plan.relations.relation import (
     is_constant,
     replaced,
 )
-from livemart.plan.sql.names import column_of_text
 from livemart.plan.sql.written import sql_of
+from livemart.spark_sql import unquoted
 
 
 class Union(Relation):
@@ -149,7 +149,7 @@ class Union(Relation):
 
 
 def _position(text: str, names: tuple[str, ...]) -> int | None:
-    name = column_of_text(text)
+    name = unquoted(text)
     return names.index(name) if name in names else None
 
 
