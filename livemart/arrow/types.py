@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from livemart.arrow.times import is_time
 from livemart.errors import RefreshError
 
 # Digits of the decimal that Spark makes of an integer, by its bits, to compare it with decimals.
@@ -67,7 +68,7 @@ def compared_as(
         return right
     if _is_number(left) and _is_number(right):
         return _compared_numbers(left, right)
-    if _is_time(left) and _is_time(right):
+    if is_time(left) and is_time(right):
         zones = [types.is_timestamp(kind) and kind.tz is not None for kind in (left, right)]
         if any(zones) and not all(zones) and not is_utc:
             return None
@@ -156,10 +157,6 @@ def _is_number(kind: pa.DataType) -> bool:
         or types.is_float32(kind)
         or types.is_float64(kind)
     )
-
-
-def _is_time(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind) or pa.types.is_date32(kind))
 
 
 def align(table: pa.Table, schema: pa.Schema, relation: str) -> pa.Table:
