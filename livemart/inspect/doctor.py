@@ -11,7 +11,7 @@ import shutil
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -46,10 +46,6 @@ class Finding:
     def is_problem(self) -> bool:
         """True if a command would fail because of it."""
         return self.level == "problem"
-
-    def to_json(self) -> dict[str, str | None]:
-        """Return the finding as plain values."""
-        return asdict(self)
 
 
 class Places(Protocol):

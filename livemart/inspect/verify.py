@@ -11,9 +11,9 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -66,10 +66,6 @@ class Comparison:
     def is_different(self) -> bool:
         """True if what is stored is known to be wrong."""
         return self.differences is not None and not self.is_equal
-
-    def to_json(self) -> dict[str, Any]:
-        """Return JSON values."""
-        return asdict(self)
 
 
 def verify_snapshot(settings: Settings, narrator: Narrator) -> Iterator[Comparison]:
