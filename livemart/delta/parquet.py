@@ -11,7 +11,7 @@ import re
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -61,16 +61,24 @@ def read_change_file(root: Path, action: Action, schema: pa.Schema) -> pa.Table:
     file = pq.ParquetFile(root / unquote(action["path"]), coerce_int96_timestamp_unit="us")
     present = set(file.schema_arrow.names) - set(partition)
     data = file.read(columns=[name for name in schema.names if name in present])
-    arrays = []
-    for field in schema:
-        if field.name in present:
-            column = data.column(field.name)
-            arrays.append(column if column.type == field.type else column.cast(field.type))
-        else:
-            text = partition.get(field.name)
-            none = pa.scalar(None, field.type)
-            value = none if text is None else partition_value(text, field.type)
-            arrays.append(pa.chunked_array([pa.repeat(value, file.metadata.num_rows)]))
+    values = {
+        field.name: partition_value(text, field.type)
+        for field in schema
+        if (text := partition.get(field.name)) is not None
+    }
+    return completed(data, schema, values, file.metadata.num_rows)
+
+
+def completed(
+    data: pa.Table, schema: pa.Schema, partition: Mapping[str, pa.Scalar], count: int
+) -> pa.Table:
+    """Return so many rows of a file in a table's types, with what the file does not hold."""
+    arrays = [
+        data.column(field.name).cast(field.type)
+        if field.name in data.column_names
+        else pa.repeat(partition.get(field.name, pa.scalar(None, field.type)), count)
+        for field in schema
+    ]
     return pa.table(arrays, schema=schema)
 
 

@@ -26,7 +26,7 @@ from livemart.arrow.types import plain_schema
 from livemart.delta.cache import FileCache
 from livemart.delta.layout import ROWS_PER_FILE, USUAL_FILE_ROWS
 from livemart.delta.matches import Matches, RecentMatches
-from livemart.delta.parquet import in_parallel
+from livemart.delta.parquet import completed, in_parallel
 from livemart.delta.row_filter import RowFilter
 from livemart.delta.statistics import FileBounds
 
@@ -227,13 +227,7 @@ class TableVersion:
         if data.schema.equals(schema):
             # As most files are, in memory above all: a reader takes a few rows of each of many.
             return data.combine_chunks()
-        arrays = [
-            _as_type(data.column(field.name), field.type)
-            if field.name in data.column_names
-            else pa.repeat(file.partition.get(field.name, pa.scalar(None, field.type)), count)
-            for field in schema
-        ]
-        return pa.table(arrays, schema=schema).combine_chunks()
+        return completed(data, schema, file.partition, count).combine_chunks()
 
     def _dataset(self, fragments: Sequence[pds.Fragment]) -> pds.FileSystemDataset:
         return pds.FileSystemDataset(list(fragments), self.schema, _FORMAT, self._filesystem)
@@ -321,7 +315,3 @@ def _places_of_rows(tables: Sequence[pa.Table], filter: pds.Expression | RowFilt
         places[bounds[number] : bounds[number + 1]] - starts[number]
         for number in range(len(tables))
     ]
-
-
-def _as_type(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    return column if column.type == kind else column.cast(kind)
