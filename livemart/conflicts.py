@@ -38,17 +38,18 @@ class TableChangedError(RefreshError):
 def is_another_writers(error: BaseException) -> bool:
     """Return True if a fault means that somebody else has committed to a table meanwhile."""
     return any(
-        isinstance(seen, TableChangedError) or speaks_of(seen, CONFLICTS) for seen in causes(error)
+        isinstance(cause, TableChangedError) or speaks_of(cause, CONFLICTS)
+        for cause in causes(error)
     )
 
 
 def may_pass(error: BaseException) -> bool:
     """Return True for a fault that running the batch again may overcome."""
     return any(
-        getattr(seen, "is_retriable", False)
-        or is_disk_away(seen)
-        or speaks_of(seen, CONFLICTS + _PASSING + _AWAY_WORDS)
-        for seen in causes(error)
+        getattr(cause, "is_retriable", False)
+        or is_disk_away(cause)
+        or speaks_of(cause, CONFLICTS + _PASSING + _AWAY_WORDS)
+        for cause in causes(error)
     )
 
 

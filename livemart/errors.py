@@ -83,19 +83,19 @@ class PublishError(LivemartError):
 
 def causes(error: BaseException) -> Iterator[BaseException]:
     """Yield an error, what it was raised from, and so on."""
-    seen: BaseException | None = error
-    while seen is not None:
-        yield seen
-        seen = seen.__cause__
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__
 
 
 def full_disk(error: BaseException) -> BaseException | None:
     """Return what says that a disk is full, of an error and its causes; None if nothing does."""
-    for seen in causes(error):
-        if getattr(seen, "errno", None) in _FULL or any(
-            word in str(seen) for word in FULL_DISK_WORDS
+    for cause in causes(error):
+        if getattr(cause, "errno", None) in _FULL or any(
+            word in str(cause) for word in FULL_DISK_WORDS
         ):
-            return seen
+            return cause
     return None
 
 
@@ -109,11 +109,11 @@ def first_lines(error: object, count: int = 1) -> str:
     return "\n".join(lines[:count])
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def nearest(word: str, choices: Iterable[str]) -> str:
     """Return `, did you mean ...?`, or an empty string.
 
     >>> nearest("sequence", ("keys", "sequence_by"))
     ', did you mean sequence_by?'
     """
-    matches = difflib.get_close_matches(word, list(known), n=1)
+    matches = difflib.get_close_matches(word, list(choices), n=1)
     return f", did you mean {matches[0]}?" if matches else ""

@@ -1,4 +1,4 @@
-"""Tells livemart's own mistakes from what nobody here can help, and reports each once.
+"""Reports livemart's own mistakes, told from what nobody here can help.
 
 Used where a slower way is left after an unexpected error: a refresh recomputes the model, a check
 runs the test in full. The report is an event of the log with the traceback. With
@@ -37,19 +37,19 @@ def is_own_fault(error: BaseException) -> bool:
     """
     if not isinstance(error, Exception) or may_pass(error) or ends_everything(error):
         return False
-    return not any(isinstance(seen, StateError | ConfigError) for seen in causes(error))
+    return not any(isinstance(cause, StateError | ConfigError) for cause in causes(error))
 
 
 def ends_everything(error: BaseException) -> bool:
     """Return True for an error that all other work would meet, too: no session, no space."""
-    return full_disk(error) is not None or any(speaks_of(seen, _ENDED) for seen in causes(error))
+    return full_disk(error) is not None or any(speaks_of(cause, _ENDED) for cause in causes(error))
 
 
 class OwnFaults:
     """What was reported in this process."""
 
     def __init__(self) -> None:
-        self._told: set[tuple[str, ...]] = set()
+        self._reported: set[tuple[str, ...]] = set()
 
     def report(self, event: str, error: Exception, **keys: object) -> None:
         """Log an error with its traceback, once for the same keys, type and line of code.
@@ -61,10 +61,10 @@ class OwnFaults:
             raise error
         frames = traceback.extract_tb(error.__traceback__)
         place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-        known = (event, *map(str, keys.values()), type(error).__name__, place)
-        if known in self._told:
+        fault = (event, *map(str, keys.values()), type(error).__name__, place)
+        if fault in self._reported:
             return
-        self._told.add(known)
+        self._reported.add(fault)
         structlog.get_logger().error(
             event,
             **keys,

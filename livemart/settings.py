@@ -114,12 +114,12 @@ class Selection:
         >>> Selection(("+orders", "tag:new"), ("customers",)).arguments
         ['--select', '+orders', 'tag:new', '--exclude', 'customers']
         """
-        given = {
+        words_by_flag = {
             "--select": self.select,
             "--exclude": self.exclude,
             "--selector": (self.selector,) if self.selector else (),
         }
-        return [word for flag, words in given.items() if words for word in (flag, *words)]
+        return [word for flag, words in words_by_flag.items() if words for word in (flag, *words)]
 
 
 class Settings(BaseSettings):

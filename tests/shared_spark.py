@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from livemart.project.sessions import _MADE
+from livemart.project.sessions import _SESSIONS
 from livemart.spark.jars import delta_jars
 from livemart.spark.quick_session import _CLONES
 from livemart.spark.session import create_session
@@ -38,7 +38,7 @@ class SharedSpark:
         # It knows the settings and views of when it was made.
         _CLONES.pop(session, None)
         # Those of other projects.
-        _MADE.pop(session, None)
+        _SESSIONS.pop(session, None)
         # Delta keeps a snapshot of every table that it has seen for an hour, a plan of megabytes
         # each; and a table that is put back in its place is another than the one it remembers.
         jvm: Any = session._jvm

@@ -1,4 +1,4 @@
-"""Compares and counts rows in Arrow as Spark's GROUP BY does, for values of every type.
+"""Compares rows in Arrow as Spark's GROUP BY does, for values of every type.
 
 Used wherever rows in memory are looked up, netted or subtracted. This is the one definition of
 equality: Arrow's own grouping knows no lists, structs or maps and tells -0.0 from 0.0, so each
@@ -31,13 +31,24 @@ def row_codes(columns: Sequence[pa.Array | pa.ChunkedArray], length: int) -> _Co
 
     Args:
         columns: arrays of `length` rows each; no column at all makes every row equal.
-        length: number of rows.
     """
     combined = np.zeros(length, dtype=np.int64)
     for position, column in enumerate(columns):
         codes = _value_codes(one_array(column))
         combined = codes if position == 0 else _pair_codes(combined, codes)
     return combined
+
+
+def _codes_of_both(
+    left: Sequence[pa.Array | pa.ChunkedArray], right: Sequence[pa.Array | pa.ChunkedArray]
+) -> tuple[_Codes, _Codes]:
+    """Return `row_codes` of rows on two sides, of the same columns and types, at least one."""
+    stacked = [
+        pa.concat_arrays([one_array(column), one_array(other)])
+        for column, other in zip(left, right, strict=True)
+    ]
+    codes = row_codes(stacked, len(stacked[0]))
+    return codes[: len(left[0])], codes[len(left[0]) :]
 
 
 def net_rows(table: pa.Table, weights: pa.Array | pa.ChunkedArray) -> pa.Table:
@@ -55,9 +66,9 @@ def net_rows(table: pa.Table, weights: pa.Array | pa.ChunkedArray) -> pa.Table:
     _, first, group = np.unique(codes, return_index=True, return_inverse=True)
     sums = np.zeros(len(first), dtype=np.int64)
     np.add.at(sums, group, as_numpy(one_array(weights)))
-    kept = np.flatnonzero(sums)
-    netted = table.take(pa.array(first[kept])).append_column(
-        pa.field(WEIGHT, pa.int64(), nullable=False), pa.array(sums[kept], pa.int64())
+    nonzero = np.flatnonzero(sums)
+    netted = table.take(pa.array(first[nonzero])).append_column(
+        pa.field(WEIGHT, pa.int64(), nullable=False), pa.array(sums[nonzero], pa.int64())
     )
     return netted.combine_chunks()
 
@@ -114,26 +125,21 @@ def is_member(
             likely = likely[as_numpy(is_among)]
             left = [column.filter(is_among) for column in left]
     if len(likely) and (len(rows) > 1 or not _is_plain(rows[0].type)):
-        stacked = [
-            pa.concat_arrays([one_array(column), one_array(values)])
-            for column, values in zip(left, others, strict=True)
-        ]
-        codes = row_codes(stacked, len(stacked[0]))
-        likely = likely[np.isin(codes[: len(likely)], codes[len(likely) :])]
+        likely = likely[np.isin(*_codes_of_both(left, others))]
     mask = np.zeros(len(rows[0]), dtype=bool)
     mask[likely] = True
     return mask
 
 
-def without(rows: pa.Table, gone: pa.Table) -> pa.Table:
+def without(rows: pa.Table, removed: pa.Table) -> pa.Table:
     """Return a bag of rows less another one.
 
     Args:
         rows: each as often as it is there.
-        gone: the same columns; what is not in `rows` takes nothing away.
+        removed: the same columns; what is not in `rows` takes nothing away.
     """
-    gone_rows = first_copies(rows, gone)
-    return rows.filter(pa.array(~gone_rows)).combine_chunks() if gone_rows.any() else rows
+    is_removed = first_copies(rows, removed)
+    return rows.filter(pa.array(~is_removed)).combine_chunks() if is_removed.any() else rows
 
 
 def first_copies(rows: pa.Table, others: pa.Table) -> npt.NDArray[np.bool_]:
@@ -145,21 +151,20 @@ def first_copies(rows: pa.Table, others: pa.Table) -> npt.NDArray[np.bool_]:
     """
     if not rows.num_columns:
         raise ValueError("rows without columns have no identity")
-    taken = np.zeros(rows.num_rows, dtype=bool)
+    is_copy = np.zeros(rows.num_rows, dtype=bool)
     if not rows.num_rows or not others.num_rows:
-        return taken
+        return is_copy
     likely = np.flatnonzero(is_member(rows.columns, others.columns))
     if not len(likely):
-        return taken
-    both = pa.concat_tables([rows.take(pa.array(likely)), others]).combine_chunks()
-    codes = row_codes(both.columns, both.num_rows)
-    codes_there, codes_of_others = codes[: len(likely)], codes[len(likely) :]
+        return is_copy
+    there = rows.take(pa.array(likely)).columns
+    codes_there, codes_of_others = _codes_of_both(there, others.columns)
     order = np.argsort(codes_there, kind="stable")
     place = np.arange(len(codes_there)) - np.searchsorted(
         codes_there[order], codes_there[order], "left"
     )
-    taken[likely[order[place < copies_of(codes_there[order], codes_of_others)]]] = True
-    return taken
+    is_copy[likely[order[place < copies_of(codes_there[order], codes_of_others)]]] = True
+    return is_copy
 
 
 def matching_rows(
@@ -174,13 +179,8 @@ def matching_rows(
     Returns:
         The place of a row without an equal is 0.
     """
-    size = len(distinct[0])
-    stacked = [
-        pa.concat_arrays([one_array(one), one_array(other)])
-        for one, other in zip(distinct, rows, strict=True)
-    ]
-    codes = row_codes(stacked, len(stacked[0]))
-    return places_of(codes[size:], codes[:size])
+    codes_of_distinct, codes = _codes_of_both(distinct, rows)
+    return places_of(codes, codes_of_distinct)
 
 
 def with_both_zeros(rows: pa.Table) -> pa.Table:

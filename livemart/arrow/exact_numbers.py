@@ -59,27 +59,27 @@ def to_whole(column: pa.ChunkedArray | pa.Array) -> Whole:
 
 def from_whole(values: Whole, kind: pa.DataType, is_null: npt.NDArray[np.bool_]) -> pa.Array | None:
     """Return the array that `to_whole` reads as `values`; None if one does not fit the type."""
-    known = np.where(is_null, 0, values)
+    filled = np.where(is_null, 0, values)
     if pa.types.is_integer(kind):
         try:
-            wide = pa.array(known.astype(np.int64), pa.int64(), mask=is_null)
+            wide = pa.array(filled.astype(np.int64), pa.int64(), mask=is_null)
             return wide.cast(kind)
         except (OverflowError, pa.ArrowInvalid):
             return None
     limit = 10**kind.precision
-    if len(known) and (int(known.max()) >= limit or int(known.min()) <= -limit):
+    if len(filled) and (int(filled.max()) >= limit or int(filled.min()) <= -limit):
         return None
-    if known.dtype == object or not pa.types.is_decimal128(kind):
+    if filled.dtype == object or not pa.types.is_decimal128(kind):
         digits = [
             None if missing else Decimal(int(value)).scaleb(-kind.scale, _DIGITS)
-            for value, missing in zip(known, is_null, strict=True)
+            for value, missing in zip(filled, is_null, strict=True)
         ]
         return pa.array(digits, kind)
-    words = np.empty((len(known), 2), dtype="<i8")
-    words[:, 0], words[:, 1] = known, known >> 63
+    words = np.empty((len(filled), 2), dtype="<i8")
+    words[:, 0], words[:, 1] = filled, filled >> 63
     valid = np.packbits(~is_null, bitorder="little")
     buffers = [pa.py_buffer(valid) if is_null.any() else None, pa.py_buffer(words)]
-    return pa.Array.from_buffers(kind, len(known), buffers)
+    return pa.Array.from_buffers(kind, len(filled), buffers)
 
 
 def add_by_group(values: Whole, group: npt.NDArray[np.int64], size: int) -> Whole:

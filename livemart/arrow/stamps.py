@@ -29,17 +29,17 @@ def with_stamps(change: pa.Table, stored: pa.Table, stamps: pa.Table) -> pa.Tabl
     """
     names = [name for name in stored.column_names if name not in stamps.column_names]
     rows, added = change.select(names), pc.subtract(change[NEW_COUNT], change[OLD_COUNT])
-    came, gone = (
+    new_rows, removed_rows = (
         repeated(rows.filter(pc.greater(count, 0)), count.filter(pc.greater(count, 0)))
         for count in (added, pc.negate(added))
     )
-    leaving = first_copies(stored.select(names), gone.cast(stored.select(names).schema))
-    if int(leaving.sum()) != gone.num_rows:
+    leaving = first_copies(stored.select(names), removed_rows.cast(stored.select(names).schema))
+    if int(leaving.sum()) != removed_rows.num_rows:
         return None
     for name in stamps.column_names:
-        came = came.append_column(
-            name, pa.repeat(stamps[name][0], came.num_rows).cast(stored.schema.field(name).type)
+        new_rows = new_rows.append_column(
+            name, pa.repeat(stamps[name][0], new_rows.num_rows).cast(stored.schema.field(name).type)
         )
-    came = came.select(stored.column_names).cast(stored.schema)
-    kept = stored.filter(pa.array(~leaving))
-    return difference(pa.concat_tables([kept, came]).combine_chunks(), stored)
+    new_rows = new_rows.select(stored.column_names).cast(stored.schema)
+    remaining = stored.filter(pa.array(~leaving))
+    return difference(pa.concat_tables([remaining, new_rows]).combine_chunks(), stored)

@@ -1,4 +1,4 @@
-"""Says what a stored total proves: when something may be added to it, and when Spark lost it.
+"""Says what a stored total proves of the sum that it stands for.
 
 Used by signed changes and running totals. Without ANSI mode a sum of integers wraps, a sum of
 decimals that overflows is NULL, and a cast wraps or makes NULL what it cannot hold: a stored NULL,
@@ -54,10 +54,10 @@ class SumLimits:
 
     def is_known(self, values: Whole, rows: Whole | int) -> _Mask:
         """Return which totals of so many rows the column holds as they are."""
-        known = _below(values, self.limit)
+        is_held = _below(values, self.limit)
         if self.calm is not None:
-            known &= _below(values, self.calm) | np.asarray(rows <= self.calm_rows, dtype=bool)
-        return known
+            is_held &= _below(values, self.calm) | np.asarray(rows <= self.calm_rows, dtype=bool)
+        return is_held
 
     def may_be_lost(self, rows: Whole) -> _Mask:
         """Return where a NULL, or a 0 for a NULL, may stand for a total that was lost."""

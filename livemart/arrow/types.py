@@ -1,4 +1,4 @@
-"""Gives each Spark type one Arrow form, says how two compare, and brings rows into a table's types.
+"""Gives each Spark type the one Arrow form in which its values are held, compared, written.
 
 Used by whoever reads, hands over, looks up or commits rows in memory. A value that a type cannot
 hold is an error, never NULL.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from livemart.arrow.times import is_time
 from livemart.errors import RefreshError
 
 # Digits of the decimal that Spark makes of an integer, by its bits, to compare it with decimals.
@@ -67,7 +68,7 @@ def compared_as(
         return right
     if _is_number(left) and _is_number(right):
         return _compared_numbers(left, right)
-    if _is_time(left) and _is_time(right):
+    if is_time(left) and is_time(right):
         zones = [types.is_timestamp(kind) and kind.tz is not None for kind in (left, right)]
         if any(zones) and not all(zones) and not is_utc:
             return None
@@ -158,15 +159,10 @@ def _is_number(kind: pa.DataType) -> bool:
     )
 
 
-def _is_time(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind) or pa.types.is_date32(kind))
-
-
 def align(table: pa.Table, schema: pa.Schema, relation: str) -> pa.Table:
     """Return the columns of `schema`, by name, cast without losing a value.
 
     Args:
-        table: rows of any origin.
         schema: plain schema of the table to write to.
         relation: named in errors.
 
@@ -177,7 +173,9 @@ def align(table: pa.Table, schema: pa.Schema, relation: str) -> pa.Table:
     missing = [name for name in schema.names if name not in table.column_names]
     unknown = [name for name in table.column_names if name not in schema.names]
     if missing or unknown or len(set(table.column_names)) != table.num_columns:
-        raise _mismatch(relation, f"columns {table.column_names}, the table has {schema.names}")
+        raise schema_mismatch(
+            relation, f"columns {table.column_names}, the table has {schema.names}"
+        )
     columns = []
     for field in schema:
         column = table.column(field.name)
@@ -185,9 +183,9 @@ def align(table: pa.Table, schema: pa.Schema, relation: str) -> pa.Table:
             try:
                 column = column.cast(field.type)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                raise _mismatch(relation, f"column {field.name}: {error}") from error
+                raise schema_mismatch(relation, f"column {field.name}: {error}") from error
         if not field.nullable and column.null_count:
-            raise _mismatch(relation, f"column {field.name} is NOT NULL, found NULL")
+            raise schema_mismatch(relation, f"column {field.name} is NOT NULL, found NULL")
         columns.append(column)
     return pa.table(columns, schema=schema).combine_chunks()
 
@@ -196,7 +194,8 @@ def _plain_field(field: pa.Field) -> pa.Field:
     return pa.field(field.name, plain_type(field.type), field.nullable)
 
 
-def _mismatch(relation: str, difference: str) -> RefreshError:
+def schema_mismatch(relation: str, difference: str) -> RefreshError:
+    """Return the error of rows that do not fit the columns of their table."""
     return RefreshError(
         "SCHEMA_MISMATCH",
         f"{relation}: {difference}",

@@ -1,1 +1,1 @@
-"""Commands, flags, signals, and how they end."""
+"""The command line: commands, flags, signals."""

@@ -169,11 +169,11 @@ def create_token(
 
         lasts = lifetime_of(expires)
         with open_tokens(settings, say=_say) as tokens:
-            text, made = tokens.create(
+            text, created = tokens.create(
                 name, tenants=tenant, sources=sources, is_admin=admin, lasts=lasts
             )
         click.echo(text)
-        click.echo(render_created(made), err=True)
+        click.echo(render_created(created), err=True)
 
 
 @token.command("list")
@@ -276,8 +276,7 @@ def verify(output: str, strict: bool, **flags: Any) -> None:
                 if output == "text":
                     click.echo(render_comparison(comparison, lists_ties=strict))
         if output == "json":
-            models = [comparison.to_json() for comparison in comparisons]
-            click.echo(json.dumps({"models": models}, indent=2))
+            click.echo(json.dumps({"models": list(map(asdict, comparisons))}, indent=2))
         if any(comparison.is_different for comparison in comparisons):
             sys.exit(1)
         if not all(comparison.is_equal for comparison in comparisons):
@@ -386,7 +385,7 @@ def doctor(output: str, **flags: Any) -> None:
 
         findings = diagnose(settings)
         if output == "json":
-            click.echo(json.dumps([finding.to_json() for finding in findings], indent=2))
+            click.echo(json.dumps(list(map(asdict, findings)), indent=2))
         else:
             click.echo(render_findings(findings))
         if any(finding.is_problem for finding in findings):

@@ -1,4 +1,4 @@
-"""Ends a command: says what went wrong, and exits with the code that stands for it.
+"""Ends a command with what went wrong and the exit code that stands for it.
 
 Used by every command. Exit codes: 0 ok; 1 a check or a model failed, or the snapshot is held; 2 a
 wrong use, configuration or state; 3 not all could be verified; 130 and 143 after SIGINT and
@@ -49,7 +49,6 @@ def reported_errors(flags: dict[str, Any], extra: str | None = None) -> Iterator
     """Read the settings; print an error as code, message and next step, and exit with its code.
 
     Args:
-        flags: what the command line gave.
         extra: of the package, what the command cannot do without.
     """
     is_debugging, place = bool(flags.get("debug")), Path.cwd()
@@ -91,8 +90,8 @@ def finish(done: RunOutcome) -> NoReturn:
     assert newest is not None
     if snapshots[-1].is_held:
         _name_holding(snapshots[-1].checks)
-    if told := describe_left_out(newest):
-        click.echo(told, err=True)
+    if left_out := describe_left_out(newest):
+        click.echo(left_out, err=True)
     for unique_id, aside in newest.set_aside.items():
         if aside.is_left_out:
             continue
@@ -126,11 +125,10 @@ def as_full_disk(error: BaseException, warehouse: Path) -> StateError | None:
     """Return what to say of an error that a full disk has caused, None for any other.
 
     Args:
-        error: what ended the command.
         warehouse: the place to name if the error names none.
     """
-    seen = full_disk(error)
-    return None if seen is None else _disk_full(seen, warehouse)
+    cause = full_disk(error)
+    return None if cause is None else _disk_full(cause, warehouse)
 
 
 def _disk_full(error: BaseException, warehouse: Path) -> StateError:

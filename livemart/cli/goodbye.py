@@ -132,12 +132,12 @@ class _Listener:
         self._heard = heard
 
     def __getattr__(self, name: str) -> Any:
-        told = getattr(self._watcher, name)
-        if not callable(told):
-            return told
+        member = getattr(self._watcher, name)
+        if not callable(member):
+            return member
 
         def tell(*arguments: Any, **named: Any) -> Any:
             self._heard(name, arguments)
-            return told(*arguments, **named)
+            return member(*arguments, **named)
 
         return tell

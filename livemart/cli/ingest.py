@@ -94,8 +94,8 @@ def ingest(
 
 def _rendered(relation: str, counts: SpoolCounts, output: str) -> str:
     if output == "json":
-        known = {"records": counts.records, "bytes": counts.size, "files": counts.files}
-        return json.dumps({"source": relation} | known | {"refused": dict(counts.refused)})
+        totals = {"records": counts.records, "bytes": counts.size, "files": counts.files}
+        return json.dumps({"source": relation} | totals | {"refused": dict(counts.refused)})
     records = f"{counts.records:,} record{'s'[: counts.records != 1]}"
     text = f"{relation}: {records} in {counts.files:,} file{'s'[: counts.files != 1]} handed over"
     if not counts.refused:

@@ -1,4 +1,4 @@
-"""Defines `dead-letters`: it counts, shows and exports them, and hands their records over again.
+"""Defines the commands of `dead-letters`.
 
 Used by `livemart` and `runner.py`.
 """
@@ -36,8 +36,8 @@ def _read_reason(_: click.Context, __: click.Parameter, text: str | None) -> str
         return None
     code = text.strip().upper().replace("-", "_")
     if code not in LetterReason.__members__:
-        known = ", ".join(LetterReason)
-        raise click.BadParameter(f"found {text}{nearest(code, LetterReason)}; reasons are {known}")
+        codes = ", ".join(LetterReason)
+        raise click.BadParameter(f"found {text}{nearest(code, LetterReason)}; reasons are {codes}")
     return code
 
 
@@ -142,8 +142,8 @@ def redrive_letters(file: Any, dry_run: bool, **flags: Any) -> None:
                     counts.records += sum(map(len, ready.values()))
             else:
                 counts = redrive(warehouse, settings.landing, sources, letters, contents)
-        told = "would be handed over" if dry_run else "handed over again"
-        click.echo(f"{counts.records:,} record{'s'[: counts.records != 1]} {told}{_left(counts)}")
+        verb = "would be handed over" if dry_run else "handed over again"
+        click.echo(f"{counts.records:,} record{'s'[: counts.records != 1]} {verb}{_left(counts)}")
         if counts.left and not counts.records:
             sys.exit(1)
 

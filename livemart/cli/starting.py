@@ -1,4 +1,4 @@
-"""Defines the commands that an own project begins with: `init`, and `completion` for the shell.
+"""Defines the commands that an own project begins with: `init`, `completion`.
 
 Used by `livemart`; neither needs a project, a warehouse or Spark.
 """

@@ -27,7 +27,7 @@ class NetChanges:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: OrderedDict[LogFile, pa.Table] = OrderedDict()
+        self._changes: OrderedDict[LogFile, pa.Table] = OrderedDict()
         self._bytes = 0
 
     def keep(self, root: Path, version: int, change: pa.Table) -> None:
@@ -36,10 +36,10 @@ class NetChanges:
         if file is None:
             return
         with self._lock:
-            self._kept[file] = change
+            self._changes[file] = change
             self._bytes += change.nbytes
             while self._bytes > _CACHED_BYTES:
-                self._bytes -= self._kept.popitem(last=False)[1].nbytes
+                self._bytes -= self._changes.popitem(last=False)[1].nbytes
 
     def between(
         self, root: Path, relation: str, schema: pa.Schema, from_version: int, to_version: int
@@ -47,10 +47,8 @@ class NetChanges:
         """Return the net change between two versions.
 
         Args:
-            root: folder of the table.
             relation: named in errors.
             schema: plain schema at `to_version`.
-            from_version: where the change begins.
             to_version: where it ends, not below `from_version`.
 
         Returns:
@@ -66,9 +64,9 @@ class NetChanges:
         for version in range(from_version + 1, to_version + 1):
             file = log_file(root, version)
             with self._lock:
-                kept = None if file is None else self._kept.get(file)
-            fits = kept is not None and kept.drop_columns([WEIGHT]).schema.equals(schema)
-            pieces.append(kept if fits else _logged_change(root, relation, version, schema))
+                cached = None if file is None else self._changes.get(file)
+            fits = cached is not None and cached.drop_columns([WEIGHT]).schema.equals(schema)
+            pieces.append(cached if fits else _logged_change(root, relation, version, schema))
         if len(pieces) == 1:
             return pieces[0]
         stacked = pa.concat_tables(pieces) if pieces else _nothing(schema)

@@ -60,19 +60,19 @@ def crowded(rows: npt.NDArray[Any], partitions: npt.NDArray[Any]) -> npt.NDArray
     return mask
 
 
-def lay_out(kept: Sequence[pa.Table], added: pa.Table, order_by: str | None) -> list[pa.Table]:
+def lay_out(remaining: Sequence[pa.Table], added: pa.Table, order_by: str | None) -> list[pa.Table]:
     """Return the rows of the new files of one partition.
 
     Args:
-        kept: what stays of each rewritten file; same columns as `added`.
+        remaining: what stays of each rewritten file; same columns as `added`.
         added: new rows. One that falls into the range of a rewritten file goes there, the others
             go with the small files.
         order_by: column to cut files by; None or a partition column: in the order they come.
     """
     if order_by not in added.column_names:
         order_by = None
-    large = [rows for rows in kept if rows.num_rows >= SMALL_FILE_ROWS]
-    small = [rows for rows in kept if rows.num_rows < SMALL_FILE_ROWS]
+    large = [rows for rows in remaining if rows.num_rows >= SMALL_FILE_ROWS]
+    small = [rows for rows in remaining if rows.num_rows < SMALL_FILE_ROWS]
     homes = _homes(large, added, order_by)
     files: list[pa.Table] = []
     for position, rows in enumerate(large):

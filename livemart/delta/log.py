@@ -1,4 +1,4 @@
-"""Reads the commits of Delta's log on a local disk, and writes one by hand.
+"""Reads and writes the commits of Delta's log on a local disk.
 
 Used by the small lane and by all who ask what a commit did. deltalake writes a change of few rows
 by a MERGE that costs 100 to 600 ms and cannot compare maps; the small lane knows the files it
@@ -35,8 +35,6 @@ class LogEntry:
     """
 
     version: int
-    operation: str
-    timestamp_ms: int
     transactions: Mapping[str, int]
     metadata: Mapping[str, str]
     changes_data: bool
@@ -86,8 +84,6 @@ def read_entry(table: Path, version: int) -> LogEntry | None:
     metadata = next(iter(actions.get("metaData", [])), None)
     return LogEntry(
         version=version,
-        operation=info.get("operation", ""),
-        timestamp_ms=int(info.get("timestamp", 0)),
         transactions={entry["appId"]: int(entry["version"]) for entry in actions.get("txn", [])},
         metadata=_user_metadata(info),
         changes_data=any(action.get("dataChange", True) for action in [*adds, *removes]),

@@ -16,8 +16,6 @@ from livemart.arrow.bags import is_member
 from livemart.delta.version import DataFile, TableVersion
 from livemart.delta.warehouse import Warehouse
 
-_MAX_BLOCK = 4_000_000
-
 
 def find_stored(
     warehouse: Warehouse,
@@ -26,7 +24,6 @@ def find_stored(
     key_rows: pa.Table,
     *,
     keys: Sequence[str],
-    columns: Sequence[str] | None = None,
 ) -> pa.Table:
     """Return the stored rows whose key is among `key_rows`.
 
@@ -34,41 +31,27 @@ def find_stored(
     read, and whole rows only where a key was found.
 
     Args:
-        warehouse: the tables.
         relation: a table unique by `keys`.
-        version: the version to look at.
         key_rows: key columns, none of them NULL (landing refuses such records), and any others
             that a key's row must equal.
-        keys: names of the key columns.
-        columns: of the rows returned; all of the table if None.
     """
     index = warehouse.files(relation, version)
-    names = list(columns) if columns is not None else index.schema.names
     if not key_rows.num_rows or not len(index):
-        return _empty(index.schema, names)
+        return index.schema.empty_table()
     mask = index.bounds.may_hold(key_rows)
     positions = np.flatnonzero(mask)
     if len(positions):
         mask[positions] = _holds_a_key(index, positions, key_rows)
-    files = index.files(mask)
-    rows_by_file: list[pa.Table] = []
-    for file, hits in _files_with_keys(warehouse, relation, version, files, key_rows, keys):
-        rows = index.read_file(file, names)
-        rows_by_file.append(rows.take(pa.array(hits)))
-    if not rows_by_file:
-        return _empty(index.schema, names)
-    return pa.concat_tables(rows_by_file).combine_chunks()
+    rows_by_file = [
+        index.read_file(file, index.schema.names).take(pa.array(hits))
+        for file, hits in _files_with_keys(index, index.files(mask), key_rows, keys)
+    ]
+    return pa.concat_tables([index.schema.empty_table(), *rows_by_file]).combine_chunks()
 
 
 def _files_with_keys(
-    warehouse: Warehouse,
-    relation: str,
-    version: int,
-    files: Sequence[DataFile],
-    key_rows: pa.Table,
-    keys: Sequence[str],
+    index: TableVersion, files: Sequence[DataFile], key_rows: pa.Table, keys: Sequence[str]
 ) -> list[tuple[DataFile, np.ndarray]]:
-    index = warehouse.files(relation, version)
     looked_for = [key_rows.column(name) for name in keys]
     hits_by_file = []
     for file in files:
@@ -76,11 +59,11 @@ def _files_with_keys(
         if not stored.num_rows:
             continue
         # The version may be from before its keys were given a wider type.
-        known = [
+        stored_keys = [
             stored.column(name).cast(values.type)
             for name, values in zip(keys, looked_for, strict=True)
         ]
-        hits = np.flatnonzero(is_member(known, looked_for))
+        hits = np.flatnonzero(is_member(stored_keys, looked_for))
         if len(hits):
             hits_by_file.append((file, hits))
     return hits_by_file
@@ -108,7 +91,3 @@ def _holds_a_key(index: TableVersion, positions: np.ndarray, key_rows: pa.Table)
         for position, (start, end) in enumerate(zip(first, highs, strict=True)):
             held[position] &= start < len(values) and (end is None or values[start] <= end)
     return held
-
-
-def _empty(schema: pa.Schema, names: Sequence[str]) -> pa.Table:
-    return pa.schema([schema.field(name) for name in names]).empty_table()

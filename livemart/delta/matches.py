@@ -36,8 +36,8 @@ class RecentMatches:
     def of(self, filter: pds.Expression) -> Matches:
         """Return what is known of a filter, nothing if it is new."""
         with self._lock:
-            for place, (known, _) in enumerate(self._recent):
-                if known.equals(filter):
+            for place, (expression, _) in enumerate(self._recent):
+                if expression.equals(filter):
                     self._recent.append(self._recent.pop(place))
                     break
             else:

@@ -25,7 +25,7 @@ _CACHED_INDEXES = 64
 @dataclass(slots=True)
 class _Handle:
     lock: threading.RLock
-    known: SharedFiles
+    shared: SharedFiles
     table: DeltaTable | None = None
     index: TableVersion | None = None
     log_file: LogFile | None = None
@@ -81,7 +81,7 @@ class OpenTables:
                         handle.table = None
             if handle.table is None:
                 handle.table = self.open(relation)
-            handle.index = TableVersion(handle.table, root, handle.known)
+            handle.index = TableVersion(handle.table, root, handle.shared)
             handle.log_file = log_file(root, handle.index.version)
             return handle.index
 
@@ -111,8 +111,8 @@ class OpenTables:
         if newest.version == version:
             index = newest
         else:
-            known = self._handle(relation).known
-            index = TableVersion(self.open(relation, version), self.path(relation), known)
+            shared = self._handle(relation).shared
+            index = TableVersion(self.open(relation, version), self.path(relation), shared)
         with self._lock:
             if file is not None:
                 self._indexes[file] = index

@@ -11,7 +11,7 @@ import re
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 
 from livemart.delta.log import Action
 from livemart.delta.partitions import PartitionValues, partition_value
+from livemart.delta.statistics import has_order
 
 _Part = tuple[PartitionValues, pa.Table]
 
@@ -53,7 +54,6 @@ def read_change_file(root: Path, action: Action, schema: pa.Schema) -> pa.Table:
     """Return the rows of a data or change file that the log names, partition columns filled in.
 
     Args:
-        root: folder of the table.
         action: body of an `add`, `remove` or `cdc` action.
         schema: plain schema; columns that the file lacks are NULL.
     """
@@ -61,16 +61,24 @@ def read_change_file(root: Path, action: Action, schema: pa.Schema) -> pa.Table:
     file = pq.ParquetFile(root / unquote(action["path"]), coerce_int96_timestamp_unit="us")
     present = set(file.schema_arrow.names) - set(partition)
     data = file.read(columns=[name for name in schema.names if name in present])
-    arrays = []
-    for field in schema:
-        if field.name in present:
-            column = data.column(field.name)
-            arrays.append(column if column.type == field.type else column.cast(field.type))
-        else:
-            text = partition.get(field.name)
-            none = pa.scalar(None, field.type)
-            value = none if text is None else partition_value(text, field.type)
-            arrays.append(pa.chunked_array([pa.repeat(value, file.metadata.num_rows)]))
+    values = {
+        field.name: partition_value(text, field.type)
+        for field in schema
+        if (text := partition.get(field.name)) is not None
+    }
+    return completed(data, schema, values, file.metadata.num_rows)
+
+
+def completed(
+    data: pa.Table, schema: pa.Schema, partition: Mapping[str, pa.Scalar], count: int
+) -> pa.Table:
+    """Return so many rows of a file in a table's types, with what the file does not hold."""
+    arrays = [
+        data.column(field.name).cast(field.type)
+        if field.name in data.column_names
+        else pa.repeat(partition.get(field.name, pa.scalar(None, field.type)), count)
+        for field in schema
+    ]
     return pa.table(arrays, schema=schema)
 
 
@@ -181,7 +189,7 @@ def _statistics(rows: pa.Table, written: pq.FileMetaData) -> dict[str, Any]:
     Only types whose bounds every reader parses alike get minimum and maximum: a wrong bound would
     lose rows. Timestamps are widened to whole milliseconds, long strings to prefixes around them.
     """
-    known = _known_statistics(written)
+    by_column = _known_statistics(written)
     low: dict[str, Any] = {}
     high: dict[str, Any] = {}
     nulls: dict[str, int] = {}
@@ -190,16 +198,10 @@ def _statistics(rows: pa.Table, written: pq.FileMetaData) -> dict[str, Any]:
         if pa.types.is_nested(kind):
             continue
         nulls[field.name] = column.null_count
-        has_bounds = (
-            pa.types.is_integer(kind)
-            or pa.types.is_string(kind)
-            or pa.types.is_date(kind)
-            or pa.types.is_timestamp(kind)
-        )
-        if not has_bounds or column.null_count == len(column):
+        if not has_order(kind) or column.null_count == len(column):
             continue
         try:
-            least, most = _extremes(column, known.get(field.name))
+            least, most = _extremes(column, by_column.get(field.name))
             lowest = _bound(least, is_upper=False)
             highest = _bound(most, is_upper=True)
         except (OverflowError, ValueError):  # beyond the years that Python knows
@@ -224,9 +226,9 @@ def _known_statistics(written: pq.FileMetaData) -> dict[str, pq.Statistics]:
     return {it.path_in_schema: it.statistics for it in columns if paths[it.path_in_schema] == 1}
 
 
-def _extremes(column: pa.ChunkedArray, known: pq.Statistics | None) -> tuple[Any, Any]:
-    if known is not None and known.has_min_max:
-        return known.min, known.max
+def _extremes(column: pa.ChunkedArray, statistics: pq.Statistics | None) -> tuple[Any, Any]:
+    if statistics is not None and statistics.has_min_max:
+        return statistics.min, statistics.max
     bounds = pc.min_max(column)
     return bounds["min"].as_py(), bounds["max"].as_py()
 

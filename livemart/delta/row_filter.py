@@ -123,8 +123,6 @@ def values_condition(
     """Return the condition that a column holds one of these values; None if it cannot be said.
 
     Args:
-        name: stored column.
-        kind: its Arrow type.
         values: values looked for, of any type.
         is_utc: the time zone in which Spark compares times with and without one.
     """

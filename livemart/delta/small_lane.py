@@ -83,11 +83,9 @@ def commit_diff(
     """Apply a change set to the newest version of a table in one commit.
 
     Args:
-        files: the table's newest version.
         diff: columns of the table, in its types, plus `OLD_COUNT` and `NEW_COUNT` (bigint, not
             NULL); one row for each distinct row whose multiplicity changes.
         key: columns that identify a row; if empty, all columns do.
-        tag: application id, its version, commit metadata.
         written: files of `write_rows` whose rows the commit adds as well.
 
     Returns:
@@ -99,13 +97,15 @@ def commit_diff(
     """
     rows = diff.select(files.schema.names)
     old_counts = diff.column(OLD_COUNT).to_numpy()
-    gone = rows.filter(pa.array(old_counts > 0)).combine_chunks()
+    removed_rows = rows.filter(pa.array(old_counts > 0)).combine_chunks()
     added = repeated(rows, diff.column(NEW_COUNT))
 
-    touched = _find(files, gone, list(key) or files.schema.names) if gone.num_rows else []
+    touched = (
+        _find(files, removed_rows, list(key) or files.schema.names) if removed_rows.num_rows else []
+    )
     expected, present = (
         int(np.maximum(old_counts, 0).sum()),
-        sum(int(t.gone.sum()) for t in touched),
+        sum(int(t.is_removed.sum()) for t in touched),
     )
     if present != expected:
         raise StoredRowsError(expected, present)
@@ -120,7 +120,7 @@ def commit_diff(
         files.root,
         files.version + 1,
         actions,
-        operation="MERGE" if gone.num_rows else "WRITE",
+        operation="MERGE" if removed_rows.num_rows else "WRITE",
         app_id=tag.app_id,
         app_version=tag.version,
         metadata=tag.metadata,
@@ -164,38 +164,38 @@ class _Touched:
 
     file: DataFile
     rows: pa.Table
-    gone: npt.NDArray[Any]
+    is_removed: npt.NDArray[Any]
 
 
-def _find(files: TableVersion, gone: pa.Table, key: Sequence[str]) -> list[_Touched]:
+def _find(files: TableVersion, removed_rows: pa.Table, key: Sequence[str]) -> list[_Touched]:
     """Find the files that hold one of these rows by its key; read whole only those.
 
     All columns rule files out: a key of texts in no order is within the bounds of each, but its
     row may have a time.
     """
     touched: list[_Touched] = []
-    for together in _in_portions(files.files(files.bounds.may_hold(gone))):
-        touched += _find_among(files, together, gone.select(key))
+    for together in _in_portions(files.files(files.bounds.may_hold(removed_rows))):
+        touched += _find_among(files, together, removed_rows.select(key))
     return touched
 
 
 def _find_among(
-    files: TableVersion, candidates: Sequence[DataFile], gone: pa.Table
+    files: TableVersion, candidates: Sequence[DataFile], removed_rows: pa.Table
 ) -> list[_Touched]:
     """Look for rows in several files at once: each look-up has a price of its own."""
 
     def read(file: DataFile) -> pa.Table:
         # A usual file is read whole at once: opening it twice costs more than its other columns.
         is_usual = file.rows is not None and file.rows <= USUAL_FILE_ROWS
-        return files.read_file(file, files.schema.names if is_usual else gone.column_names)
+        return files.read_file(file, files.schema.names if is_usual else removed_rows.column_names)
 
     tables = in_parallel(read, candidates)
-    keys = pa.concat_tables([table.select(gone.column_names) for table in tables])
-    is_gone = is_member(keys.columns, gone.columns)
+    keys = pa.concat_tables([table.select(removed_rows.column_names) for table in tables])
+    is_removed = is_member(keys.columns, removed_rows.columns)
     touched = []
     start = 0
     for file, table in zip(candidates, tables, strict=True):
-        of_file = is_gone[start : start + table.num_rows]
+        of_file = is_removed[start : start + table.num_rows]
         start += table.num_rows
         if of_file.any():
             is_whole = len(table.column_names) == len(files.schema.names)
@@ -217,7 +217,7 @@ def _in_portions(candidates: Sequence[DataFile]) -> list[list[DataFile]]:
     return portions
 
 
-def _misplaced_files(files: TableVersion, added: pa.Table, taken: Set[str]) -> list[_Touched]:
+def _misplaced_files(files: TableVersion, added: pa.Table, rewritten: Set[str]) -> list[_Touched]:
     """Return files to lay out anew.
 
     Small ones beside which new rows land, where they have become too many; and a large one, such as
@@ -227,7 +227,7 @@ def _misplaced_files(files: TableVersion, added: pa.Table, taken: Set[str]) -> l
     if mask.any() and files.partition_columns and added.num_rows:
         mask &= files.bounds.may_hold(added.select(files.partition_columns))
     misplaced = (files.files(mask) if mask.any() else []) + files.wide_files(_WIDE_FILES_A_COMMIT)
-    chosen = [file for file in misplaced if file.path not in taken]
+    chosen = [file for file in misplaced if file.path not in rewritten]
     whole = in_parallel(lambda file: files.read_file(file, files.schema.names), chosen)
     return [
         _Touched(file, table, np.zeros(table.num_rows, dtype=bool))
@@ -240,26 +240,32 @@ def _rewrite(
 ) -> tuple[list[Action], int]:
     """Write what stays and what is new; return the commit's file actions and the rows removed."""
     partitions = files.partition_columns
-    parts = _parts(added, [(p.file, p.rows.filter(pa.array(~p.gone))) for p in touched], partitions)
+    parts = _parts(
+        added, [(p.file, p.rows.filter(pa.array(~p.is_removed))) for p in touched], partitions
+    )
     laid_out = [
-        (values, rows) for values, kept, new in parts for rows in lay_out(kept, new, order_by)
+        (values, rows)
+        for values, remaining, new in parts
+        for rows in lay_out(remaining, new, order_by)
     ]
     adds = write_files(files.root, laid_out)
     for action, (_, rows) in zip(adds, laid_out, strict=True):
         files.written(action["add"]["path"], rows)
     if not touched:
         return adds, 0
-    gone = pa.concat_tables([piece.rows.filter(pa.array(piece.gone)) for piece in touched])
+    removed_rows = pa.concat_tables(
+        [piece.rows.filter(pa.array(piece.is_removed)) for piece in touched]
+    )
     changed = pa.concat_tables(
-        [_with_change_type(gone, "delete"), _with_change_type(added, "insert")]
+        [_with_change_type(removed_rows, "delete"), _with_change_type(added, "insert")]
     )
     cdc = write_change_files(files.root, list(split_partitions(changed, partitions)))
-    return [*(remove_action(piece.file) for piece in touched), *adds, *cdc], gone.num_rows
+    return [*(remove_action(piece.file) for piece in touched), *adds, *cdc], removed_rows.num_rows
 
 
 def _parts(
     added: pa.Table,
-    kept: Sequence[tuple[DataFile, pa.Table]],
+    remaining: Sequence[tuple[DataFile, pa.Table]],
     partition_columns: Sequence[str],
 ) -> list[tuple[PartitionValues, list[pa.Table], pa.Table]]:
     """Bring together, by partition, what stays of each file and what is new."""
@@ -267,7 +273,7 @@ def _parts(
     for values, rows in split_partitions(added, partition_columns):
         parts[tuple(values.values())] = (values, [], rows)
     nothing = added.slice(0, 0).drop_columns(list(partition_columns))
-    for file, rows in kept:
+    for file, rows in remaining:
         values = partition_texts(file)
         part = parts.setdefault(tuple(values.values()), (values, [], nothing))
         part[1].append(rows.drop_columns(list(partition_columns)))

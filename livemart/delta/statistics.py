@@ -1,4 +1,4 @@
-"""Gives bounds of columns by file, from the log's statistics, and rules out files by them.
+"""Rules out files by the bounds of their columns, from the log's statistics.
 
 Used by table versions and look-ups. deltalake's own dataset trusts the maximum of a timestamp
 column to the microsecond, but Spark writes it cut to milliseconds: a row of 23:59:59.999999 would
@@ -89,13 +89,13 @@ class FileBounds:
     def _find_bounds(self, name: str) -> _Bounds | None:
         kind = self._schema.field(name).type
         if name in self._partition_columns:
-            if not (_has_order(kind) or pa.types.is_decimal(kind)):
+            if not (has_order(kind) or pa.types.is_decimal(kind)):
                 return None
             values = self._column(f"partition.{name}").cast(kind)
             return values, values, as_numpy(values.is_null())
         listed = self._adds.column_names
         # The bounds of a column `a.b` and of field b of a struct a have one name: neither is asked.
-        if listed.count(f"min.{name}") != 1 or not _has_order(kind):
+        if listed.count(f"min.{name}") != 1 or not has_order(kind):
             return None
         low, high = self._column(f"min.{name}"), self._column(f"max.{name}")
         if low.type != kind or high.type != kind:
@@ -150,8 +150,8 @@ def _partition_guarantee(partition: Mapping[str, pa.Scalar]) -> pds.Expression:
     return guarantee
 
 
-def _has_order(kind: pa.DataType) -> bool:
-    """Types whose bounds in the log are exact, or known to be widened."""
+def has_order(kind: pa.DataType) -> bool:
+    """Return True for a type whose bounds in the log are exact, or known to be widened."""
     return bool(
         pa.types.is_integer(kind)
         or pa.types.is_string(kind)

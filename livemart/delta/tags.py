@@ -72,7 +72,6 @@ class Tags:
         """Return the generation for which a commit of this batch was made, None for any other.
 
         Args:
-            relation: table of a model.
             transactions: version by application id, as the commit names them.
         """
         prefix = _prefix(self.epoch, relation)
@@ -81,8 +80,8 @@ class Tags:
                 return int(app_id.removeprefix(prefix))
         return None
 
-    def _tag(self, relation: str, what: str, metadata: Mapping[str, str] | None = None) -> Tag:
-        return Tag(_prefix(self.epoch, relation) + what, self.batch_id, metadata or {})
+    def _tag(self, relation: str, suffix: str, metadata: Mapping[str, str] | None = None) -> Tag:
+        return Tag(_prefix(self.epoch, relation) + suffix, self.batch_id, metadata or {})
 
 
 def is_of_epoch(epoch: str, relation: str, transactions: Mapping[str, int]) -> bool:

@@ -1,4 +1,4 @@
-"""Gives the files of one pinned version of a Delta table, and reads their rows.
+"""Reads the files of one pinned version of a Delta table.
 
 Used through the warehouse. A version never changes, so what is known of its files is kept and
 shared with the versions that follow.
@@ -26,7 +26,7 @@ from livemart.arrow.types import plain_schema
 from livemart.delta.cache import FileCache
 from livemart.delta.layout import ROWS_PER_FILE, USUAL_FILE_ROWS
 from livemart.delta.matches import Matches, RecentMatches
-from livemart.delta.parquet import in_parallel
+from livemart.delta.parquet import completed, in_parallel
 from livemart.delta.row_filter import RowFilter
 from livemart.delta.statistics import FileBounds
 
@@ -34,7 +34,7 @@ _FORMAT = pds.ParquetFileFormat(
     read_options=pds.ParquetReadOptions(coerce_int96_timestamp_unit="us"),
     default_fragment_scan_options=pds.ParquetFragmentScanOptions(pre_buffer=True),
 )
-_KNOWN_PER_FILE = 4
+_FRAGMENTS_PER_FILE = 4
 # A file this many times the usual size, of which less than one row in so many is wanted, is wide.
 _LARGE_FILES = 3
 _WIDE_PART = 4
@@ -71,20 +71,14 @@ class DataFile:
 class TableVersion:
     """The files of one pinned version. Immutable."""
 
-    def __init__(self, table: DeltaTable, root: Path, known: SharedFiles | None = None) -> None:
-        """Read the file list of an open table.
-
-        Args:
-            table: opened at some version.
-            root: its folder.
-            known: of earlier versions.
-        """
+    def __init__(self, table: DeltaTable, root: Path, shared: SharedFiles | None = None) -> None:
+        """Read the file list of an open table."""
         self.root = root
-        known = known or SharedFiles()
-        self._known: Fragments = known.fragments
-        self._wide: set[str] = known.wide
-        self._matches = known.matches
-        self._files = known.files
+        shared = shared or SharedFiles()
+        self._shared_fragments: Fragments = shared.fragments
+        self._wide: set[str] = shared.wide
+        self._matches = shared.matches
+        self._files = shared.files
         self._filesystem = pfs.SubTreeFileSystem(str(root), pfs.LocalFileSystem())
         self.version: int = table.version()
         self.schema = plain_schema(pa.schema(table.schema().to_arrow()))
@@ -168,9 +162,9 @@ class TableVersion:
         if filter is None or expression is None:
             return dataset.to_table(columns=names).combine_chunks()
         passing = list(dataset.get_fragments(expression))
-        kept = {fragment.path for fragment in passing if self._is_kept(fragment.path)}
-        near = self._files_at(kept)
-        far = [fragment for fragment in passing if fragment.path not in kept]
+        cached = {fragment.path for fragment in passing if self._is_kept(fragment.path)}
+        near = self._files_at(cached)
+        far = [fragment for fragment in passing if fragment.path not in cached]
         result = self._dataset(far).to_table(columns=names, filter=expression)
         read = {fragment.path for fragment in far} & self._large.keys()
         if result.num_rows * _WIDE_PART < sum(self._large[path] for path in read):
@@ -206,13 +200,7 @@ class TableVersion:
     def batches(
         self, columns: Sequence[str], filter: pds.Expression, most: int
     ) -> Iterator[pa.Table]:
-        """Yield rows of the version, at most so many at a time; nothing is kept for later.
-
-        Args:
-            columns: names in the order wanted.
-            filter: rows to keep; also prunes files by partition and statistics.
-            most: rows that are held at once.
-        """
+        """Yield rows of the version, at most so many at a time; nothing is kept for later."""
         text = str(filter)
         names = [name for name in self.schema.names if name in columns or name in text]
         passing = self._dataset(self._fragments(filter)).get_fragments(filter)
@@ -239,13 +227,7 @@ class TableVersion:
         if data.schema.equals(schema):
             # As most files are, in memory above all: a reader takes a few rows of each of many.
             return data.combine_chunks()
-        arrays = [
-            _as_type(data.column(field.name), field.type)
-            if field.name in data.column_names
-            else pa.repeat(file.partition.get(field.name, pa.scalar(None, field.type)), count)
-            for field in schema
-        ]
-        return pa.table(arrays, schema=schema).combine_chunks()
+        return completed(data, schema, file.partition, count).combine_chunks()
 
     def _dataset(self, fragments: Sequence[pds.Fragment]) -> pds.FileSystemDataset:
         return pds.FileSystemDataset(list(fragments), self.schema, _FORMAT, self._filesystem)
@@ -301,16 +283,16 @@ class TableVersion:
         names = tuple(name for name in self.schema.names if name in text)
         paths = self._adds.column("path").to_pylist()
         # Readers of other versions share what is known and may drop from it meanwhile.
-        fragments = [self._known.get((path, names)) for path in paths]
+        fragments = [self._shared_fragments.get((path, names)) for path in paths]
         missing = np.array([fragment is None for fragment in fragments], dtype=bool)
         for position, file in zip(np.flatnonzero(missing), self.files(missing), strict=True):
             guarantee = self.bounds.guarantee(int(position), file.partition, names)
             fragment = _FORMAT.make_fragment(unquote(file.path), self._filesystem, guarantee)
-            fragments[position] = self._known[file.path, names] = fragment
-        if len(self._known) > _KNOWN_PER_FILE * len(paths) + _KNOWN_PER_FILE:
+            fragments[position] = self._shared_fragments[file.path, names] = fragment
+        if len(self._shared_fragments) > _FRAGMENTS_PER_FILE * len(paths) + _FRAGMENTS_PER_FILE:
             present = set(paths)
-            for known in [known for known in list(self._known) if known[0] not in present]:
-                self._known.pop(known, None)
+            for key in [key for key in list(self._shared_fragments) if key[0] not in present]:
+                self._shared_fragments.pop(key, None)
         return fragments
 
 
@@ -333,7 +315,3 @@ def _places_of_rows(tables: Sequence[pa.Table], filter: pds.Expression | RowFilt
         places[bounds[number] : bounds[number + 1]] - starts[number]
         for number in range(len(tables))
     ]
-
-
-def _as_type(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    return column if column.type == kind else column.cast(kind)

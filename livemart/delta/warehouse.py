@@ -291,8 +291,6 @@ class Warehouse:
 
         Args:
             relation: `schema.identifier`.
-            table: all rows.
-            tag: as for `commit`.
             partition_by: partition columns of a table that does not exist yet.
         """
         started = time.perf_counter()
@@ -365,7 +363,6 @@ class Warehouse:
         Args:
             relation: an existing table.
             schema: its columns, in its order, in types that hold all of their values.
-            tag: of the commit.
 
         Raises:
             RefreshError: TABLE_NOT_WRITABLE, or TABLE_CHANGED (retriable).

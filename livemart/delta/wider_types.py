@@ -28,7 +28,6 @@ def commit_types(table: DeltaTable, files: TableVersion, schema: pa.Schema, tag:
         table: at its newest version.
         files: of that version.
         schema: the table's columns in types that hold all of their values.
-        tag: application id, its version, commit metadata.
 
     Raises:
         VersionTakenError: another writer committed in between; nothing was changed.
@@ -60,20 +59,20 @@ def _rewrite(files: TableVersion, file: DataFile, schema: pa.Schema) -> list[Act
 
 def _metadata(table: DeltaTable, schema: pa.Schema) -> Action:
     """Return the table's metadata with other types and nothing else that differs."""
-    known, stored = table.metadata(), json.loads(table.schema().to_json())
+    table_metadata, stored = table.metadata(), json.loads(table.schema().to_json())
     declared = {
         field["name"]: field["type"]
         for field in json.loads(DeltaSchema.from_arrow(schema).to_json())["fields"]
     }
     fields = [{**field, "type": declared[field["name"]]} for field in stored["fields"]]
     metadata: dict[str, Any] = {
-        "id": str(known.id),
-        "name": known.name,
-        "description": known.description,
+        "id": str(table_metadata.id),
+        "name": table_metadata.name,
+        "description": table_metadata.description,
         "format": {"provider": "parquet", "options": {}},
         "schemaString": json.dumps({**stored, "fields": fields}),
-        "partitionColumns": list(known.partition_columns),
-        "configuration": dict(known.configuration),
-        "createdTime": known.created_time,
+        "partitionColumns": list(table_metadata.partition_columns),
+        "configuration": dict(table_metadata.configuration),
+        "createdTime": table_metadata.created_time,
     }
     return {"metaData": {name: value for name, value in metadata.items() if value is not None}}

@@ -56,8 +56,6 @@ def compare(
     """Compare two bags of rows, column by name, schema included (but not nullability).
 
     Args:
-        stored: what lies in the table.
-        recomputed: what should.
         approximate: columns (lower case) from sketches and the like, with the function's name.
     """
     columns = _schema_differences(stored.schema, recomputed.schema)

@@ -99,8 +99,6 @@ def find_corrections(
     """Return the corrections that these snapshots made.
 
     Args:
-        warehouse: of all tables.
-        project: what the analyst wrote.
         plans: by unique id.
         snapshots: the newest first, as the log gives them.
         selected: unique ids of the models to look at; all if None.
@@ -177,19 +175,19 @@ def _corrected(
         # Without a key, each row is all that tells it from others.
         return tuple(row[name] for name in names or _values(row))
 
-    gone: dict[tuple[Any, ...], list[_Row]] = {}
+    removed: dict[tuple[Any, ...], list[_Row]] = {}
     for row in changed:
         if row[WEIGHT] < 0:
-            gone.setdefault(identity(row), []).append(row)
+            removed.setdefault(identity(row), []).append(row)
     for row in changed:
         if row[WEIGHT] < 0:
             continue
-        before = gone.pop(identity(row), [None])[0]
+        before = removed.pop(identity(row), [None])[0]
         end = row.get(flag.time) if flag.time else None
         is_late = end is not None and passed is not None and end <= passed
         if before[flag.column] if before is not None else is_late:
             yield _correction(model, snapshot, flag, names, passed, before, row)
-    for rows in gone.values():
+    for rows in removed.values():
         for row in rows:
             if row[flag.column]:
                 yield _correction(model, snapshot, flag, names, passed, row, None)

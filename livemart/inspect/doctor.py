@@ -1,4 +1,4 @@
-"""Looks at the machine and at a warehouse, and says what to do.
+"""Diagnoses a machine and the warehouse on it.
 
 Used by the command `doctor`. It changes nothing, does not start Spark, waits for nothing and does
 not disturb a live runner.
@@ -11,7 +11,7 @@ import shutil
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -46,10 +46,6 @@ class Finding:
     def is_problem(self) -> bool:
         """True if a command would fail because of it."""
         return self.level == "problem"
-
-    def to_json(self) -> dict[str, str | None]:
-        """Return the finding as plain values."""
-        return asdict(self)
 
 
 class Places(Protocol):

@@ -1,4 +1,4 @@
-"""Writes dead letters as JSON lines that can be mended by hand, and reads them back.
+"""Exports dead letters as JSON lines, to be read back once they were mended by hand.
 
 Used by `dead-letters export` and `redrive`. A line has what tells its letter from others, why it
 was written, and the record; who mends it changes `record` and nothing else.
@@ -40,10 +40,8 @@ def exported_letters(
     """Yield a line of JSON for each letter whose record can be handed over again.
 
     Args:
-        warehouse: the tables.
         landing: the landing folder, where long records are read again.
         sources: by relation.
-        choice: which letters.
         counts: are added to, also by what is left out.
     """
     for _, table in whole_letters(warehouse, choice):
@@ -101,8 +99,8 @@ def named_letters(
     letters: dict[str, list[dict[str, Any]]] = {}
     unknown = set(contents)
     for relation in letter_relations(warehouse):
-        known = read_letters(warehouse, relation, LetterChoice(with_redriven=True))
-        unknown.difference_update(map(letter_key, known.to_pylist()))
+        stored = read_letters(warehouse, relation, LetterChoice(with_redriven=True))
+        unknown.difference_update(map(letter_key, stored.to_pylist()))
     if unknown:
         named = Counter(f"{key[0]} {key[1]} {key[2]}" for key in unknown)
         raise ConfigError(
@@ -134,5 +132,5 @@ def _read_line(
     else:
         content = base64.b64decode(line["record_base64"], validate=True)
     header = line.get("header")
-    given = None if header is None else header.encode("utf-8", errors="surrogateescape")
-    return letter_key(letter), (content, given)
+    header_bytes = None if header is None else header.encode("utf-8", errors="surrogateescape")
+    return letter_key(letter), (content, header_bytes)

@@ -102,18 +102,20 @@ def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _source_named(text: str, known: Sequence[str], tables: Warehouse) -> str:
+def _source_named(text: str, relations: Sequence[str], tables: Warehouse) -> str:
     """Return the relation that is meant: in full, or, of one with letters, by its last part."""
     name = text.strip().lower()
     if "." in name and tables.exists(name):
         return name
-    meant = [it for it in known if name in (it.lower(), it.lower().partition(".")[2])]
+    meant = [it for it in relations if name in (it.lower(), it.lower().partition(".")[2])]
     if len(meant) == 1:
         return meant[0]
     raise ConfigError(
         "LETTER_SOURCE_UNKNOWN",
-        f"--source: found {text}, which has no dead letters{nearest(name, known)}",
-        hint=f"name one of {', '.join(known)}" if known else "leave it out: there are no letters",
+        f"--source: found {text}, which has no dead letters{nearest(name, relations)}",
+        hint=f"name one of {', '.join(relations)}"
+        if relations
+        else "leave it out: there are no letters",
     )
 
 

@@ -36,9 +36,9 @@ def find_orphans(warehouse: Warehouse, log: SnapshotLog) -> tuple[Orphan, ...]:
     once = log.model_tables()
     others = newest.sources.keys() | newest.landed.keys()
     relations = {
-        table_id: kept
+        table_id: candidates
         for table_id, names in tables_by_id(warehouse).items()
-        if (kept := [name for name in names if name not in others])
+        if (candidates := [name for name in names if name not in others])
     }
     schemas = {
         unique_id: _schema(relation)

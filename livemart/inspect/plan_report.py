@@ -38,7 +38,6 @@ def describe_plans(
     `refused` has, by strategy in the order in which they are tried, why its SQL has not this one.
 
     Args:
-        project: what the analyst wrote.
         plans: by unique id.
         selected: unique ids to list; all if None.
     """
@@ -148,11 +147,11 @@ def _session(session: SessionSpec, acting: Sequence[str]) -> dict[str, list[str]
 
 
 def _session_lines(
-    session: Mapping[str, Sequence[str]], known: Mapping[str, Sequence[str]]
+    session: Mapping[str, Sequence[str]], common: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    """Yield what defines a session and is not known yet, and what its hooks do in a build alone."""
+    """Yield what defines a session beside `common`, and what its hooks do in a build alone."""
     for statement in session["defined_by"]:
-        if statement not in known["defined_by"]:
+        if statement not in common["defined_by"]:
             yield f"session: {' '.join(statement.split())}"
     for statement in session["only_in_a_build"]:
         yield f"only in a build: {' '.join(statement.split())}"

@@ -1,4 +1,4 @@
-"""Says which version of each table the newest published snapshot names, and where the table lies.
+"""Lists the tables of the newest published snapshot, each at its version, in its folder.
 
 Used by the command `tables`, and by programs that read the tables themselves: pandas, DuckDB, a
 Spark of their own. A folder read without a version shows what is held back from readers, and tables
@@ -106,7 +106,7 @@ def _tables(warehouse: Warehouse, snapshot: Snapshot) -> Iterator[PublishedTable
         name = unique_id.rpartition(".")[2]
         # A copied folder has the id of its original.
         named = sorted(
-            relations.get(state.table_id, ()), key=lambda known: known.rpartition(".")[2] != name
+            relations.get(state.table_id, ()), key=lambda table: table.rpartition(".")[2] != name
         )
         for relation in named[:1]:
             yield PublishedTable(

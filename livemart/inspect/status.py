@@ -139,7 +139,6 @@ def read_status(
     """Return the status of a warehouse.
 
     Args:
-        warehouse_root: root of all tables.
         every: the interval; what was published or found to be the newest longer ago than two of
             them is stale.
         pane: what `as_of` moves by.
@@ -152,8 +151,8 @@ def read_status(
     warehouse = Warehouse(warehouse_root)
     log = SnapshotLog(warehouse_root)
     # One more than asked for: each is compared with the one before.
-    known = sorted(log.rows(limit + 1), key=lambda row: row.snapshot_id, reverse=True)
-    rows = known[:limit]
+    snapshots = sorted(log.rows(limit + 1), key=lambda row: row.snapshot_id, reverse=True)
+    rows = snapshots[:limit]
     newest = rows[0] if rows else None
     published = log.newest_published()
     staleness = now - published.finished_at if published else None
@@ -167,7 +166,9 @@ def read_status(
         held_by=tuple(sorted(name for name, word in tests.items() if word in ("fail", "error"))),
         warned_by=tuple(sorted(name for name, word in tests.items() if word == "warn")),
         sources=_sources(warehouse, rows, now, _lags(warehouse_root, landing)),
-        snapshots=tuple(_brief(row, known[number + 1 :], pane) for number, row in enumerate(rows)),
+        snapshots=tuple(
+            _brief(row, snapshots[number + 1 :], pane) for number, row in enumerate(rows)
+        ),
         store=None if store_url is None else look_at_store(store_url, published, now),
         set_aside=() if newest is None else _set_aside(newest, now),
         strategy_failures=Counter(
@@ -185,8 +186,8 @@ def read_status(
 def render_status(status: WarehouseStatus) -> str:
     """Return the status as lines for a terminal."""
     if not status.snapshots:
-        known = [*_store_lines(status), *_away_lines(status)]
-        return "\n".join(["no snapshot yet", *known, "  next: run `build`"])
+        state_lines = [*_store_lines(status), *_away_lines(status)]
+        return "\n".join(["no snapshot yet", *state_lines, "  next: run `build`"])
     lines = [_age_line(status), *_store_lines(status), *_away_lines(status)]
     if (edit := status.refused_edit) is not None:
         lines.append(f"edit of {edit.at} refused, the project as it was runs on: {edit.message}")
@@ -431,7 +432,7 @@ def _lag_s(row: Snapshot, earlier: Sequence[Snapshot]) -> float | None:
 def _brief(row: Snapshot, earlier: Sequence[Snapshot], pane: timedelta) -> SnapshotStatus:
     """Return a row in brief; `earlier` are those before it, newest first."""
     before = earlier[0] if earlier else None
-    known = before.as_of if before is not None and row.kind == "refresh" else None
+    as_of_before = before.as_of if before is not None and row.kind == "refresh" else None
     return SnapshotStatus(
         snapshot_id=row.snapshot_id,
         kind=row.kind,
@@ -446,7 +447,7 @@ def _brief(row: Snapshot, earlier: Sequence[Snapshot], pane: timedelta) -> Snaps
             for unique_id, state in row.models.items()
             if row.kind == "refresh" and state.strategy == "full" and state.reason
         ),
-        skipped_panes=skipped_panes(pane, known, row.as_of),
+        skipped_panes=skipped_panes(pane, as_of_before, row.as_of),
         landed={
             relation: Counts(*(getattr(counts, word) for word in _COUNTS))
             for relation, counts in sorted(row.landed.items())

@@ -1,4 +1,4 @@
-"""Compares the serving store with the snapshot log: what its readers see, and what they lack.
+"""Compares the serving store with the snapshot log.
 
 Used by `status` and `doctor`. Looking takes no lock and makes nothing; a store that is away is a
 finding, not an error.
@@ -52,7 +52,6 @@ def look_at_store(url: str, newest: Snapshot | None, now: datetime) -> StoreStan
     """Compare the store with the log.
 
     Args:
-        url: of the store.
         newest: the newest published snapshot of the log; None if there is none.
         now: wall clock, UTC.
     """
@@ -73,15 +72,17 @@ def look_at_store(url: str, newest: Snapshot | None, now: datetime) -> StoreStan
         if newest is None:
             return StoreStanding(place, state, None, None, "empty, as is the log")
         return _behind(place, state, None, newest, now)
-    seen = published.snapshot_id
+    snapshot_id = published.snapshot_id
     if newest is not None and _is_reached(published, newest):
-        return StoreStanding(place, "current", seen, None, f"at snapshot {seen}, the newest")
-    if newest is not None and seen < newest.snapshot_id:
-        return _behind(place, "behind", seen, newest, now)
-    known = "an empty log" if newest is None else f"a log at {newest.snapshot_id}"
-    message = f"at snapshot {seen} beside {known}: it was filled from another warehouse"
+        return StoreStanding(
+            place, "current", snapshot_id, None, f"at snapshot {snapshot_id}, the newest"
+        )
+    if newest is not None and snapshot_id < newest.snapshot_id:
+        return _behind(place, "behind", snapshot_id, newest, now)
+    log_state = "an empty log" if newest is None else f"a log at {newest.snapshot_id}"
+    message = f"at snapshot {snapshot_id} beside {log_state}: it was filled from another warehouse"
     hint = "the next build, refresh or stream fills it anew; if it is another's, name your own"
-    return StoreStanding(place, "foreign", seen, None, message, hint)
+    return StoreStanding(place, "foreign", snapshot_id, None, message, hint)
 
 
 def _is_reached(published: Published, newest: Snapshot) -> bool:
@@ -89,9 +90,9 @@ def _is_reached(published: Published, newest: Snapshot) -> bool:
 
 
 def _behind(
-    place: str, state: Standing, seen: int | None, newest: Snapshot, now: datetime
+    place: str, state: Standing, snapshot_id: int | None, newest: Snapshot, now: datetime
 ) -> StoreStanding:
     waits = max(now - newest.finished_at, timedelta())
-    shown = "empty" if seen is None else f"at snapshot {seen}"
+    shown = "empty" if snapshot_id is None else f"at snapshot {snapshot_id}"
     message = f"{shown}; snapshot {newest.snapshot_id} has waited for {format_interval(waits)}"
-    return StoreStanding(place, state, seen, waits.total_seconds(), message, _PUBLISH)
+    return StoreStanding(place, state, snapshot_id, waits.total_seconds(), message, _PUBLISH)

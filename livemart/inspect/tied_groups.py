@@ -1,4 +1,4 @@
-"""Gathers the rows of a model that differ where its orders may tie, and has them judged.
+"""Has those rows of a model judged that differ where its orders may tie.
 
 Used by `verify`. Only the groups of which a row differs are read, once for each way to break ties.
 """
@@ -38,12 +38,7 @@ class TiedGroups:
     """A model whose stored rows are not those that came out now.
 
     Args:
-        plan: of the model.
-        flat: its SQL.
-        stored: what is stored.
-        recomputed: what came out.
         query: runs flat text over what the model reads.
-        inputs: the columns of what it reads.
         approximate: see `compare`.
         blank: columns that hold NULL for some texts.
     """

@@ -188,12 +188,12 @@ def _bag(rows: GroupRows) -> frozenset[tuple[Row, int]]:
     return frozenset(Counter(rows).items())
 
 
-def _is_saturated(seen: Counter[Any]) -> bool:
+def _is_saturated(counts: Counter[Any]) -> bool:
     """Return True if nothing was seen once alone, so that little is likely to be still unseen.
 
     Source: the Good-Turing estimate of what was not sampled.
     """
-    return 1 not in seen.values()
+    return 1 not in counts.values()
 
 
 def _lie_between(others: Iterable[Any], right: Iterable[Any]) -> bool:
@@ -228,8 +228,8 @@ class _Canon:
         if value != value:
             return "NaN"
         place = bisect_left(self._doubles, value)
-        for known in self._doubles[max(0, place - 1) : place + 1]:
-            if abs(known - value) <= DOUBLE_TOLERANCE * max(abs(known), abs(value)):
-                return known
+        for double in self._doubles[max(0, place - 1) : place + 1]:
+            if abs(double - value) <= DOUBLE_TOLERANCE * max(abs(double), abs(value)):
+                return double
         self._doubles.insert(place, value)
         return value

@@ -1,4 +1,4 @@
-"""Recomputes every model from the landed tables and compares it with what is published.
+"""Compares every published model with its recomputation from the landed tables.
 
 Used by the command `verify` and by the demo. Nothing stored is trusted but the landed tables and
 seeds, at the versions and the `as_of` of the newest published snapshot: a recomputed model reads
@@ -11,9 +11,9 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -67,17 +67,9 @@ class Comparison:
         """True if what is stored is known to be wrong."""
         return self.differences is not None and not self.is_equal
 
-    def to_json(self) -> dict[str, Any]:
-        """Return JSON values."""
-        return asdict(self)
-
 
 def verify_snapshot(settings: Settings, narrator: Narrator) -> Iterator[Comparison]:
     """Yield a comparison per stored model of the selection, in dependency order.
-
-    Args:
-        settings: of the command.
-        narrator: is told what goes on.
 
     Raises:
         StateError: NOTHING_PUBLISHED.
@@ -106,7 +98,6 @@ def load_as_of(
 
     Args:
         spark: its catalog is empty.
-        settings: of the command.
         snapshot: whose versions answer what models ask.
     """
 
@@ -140,8 +131,6 @@ def verify_models(
 
     Args:
         spark: a session that can read the warehouse; nothing of its catalog is used.
-        warehouse: holds the tables.
-        project: as the analyst wrote it now.
         snapshot: whose versions are verified.
         chosen: unique ids to compare; all if None.
     """
@@ -313,11 +302,11 @@ class _Recomputation:
             note = f"cannot be recomputed: {', '.join(foreign)} {verb} {why}"
             return self._uncompared(model, stored, stored_rows, note)
         if missing:
-            told = [
+            unread = [
                 f"{name} ({self._unread[name]})" if name in self._unread else name
                 for name in missing
             ]
-            note = f"reads what could not be recomputed: {', '.join(told)}"
+            note = f"reads what could not be recomputed: {', '.join(unread)}"
             return Comparison(_label(model), False, stored_rows, note)
         try:
             approximate = approximate_columns(flat, self._columns, self._approximate)
@@ -376,11 +365,11 @@ class _Recomputation:
     ) -> DataFrame:
         path = str(self._scratch / model.relation)
         result = session.sql(flat.render(lambda mention: self._names[mention.relation]))
-        known = {name.lower() for name in result.columns}
+        columns = {name.lower() for name in result.columns}
         partitions = [
             name
             for name in self._warehouse.partition_columns(model.relation)
-            if name.lower() in known
+            if name.lower() in columns
         ]
         # Kept once: models above it read it, and the comparison reads it twice.
         recomputed = None if partitions else self._in_memory(session, result)
@@ -460,8 +449,8 @@ def _judged(groups: TiedGroups) -> tuple[Verdict, str, tuple[str, ...]]:
         ", ".join(f"{name}={value}" for name, value in zip(groups.keys, group, strict=True))
         for group in tied
     ]
-    told = f"{_counted(len(tied))}: another answer is stored than came out now, as right as that"
-    return "right", told if tied else "", tuple(name or "all rows" for name in named)
+    note = f"{_counted(len(tied))}: another answer is stored than came out now, as right as that"
+    return "right", note if tied else "", tuple(name or "all rows" for name in named)
 
 
 def _counted(groups: int) -> str:

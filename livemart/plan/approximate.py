@@ -27,7 +27,6 @@ def approximate_columns(
     """Return the output columns that come from an approximate function, with that function's name.
 
     Args:
-        flat: the query.
         columns: the columns of each relation it reads.
         approximate: what this function returned for each of them.
 
@@ -39,7 +38,7 @@ def approximate_columns(
         for occurrence in flat.occurrences
         if occurrence.relation in columns
     }
-    known = {
+    functions = {
         occurrence.placeholder: approximate.get(occurrence.relation, {})
         for occurrence in flat.occurrences
     }
@@ -48,14 +47,14 @@ def approximate_columns(
         by_scope: dict[int, dict[str, str]] = {}
         result: dict[str, str] = {}
         for scope in traverse_scope(tree):
-            result = by_scope[id(scope.expression)] = _of_scope(scope, by_scope, known)
+            result = by_scope[id(scope.expression)] = _of_scope(scope, by_scope, functions)
         return result
     except (Inapplicable, SqlglotError, RecursionError, KeyError, AttributeError):
         return {}
 
 
 def _of_scope(
-    scope: Scope, by_scope: Mapping[int, dict[str, str]], known: Mapping[str, Mapping[str, str]]
+    scope: Scope, by_scope: Mapping[int, dict[str, str]], functions: Mapping[str, Mapping[str, str]]
 ) -> dict[str, str]:
     query = scope.expression
     if isinstance(query, exp.SetOperation):
@@ -74,7 +73,7 @@ def _of_scope(
         return {}
     flags = {}
     for projection in query.selects:
-        function = _function_below(projection, scope, by_scope, known)
+        function = _function_below(projection, scope, by_scope, functions)
         if function is not None:
             flags[projection.alias_or_name.lower()] = function
     return flags
@@ -84,7 +83,7 @@ def _function_below(
     projection: exp.Expr,
     scope: Scope,
     by_scope: Mapping[int, dict[str, str]],
-    known: Mapping[str, Mapping[str, str]],
+    functions: Mapping[str, Mapping[str, str]],
 ) -> str | None:
     for node in projection.walk():
         name = function_name(node)
@@ -95,7 +94,7 @@ def _function_below(
             if isinstance(source, Scope):
                 inherited = by_scope.get(id(source.expression), {}).get(node.name.lower())
             elif isinstance(source, exp.Table):
-                inherited = known.get(source.name, {}).get(node.name.lower())
+                inherited = functions.get(source.name, {}).get(node.name.lower())
             else:
                 inherited = None
             if inherited is not None:

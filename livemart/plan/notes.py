@@ -41,13 +41,13 @@ class KnownRelations:
     clocks: Set[str]
 
 
-def notes_of(query: exp.Query, known: KnownRelations) -> tuple[Reason, ...]:
+def notes_of(query: exp.Query, facts: KnownRelations) -> tuple[Reason, ...]:
     """Return the notes on the SQL of a qualified query, in order of their kind."""
     notes = [*_unbounded_frames(query)]
     for scope in traverse_scope(query):
         if isinstance(scope.expression, exp.Select):
-            notes += _joins_without_band(scope, known)
-            notes += _joined_clocks(scope, known)
+            notes += _joins_without_band(scope, facts)
+            notes += _joined_clocks(scope, facts)
     return tuple(dict.fromkeys(notes))
 
 
@@ -59,9 +59,7 @@ def growth(
     """Return the note on a region that reads the whole history of its keys.
 
     Args:
-        restrictions: what each occurrence must supply.
         relations: by occurrence; those that a window against the clock bounds are left out.
-        growing: see `KnownRelations`.
     """
     for occurrence, alternatives in restrictions.items():
         relation = relations.get(occurrence, "")
@@ -109,11 +107,11 @@ def _unbounded_frames(query: exp.Query) -> Iterator[Reason]:
             )
 
 
-def _joins_without_band(scope: Scope, known: KnownRelations) -> Iterator[Reason]:
+def _joins_without_band(scope: Scope, facts: KnownRelations) -> Iterator[Reason]:
     select = scope.expression
     # Only what FROM names: every common table expression is a source of a scope.
-    before = [name for name, (_, source) in scope.selected_sources.items() if _grows(source, known)]
-    times = {time.lower() for time in known.growing.values() if time}
+    before = [name for name, (_, source) in scope.selected_sources.items() if _grows(source, facts)]
+    times = {time.lower() for time in facts.growing.values() if time}
     where = select.args.get("where")
     for join in select.args.get("joins") or ():
         name, on = join.this.alias_or_name, join.args.get("on")
@@ -150,19 +148,19 @@ def _is_band(node: exp.Expr, name: str, others: set[str], times: set[str]) -> bo
     return isinstance(node, _INEQUALITIES)
 
 
-def _grows(source: exp.Expr | Scope, known: KnownRelations) -> bool:
+def _grows(source: exp.Expr | Scope, facts: KnownRelations) -> bool:
     if isinstance(source, exp.Table):
-        return known.relations.get(source.name.lower(), "") in known.growing
+        return facts.relations.get(source.name.lower(), "") in facts.growing
     if not isinstance(source, Scope):
         return False
     select = source.expression
     if isinstance(select, exp.Select) and (select.args.get("group") or select.args.get("distinct")):
         return False
     read = [selected for _, selected in source.selected_sources.values()]
-    return any(_grows(read_source, known) for read_source in [*read, *source.set_operation_scopes])
+    return any(_grows(read_source, facts) for read_source in [*read, *source.set_operation_scopes])
 
 
-def _joined_clocks(scope: Scope, known: KnownRelations) -> Iterator[Reason]:
+def _joined_clocks(scope: Scope, facts: KnownRelations) -> Iterator[Reason]:
     """Find tables joined for one time that rows are compared with, which may hold many rows."""
     select = scope.expression
     where = select.args.get("where")
@@ -170,8 +168,8 @@ def _joined_clocks(scope: Scope, known: KnownRelations) -> Iterator[Reason]:
         return
     for join in select.args.get("joins") or ():
         table = join.this
-        relation = known.relations.get(table.name.lower()) if isinstance(table, exp.Table) else None
-        if relation is None or relation in known.clocks:
+        relation = facts.relations.get(table.name.lower()) if isinstance(table, exp.Table) else None
+        if relation is None or relation in facts.clocks:
             continue
         if join.args.get("on") is not None or join.args.get("using"):
             continue

@@ -1,4 +1,4 @@
-"""Plans one query: which strategy refreshes its model, and all that the refresh needs to know.
+"""Plans one query: how its model is refreshed, with all that the refresh needs to know.
 
 Used by ProjectPlans. A plan is made without Spark and never fails: SQL without a rule is recomputed
 in full, with the reason.
@@ -168,11 +168,11 @@ class PlannedQueries:
         self._before = before._plans if before is not None else {}
         self._plans: dict[_FlatQuery, Plan] = {}
 
-    def plan(self, flat: Flat, known: tuple[_KnownRelation, ...]) -> Plan:
+    def plan(self, flat: Flat, relations: tuple[_KnownRelation, ...]) -> Plan:
         """Return the plan of a flat text on what is known of the relations that it reads."""
-        query = flat, known
+        query = flat, relations
         if query not in self._plans:
-            self._plans[query] = self._before.get(query) or _plan_flat(flat, known)
+            self._plans[query] = self._before.get(query) or _plan_flat(flat, relations)
         return self._plans[query]
 
 
@@ -216,14 +216,14 @@ def _known_of(relation: str, inputs: Inputs) -> _KnownRelation:
 _FlatQuery = tuple[Flat, tuple[_KnownRelation, ...]]
 
 
-def _plan_flat(flat: Flat, known: tuple[_KnownRelation, ...]) -> Plan:
+def _plan_flat(flat: Flat, relations: tuple[_KnownRelation, ...]) -> Plan:
     inputs = Inputs(
-        {it.relation: it.columns for it in known if it.columns is not None},
-        {it.relation: it.unique for it in known if it.unique},
+        {it.relation: it.columns for it in relations if it.columns is not None},
+        {it.relation: it.unique for it in relations if it.unique},
         {},
-        {it.relation for it in known if it.is_clock},
-        {it.relation for it in known if it.is_append_only},
-        {it.relation: it.event_time for it in known if it.is_growing},
+        {it.relation for it in relations if it.is_clock},
+        {it.relation for it in relations if it.is_append_only},
+        {it.relation: it.event_time for it in relations if it.is_growing},
     )
     try:
         tree = parse(flat.text)
@@ -274,7 +274,6 @@ def plan_varying(
         text: as of this run.
         others: as of other runs, each with the views of that run.
         inputs: its views are as of this run.
-        planned: the plans of the project.
     """
     whole = plan_query(text, inputs, planned)
     if (flat := whole.flat) is None:
@@ -297,8 +296,8 @@ def plan_varying(
         reasons = whole.reasons if isinstance(whole.strategy, Full) else ()
         varying = Full((*reasons, _VARIES), is_volatile=True)
         return Plan(varying, flat=flat, names=names)
-    kept = [name for name in names if name not in stamps]
-    plan = plan_query(without_stamps(text, kept), inputs, planned)
+    unstamped = [name for name in names if name not in stamps]
+    plan = plan_query(without_stamps(text, unstamped), inputs, planned)
     return replace(plan, names=names, stamps=stamps, stamped=flat)
 
 
@@ -376,8 +375,8 @@ def _schema_of(flat: Flat, inputs: Inputs) -> dict[str, object]:
         if occurrence.relation not in inputs.columns:
             message = f"the columns of {occurrence.relation} are not known"
             raise refusal("INPUT_NOT_IN_DELTA", message)
-        known = inputs.columns[occurrence.relation]
-        schema[occurrence.placeholder.lower()] = {name.lower(): "unknown" for name in known}
+        columns = inputs.columns[occurrence.relation]
+        schema[occurrence.placeholder.lower()] = {name.lower(): "unknown" for name in columns}
     return schema
 
 
@@ -461,7 +460,7 @@ def _final_flag(query: Query, flat: Flat) -> FinalFlag | None:
             if bound.is_lower:
                 # It says which rows are not.
                 continue
-            texts = {sql_of(bare(other)): known for known, other in exprs.items()}
+            texts = {sql_of(bare(other)): name_below for name_below, other in exprs.items()}
             return FinalFlag(
                 name,
                 texts.get(sql_of(bare(bound.time))),

@@ -1,4 +1,4 @@
-"""Plans a project: each model on top of what is known of the relations it reads, and its tests.
+"""Plans a project: each of its queries on top of what is known of the relations that it reads.
 
 Used by every step that asks for a plan; nothing else calls the planner. Plans last until a table
 has other columns.
@@ -59,7 +59,6 @@ class ProjectPlans:
         """Plan all models; tests are planned when they are first asked for.
 
         Args:
-            project: what the analyst wrote.
             stored_columns: the columns of a table that exists, None otherwise; then the declared
                 ones and those that the SQL itself yields are used.
             before: plans of the same project, from which those of unchanged SQL are taken.
@@ -187,7 +186,7 @@ def _plan_models(
     clocks: set[str] = set()
     growing: dict[str, str | None] = {}
     for source in project.sources.values():
-        known = stored.get(source.relation)
+        stored_columns = stored.get(source.relation)
         declared = tuple(column.name for column in source.columns)
         if source.is_provided:
             clocks.add(source.relation)
@@ -202,8 +201,8 @@ def _plan_models(
                 unique[source.relation] = (source.row_rules.keys,)
             else:
                 append_only.add(source.relation)
-        if known or declared:
-            columns[source.relation] = known or declared
+        if stored_columns or declared:
+            columns[source.relation] = stored_columns or declared
     # One for all models: each finds there what the models before it have added.
     common = Inputs(
         columns, unique, views_of(project, project.session), clocks, append_only, growing
@@ -219,7 +218,7 @@ def _plan_models(
         if session not in other_views:
             other_views[session] = [views_of(project, session, run) for run in FIXED_RUNS]
         views = other_views[session]
-        known = stored.get(model.relation) if model.is_stored else None
+        stored_columns = stored.get(model.relation) if model.is_stored else None
         if model.compiled_code is None or model.language != "sql":
             plan = Plan(Full(_unread(model)))
         elif not model.is_stored:
@@ -240,7 +239,7 @@ def _plan_models(
         if model.materialized == "snapshot":
             # Build lets dbt keep its history: many rows for each one that the SQL gives.
             plan = Plan(Full(), names=_history_columns(model, plan.names))
-        names = known or plan.names or tuple(column.name for column in model.columns)
+        names = stored_columns or plan.names or tuple(column.name for column in model.columns)
         if names and model.materialized != "other":
             # What a materialization of the project's own stores, if anything, is not known.
             columns[model.relation] = names
@@ -320,7 +319,6 @@ def fingerprint(model: Model, views: Mapping[str, str], plan: Plan) -> str:
     Args:
         model: as it is compiled in this run.
         views: as of the fixed run.
-        plan: of the model.
     """
     text = as_in_run(model, FIXED_RUNS[0]) or ""
     try:
@@ -336,8 +334,8 @@ def fingerprint(model: Model, views: Mapping[str, str], plan: Plan) -> str:
     elif plan.stamps:
         settings += f"\nstamps {','.join(plan.stamps)}"
     if model.materialized == "snapshot":
-        kept = {name: model.config.get(name) for name in _OF_A_SNAPSHOT}
-        settings += f"\n{json.dumps(kept, sort_keys=True, default=str)}"
+        snapshot_settings = {name: model.config.get(name) for name in _OF_A_SNAPSHOT}
+        settings += f"\n{json.dumps(snapshot_settings, sort_keys=True, default=str)}"
     code = sha256(f"{text}\n{settings}\n{_seed_hash(model)}".encode()).hexdigest()
     if model.session.is_plain or model.materialized == "snapshot":
         # What a dbt snapshot has kept is not made again.
@@ -393,10 +391,12 @@ def _in_session(session: SessionSpec, plan: Plan, other_views: Collection[str]) 
             names = plan.names if plan.stamps else ()
             return replace(plan, strategy=Full((reason,)), names=names, unique_key=(), notes=())
     shadowing = sorted(session.functions() & (BUILT_IN_FUNCTIONS | AGGREGATE_FUNCTIONS))
-    what = session.unknown_effect() or (f"temporary function {shadowing[0]}" if shadowing else None)
-    if what is None or isinstance(plan.strategy, Full):
+    setting = session.unknown_effect() or (
+        f"temporary function {shadowing[0]}" if shadowing else None
+    )
+    if setting is None or isinstance(plan.strategy, Full):
         return plan
-    reason = Reason("SESSION_SETTING", f"`{what}` may give its SQL another meaning", None)
+    reason = Reason("SESSION_SETTING", f"`{setting}` may give its SQL another meaning", None)
     return replace(plan, strategy=Full((reason,)), unique_key=(), notes=())
 
 
@@ -419,11 +419,11 @@ def _under_policy(model: Model, plan: Plan) -> Plan:
 def _history_columns(model: Model, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the columns of a dbt snapshot whose SQL yields `names`; empty if it is not known."""
     renamed = model.config.get("snapshot_meta_column_names")
-    given = renamed if isinstance(renamed, Mapping) else {}
+    new_names = renamed if isinstance(renamed, Mapping) else {}
     history = [*_HISTORY_COLUMNS]
     if model.config.get("hard_deletes") == "new_record":
         history.append("dbt_is_deleted")
-    return (*names, *(str(given.get(name) or name) for name in history)) if names else ()
+    return (*names, *(str(new_names.get(name) or name) for name in history)) if names else ()
 
 
 def _unread(model: Model) -> tuple[Reason, ...]:
@@ -433,8 +433,8 @@ def _unread(model: Model) -> tuple[Reason, ...]:
     if model.uncompiled:
         why = " ".join(model.uncompiled.split())
         return (Reason("ASKS_THE_WAREHOUSE", f"dbt cannot compile it yet: {why}", None),)
-    what = "no compiled SQL" if model.language == "sql" else f"a model in {model.language}"
-    return (Reason("PARSE_UNSUPPORTED", f"{what}: there is nothing to analyse", None),)
+    content = "no compiled SQL" if model.language == "sql" else f"a model in {model.language}"
+    return (Reason("PARSE_UNSUPPORTED", f"{content}: there is nothing to analyse", None),)
 
 
 def _seed_hash(model: Model) -> str:

@@ -1,4 +1,4 @@
-"""Holds a project as dbt has compiled it: what it said of each node, and the graph made of it.
+"""Holds a project as dbt has compiled it.
 
 Used by `Dbt` alone, which compiles some nodes again, or builds them, as time goes on.
 """
@@ -95,12 +95,7 @@ class CompiledProject:
         self._samples |= samples
 
     def take(self, results: Iterable[Any], questions: QuestionLog) -> set[str]:
-        """Take over what dbt has compiled, or could not; return the unique ids of these nodes.
-
-        Args:
-            results: dbt's, of nodes.
-            questions: that they asked.
-        """
+        """Take over what dbt has compiled, or could not; return the unique ids of these nodes."""
         ended_nodes = set()
         for ended in results:
             unique_id = ended.node.unique_id
@@ -120,10 +115,6 @@ class CompiledProject:
 
     def take_built(self, results: Iterable[Any], questions: QuestionLog) -> bool:
         """Take over the SQL that dbt has built from, where it may be another: it is what was run.
-
-        Args:
-            results: dbt's, of nodes.
-            questions: that they asked.
 
         Returns:
             True if there may be such a node.

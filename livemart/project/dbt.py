@@ -1,4 +1,4 @@
-"""Parses, compiles and runs a project with dbt, in this process.
+"""Runs dbt on a project, in this process.
 
 Used by every command that reads the project. dbt's runner keeps its state in globals of the
 process, so there is one invocation at a time.
@@ -129,7 +129,6 @@ class Dbt:
 
         Args:
             project: is repeatable.
-            files: that it was read from.
             artifact: dbt's `manifest.json`, which is written as by `load`.
         """
         self._resumed = project, files
@@ -394,8 +393,6 @@ class Dbt:
 
         Args:
             full_refresh: make tables anew; dbt adds to those of incremental models otherwise.
-            unit_tests: run them, too.
-            data_tests: run them, too.
             only: unique ids of the nodes to build; all if None.
 
         Returns:
@@ -488,9 +485,9 @@ class Dbt:
             raise result.exception
         return result
 
-    def _failed(self, told: object) -> ConfigError:
+    def _failed(self, error: object) -> ConfigError:
         """Return an error of dbt's with the reasons that it gave before, each once."""
-        text = str(told).strip()
+        text = str(error).strip()
         reasons = [text]
         for said in self._errors:
             if said not in "\n".join(reasons) and text not in said:
@@ -614,18 +611,18 @@ def _dbt_failed(message: str, project_dir: Path) -> ConfigError:
     )
 
 
-def _no_profile(file: Path, name: object, known: Sequence[str]) -> ConfigError:
+def _no_profile(file: Path, name: object, names: Sequence[str]) -> ConfigError:
     if name is None:
         return ConfigError(
             "PROFILE_INCOMPLETE",
             "dbt_project.yml: no profile",
-            hint=f"write `profile:` and a name of {file}: {', '.join(known) or 'none is there'}",
+            hint=f"write `profile:` and a name of {file}: {', '.join(names) or 'none is there'}",
         )
     return ConfigError(
         "PROFILE_INCOMPLETE",
-        f"{file}: no profile {name}{nearest(str(name), known)}",
+        f"{file}: no profile {name}{nearest(str(name), names)}",
         hint=f"write the name after `profile:` in dbt_project.yml; {file.name} has "
-        f"{', '.join(known) or 'none'}",
+        f"{', '.join(names) or 'none'}",
     )
 
 

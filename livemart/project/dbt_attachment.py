@@ -1,4 +1,4 @@
-"""Gives the dbt-spark of this process our connections, our macros and every compile error.
+"""Attaches livemart to the dbt-spark of this process: connections, macros, every compile error.
 
 Used by `Dbt` for one invocation at a time, and for good by plain dbt: in a prepared terminal all of
 it, in any other the clock's macros alone.
@@ -51,8 +51,6 @@ def attached(
 
     Args:
         connection: is opened for every node.
-        warehouse: root of all tables.
-        questions: takes down what nodes ask while they are compiled.
         before_compile: is called with dbt's task before the first node is compiled.
         only: unique ids of the nodes that dbt works on, if not those that its arguments select: a
             selector cannot name every node.
@@ -162,9 +160,9 @@ def _compiling_on_after_errors(kind: Any) -> Iterator[None]:
     """Let tasks that only compile go on with what reads a node that cannot be compiled."""
     mark = kind._mark_dependent_errors
 
-    def marked(task: Any, *told: Any) -> None:
+    def marked(task: Any, *arguments: Any) -> None:
         if type(task) is not kind:
-            mark(task, *told)
+            mark(task, *arguments)
 
     with _replaced(kind, "_mark_dependent_errors", marked):
         yield

@@ -1,4 +1,4 @@
-"""Renders the hooks of a project as a build would, and keeps what they would send.
+"""Finds the statements that the hooks of a project would send in a build.
 
 Used by `Dbt` while it compiles. What a hook asks is answered; nothing that it would change is
 changed.
@@ -148,8 +148,7 @@ def _operations(task: Any, kind: str) -> list[Any]:
     nodes = [
         node
         for node in task.manifest.nodes.values()
-        if str(getattr(node.resource_type, "value", node.resource_type)) == "operation"
-        and kind in node.tags
+        if str(node.resource_type) == "operation" and kind in node.tags
     ]
     root = task.config.project_name
     return sorted(nodes, key=lambda it: (it.package_name == root, it.package_name, it.index or 0))
@@ -157,7 +156,7 @@ def _operations(task: Any, kind: str) -> list[Any]:
 
 def _is_run(node: Any, hook: Any) -> bool:
     """Return True for a hook that dbt-spark's materialization of the node runs."""
-    kind = str(getattr(node.resource_type, "value", node.resource_type))
+    kind = str(node.resource_type)
     if kind == "model":
         return bool(hook.transaction) and node.config.materialized != "ephemeral"
     return kind in ("seed", "snapshot")

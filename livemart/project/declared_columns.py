@@ -6,7 +6,7 @@ Used by the reader of sources. The columns are the schema of the landed table, s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 from livemart.errors import nearest
@@ -26,7 +26,7 @@ _INTERNAL_COLUMN = re.compile(
 _FORBIDDEN = re.compile(r"[ ,;{}()\n\t=\x00-\x1f\x7f]")
 _UNORDERED = ("array", "map", "struct", "binary")
 
-
+_NO_TYPE = "declare a Spark type: string, bigint, decimal(10,2), timestamp, array<...>"
 _NO_NAME = "a table of Delta takes any name without blanks and without any of ,;{}()="
 
 
@@ -44,7 +44,7 @@ class DeclaredColumns:
 
     def __init__(self, columns: Sequence[Column], mistakes: Mistakes) -> None:
         self.by_name = {column.name: column for column in columns}
-        self._mistakes = mistakes
+        self._refuse = mistakes.refuse
 
     def check(self) -> None:
         """Find what is wrong with names and types."""
@@ -52,23 +52,23 @@ class DeclaredColumns:
         for name, column in self.by_name.items():
             path = ("columns", name)
             if name.lower() in LANDING_COLUMNS:
-                self._mistakes.refuse(
+                self._refuse(
                     "SOURCE_COLUMN_RESERVED",
                     path,
                     f"found column {name}",
                     f"landing adds {', '.join(LANDING_COLUMNS)} itself: do not declare them",
                 )
             elif _INTERNAL_COLUMN.fullmatch(name.lower()):
-                self._mistakes.refuse(
+                self._refuse(
                     "SOURCE_COLUMN_RESERVED",
                     path,
                     f"found column {name}",
                     "landing works with a column of this name: choose another",
                 )
             elif not is_storable(name):
-                self._mistakes.refuse("SOURCE_COLUMN_INVALID", path, f"found {name!r}", _NO_NAME)
+                self._refuse("SOURCE_COLUMN_INVALID", path, f"found {name!r}", _NO_NAME)
             if name.lower() in seen:
-                self._mistakes.refuse(
+                self._refuse(
                     "SOURCE_COLUMN_INVALID",
                     path,
                     f"found {name} beside {seen[name.lower()]}",
@@ -77,7 +77,7 @@ class DeclaredColumns:
             seen[name.lower()] = name
             self._check_type(column)
         if not self.by_name:
-            self._mistakes.refuse(
+            self._refuse(
                 "SOURCE_COLUMN_INVALID",
                 ("columns",),
                 "no columns",
@@ -87,28 +87,18 @@ class DeclaredColumns:
     def _check_type(self, column: Column) -> None:
         path = ("columns", column.name, "data_type")
         if not column.data_type:
-            self._mistakes.refuse(
-                "SOURCE_COLUMN_INVALID",
-                path,
-                "no data_type",
-                "declare a Spark type: string, bigint, decimal(10,2), timestamp, array<...>",
-            )
+            self._refuse("SOURCE_COLUMN_INVALID", path, "no data_type", _NO_TYPE)
             return
         try:
             kind = parse_type(column.data_type)
         except TypeSyntaxError as error:
-            self._mistakes.refuse(
-                "SOURCE_COLUMN_INVALID",
-                path,
-                f"{column.data_type}: {error}{nearest(error.word.lower(), TYPE_WORDS)}",
-                "declare a Spark type: string, bigint, decimal(10,2), timestamp, array<...>",
-            )
+            finding = f"{column.data_type}: {error}{nearest(error.word.lower(), TYPE_WORDS)}"
+            self._refuse("SOURCE_COLUMN_INVALID", path, finding, _NO_TYPE)
             return
-        for name in _field_names(kind):
+        for name in (name for part in kind.walk() for name, _ in part.fields):
             if not is_storable(name):
-                self._mistakes.refuse(
-                    "SOURCE_COLUMN_INVALID", path, f"found a field named {name!r}", _NO_NAME
-                )
+                finding = f"found a field named {name!r}"
+                self._refuse("SOURCE_COLUMN_INVALID", path, finding, _NO_NAME)
 
     def types(self) -> dict[str, SparkType]:
         """Return the types of the columns that have a right one."""
@@ -121,29 +111,19 @@ class DeclaredColumns:
     def require_ordered(self, name: str, path: tuple[str, ...]) -> None:
         """Find what keeps a column, named at `path`, from being a key or a sequence."""
         if name not in self.by_name:
-            self._mistakes.refuse(
+            self._refuse(
                 "SOURCE_COLUMN_UNKNOWN",
                 path,
                 f"found column {name}{nearest(name, self.by_name)}",
                 "declare it under `columns` with its data_type, or name one that is declared",
             )
         elif (kind := self.by_name[name].data_type) and outer_type(kind) in _UNORDERED:
-            self._mistakes.refuse(
+            self._refuse(
                 "SOURCE_COLUMN_INVALID",
                 path,
                 f"found column {name} of type {kind}",
                 "choose a column whose values can be compared: a number, a string, a time",
             )
-
-
-def _field_names(kind: SparkType) -> Iterator[str]:
-    """Yield the names of all fields of structs within a type."""
-    for name, member in kind.fields:
-        yield name
-        yield from _field_names(member)
-    for part in (kind.element, kind.key):
-        if part is not None:
-            yield from _field_names(part)
 
 
 def outer_type(data_type: str) -> str:

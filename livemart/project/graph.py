@@ -52,8 +52,8 @@ class EnvelopeOptions:
 
     def digits_of(self, column: str) -> int | None:
         """Return the digits of fractions of a second of a column's timestamps, if they are told."""
-        told = dict(self.timestamp_digits)
-        return told.get(column, told.get("*"))
+        digits = dict(self.timestamp_digits)
+        return digits.get(column, digits.get("*"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,10 +57,8 @@ def read_manifest(
     Args:
         manifest: dbt's `Manifest`.
         compiled: SQL of each compiled node, by unique id.
-        directory: the project's folder.
         target_schema: schema of the dbt profile's target.
         parameters: that the profile sets before each statement.
-        hooks: of the project, rendered.
         questions: that nodes asked while they were compiled, by unique id.
         refused: dbt's message for each node that it could not compile, by unique id.
         samples: SQL in fixed runs of each node that may differ from run to run, by unique id.
@@ -128,10 +126,10 @@ def primary_key(node: Any, tests: Iterable[DataTest]) -> tuple[str, ...]:
     latter.
     """
     for constraint in getattr(node, "constraints", ()):
-        if _value(constraint.type) == "primary_key" and constraint.columns:
+        if constraint.type == "primary_key" and constraint.columns:
             return tuple(map(unquoted, constraint.columns))
     for name, column in node.columns.items():
-        if any(_value(constraint.type) == "primary_key" for constraint in column.constraints):
+        if any(constraint.type == "primary_key" for constraint in column.constraints):
             return (name,)
     proven = [test for test in tests if test.severity == "error" and test.error_if == "!= 0"]
     unique = [_bare(test.column_name) for test in proven if test.kind == "unique"]
@@ -217,7 +215,7 @@ def _model(
         schema=node.schema,
         identifier=node.alias,
         materialized=_materialized(node),
-        language=str(_value(getattr(node, "language", "sql"))),
+        language=str(getattr(node, "language", "sql")),
         compiled_code=None if _kind(node) == "seed" else code,
         depends_on=() if _kind(node) == "seed" else tuple(node.depends_on.nodes),
         columns=columns,
@@ -340,10 +338,13 @@ def seed_header(node: Any, root: Path, delimiter: str) -> tuple[str, ...]:
 
 def _with_types(columns: tuple[Column, ...], types: Mapping[str, str]) -> tuple[Column, ...]:
     """Return a seed's columns with the data types that `column_types` gives."""
-    given = {name.lower(): data_type.lower() for name, data_type in types.items()}
+    type_by_name = {name.lower(): data_type.lower() for name, data_type in types.items()}
     named = {column.name.lower() for column in columns}
-    kept = [Column(c.name, given.get(c.name.lower(), c.data_type)) for c in columns]
-    return (*kept, *(Column(name, kind) for name, kind in given.items() if name not in named))
+    typed = [Column(c.name, type_by_name.get(c.name.lower(), c.data_type)) for c in columns]
+    return (
+        *typed,
+        *(Column(name, kind) for name, kind in type_by_name.items() if name not in named),
+    )
 
 
 def _combination(test: DataTest) -> Sequence[object]:
@@ -359,8 +360,4 @@ def _bare(name: str | None) -> str:
 
 
 def _kind(node: Any) -> str:
-    return str(_value(node.resource_type))
-
-
-def _value(member: Any) -> Any:
-    return getattr(member, "value", member)
+    return str(node.resource_type)

@@ -69,7 +69,7 @@ def node_result(result: Any) -> NodeResult:
     return NodeResult(
         unique_id=result.node.unique_id,
         name=result.node.name,
-        kind=str(getattr(result.node.resource_type, "value", result.node.resource_type)),
+        kind=str(result.node.resource_type),
         status=status_of(result.status),
         message=str(result.message or ""),
         took_ms=round(result.execution_time * 1000),
@@ -120,19 +120,17 @@ def failures_of(
     """Return what to tell of each node that failed, by unique id.
 
     Args:
-        project: has the models.
-        results: of dbt.
         explain: says why a model's SQL fails as it was written; None if it does not know better
             than dbt, whose statement has the SQL inside.
     """
-    told = {}
+    messages = {}
     for result in results.values():
         if result.status == "error":
             model = project.models.get(result.unique_id)
             why = explain(model) if model else None
             file = model.file if model else result.name
-            told[result.unique_id] = f"{file}: {why or without_plan(result.message)}"
-    return told
+            messages[result.unique_id] = f"{file}: {why or without_plan(result.message)}"
+    return messages
 
 
 def refuse_failures(

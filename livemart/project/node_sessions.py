@@ -27,8 +27,6 @@ def with_sessions(project: Project, parameters: Mapping[str, str], hooks: Hooks)
 
     Args:
         project: its models are in dependency order.
-        parameters: of the profile.
-        hooks: of the project, rendered.
     """
     base = profile_spec(parameters).then(defining(hooks.on_run_start, parameters))
     before = {key: defining(sent, parameters) for key, sent in hooks.before.items()}

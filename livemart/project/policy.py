@@ -1,4 +1,4 @@
-"""Reads `config.meta.livemart` of a model: how it is refreshed, and what an error of it stops.
+"""Reads the policies of a model, `config.meta.livemart`.
 
 Used when the manifest is read. Every mistake is reported, with its place and the nearest word.
 """
@@ -35,7 +35,6 @@ def parse_model_policy(meta: object, where: Where | str) -> tuple[ModelPolicy, l
 
     Args:
         meta: value of `config.meta.livemart` of a model, or None.
-        where: place of the model, for messages.
     """
     place = place_of(where)
     if meta is None:
@@ -57,17 +56,17 @@ def parse_model_policy(meta: object, where: Where | str) -> tuple[ModelPolicy, l
         if key not in _WORDS
     ]
     words = {}
-    for key, known in _WORDS.items():
+    for key, choices in _WORDS.items():
         if key not in meta:
             continue
-        if (word := meta[key]) in known:
+        if (word := meta[key]) in choices:
             words[key] = word
             continue
         mistakes.append(
             ConfigError(
                 "MODEL_POLICY_UNKNOWN",
-                f"{place.at('meta', key)}: found {word}{nearest(str(word), known)}",
-                hint=f"write one of {', '.join(known)}",
+                f"{place.at('meta', key)}: found {word}{nearest(str(word), choices)}",
+                hint=f"write one of {', '.join(choices)}",
             )
         )
     return ModelPolicy(**words), mistakes

@@ -1,4 +1,4 @@
-"""Gives what SQL may say of the run that compiles it: an id, and the time at which it began.
+"""Gives what SQL may say of the run that compiles it: an id, a start.
 
 Used by `Dbt`, which compiles every node with the values of one run: that of the micro-batch, not of
 the process. What else of dbt's context differs from run to run, or from command to command, is the

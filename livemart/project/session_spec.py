@@ -121,7 +121,7 @@ class SessionSpec:
         added = tuple(statements)
         if not added or self.statements[-len(added) :] == added:
             return self
-        kept: list[str] = []
+        effective: list[str] = []
         named = {name.lower() for name, _ in self.settings}
         values = {name: value for name, value in _BASE_SETTINGS.items() if name not in named}
         for statement in (*self.statements, *added):
@@ -131,13 +131,13 @@ class SessionSpec:
                 if values.get(name) == value:
                     continue
                 values[name] = value
-            elif kept and kept[-1] == statement:
+            elif effective and effective[-1] == statement:
                 continue
             elif not _CREATED.match(statement):
                 # It may change any of them.
                 values.clear()
-            kept.append(statement)
-        return SessionSpec(self.settings, tuple(kept))
+            effective.append(statement)
+        return SessionSpec(self.settings, tuple(effective))
 
     def needed_by(self, text: str, keeps: int = 0) -> SessionSpec:
         """Return the spec without the temporary views and functions that a text does not name.
@@ -145,23 +145,23 @@ class SessionSpec:
         One that it does not name cannot change it, but can fail to be made. The first statements
         are kept in any case, as many as `keeps` says.
         """
-        kept: list[str] = []
+        needed: list[str] = []
         for statement in reversed(self.statements[keeps:]):
             created = _CREATED.match(statement)
             if created is None or re.search(
                 rf"(?<!\w){re.escape(created[2].strip('`'))}(?!\w)", text, re.IGNORECASE
             ):
-                kept.append(statement)
+                needed.append(statement)
                 text = f"{text}\n{statement}"
-        return SessionSpec(self.settings, (*self.statements[:keeps], *reversed(kept)))
+        return SessionSpec(self.settings, (*self.statements[:keeps], *reversed(needed)))
 
     @property
     def of_a_view(self) -> SessionSpec:
         """The part that Spark keeps with a view, whoever reads it then: settings and names."""
-        kept = [it for it in self.statements if is_setting(it) and not _VARIABLE.match(it)]
-        newest = {setting[1].lower(): it for it in kept if (setting := _SETTING.match(it))}
-        if len(newest) == len(set(kept)) or not all(map(_SETTING.match, kept)):
-            return SessionSpec(self.settings, tuple(kept))
+        statements = [it for it in self.statements if is_setting(it) and not _VARIABLE.match(it)]
+        newest = {setting[1].lower(): it for it in statements if (setting := _SETTING.match(it))}
+        if len(newest) == len(set(statements)) or not all(map(_SETTING.match, statements)):
+            return SessionSpec(self.settings, tuple(statements))
         return SessionSpec(self.settings).then(newest.values())
 
     def unknown_effect(self) -> str | None:
@@ -187,10 +187,10 @@ class SessionSpec:
 
     def functions(self) -> frozenset[str]:
         """Return the names of the temporary functions, in lower case."""
-        made = (_CREATED.match(statement) for statement in self.statements)
+        matches = (_CREATED.match(statement) for statement in self.statements)
         return frozenset(
             it[2].strip("`").lower()
-            for it in made
+            for it in matches
             if it is not None and it[1].lower() == "function"
         )
 
@@ -218,12 +218,11 @@ def defining(statements: Iterable[str], parameters: Mapping[str, str]) -> list[s
     """Return the statements, without comments, that define what SQL means.
 
     Args:
-        statements: of hooks.
         parameters: of the profile; dbt-spark sets them anew before each statement, so that none of
             them can be set otherwise.
     """
     fixed = {name.lower() for name in parameters}
-    kept = []
+    definitions = []
     for statement in map(bare_statement, statements):
         if not _DEFINES.match(statement) or _SHOWS_SETTINGS.match(statement):
             continue
@@ -232,8 +231,8 @@ def defining(statements: Iterable[str], parameters: Mapping[str, str]) -> list[s
             continue
         if _TIME_ZONE.match(statement) and "spark.sql.session.timezone" in fixed:
             continue
-        kept.append(statement)
-    return kept
+        definitions.append(statement)
+    return definitions
 
 
 def is_defining(statement: str) -> bool:

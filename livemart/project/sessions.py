@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ZONE = "spark.sql.session.timeZone"
-_MADE: WeakKeyDictionary[SparkSession, dict[SessionSpec, SparkSession]] = WeakKeyDictionary()
+_SESSIONS: WeakKeyDictionary[SparkSession, dict[SessionSpec, SparkSession]] = WeakKeyDictionary()
 _LOCK = threading.Lock()
 
 
@@ -30,19 +30,19 @@ def session_of(spark: SparkSession, spec: SessionSpec) -> SparkSession:
     if spec.is_plain:
         return spark
     with _LOCK:
-        made = _MADE.setdefault(spark, {})
-        if spec not in made:
-            made[spec] = new_session(spark, spec)
-        return made[spec]
+        sessions = _SESSIONS.setdefault(spark, {})
+        if spec not in sessions:
+            sessions[spec] = new_session(spark, spec)
+        return sessions[spec]
 
 
 def keep_sessions(spark: SparkSession, specs: Iterable[SessionSpec]) -> None:
     """Forget the sessions beside `spark` that belong to other specs than these."""
-    kept = set(specs)
+    needed = set(specs)
     with _LOCK:
-        made = _MADE.get(spark, {})
-        for spec in made.keys() - kept:
-            del made[spec]
+        sessions = _SESSIONS.get(spark, {})
+        for spec in sessions.keys() - needed:
+            del sessions[spec]
 
 
 def new_session(spark: SparkSession, spec: SessionSpec) -> SparkSession:

@@ -6,9 +6,10 @@ nearest valid word.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from datetime import timedelta
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -72,10 +73,7 @@ def parse_source_spec(
 
     Args:
         meta: value of `config.meta.livemart`.
-        columns: the declared columns of the source table.
         where: place of the source table, for messages; a string is file and node in one.
-        event_time: the source's `event_time`, if it has one.
-        root: the project's folder.
 
     Returns:
         The specification (None if there are mistakes) and all mistakes. Codes:
@@ -156,18 +154,20 @@ class _Reader:
         self._check_together(spec, event_time)
         return spec
 
-    def _invalid(self, key: str, hint: str) -> None:
-        self._refuse("SOURCE_VALUE_INVALID", ("meta", key), f"found {self._meta[key]!r}", hint)
+    def _refuse_value(self, key: str, finding: str, hint: str) -> None:
+        self._refuse("SOURCE_VALUE_INVALID", ("meta", key), finding, hint)
 
-    def _word(self, key: str, known: Sequence[str], default: str) -> str:
+    def _invalid(self, key: str, hint: str) -> None:
+        self._refuse_value(key, f"found {self._meta[key]!r}", hint)
+
+    def _word(self, key: str, choices: Sequence[str], default: str) -> str:
         value = self._meta.get(key, default)
-        if value in known or key not in self._meta:
+        if value in choices or key not in self._meta:
             return str(value)
-        self._refuse(
-            "SOURCE_VALUE_INVALID",
-            ("meta", key),
-            f"found {value!r}{nearest(str(value), known)}",
-            f"write one of {', '.join(known)}",
+        self._refuse_value(
+            key,
+            f"found {value!r}{nearest(str(value), choices)}",
+            f"write one of {', '.join(choices)}",
         )
         return default
 
@@ -208,9 +208,8 @@ class _Reader:
         return tuple(sorted(options.items()))
 
     def _refuse_option(self, finding: str) -> None:
-        self._refuse(
-            "SOURCE_VALUE_INVALID",
-            ("meta", "options"),
+        self._refuse_value(
+            "options",
             finding,
             "write names with a text, a number, true or false each, or lists and names of such",
         )
@@ -218,19 +217,14 @@ class _Reader:
     def _avro_schemas(
         self, kind: str, record_format: str
     ) -> tuple[str | None, str | None, tuple[tuple[str, str], ...]]:
-        def refuse(key: str, finding: str, hint: str) -> None:
-            self._refuse("SOURCE_VALUE_INVALID", ("meta", key), finding, hint)
-
         if kind == FILES_KIND:
             return None, None, ()
-        schemas = read_avro_schemas(self._meta, record_format == "avro", self._root, refuse)
-        secrets = self._meta.get(SECRETS_KEY)
-        return *schemas, read_registry_secrets(secrets, schemas[1], refuse)
+        refuse, meta = self._refuse_value, self._meta
+        schemas = read_avro_schemas(meta, record_format == "avro", self._root, refuse)
+        return *schemas, read_registry_secrets(meta.get(SECRETS_KEY), schemas[1], refuse)
 
     def _message(self) -> tuple[tuple[str, str], ...]:
-        def refuse(finding: str, hint: str) -> None:
-            self._refuse("SOURCE_VALUE_INVALID", ("meta", "message"), finding, hint)
-
+        refuse = partial(self._refuse_value, "message")
         return read_message_parts(self._meta.get("message", {}), self._columns, refuse)
 
     def _column_list(self, key: str) -> tuple[str, ...]:
@@ -295,9 +289,8 @@ class _Reader:
         try:
             tree = sqlglot.parse_one(value, dialect="spark")
         except sqlglot.errors.SqlglotError as error:
-            self._refuse(
-                "SOURCE_VALUE_INVALID",
-                ("meta", "apply_as_deletes"),
+            self._refuse_value(
+                "apply_as_deletes",
                 f"found {value!r}: {first_lines(error)}",
                 "write a SQL condition on the row: \"op = 'd'\"",
             )
@@ -306,7 +299,7 @@ class _Reader:
             self._invalid("apply_as_deletes", "use only columns of the row itself")
         for column in tree.find_all(exp.Column):
             name = str(column.parts[0].name)
-            if name.lower() not in (known.lower() for known in self._columns.by_name):
+            if name.lower() not in (declared.lower() for declared in self._columns.by_name):
                 self._refuse(
                     "SOURCE_COLUMN_UNKNOWN",
                     ("meta", "apply_as_deletes"),
@@ -331,9 +324,8 @@ class _Reader:
         try:
             return parse_interval(str(value))
         except ValueError as error:
-            self._refuse(
-                "SOURCE_VALUE_INVALID",
-                ("meta", key),
+            self._refuse_value(
+                key,
                 f"found {error}",
                 "write an interval such as `1 hour`, `90 minutes` or `7 days`, or none",
             )
@@ -361,9 +353,8 @@ class _Reader:
             self._check_event_time(event_time)
         for key in ("event_time_is_fixed", "horizon", "lateness"):
             if event_time is None and self._meta.get(key):
-                self._refuse(
-                    "SOURCE_VALUE_INVALID",
-                    ("meta", key),
+                self._refuse_value(
+                    key,
                     f"{key}, but the source has no event_time",
                     f"add `event_time: <column>` to the source's config, or leave {key} out",
                 )
@@ -388,11 +379,8 @@ class _Reader:
     def _check_arrival(self, arrival: Arrival) -> None:
         for key in _OF_LOGS if arrival.kind == FILES_KIND else _OF_FILES:
             if key in self._meta:
-                self._refuse(
-                    "SOURCE_VALUE_INVALID",
-                    ("meta", key),
-                    f"{key}, but the source is of kind {arrival.kind}",
-                    f"leave {key} out",
+                self._refuse_value(
+                    key, f"{key}, but the source is of kind {arrival.kind}", f"leave {key} out"
                 )
         limits = [key for key in _LIMITS if self._meta.get(key)]
         if arrival.kind == FILES_KIND and len(limits) > 1:
@@ -406,9 +394,8 @@ class _Reader:
     def _check_records(self, rules: RecordRules, arrival: Arrival) -> None:
         formats = ("json",) if arrival.kind == FILES_KIND else ("json", "avro")
         if rules.envelope is not None and rules.format not in formats:
-            self._refuse(
-                "SOURCE_VALUE_INVALID",
-                ("meta", "envelope"),
+            self._refuse_value(
+                "envelope",
                 f"envelope, but the records are of format {rules.format}",
                 f"write `format: {' or '.join(formats)}`, or leave envelope out",
             )
@@ -489,20 +476,20 @@ class _EnvelopeReader:
             self._refuse(f"found schemas {value!r}", "write true or false")
         return value is True
 
-    def _word(self, key: str, known: Sequence[str], default: str | None) -> Any:
+    def _word(self, key: str, choices: Sequence[str], default: str | None) -> Any:
         value = self._options.get(key, default)
-        if value in known or key not in self._options:
+        if value in choices or key not in self._options:
             return value
         self._refuse(
-            f"found {key} {value!r}{nearest(str(value), known)}",
-            f"write one of {', '.join(known)}, as the connector's own setting",
+            f"found {key} {value!r}{nearest(str(value), choices)}",
+            f"write one of {', '.join(choices)}, as the connector's own setting",
         )
         return default
 
     def _digits(self) -> tuple[tuple[str, int], ...]:
         value = self._options.get("timestamp_digits", {})
-        told = value if isinstance(value, Mapping) else {"*": value}
-        for column, digits in told.items():
+        digits_by_column = value if isinstance(value, Mapping) else {"*": value}
+        for column, digits in digits_by_column.items():
             if isinstance(digits, bool) or not isinstance(digits, int) or not 0 <= digits <= 9:
                 self._refuse(
                     f"found timestamp_digits {digits!r}",
@@ -514,12 +501,12 @@ class _EnvelopeReader:
                     f"found column {column}{nearest(str(column), self._columns.by_name)}",
                     "name declared columns under timestamp_digits",
                 )
-        return tuple(sorted((str(column), digits) for column, digits in told.items()))
+        return tuple(sorted((str(column), digits) for column, digits in digits_by_column.items()))
 
     def _check_columns(self, options: EnvelopeOptions) -> None:
-        taken = {name.lower() for name in ENVELOPE_COLUMNS}
+        reserved = {name.lower() for name in ENVELOPE_COLUMNS}
         for name in self._columns.by_name:
-            if name.lower() in taken:
+            if name.lower() in reserved:
                 self._refuse_at(
                     "SOURCE_COLUMN_RESERVED",
                     ("columns", name),
@@ -529,7 +516,7 @@ class _EnvelopeReader:
         if options.schemas or self._is_typed:
             return
         for name, kind in self._columns.types().items():
-            words = set(_words_of(kind))
+            words = {part.name for part in kind.walk()}
             if "decimal" in words and options.decimal_handling is None:
                 self._untold(name, kind, "decimal_handling", "as the connector's own setting")
             if words & {*_TIMESTAMPS, "date"} and options.time_precision is None:
@@ -544,14 +531,6 @@ class _EnvelopeReader:
             f"no {option}, and column {name} is of type {kind}",
             f"add {option} ({hint}), or `schemas: true` if each record holds its schema",
         )
-
-
-def _words_of(kind: SparkType) -> Iterator[str]:
-    """Yield the words of a type and of all in it."""
-    yield kind.name
-    for part in (kind.element, *(member for _, member in kind.fields)):
-        if part is not None:
-            yield from _words_of(part)
 
 
 def _log_kinds() -> tuple[str, ...]:

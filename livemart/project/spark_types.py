@@ -7,6 +7,7 @@ of 58 texts that are refused here it takes 31, among them `array<int`, `int int`
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from livemart.spark_sql import unquoted
@@ -56,6 +57,13 @@ class SparkType:
     fields: tuple[tuple[str, SparkType], ...] = ()
     element: SparkType | None = None
     key: SparkType | None = None
+
+    def walk(self) -> Iterator[SparkType]:
+        """Yield the type and all within it."""
+        yield self
+        for part in (self.key, self.element, *(member for _, member in self.fields)):
+            if part is not None:
+                yield from part.walk()
 
     def __str__(self) -> str:
         match self.name:
@@ -171,7 +179,7 @@ class _Parser:
             if not re.fullmatch(r"`.+`|[^\W\d]\w*", name, re.S):
                 raise TypeSyntaxError(f"found {name or 'the end'}, expected a field name", name)
             name = unquoted(name)
-            if name.lower() in (known.lower() for known in fields):
+            if name.lower() in (other.lower() for other in fields):
                 raise TypeSyntaxError(f"field {name} is declared twice", name)
             if self._peek() == ":":
                 self.expect(":")

@@ -1,4 +1,4 @@
-"""Finds where a configuration stands: the file, and the line of each key in it.
+"""Finds where a configuration stands, by file and line.
 
 Used by everything that refuses what the analyst wrote, so that each mistake names its place.
 """
@@ -67,10 +67,8 @@ def livemart_misspelled(
     """Return a mistake for each key that must mean `livemart`; it would not be read.
 
     Args:
-        code: of the mistakes.
         meta: all of a node's `meta`.
         config: keys of the node's config that dbt does not know.
-        place: of the node.
     """
     mistakes = Mistakes(place)
     for key in map(str, meta):

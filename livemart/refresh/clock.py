@@ -99,14 +99,14 @@ def fix_as_of(
         ConfigError: AS_OF_BACKWARDS, if `--as-of` lies before the newest snapshot's.
     """
     warehouse, relation = context.warehouse, clock.relation
-    known = newest.sources.get(relation) if newest else None
+    clock_version = newest.sources.get(relation) if newest else None
     before = newest.as_of if newest else None
     if warehouse.exists(relation):
         version = warehouse.version(relation)
         tag = context.tag(relation, 0)
         if warehouse.is_tagged(relation, tag):
             return read_clock(warehouse, version, relation=relation), version
-        if known == version and before is not None:
+        if clock_version == version and before is not None:
             as_of = _next_as_of(settings, before, newest_event_time, now)
             if as_of == before:
                 return before, version

@@ -60,7 +60,7 @@ class BatchContext:
     small_lane_rows: int
     threads: int
     fingerprints: Mapping[str, str] = field(default_factory=dict)
-    kept: KeptBetweenBatches = field(default_factory=KeptBetweenBatches)
+    between_batches: KeptBetweenBatches = field(default_factory=KeptBetweenBatches)
     _lanes: dict[SessionSpec, LargeLane] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 

@@ -1,6 +1,7 @@
-"""Recomputes a model over all rows of its inputs, and writes only the rows that really changed.
+"""Recomputes a model over all rows of its inputs.
 
-Used for new and rebuilt models, and where no strategy holds.
+Used for new and rebuilt models, and where no strategy holds. Only the rows that really changed are
+written.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ def refresh_full(
         model.relation, full_query(model, plan, inputs), tag, partition_by=model.partition_by
     )
     if failure is not None and getattr(failure, "code", "") != "TABLE_NOT_WRITABLE":
-        context.kept.own_faults.report("difference_failed", failure, model=model.unique_id)
+        context.between_batches.own_faults.report(
+            "difference_failed", failure, model=model.unique_id
+        )
     return commit
 
 

@@ -1,4 +1,4 @@
-"""Resolves what a batch reads: which version of each table, before and now, and what changed.
+"""Resolves what a batch reads: each table at two versions, before and now.
 
 Used by every refresh of a model, in several threads. Versions are pinned once per batch, before the
 first model; each mention of a table in a model's SQL is resolved once, before a strategy begins.
@@ -169,14 +169,18 @@ def pin_inputs(
     # The snapshot log does not know tables that models name and the project does not declare: what
     # reads one is recomputed in every batch.
     # A view is read by its name, whatever table once lay in its place.
-    known = {
+    model_relations = {
         model.relation
         for model in models.values()
         if model.is_stored or model.materialized == "view"
     }
     for plan in plans.models.values():
         for relation in plan.flat.relations if plan.flat is not None else ():
-            if relation not in known and relation not in new and warehouse.exists(relation):
+            if (
+                relation not in model_relations
+                and relation not in new
+                and warehouse.exists(relation)
+            ):
                 new[relation] = warehouse.version(relation)
     return PinnedInputs(warehouse, old, new, frontier.models)
 
@@ -277,8 +281,8 @@ class InputSchemas:
         old_types, types = (
             {field.name: field.type for field in schema} for schema in (before, now)
         )
-        kept = types.keys() & old_types.keys()
-        retyped = {name for name in kept if types[name] != old_types[name]}
+        common = types.keys() & old_types.keys()
+        retyped = {name for name in common if types[name] != old_types[name]}
         return frozenset(retyped), frozenset(types.keys() ^ old_types.keys())
 
 

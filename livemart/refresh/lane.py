@@ -1,4 +1,4 @@
-"""Chooses the lane of a model in a batch: slices and commits in Arrow, or all of it in Spark.
+"""Chooses the lane of a model in a batch: slices in Arrow, or all of it in Spark.
 
 Used by the choice of a strategy. Both lanes run the same SQL and give the same rows (ADR-0002).
 """

@@ -94,7 +94,7 @@ def refresh_models(
         return refresher.refresh(unique_id, parents[unique_id])
 
     # What took long in the last batch is likely to in this one.
-    took_ms = context.kept.took_ms
+    took_ms = context.between_batches.took_ms
     costs = {unique_id: state.took_ms for unique_id, state in inputs.states.items()} | took_ms
     for unique_id, end in in_dependency_order(parents, refresh, context.threads, costs):
         if isinstance(end, ModelState):
@@ -113,7 +113,7 @@ def refresh_models(
     if failure := refresher.tried_again(failures, attempts):
         failure.is_retriable = runs_again
         raise failure
-    context.kept.views.keep(inputs.new)
+    context.between_batches.views.keep(inputs.new)
     return done
 
 

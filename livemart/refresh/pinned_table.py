@@ -43,8 +43,8 @@ class PinnedTable:
     def blank_columns(self) -> frozenset[str]:
         """Columns in which the table holds NULL for some texts (see delta/partitions)."""
         partition_columns = self.warehouse.files(self.relation, self.version).partition_columns
-        seen = [name for name in partition_columns if name.lower() not in self.hidden]
-        return blank_columns(self.schema, seen)
+        visible = [name for name in partition_columns if name.lower() not in self.hidden]
+        return blank_columns(self.schema, visible)
 
     @property
     def row_count(self) -> int:

@@ -73,9 +73,9 @@ def refresh_region(run: ModelRun, region: Region) -> pa.Table | None:
     schema = run.stored.schema
     columns = typed_columns(schema, "q", run.stored.blank_columns)
     part = template(f"select {columns} from (", run.query("new", names), ") as q")
-    kept = rows_to_read(run.stored, [region.stored], affected, run.zone, time)
+    stored_slice = rows_to_read(run.stored, [region.stored], affected, run.zone, time)
     if not run.views.is_large and is_comparable(region, affected, run.stored):
-        stored = run.stored.read(kept).select(schema.names)
+        stored = run.stored.read(stored_slice).select(schema.names)
         old = stored.filter(lies_in(region, affected, stored))
         if time is None and _is_narrowed(run, region, restricted):
             # Few rows come of other keys; Spark is spared a view, a broadcast and a join.
@@ -84,7 +84,7 @@ def refresh_region(run: ModelRun, region: Region) -> pa.Table | None:
         new_rows = template(part, _semi_join(run, region, affected, "q"))
         return difference(run.views.query(new_rows), old)
     listed = ", ".join(f"t.{quoted(name)}" for name in schema.names)
-    view = run.views.slice("stored", run.stored, kept)
+    view = run.views.slice("stored", run.stored, stored_slice)
     new_rows = template(part, _semi_join(run, region, affected, "q"))
     of_region = _semi_join(run, region, affected, "t")
     old_rows = template(f"select {listed} from ", view, " as t", of_region)
@@ -393,8 +393,8 @@ def _with_bounds(affected: pa.Table, kind: pa.DataType) -> pa.Table:
         if pa.types.is_date(kind):
             # The first date that does not begin before an instant, and the last one.
             days = [-(-value // DAY) if name == "low" else value // DAY for value in values]
-            kept = [min(max(day, _FIRST_DAY), _LAST_DAY) for day in days]
-            bounds = pa.array(kept, pa.int32()).cast(pa.date32())
+            clamped = [min(max(day, _FIRST_DAY), _LAST_DAY) for day in days]
+            bounds = pa.array(clamped, pa.int32()).cast(pa.date32())
         else:
             moments = pa.array(list(map(instant, values)), pa.timestamp("us", tz="UTC"))
             bounds = moments if kind.tz is not None else moments.cast(pa.timestamp("us"))

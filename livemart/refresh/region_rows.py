@@ -1,4 +1,4 @@
-"""Tells which rows in memory lie in an affected region, and which rows of an input it needs.
+"""Tests rows in memory against an affected region: which lie in it, which it needs of an input.
 
 Used by region refreshes. A RowFilter, which reads the rows, can only test one column at a time; in
 the small lane what it lets through is narrowed to what the region's semi join in SQL would take.

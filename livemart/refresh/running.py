@@ -76,16 +76,16 @@ def refresh_running(run: ModelRun, running: Running) -> pa.Table | None:
     stored: list[pa.Table] = []
     for group in _groups(images, running):
         stored_rows = _stored_rows(run, running, group)
-        starts, kept = _starts(running, group, stored_rows)
+        starts, old_rows = _starts(running, group, stored_rows)
         newest = max(
             _largest(images, running.time[1]),
             _largest(stored_rows, running.time[0], int(group.low.min())),
         )
         parts.append(_part(run, running, limits, starts, newest))
-        stored.append(kept)
+        stored.append(old_rows)
     schema = run.stored.schema
-    kept = pa.concat_tables(stored).combine_chunks().select(schema.names)
-    return difference(_outputs(run, running, parts), kept.cast(schema))
+    old_rows = pa.concat_tables(stored).combine_chunks().select(schema.names)
+    return difference(_outputs(run, running, parts), old_rows.cast(schema))
 
 
 def _spelled(running: Running, names: Mapping[str, str]) -> Running:

@@ -126,10 +126,10 @@ def running_rows(
                     none = np.zeros(len(carried), dtype=np.int64)
                     counts = moves.sums(np.concatenate([ones[arrives], -ones[leaves], none]), at)
                     is_null &= (counts == 0).astype(bool)
-            made = from_whole(summed, types[index], is_null)
-            if made is None:
+            column = from_whole(summed, types[index], is_null)
+            if column is None:
                 raise not_carried_on("a total does not fit its type")
-            sums[index] = made
+            sums[index] = column
     return shown, tuple(sums[index] for index in range(len(totals))), is_doubtful
 
 

@@ -71,17 +71,17 @@ def refresh_signed(run: ModelRun, signed: Signed) -> pa.Table | None:
     changed = _changed_part(run, signed, passing)
     for lookup in signed.lookups:
         _touch_anchors(run, lookup, passing)
-    kept = {
-        anchor: _kept_rows(run.inputs[anchor], rows)
+    unchanged = {
+        anchor: _unchanged_rows(run.inputs[anchor], rows)
         for anchor, rows in passing.items()
         if rows.alternatives and not run.views.is_large
     }
     sides: list[tuple[Statement, int]] = []
-    if changed is not None and kept.keys() == set(signed.anchors):
-        sides = _by_product_rule(run, signed, changed, kept)
+    if changed is not None and unchanged.keys() == set(signed.anchors):
+        sides = _by_product_rule(run, signed, changed, unchanged)
     else:
         for side, sign in _SIDES:
-            names = _side(run, signed, passing, kept, side)
+            names = _side(run, signed, passing, unchanged, side)
             if names is not None:
                 sides.append((run.query(side, names), sign))
     if not sides:
@@ -168,7 +168,7 @@ def _touch_anchors(run: ModelRun, lookup: Lookup, passing: dict[int, RowFilter])
         )
 
 
-def _kept_rows(anchor: Input, passing: RowFilter) -> pa.Table:
+def _unchanged_rows(anchor: Input, passing: RowFilter) -> pa.Table:
     """Return the rows of an anchor that pass the filter and are the same before and now.
 
     Each comes as often as it is there on both sides; columns as in `_changed_rows`.
@@ -182,7 +182,7 @@ def _side(
     run: ModelRun,
     signed: Signed,
     passing: Mapping[int, RowFilter],
-    kept: Mapping[int, pa.Table],
+    unchanged: Mapping[int, pa.Table],
     side: Side,
 ) -> dict[int, Statement] | None:
     """Return the views of one side; None if no anchor row is touched on it."""
@@ -193,9 +193,9 @@ def _side(
     for anchor in signed.anchors:
         source, label = run.inputs[anchor], f"{side}_{anchor}"
         columns = source.new.schema.names if run.views.is_large else source.columns
-        if anchor in kept:
-            rows = _changed_rows(source, side, columns).cast(kept[anchor].schema)
-            present[anchor] = pa.concat_tables([kept[anchor], rows]).combine_chunks()
+        if anchor in unchanged:
+            rows = _changed_rows(source, side, columns).cast(unchanged[anchor].schema)
+            present[anchor] = pa.concat_tables([unchanged[anchor], rows]).combine_chunks()
         elif not passing[anchor].alternatives:
             present[anchor] = _changed_rows(source, side, columns)
         else:
@@ -234,7 +234,7 @@ def _changed_part(run: ModelRun, signed: Signed, passing: Mapping[int, RowFilter
 
 
 def _by_product_rule(
-    run: ModelRun, signed: Signed, changed: Lookup, kept: Mapping[int, pa.Table]
+    run: ModelRun, signed: Signed, changed: Lookup, unchanged: Mapping[int, pa.Table]
 ) -> list[tuple[Statement, int]]:
     """Return the queries whose rows, with their signs, are the change of the model.
 
@@ -242,15 +242,17 @@ def _by_product_rule(
         run: of the model.
         signed: its strategy.
         changed: the one lookup that changed.
-        kept: by anchor, its rows that share a key with changed rows and are themselves unchanged.
+        unchanged: by anchor, its unchanged rows that share a key with changed rows.
     """
     before: dict[int, pa.Table] = {}
     terms: list[tuple[Statement, int]] = []
     for side, sign in _SIDES:
-        anchors = {it: _changed_rows(run.inputs[it], side, run.inputs[it].columns) for it in kept}
+        anchors = {
+            it: _changed_rows(run.inputs[it], side, run.inputs[it].columns) for it in unchanged
+        }
         if side == "old":
             before = {
-                anchor: pa.concat_tables([kept[anchor], rows.cast(kept[anchor].schema)])
+                anchor: pa.concat_tables([unchanged[anchor], rows.cast(unchanged[anchor].schema)])
                 for anchor, rows in anchors.items()
             }
         if any(rows.num_rows for rows in anchors.values()):

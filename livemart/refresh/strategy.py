@@ -70,8 +70,8 @@ def move(
         if isinstance(error, RefreshError) and error.code in _RECOMPUTED:
             reason = Reason(_RECOMPUTED[error.code], error.message, None)
         elif is_own_fault(error):
-            failure, what = error, f"{type(error).__name__}: {first_lines(error)}"
-            reason = Reason("STRATEGY_FAILED", f"{plan.strategy.name} failed: {what}", None)
+            failure, fault = error, f"{type(error).__name__}: {first_lines(error)}"
+            reason = Reason("STRATEGY_FAILED", f"{plan.strategy.name} failed: {fault}", None)
         else:
             raise
     # Other columns of an input make another model, as other SQL does.
@@ -90,7 +90,7 @@ def move(
     commit = refresh_full(context, model, plan, inputs, tag, stored)
     if failure is not None:
         # Only now: an error that the full refresh meets, too, is the SQL's own.
-        context.kept.own_faults.report(
+        context.between_batches.own_faults.report(
             "strategy_failed", failure, model=model.unique_id, strategy=plan.strategy.name
         )
     return commit, Full.name, reason
@@ -108,7 +108,7 @@ def _by_strategy(
     views = BatchViews(
         session,
         f"__{model.relation.replace('.', '__')}_{context.batch_id}",
-        context.kept.views,
+        context.between_batches.views,
         is_large=takes_large_lane(context, plan, inputs),
     )
     whole, stored = stored, stored.without(plan.stamps)
@@ -116,7 +116,9 @@ def _by_strategy(
         _require_names(plan, stored)
         plan = spelled(plan, stored.names.__getitem__)
         zone = TimeZone(is_utc=model.session.is_plain or is_utc(session))
-        run = ModelRun(plan, stored, inputs.resolve(plan), views, context.kept.sum_limits, zone)
+        run = ModelRun(
+            plan, stored, inputs.resolve(plan), views, context.between_batches.sum_limits, zone
+        )
         change, strategy = changed_rows(run)
         if change is None:
             return Commit(stored.version, False, 0, 0), strategy

@@ -184,10 +184,10 @@ class BatchViews:
             return self.whole(table)
         if table.row_count > ROWS_IN_MEMORY:
             return self.slice(label, table, rows)
-        kept = self._shared.rows(table)
-        if kept.num_rows <= FEW_LOOKUP_ROWS:
+        table_rows = self._shared.rows(table)
+        if table_rows.num_rows <= FEW_LOOKUP_ROWS:
             return self.whole(table)
-        return self.of_rows(label, kept.filter(rows.matches(kept)).combine_chunks())
+        return self.of_rows(label, table_rows.filter(rows.matches(table_rows)).combine_chunks())
 
     def stored(self, table: PinnedTable, rows: RowFilter) -> Statement:
         """Return a subquery on the Delta table itself, pruned by literals."""

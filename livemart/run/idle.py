@@ -102,8 +102,8 @@ def _note(
     from livemart.publish.exposures import served_models
 
     settings = runtime.settings
-    known = {os.path.realpath(path) for path in runtime.read_at}
-    if not known.issuperset(map(os.path.realpath, runtime.dbt.files_read())):
+    paths = {os.path.realpath(path) for path in runtime.read_at}
+    if not paths.issuperset(map(os.path.realpath, runtime.dbt.files_read())):
         # dbt reads files that a look does not see: outside of the project, or hidden.
         return
     is_served = settings.store_url is not None and bool(served_models(runtime.project)[0])
@@ -208,11 +208,11 @@ def _tables(runtime: Runtime, newest: Snapshot) -> Mapping[str, tuple[str, int] 
     warehouse = runtime.warehouse
     tables: dict[str, tuple[str, int] | None] = {}
     for source in runtime.project.sources.values():
-        known = newest.sources.get(source.relation)
-        seen = _table(warehouse, source.relation)
+        version = newest.sources.get(source.relation)
+        current = _table(warehouse, source.relation)
         tables[source.relation] = None
-        if seen is not None and known is not None:
-            tables[source.relation] = (seen[0], _since(warehouse, source.relation, known))
+        if current is not None and version is not None:
+            tables[source.relation] = (current[0], _since(warehouse, source.relation, version))
     for unique_id, state in newest.models.items():
         if model := runtime.project.models.get(unique_id):
             at = _since(warehouse, model.relation, state.version)
@@ -220,10 +220,10 @@ def _tables(runtime: Runtime, newest: Snapshot) -> Mapping[str, tuple[str, int] 
     return tables
 
 
-def _since(warehouse: Warehouse, relation: str, known: int) -> int:
-    """Return the newest version of a table if it holds the rows of the known one, else that."""
+def _since(warehouse: Warehouse, relation: str, version: int) -> int:
+    """Return the newest version of a table if it holds the rows of this one, else this one."""
     newest = warehouse.version(relation)
-    return known if warehouse.data_changed_between(relation, known, newest) else newest
+    return version if warehouse.data_changed_between(relation, version, newest) else newest
 
 
 def _table(warehouse: Warehouse, relation: str) -> tuple[str, int] | None:

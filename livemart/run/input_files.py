@@ -45,14 +45,14 @@ def waiting_files(settings: Settings) -> WaitingFiles | None:
                 continue
             path = os.path.join(folder, name)
             try:
-                seen = os.stat(path)
+                status = os.stat(path)
             except FileNotFoundError:
                 # Gone since it was listed.
                 continue
             except OSError:
                 # Nobody can tell.
                 return None
-            files.append((path, seen.st_size, seen.st_mtime_ns))
+            files.append((path, status.st_size, status.st_mtime_ns))
         if len(files) > _MANY_FILES:
             return None
     return sorted(files)

@@ -99,8 +99,8 @@ class Runtime:
             return
         # What was read now is what was compiled.
         if self.files.look() == self.read_at:
-            kept = CachedProject(self.project, dbt.files_read(), dbt.artifact, self.plans)
-            self.cache.write(kept)
+            cached = CachedProject(self.project, dbt.files_read(), dbt.artifact, self.plans)
+            self.cache.write(cached)
 
     @property
     def checkpoint(self) -> Path:

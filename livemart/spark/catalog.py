@@ -44,9 +44,9 @@ def register(
     Returns:
         The relations (`schema.identifier`) that were not registered before, tables first.
     """
-    kept = _kept_views(warehouse)
-    views = kept if project is None else _project_views(project)
-    known = _known(spark)
+    saved = _saved_views(warehouse)
+    views = saved if project is None else _project_views(project)
+    registered = _registered(spark)
     tables = [
         relation
         for relation in stored_tables(warehouse)
@@ -58,10 +58,10 @@ def register(
         schemas |= {model.schema.lower() for model in project.models.values()}
         schemas |= {source.schema.lower() for source in project.sources.values()}
         schemas.add(project.target_schema.lower())
-    for schema in sorted(schemas - known.keys()):
+    for schema in sorted(schemas - registered.keys()):
         location = literal(str(warehouse / schema))
         spark.sql(f"create database if not exists {quoted(schema)} location {location}")
-    added = [relation for relation in tables if not _is_in(known, relation)]
+    added = [relation for relation in tables if not _is_in(registered, relation)]
     pinned = versions or {}
     _register_tables(spark, warehouse, [relation for relation in added if relation not in pinned])
     for relation in added:
@@ -70,14 +70,14 @@ def register(
             rows = f"select * from delta.{quoted(path)} version as of {pinned[relation]}"
             spark.sql(f"create view {name_of(relation)} as {rows}")
     columns = None
-    if not (pinned or any(known.values())):
+    if not (pinned or any(registered.values())):
         columns = ViewColumns(spark, warehouse, views, tables)
     added += _register_views(
         spark,
         {
             relation: view
             for relation, view in views.items()
-            if remakes_views or not _is_in(known, relation) or kept.get(relation) != view
+            if remakes_views or not _is_in(registered, relation) or saved.get(relation) != view
         },
         columns,
     )
@@ -92,8 +92,8 @@ def save_views(spark: SparkSession, warehouse: Path) -> None:
     Needs a session with its own JVM, not one of Spark Connect.
     """
     catalog = _external(spark)
-    views = _kept_views(warehouse)
-    for schema, names in sorted(_known(spark).items()):
+    views = _saved_views(warehouse)
+    for schema, names in sorted(_registered(spark).items()):
         for name in sorted(names):
             text = catalog.getTable(schema, name).viewText()
             known_view = views.pop(f"{schema}.{name}", None)
@@ -148,8 +148,6 @@ def _register_views(
     A view whose inputs do not exist yet is left to the build that makes them.
 
     Args:
-        spark: the engine's session.
-        views: by relation.
         columns: of views, from an earlier session; None if this one has begun before.
     """
     from pyspark.errors import AnalysisException
@@ -158,7 +156,7 @@ def _register_views(
     added: list[str] = []
     waiting = {relation: view for relation, view in views.items() if relation not in entered}
     while waiting:
-        made = []
+        created = []
         for relation, view in waiting.items():
             try:
                 session_of(spark, view.session).sql(
@@ -166,11 +164,11 @@ def _register_views(
                 )
             except AnalysisException:
                 continue
-            made.append(relation)
-        if not made:
+            created.append(relation)
+        if not created:
             break
-        added += made
-        waiting = {relation: view for relation, view in waiting.items() if relation not in made}
+        added += created
+        waiting = {relation: view for relation, view in waiting.items() if relation not in created}
     if columns and added:
         columns.keep(added)
     return entered + added
@@ -205,13 +203,13 @@ def _project_views(project: Project) -> dict[str, ProjectView]:
     }
 
 
-def _kept_views(warehouse: Path) -> dict[str, ProjectView]:
+def _saved_views(warehouse: Path) -> dict[str, ProjectView]:
     try:
-        kept = json.loads(StateFolder(warehouse).views.read_text())
+        entries = json.loads(StateFolder(warehouse).views.read_text())
     except (FileNotFoundError, ValueError):
         # Not kept yet, or torn: whoever knows the project keeps them again.
         return {}
-    return {relation: _read_view(view) for relation, view in kept.items()}
+    return {relation: _read_view(view) for relation, view in entries.items()}
 
 
 def _read_view(view: Any) -> ProjectView:
@@ -225,7 +223,7 @@ def _read_view(view: Any) -> ProjectView:
 def _keep_views(warehouse: Path, views: Mapping[str, ProjectView]) -> None:
     path = StateFolder(warehouse).views
     path.parent.mkdir(parents=True, exist_ok=True)
-    kept = {
+    entries = {
         relation: view.sql
         if view.session.is_plain
         else {
@@ -235,15 +233,15 @@ def _keep_views(warehouse: Path, views: Mapping[str, ProjectView]) -> None:
         }
         for relation, view in views.items()
     }
-    replace_file(path, json.dumps(kept, indent=1))
+    replace_file(path, json.dumps(entries, indent=1))
 
 
-def _is_in(known: Mapping[str, set[str]], relation: str) -> bool:
+def _is_in(registered: Mapping[str, set[str]], relation: str) -> bool:
     schema, _, identifier = relation.partition(".")
-    return identifier.lower() in known.get(schema.lower(), ())
+    return identifier.lower() in registered.get(schema.lower(), ())
 
 
-def _known(spark: SparkSession) -> dict[str, set[str]]:
+def _registered(spark: SparkSession) -> dict[str, set[str]]:
     """Return the tables and views of each database; the statements take a second of a new JVM."""
     external = _external(spark)
     databases = external.listDatabases().mkString("\n").split("\n")

@@ -1,4 +1,4 @@
-"""Gives the runner a Spark Connect server, and joins one: how a plain dbt works beside a runner.
+"""Lets a plain dbt work beside a runner, through Spark Connect.
 
 Used by `stream`, `up` and a dbt in a prepared terminal. The server listens on loopback only and
 wants a token, which only the user who owns the warehouse can read.

@@ -15,7 +15,6 @@ from livemart.spark_sql import quoted, unquoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
 
 
 def require_contract(spark: SparkSession, model: Model, query: str) -> None:
@@ -30,8 +29,8 @@ def require_contract(spark: SparkSession, model: Model, query: str) -> None:
         f"cast(null as {column.data_type or 'void'}) as {quoted(unquoted(column.name))}"
         for column in model.columns
     )
-    contract = _types(spark.sql(f"select {promised}").schema) if promised else {}
-    if breaches := contract_breaches(contract, _types(spark.sql(query).schema)):
+    contract = dict(spark.sql(f"select {promised}").dtypes) if promised else {}
+    if breaches := contract_breaches(contract, dict(spark.sql(query).dtypes)):
         raise ModelFailedError(
             model,
             f"{model.file}: its contract is enforced, and does not hold: {'; '.join(breaches)}",
@@ -51,7 +50,3 @@ def contract_breaches(contract: Mapping[str, str], actual: Mapping[str, str]) ->
         f"{name} ({actual[name]}) is not in it" for name in actual.keys() - contract.keys()
     ]
     return sorted(breaches)
-
-
-def _types(schema: StructType) -> dict[str, str]:
-    return {field.name: field.dataType.simpleString() for field in schema.fields}

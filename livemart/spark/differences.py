@@ -1,4 +1,4 @@
-"""Writes equality and difference of rows as SQL text.
+"""Writes the difference of rows as SQL text.
 
 Used by both lanes and by `verify`. Only rows that really changed reach a commit; equal is what
 Spark's GROUP BY and `<=>` call equal, and maps, which it cannot group, are their sorted entries.
@@ -30,8 +30,6 @@ def typed_columns(
     """Return a select list of the table's columns, cast to its types, in its order.
 
     Args:
-        schema: columns of the table.
-        qualifier: of the columns that are selected.
         blank_columns: those in which the table holds NULL for some texts.
     """
     selected = []
@@ -85,7 +83,6 @@ def counted_difference(
     """Return SQL for the rows whose multiplicity differs.
 
     Args:
-        schema: columns of the table.
         sides: (query, count in the old bag, count in the new bag) of each of its rows; the query
             yields the columns of the table, in order.
 

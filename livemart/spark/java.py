@@ -1,4 +1,4 @@
-"""Finds the Java that Spark will start, and requires the one tested version.
+"""Requires the one tested version of the Java that Spark will start.
 
 Used before Spark is started and by `doctor`. It is found the way Spark finds it.
 """

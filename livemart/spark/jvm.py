@@ -39,11 +39,11 @@ def jvm_options(jars: Sequence[Path], *, is_short: bool) -> str:
         is_short: it ends within a minute or so. The first of these leaves an archive of the classes
             that it has loaded, 160 to 190 MB beside livemart's jars, to those after it.
     """
-    given = os.environ.get("LIVEMART_JVM_OPTIONS")
-    if given == _ALWAYS_SHORT:
+    options = os.environ.get("LIVEMART_JVM_OPTIONS")
+    if options == _ALWAYS_SHORT:
         is_short = True
-    elif given is not None:
-        return given
+    elif options is not None:
+        return options
     if not is_short:
         return _LONG
     # A folder that somebody has named is only read.
@@ -84,11 +84,11 @@ def _archive_options(folder: Path, key: str) -> str:
 def _is_ours(path: Path) -> bool:
     """Return True if a folder or file is there, this user's, and nobody else may write it."""
     try:
-        seen = path.lstat()
+        status = path.lstat()
     except OSError:
         return False
-    may_be_written = seen.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return seen.st_uid == os.getuid() and not may_be_written and not path.is_symlink()
+    may_be_written = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return status.st_uid == os.getuid() and not may_be_written and not path.is_symlink()
 
 
 def _take_drafts(folder: Path, archive: Path) -> bool:
@@ -141,5 +141,5 @@ def _key(java: Path, jars: Sequence[Path]) -> str:
 
 
 def _size_and_time(path: Path) -> str:
-    seen = path.stat()
-    return f"{seen.st_size} {seen.st_mtime_ns}"
+    status = path.stat()
+    return f"{status.st_size} {status.st_mtime_ns}"

@@ -16,11 +16,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
-from livemart.arrow.types import plain_table
+from livemart.arrow.types import plain_table, schema_mismatch
 from livemart.conflicts import CONFLICTS, TableChangedError
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit, Warehouse
-from livemart.errors import RefreshError
 from livemart.spark.differences import comparable
 from livemart.spark.types import spark_schema, type_text
 from livemart.spark_sql import literal, quoted, stored_name, unquoted
@@ -77,7 +76,9 @@ class LargeLane:
             ).collect()[0]
             for (name, _), count in zip(checks, lost, strict=True):
                 if count:
-                    raise _mismatch(relation, f"column {name}: {count} values do not fit its type")
+                    raise schema_mismatch(
+                        relation, f"column {name}: {count} values do not fit its type"
+                    )
             if rows == 0:
                 return Commit.of(self._warehouse.version(relation), 0, started)
             if old_rows and any("`" in name for name in schema.names):
@@ -204,7 +205,9 @@ class LargeLane:
         """Return SQL that counts lost values, for each column of another type than the table's."""
         types = {f.name: f.dataType for f in self._spark.table(view).schema}
         if set(types) - {OLD_COUNT, NEW_COUNT} != set(schema.names):
-            raise _mismatch(relation, f"columns {sorted(types)}, the table has {schema.names}")
+            raise schema_mismatch(
+                relation, f"columns {sorted(types)}, the table has {schema.names}"
+            )
         checks = []
         for f in schema:
             name, kind = quoted(f.name), f.dataType.simpleString()
@@ -249,11 +252,3 @@ def _conflicts(relation: str) -> Iterator[None]:
                 hint="nothing: the batch is replayed",
             ) from error
         raise
-
-
-def _mismatch(relation: str, difference: str) -> RefreshError:
-    return RefreshError(
-        "SCHEMA_MISMATCH",
-        f"{relation}: {difference}",
-        hint="rebuild the model, or give its SQL the columns and types of the table",
-    )

@@ -45,8 +45,6 @@ def model_failed(
     Args:
         session: gives the session of a model, which knows the tables by the names that the model
             uses; None asks nobody.
-        model: failed over all rows of its inputs.
-        error: of the statement that was run.
     """
     if session is not None and (written := error_as_written(session, model)) is not None:
         return ModelFailedError(model, f"{model.file}: {written}")
@@ -143,8 +141,10 @@ def _innermost(stack: str) -> str | None:
     """
     if conditions := re.findall(r"\[[A-Z][A-Z0-9_.]+\] .*", stack):
         return str(conditions[0])
-    seen = re.findall(r"^(?:: |Caused by: )?((?:[\w$]+\.)+[\w$]+(?:: .*)?)$", stack, re.MULTILINE)
-    return str(seen[-1]) if seen else None
+    exceptions = re.findall(
+        r"^(?:: |Caused by: )?((?:[\w$]+\.)+[\w$]+(?:: .*)?)$", stack, re.MULTILINE
+    )
+    return str(exceptions[-1]) if exceptions else None
 
 
 def _place(error: Exception, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Opens Spark for a command: checks Java and the jars, then starts the session.
+"""Opens Spark for a command, once all that it needs is there.
 
 Used by whatever starts a process of its own on a warehouse. What is missing, and cannot be fetched,
 is an error with a next step before Spark starts.
@@ -45,8 +45,6 @@ def open_session(
     """Return this process's session on the warehouse.
 
     Args:
-        settings: of this run.
-        extra: further settings of Spark.
         lock: held by whoever writes; the JVM has it, too.
         jars: those of Delta, if they and Java have been checked already.
         is_short: the process ends within a minute or so.

@@ -114,11 +114,7 @@ def create_session(
     """Start (or return) this process's Spark session with the project's settings.
 
     Args:
-        warehouse: root of all tables.
         jars: the two Delta jars, checked by the caller.
-        master: Spark's.
-        memory: of the JVM.
-        extra: further settings of Spark.
         lock: held by whoever writes; the JVM has it as long as it lives.
         is_short: the process ends within a minute or so.
         folder: the JVM's working folder; this process's if None.
@@ -170,7 +166,6 @@ def _start_jvm(log: Path | None, lock: WarehouseLock | None, folder: Path | None
     Args:
         log: takes its greetings: what goes wrong later arrives as an exception.
         lock: a JVM outlives a killed Python by seconds, and may commit until it ends.
-        folder: its working folder.
 
     Raises:
         ConfigError: SPARK_NOT_STARTED.
@@ -180,9 +175,9 @@ def _start_jvm(log: Path | None, lock: WarehouseLock | None, folder: Path | None
 
     if SparkContext._gateway is not None:
         return
-    kept = () if lock is None else (lock.descriptor,)
+    descriptors = () if lock is None else (lock.descriptor,)
     with ExitStack() as stack:
-        how: dict[str, Any] = {"pass_fds": kept, "cwd": folder}
+        how: dict[str, Any] = {"pass_fds": descriptors, "cwd": folder}
         begin = 0
         if log is not None:
             log.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Gives the Spark schema of a table in memory, and types as SQL spells them.
+"""Spells Arrow types as Spark's: in a schema, in SQL.
 
 Used wherever Arrow rows meet Spark's SQL. Its inverse is `arrow/types.py`.
 """
@@ -17,11 +17,9 @@ if TYPE_CHECKING:
 
 def spark_schema(schema: pa.Schema) -> StructType:
     """Return the Spark schema; timestamps with a zone are TIMESTAMP, without one TIMESTAMP_NTZ."""
-    from pyspark.sql.types import StructField, StructType
+    from pyspark.sql.pandas.types import from_arrow_schema
 
-    return StructType(
-        [StructField(field.name, _spark_type(field.type), field.nullable) for field in schema]
-    )
+    return from_arrow_schema(schema)
 
 
 def type_text(kind: DataType) -> str:
@@ -40,24 +38,6 @@ def type_text(kind: DataType) -> str:
 
 def arrow_type_text(kind: pa.DataType) -> str:
     """Return how SQL spells an Arrow type: `bigint` for int64."""
-    return type_text(_spark_type(kind))
-
-
-def _spark_type(kind: pa.DataType) -> DataType:
-    from pyspark.sql import types as spark
     from pyspark.sql.pandas.types import from_arrow_type
 
-    if pa.types.is_struct(kind):
-        fields = [
-            spark.StructField(field.name, _spark_type(field.type), field.nullable) for field in kind
-        ]
-        return spark.StructType(fields)
-    if pa.types.is_map(kind):
-        return spark.MapType(
-            _spark_type(kind.key_type), _spark_type(kind.item_type), kind.item_field.nullable
-        )
-    if pa.types.is_list(kind):
-        return spark.ArrayType(_spark_type(kind.value_type), kind.value_field.nullable)
-    if pa.types.is_timestamp(kind):
-        return spark.TimestampType() if kind.tz is not None else spark.TimestampNTZType()
-    return from_arrow_type(kind)
+    return type_text(from_arrow_type(kind))

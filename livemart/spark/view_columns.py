@@ -133,24 +133,24 @@ class ViewColumns:
 
         Only of a session that has begun with this catalog: what else it knows, no other may.
         """
-        kept = {name: it for name, it in self._analysed.items() if name in self._views}
+        analysed = {name: it for name, it in self._analysed.items() if name in self._views}
         external = self._session(PLAIN).sessionState().catalog().externalCatalog()
-        reads = {name: it.reads for name, it in kept.items()}
+        reads = {name: it.reads for name, it in analysed.items()}
         relations = list(relations)
         for relation in relations:
             if (named := self._reads(relation)) is not None:
                 reads[relation] = named
         for relation in relations:
-            kept.pop(relation, None)
+            analysed.pop(relation, None)
             digest = self._digest(relation, reads)
             entry = external.getTable(*relation.split(".", 1))
             if digest is not None and entry.viewSchemaMode().toString() == _USUAL_MODE:
-                kept[relation] = _Analysed(
+                analysed[relation] = _Analysed(
                     reads[relation], digest, entry.viewText().get(), entry.schema().json()
                 )
-        if kept != self._analysed:
+        if analysed != self._analysed:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            text = json.dumps({name: asdict(it) for name, it in kept.items()}, indent=1)
+            text = json.dumps({name: asdict(it) for name, it in analysed.items()}, indent=1)
             replace_file(self._path, text)
 
     @cached_property
@@ -215,9 +215,9 @@ class ViewColumns:
             except AnalysisException:
                 return None
             helper = self._jvm.org.apache.spark.sql.execution.command.ViewHelper
-            kept = helper.sqlConfigsToProps(state.conf(), "").toString()
+            settings = helper.sqlConfigsToProps(state.conf(), "").toString()
             place = ".".join(state.catalogManager().currentNamespace())
-            self._sessions[spec] = f"{self._spark.version} {place} {spec.text} {kept}"
+            self._sessions[spec] = f"{self._spark.version} {place} {spec.text} {settings}"
         return self._sessions[spec]
 
     def _session(self, spec: SessionSpec) -> Any:

@@ -1,4 +1,4 @@
-"""Opens the checkpoint of the landing stream, and refuses one that does not fit the snapshot log.
+"""Opens the checkpoint of the landing stream, if it fits the snapshot log.
 
 Used before anything lands. Delta skips a write whose batch id it has seen under the same epoch: a
 lost, torn or older checkpoint would hand out such ids again, and records would vanish in silence.
@@ -69,7 +69,6 @@ def open_checkpoint(checkpoint: Path, recorded: Recorded | None, *, new_epoch: b
     """Return the epoch of `checkpoint`, made here if checkpoint and log are both new.
 
     Args:
-        checkpoint: Spark's checkpoint folder of the landing stream.
         recorded: what was written under the newest epoch of the log; None if the log is empty.
         new_epoch: start a new checkpoint; the old one is kept beside it.
 
@@ -126,8 +125,8 @@ def read_epoch(checkpoint: Path) -> Epoch | None:
 
 def _start_epoch(checkpoint: Path, replaces: str | None) -> Epoch:
     if checkpoint.exists():
-        kept = checkpoint.with_name(f"{checkpoint.name}.replaced-{uuid.uuid4().hex[:8]}")
-        checkpoint.rename(kept)
+        replaced = checkpoint.with_name(f"{checkpoint.name}.replaced-{uuid.uuid4().hex[:8]}")
+        checkpoint.rename(replaced)
     checkpoint.mkdir(parents=True)
     epoch = Epoch(uuid.uuid4().hex, replaces)
     content = {"epoch": epoch.id, "replaces": epoch.replaces}

@@ -1,4 +1,4 @@
-"""Counts the records of one source: of a micro-batch, and as the snapshot log keeps them.
+"""Counts the records of one source.
 
 Landing makes them, the snapshot log stores them, `status` shows them. They always add up:
 produced = landed + superseded + dead_letters.

@@ -15,29 +15,27 @@ from livemart.state.places import StateFolder
 
 
 class ModelFailures:
-    """The failures in a row, by model and fingerprint of its SQL.
-
-    Args:
-        root: of the warehouse.
-    """
+    """The failures in a row, by model and fingerprint of its SQL."""
 
     def __init__(self, root: Path) -> None:
         self._path = StateFolder(root).failures
 
     def count(self, unique_id: str, fingerprint: str) -> int:
         """Count one more failure, and return how many those are; other SQL begins anew."""
-        known = self._read()
-        before, count = known.get(unique_id, ("", 0))
-        known[unique_id] = (fingerprint, count + 1 if before == fingerprint else 1)
-        self._write(known)
-        return known[unique_id][1]
+        failures = self._read()
+        before, count = failures.get(unique_id, ("", 0))
+        failures[unique_id] = (fingerprint, count + 1 if before == fingerprint else 1)
+        self._write(failures)
+        return failures[unique_id][1]
 
     def keep_only(self, failing: Collection[str]) -> None:
         """Forget the models that have not failed this time."""
-        known = self._read()
-        kept = {unique_id: entry for unique_id, entry in known.items() if unique_id in failing}
-        if kept != known:
-            self._write(kept)
+        failures = self._read()
+        remaining = {
+            unique_id: entry for unique_id, entry in failures.items() if unique_id in failing
+        }
+        if remaining != failures:
+            self._write(remaining)
 
     def _read(self) -> dict[str, tuple[str, int]]:
         try:
@@ -47,6 +45,6 @@ class ModelFailures:
             # None yet; a file that nobody can read costs some attempts more.
             return {}
 
-    def _write(self, known: dict[str, tuple[str, int]]) -> None:
+    def _write(self, failures: dict[str, tuple[str, int]]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(self._path, json.dumps(known, indent=1))
+        replace_file(self._path, json.dumps(failures, indent=1))

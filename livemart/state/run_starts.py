@@ -18,18 +18,15 @@ def run_start(warehouse: Path, epoch: str, batch_id: int, now: datetime) -> date
     """Return when a micro-batch began first: `now`, if it has not begun before.
 
     Args:
-        warehouse: whose state folder keeps it.
-        epoch: of the micro-batch.
-        batch_id: in its epoch.
         now: UTC.
     """
     path = StateFolder(warehouse).run
     batch = [epoch, batch_id]
     # Torn or absent: it begins now.
     with suppress(FileNotFoundError, ValueError, KeyError):
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        if kept["batch"] == batch:
-            return datetime.fromisoformat(kept["started_at"])
+        entry = json.loads(path.read_text(encoding="utf-8"))
+        if entry["batch"] == batch:
+            return datetime.fromisoformat(entry["started_at"])
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, json.dumps({"batch": batch, "started_at": now.isoformat()}))
     return now

@@ -8,7 +8,7 @@ batch is replayed from the row before.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
@@ -242,13 +242,13 @@ class SnapshotLog:
             newest = table.transaction_version(app_id)
             if newest is not None and newest >= snapshot.batch_id:
                 return False
-            known = {column.name for column in table.schema().fields}
+            columns = {column.name for column in table.schema().fields}
             write_deltalake(
                 table,
                 pa.Table.from_pylist([_to_row(snapshot)], schema=SCHEMA),
                 mode="append",
                 # A log that an earlier version began is widened; its rows hold NULL there.
-                schema_mode=None if known >= set(SCHEMA.names) else "merge",
+                schema_mode=None if columns >= set(SCHEMA.names) else "merge",
                 commit_properties=CommitProperties(
                     app_transactions=[Transaction(app_id, snapshot.batch_id)],
                     custom_metadata={"userMetadata": f"snapshot {snapshot.snapshot_id}"},
@@ -308,26 +308,9 @@ def _dataset(table: DeltaTable, of_files: str | None = None) -> pds.Dataset:
 
 
 def _to_row(snapshot: Snapshot) -> dict[str, Any]:
-    def columns_of(state: ModelState | TableCounts | SetAside) -> dict[str, Any]:
-        return {column.name: getattr(state, column.name) for column in fields(state)}
-
     return {
-        "snapshot_id": snapshot.snapshot_id,
-        "epoch": snapshot.epoch,
-        "batch_id": snapshot.batch_id,
-        "kind": snapshot.kind,
-        "as_of": snapshot.as_of,
-        "sources": list(snapshot.sources.items()),
-        "models": [(name, columns_of(state)) for name, state in snapshot.models.items()],
-        "tests": list(snapshot.tests.items()),
-        "status": snapshot.status,
-        "started_at": snapshot.started_at,
-        "finished_at": snapshot.finished_at,
-        "landed": [(name, columns_of(counts)) for name, counts in snapshot.landed.items()],
-        "test_fingerprints": list(snapshot.test_fingerprints.items()),
-        "set_aside": [(name, columns_of(aside)) for name, aside in snapshot.set_aside.items()],
-        "delivered_at": snapshot.delivered_at,
-        "drift": [(name, list(map(asdict, drift))) for name, drift in snapshot.drift.items()],
+        name: list(value.items()) if isinstance(value, dict) else value
+        for name, value in asdict(snapshot).items()
     }
 
 

@@ -50,10 +50,7 @@ def beside_answer(
     but which rows it depends on.
 
     Args:
-        left: what the query reads.
         subquery: a scalar subquery, or that of EXISTS or IN.
-        qualifier: a name for it.
-        query_of: see `QueryOf`.
         compared: what the subquery's only column must equal, as in IN.
         is_existence: it is asked whether there is a row.
 
@@ -99,10 +96,6 @@ def joined_lateral(
     """Return a LATERAL subquery joined; None if no equality ties it to what stands before it.
 
     Args:
-        left: what stands before it.
-        subquery: a SELECT.
-        qualifier: its alias.
-        query_of: see `QueryOf`.
         kind: `left` or `inner`.
 
     Raises:
@@ -127,8 +120,8 @@ def joined_lateral(
         if limit is not None:
             raise unsupported("LIMIT of groups in a lateral subquery", subquery)
         rights = [key.right.copy() for key in keys]
-        known = group.expressions if group is not None else []
-        select.set("group", exp.Group(expressions=[*known, *rights]))
+        groups = group.expressions if group is not None else []
+        select.set("group", exp.Group(expressions=[*groups, *rights]))
         sorts = []
     select.set("expressions", [*_named(keys, sorts), *select.expressions])
     relation, names = query_of(select)
@@ -167,8 +160,10 @@ def _taken_apart(subquery: Expr) -> tuple[exp.Select | None, list[EquiKey]]:
         outside = [part for part in parts if not part.find(exp.Query) and _tables(part) - inside]
         for part in outside:
             keys += equi_keys(part, inside)
-        kept = [part for part in parts if part not in outside]
-        select.set("where", exp.Where(this=exp.and_(*kept, copy=False)) if kept else None)
+        conditions = [part for part in parts if part not in outside]
+        select.set(
+            "where", exp.Where(this=exp.and_(*conditions, copy=False)) if conditions else None
+        )
     for reference in columns_of(select):
         _refuse_outside(reference, select, subquery)
     return select, keys
@@ -210,7 +205,7 @@ def _tables(expr: Expr) -> set[str]:
 
 def _aliases(select: exp.Select) -> list[str]:
     """Return the names of what a SELECT reads."""
-    from_ = select.args.get("from_") or select.args.get("from")
+    from_ = select.args.get("from_")
     items = [from_.this] if from_ is not None else []
     items += [join.this for join in select.args.get("joins") or ()]
     items += select.args.get("laterals") or ()

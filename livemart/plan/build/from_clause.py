@@ -63,7 +63,7 @@ class FromClause:
         Raises:
             Inapplicable: PARSE_UNSUPPORTED, KEY_NOT_IN_OUTPUT.
         """
-        from_ = tree.args.get("from_") or tree.args.get("from")
+        from_ = tree.args.get("from_")
         if from_ is None:
             return InlineRows("select 1 as one", ("one",))
         relation = self.source(from_.this, environment)
@@ -156,7 +156,7 @@ class FromClause:
             Inapplicable: PARSE_UNSUPPORTED.
         """
         items = [join.this for join in select.args.get("joins") or ()]
-        from_ = select.args.get("from_") or select.args.get("from")
+        from_ = select.args.get("from_")
         for item in (*items, *([from_.this] if from_ is not None else [])):
             scan = self._scan_of(item.name) if isinstance(item, exp.Table) else None
             if scan is not None and self._is_clock(scan.relation):

@@ -71,11 +71,11 @@ def check_windows(tree: exp.Expr) -> None:
         if len(lengths) != len(written) or len(lengths) not in (2, 3):
             continue
         size, slide, *offset = lengths
-        told = f"the slide of {written[1].name}"
+        slide_text = f"the slide of {written[1].name}"
         if slide > size:
-            wrong = f"{told} is above the size of {written[0].name}"
+            wrong = f"{slide_text} is above the size of {written[0].name}"
         elif offset and offset[0] >= slide:
-            wrong = f"the offset of {written[2].name} is not below {told}"
+            wrong = f"the offset of {written[2].name} is not below {slide_text}"
         else:
             continue
         raise refusal(

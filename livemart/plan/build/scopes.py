@@ -31,6 +31,7 @@ from livemart.plan.relations.relation import (
     Relation,
     bare,
     column,
+    conjuncts,
 )
 from livemart.plan.relations.union import Union
 from livemart.plan.sql.determinism import function_name, is_aggregate, line_of
@@ -85,7 +86,7 @@ class _Builder:
 
     def query(self, tree: Expr, outer: Environment) -> tuple[Relation, tuple[str, ...]]:
         environment = dict(outer)
-        with_ = tree.args.get("with_") or tree.args.get("with")
+        with_ = tree.args.get("with_")
         if with_ is not None:
             if with_.args.get("recursive"):
                 raise unsupported("a recursive common table expression", with_)
@@ -134,8 +135,8 @@ class _Builder:
         self, tree: exp.Select, environment: Environment
     ) -> tuple[Relation, tuple[str, ...]]:
         self._refuse_limit(tree)
-        for clause in ("qualify", "connect", "match", "sample", "distribute", "sort", "cluster"):
-            if clause != "qualify" and tree.args.get(clause):
+        for clause in ("connect", "match", "sample", "distribute", "sort", "cluster"):
+            if tree.args.get(clause):
                 raise unsupported(clause.upper(), tree)
         relation = self._from.relation(tree, environment)
         where = tree.args.get("where")
@@ -222,7 +223,7 @@ class _Builder:
         refuse_subqueries(condition)
         windows: list[ClockBound] = []
         others: list[Expr] = []
-        for conjunct in _conjuncts(condition):
+        for conjunct in conjuncts(condition):
             bounds = bounds_of(conjunct)
             if bounds is None:
                 others.append(conjunct)
@@ -240,13 +241,10 @@ class _Builder:
             bounds = comparisons_in(clause)
             if bounds is None:
                 for marker in clock_values(clause):
-                    self._parameter(int(marker.meta["occurrence"])).compared_with_time = False
+                    self.parameters[int(marker.meta["occurrence"])].compared_with_time = False
             else:
                 comparisons += bounds
         return Compared(relation, tuple(comparisons)) if comparisons else relation
-
-    def _parameter(self, occurrence: int) -> Parameter:
-        return self.parameters[occurrence]
 
     def _with_answers(
         self,
@@ -261,12 +259,12 @@ class _Builder:
         The expression names their answers. That of `x in (...)` is NULL for what it does not
         find beside a NULL: only where NULL is as good as false, it depends on equal rows alone.
         """
-        conjuncts = _conjuncts(expr) if is_condition else []
+        together = conjuncts(expr) if is_condition else []
         for node in list(expr.find_all(exp.Exists, exp.Subquery, exp.In)):
             compared, query = None, node.this
             if isinstance(node, exp.In):
                 compared, query = node.this, node.args.get("query")
-                if not any(node is conjunct for conjunct in conjuncts):
+                if not any(node is conjunct for conjunct in together):
                     continue
             elif isinstance(node, exp.Subquery):
                 query = node
@@ -315,7 +313,7 @@ class _Builder:
             subquery.replace(value)
 
     def _refuse_limit(self, tree: Expr) -> None:
-        if tree.args.get("limit") or tree.args.get("offset") or tree.args.get("fetch"):
+        if tree.args.get("limit") or tree.args.get("offset"):
             ordered = tree.args.get("order") is not None
             code = "WINDOW_WITHOUT_PARTITION_BY" if ordered else "LIMIT_WITHOUT_ORDER"
             raise refusal(
@@ -328,7 +326,7 @@ class _Builder:
 
 def _other_clauses(tree: exp.Select) -> list[Expr]:
     """Return the clauses that stand above FROM, WHERE and the select list."""
-    below = ("expressions", "where", "from_", "from", "joins", "with_", "with", "order")
+    below = ("expressions", "where", "from_", "joins", "with_", "order")
     return [clause for clause in tree.iter_expressions() if clause.arg_key not in below]
 
 
@@ -356,10 +354,3 @@ def _is_within_query(node: Expr, root: Expr) -> bool:
         if isinstance(node, exp.Select | exp.SetOperation) and node is not root:
             return True
     return False
-
-
-def _conjuncts(condition: Expr) -> list[Expr]:
-    condition = bare(condition)
-    if isinstance(condition, exp.And):
-        return [*_conjuncts(condition.left), *_conjuncts(condition.right)]
-    return [condition]

@@ -48,10 +48,10 @@ def scalar_value(
     The value may be moved by a constant (`select c - interval 1 hour from r`); in it the
     column is a marker. `source` turns an item of FROM into a relation.
     """
-    plain = {"expressions", "from_", "from", "kind"}
+    plain = {"expressions", "from_", "kind"}
     if any(value for key, value in select.args.items() if key not in plain):
         return None
-    from_ = select.args.get("from_") or select.args.get("from")
+    from_ = select.args.get("from_")
     if len(select.expressions) != 1 or from_ is None:
         return None
     projected = bare(select.expressions[0])
@@ -110,6 +110,6 @@ def is_nested(subquery: Expr, root: Expr) -> bool:
     return False
 
 
-def unsupported(what: str, node: Expr) -> Inapplicable:
+def unsupported(part: str, node: Expr) -> Inapplicable:
     """Return the reason that no rule knows a part of the SQL."""
-    return refusal("PARSE_UNSUPPORTED", f"{what} has no rule", line_of(node))
+    return refusal("PARSE_UNSUPPORTED", f"{part} has no rule", line_of(node))

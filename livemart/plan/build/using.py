@@ -30,7 +30,6 @@ def merge_keys(tree: exp.Select, keys: Iterable[EquiKey]) -> None:
     """Leave out of each `coalesce` of USING what a join makes equal to another of its arguments.
 
     Args:
-        tree: the SELECT that joins.
         keys: the equalities of one join, its preserved side on the left. Where a row finds
             nothing, the right side is NULL; where it finds something, both are the same.
     """
@@ -38,24 +37,24 @@ def merge_keys(tree: exp.Select, keys: Iterable[EquiKey]) -> None:
     if not pairs:
         return
     for call in list(_calls(tree)):
-        kept = [call.this, *call.expressions]
-        for place in reversed(range(len(kept))):
-            kept_text = sql_of(kept[place])
-            before = {(sql_of(other), kept_text) for other in kept[:place]}
-            after = {(sql_of(other), kept_text) for other in kept[place + 1 : place + 2]}
+        arguments = [call.this, *call.expressions]
+        for place in reversed(range(len(arguments))):
+            text = sql_of(arguments[place])
+            before = {(sql_of(other), text) for other in arguments[:place]}
+            after = {(sql_of(other), text) for other in arguments[place + 1 : place + 2]}
             if pairs & (before | after):
-                del kept[place]
-        if len(kept) == 1:
-            call.replace(exp.Paren(this=kept[0]))
-        elif len(kept) <= len(call.expressions):
-            call.set("this", kept[0])
-            call.set("expressions", kept[1:])
+                del arguments[place]
+        if len(arguments) == 1:
+            call.replace(exp.Paren(this=arguments[0]))
+        elif len(arguments) <= len(call.expressions):
+            call.set("this", arguments[0])
+            call.set("expressions", arguments[1:])
 
 
 def _calls(tree: Expr) -> Iterator[exp.Coalesce]:
     """Yield the calls of a SELECT, but for those of the queries that it reads."""
     for clause in tree.iter_expressions():
-        if clause.arg_key in ("with_", "with", "from_", "from"):
+        if clause.arg_key in ("with_", "from_"):
             continue
         if isinstance(clause, exp.Join):
             condition = clause.args.get("on")

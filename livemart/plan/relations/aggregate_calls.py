@@ -1,4 +1,4 @@
-"""Finds aggregate calls in an expression, and whether the order of rows decides their value.
+"""Finds the aggregate calls in an expression; some have a value that the order of rows decides.
 
 Used where gates are built, and by the notes.
 """
@@ -95,8 +95,6 @@ def is_order_dependent(call: Expr, relation: Relation, keys: Sequence[Expr]) -> 
     """Return True for an aggregate whose answer may depend on the order of its rows.
 
     Args:
-        call: the aggregate.
-        relation: what it aggregates.
         keys: the group, or the partition of a window.
 
     Two orders of one moment may tie. A unique column ends their order: no two agree in both.

@@ -8,8 +8,8 @@ from __future__ import annotations
 from sqlglot import exp
 
 from livemart.plan.relations.relation import Expr, Relation, Renaming, column, replaced
-from livemart.plan.sql.names import column_of_text
 from livemart.plan.sql.written import sql_of
+from livemart.spark_sql import unquoted
 
 
 class Alias(Renaming):
@@ -56,7 +56,7 @@ class Alias(Renaming):
         back = {original: name for name, original in self._original.items()}
         keys = []
         for key in self.source.unique_keys():
-            names = [column_of_text(text) for text in key]
+            names = [unquoted(text) for text in key]
             if all(name in back for name in names):
                 keys.append(frozenset(sql_of(column(back[name], self.qualifier)) for name in names))
         return keys

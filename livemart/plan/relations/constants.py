@@ -46,6 +46,6 @@ def constants_of(relation: Relation, expr: Expr) -> frozenset[str] | None:
             constants_of(branch, relation.over_branch(expr, index))
             for index, branch in enumerate(relation.inputs)
         ]
-        known = [constants for constants in by_branch if constants is not None]
-        return frozenset().union(*known) if len(known) == len(by_branch) else None
+        of_branches = [constants for constants in by_branch if constants is not None]
+        return frozenset().union(*of_branches) if len(of_branches) == len(by_branch) else None
     return None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from livemart.plan.relations.relation import Expr, columns_of
+from livemart.plan.relations.relation import Expr, columns_of, conjuncts
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,7 @@ def equi_keys(condition: Expr | None, right_qualifiers: frozenset[str]) -> list[
     if condition is None:
         return []
     keys: list[EquiKey] = []
-    conjuncts = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
-    for conjunct in conjuncts:
-        while isinstance(conjunct, exp.Paren):
-            conjunct = conjunct.this
-        if isinstance(conjunct, exp.And):
-            keys.extend(equi_keys(conjunct, right_qualifiers))
-            continue
+    for conjunct in conjuncts(condition):
         if not isinstance(conjunct, exp.EQ | exp.NullSafeEQ):
             continue
         left, right = conjunct.left, conjunct.right

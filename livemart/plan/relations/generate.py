@@ -139,8 +139,8 @@ def over_subquery(expr: Expr, places: Mapping[str, Mapping[str, str]]) -> Expr:
     """
     spots = {
         text: (place, qualifier)
-        for qualifier, given in places.items()
-        for text, place in given.items()
+        for qualifier, names in places.items()
+        for text, place in names.items()
     }
     return replaced(
         expr,

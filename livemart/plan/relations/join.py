@@ -175,16 +175,16 @@ class Join(Relation):
                 self._answers[question] = answer()
             except Inapplicable as error:
                 self._answers[question] = error
-        known = self._answers[question]
-        if isinstance(known, Inapplicable):
-            raise known
-        return known
+        stored_answer = self._answers[question]
+        if isinstance(stored_answer, Inapplicable):
+            raise stored_answer
+        return stored_answer
 
     def _affected_by_left(self, want: Sequence[Expr], *, has_time: bool) -> list[KeyQuery]:
         over_left = [self._as_left(expr) for expr in want]
         if all(expr is not None for expr in over_left):
-            known = [expr for expr in over_left if expr is not None]
-            return self.left.affected(known, has_time=has_time)
+            exprs = [expr for expr in over_left if expr is not None]
+            return self.left.affected(exprs, has_time=has_time)
         if self.kind not in ("inner", "cross"):
             raise Inapplicable(self._lost(want))
         return self._rekeyed(want, changed="left")
@@ -195,8 +195,8 @@ class Join(Relation):
         over_right = [self._as_right(expr) for expr in want]
         if all(expr is not None and not is_constant(expr) for expr in over_right):
             try:
-                known = [expr for expr in over_right if expr is not None]
-                return self.right.affected(known, has_time=has_time)
+                exprs = [expr for expr in over_right if expr is not None]
+                return self.right.affected(exprs, has_time=has_time)
             except Inapplicable:
                 # The rows on the left that share some of the keys may still tell.
                 if not self.keys[1:]:

@@ -1,4 +1,4 @@
-"""Finds the stored column that a computed time moves with, and how far off it may be.
+"""Finds the stored column that a computed time moves with, at most so far off.
 
 Used wherever a time becomes a condition on stored rows, once, when the query is planned.
 """

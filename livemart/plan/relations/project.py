@@ -1,4 +1,4 @@
-"""Projects and filters rows.
+"""Maps rows one by one: projection, filter.
 
 Linear: a row's image depends on that row alone.
 """

@@ -328,7 +328,6 @@ def replaced(expr: Expr, replacement: Callable[[exp.Column], Expr | None]) -> Ex
     """Return a copy of `expr` with some of its columns replaced.
 
     Args:
-        expr: over some columns.
         replacement: what stands for a column; None for the column itself.
 
     Raises:
@@ -388,3 +387,11 @@ def bare(expr: Expr) -> Expr:
     while isinstance(expr, exp.Paren | exp.Alias):
         expr = expr.this
     return expr
+
+
+def conjuncts(condition: Expr) -> list[Expr]:
+    """Return the parts of a condition that must all hold, in their order."""
+    condition = bare(condition)
+    if isinstance(condition, exp.And):
+        return [*conjuncts(condition.left), *conjuncts(condition.right)]
+    return [condition]

@@ -20,8 +20,8 @@ from livemart.plan.relations.relation import (
     is_constant,
     replaced,
 )
-from livemart.plan.sql.names import column_of_text
 from livemart.plan.sql.written import sql_of
+from livemart.spark_sql import unquoted
 
 
 class Union(Relation):
@@ -135,9 +135,9 @@ class Union(Relation):
                 _constant_output(branch, names[place])
                 for branch, names in zip(self.inputs, self.branch_names, strict=True)
             ]
-            known = [value for value in values if value is not None]
-            if len(known) == len(values) and len(set(map(type, known))) == 1:
-                constants[name] = known
+            outputs = [value for value in values if value is not None]
+            if len(outputs) == len(values) and len(set(map(type, outputs))) == 1:
+                constants[name] = outputs
 
         def tell_apart(names: Sequence[str]) -> bool:
             rows = set(zip(*(constants[name] for name in names), strict=True))
@@ -149,7 +149,7 @@ class Union(Relation):
 
 
 def _position(text: str, names: tuple[str, ...]) -> int | None:
-    name = column_of_text(text)
+    name = unquoted(text)
     return names.index(name) if name in names else None
 
 

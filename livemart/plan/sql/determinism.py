@@ -1,4 +1,4 @@
-"""Tells what a function is: by its name, and if it may give another answer for the same rows.
+"""Tells whether a call may give another answer for the same rows, by the function's name.
 
 Used before a query is planned. Catalyst reports `deterministic=true` for several that do
 (current_timestamp, first, collect_list, max_by, mode), so the list is our own.

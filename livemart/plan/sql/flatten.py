@@ -74,7 +74,7 @@ class Flat(Template[Occurrence]):
         return tuple(dict.fromkeys(occurrence.relation for occurrence in self.occurrences))
 
 
-def flatten(text: str, views: Mapping[str, str], *, seen: tuple[str, ...] = ()) -> Flat:
+def flatten(text: str, views: Mapping[str, str], *, enclosing: tuple[str, ...] = ()) -> Flat:
     """Return the flat text of a SELECT.
 
     Args:
@@ -85,14 +85,14 @@ def flatten(text: str, views: Mapping[str, str], *, seen: tuple[str, ...] = ()) 
         Inapplicable: PARSE_UNSUPPORTED, if the text cannot be parsed or names a relation in a way
             that cannot be replaced.
     """
-    return Flat(tuple(_flatten(_body(text), views, [], seen)))
+    return Flat(tuple(_flatten(_body(text), views, [], enclosing)))
 
 
 def _flatten(
     text: str,
     views: Mapping[str, str],
     occurrences: list[Occurrence],
-    seen: tuple[str, ...],
+    enclosing: tuple[str, ...],
 ) -> list[str | Occurrence]:
     parts: list[str | Occurrence] = []
     position = 0
@@ -103,9 +103,9 @@ def _flatten(
         start, end = _span(text, table)
         parts.append(text[position:start])
         if relation in views:
-            if relation in seen:
+            if relation in enclosing:
                 raise refusal("PARSE_UNSUPPORTED", f"{relation} reads itself")
-            inner = _flatten(_body(views[relation]), views, occurrences, (*seen, relation))
+            inner = _flatten(_body(views[relation]), views, occurrences, (*enclosing, relation))
             parts += ["(\n", *inner, "\n)"]
         else:
             occurrence = Occurrence(len(occurrences), relation, text[start:end])

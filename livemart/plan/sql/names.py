@@ -35,17 +35,6 @@ def column(name: str, table: str | None = None) -> exp.Column:
     return exp.Column(this=_identifier(name), table=None if table is None else _identifier(table))
 
 
-def column_of_text(text: str) -> str:
-    """Return the name of a column without a table from its text.
-
-    >>> column_of_text("`a``b`")
-    'a`b'
-    """
-    if text.startswith("`") and text.endswith("`"):
-        return text[1:-1].replace("``", "`")
-    return text
-
-
 def note_names(tree: exp.Expr) -> None:
     """Note how each name is written, before the parser takes all of them to lower case."""
     for identifier in tree.find_all(exp.Identifier):

@@ -56,15 +56,15 @@ def stamps_of(
         values = [sql_of(constant) for constant in constants if constant is not None]
         if len(values) == len(trees) and len(set(values)) > 1:
             stamps[name] = values[0]
-    kept = [name for name in names if name not in stamps]
-    if not kept or not _is_same(trees, kept) or not _makes_same_rows(trees):
+    unstamped = [name for name in names if name not in stamps]
+    if not unstamped or not _is_same(trees, unstamped) or not _makes_same_rows(trees):
         return names, None
     return names, stamps
 
 
-def without_stamps(text: str, kept: Sequence[str]) -> str:
+def without_stamps(text: str, names: Sequence[str]) -> str:
     """Return SQL that yields only some of its columns; the lines stay where they are."""
-    listed = ", ".join(map(quoted, kept))
+    listed = ", ".join(map(quoted, names))
     return f"select {listed} from ({statement(text)}\n) as {_UNSTAMPED}"
 
 

@@ -104,10 +104,16 @@ def _lossless(name: str, build: Callable[..., exp.Expr]) -> Callable[..., exp.Ex
 
     def call(args: list[exp.Expr], **options: Any) -> exp.Expr:
         values = args[1:] if name in _UNIT_FIRST and len(args) == 3 else args
-        columns = {id(column) for arg in values if arg is not None for column in _columns(arg)}
+        columns = {
+            id(column) for arg in values if arg is not None for column in arg.find_all(exp.Column)
+        }
         node = build(args, **options)
-        kept = {id(column) for column in _columns(node)} if isinstance(node, exp.Expr) else columns
-        if columns <= kept:
+        built_columns = (
+            {id(column) for column in node.find_all(exp.Column)}
+            if isinstance(node, exp.Expr)
+            else columns
+        )
+        if columns <= built_columns:
             return node
         return exp.Anonymous(this=name.lower(), expressions=args)
 
@@ -156,10 +162,6 @@ def plain_text(tokens: Sequence[Token], text: str) -> str:
     return " ".join(word for _, word in _words(tokens, text).values())
 
 
-def _columns(node: exp.Expr) -> Iterator[exp.Column]:
-    return node.find_all(exp.Column)
-
-
 def _below(node: exp.Expr, path: _Path) -> Iterator[tuple[_Path, tuple[int, int]]]:
     """Yield path and span of the nearest expressions below a node that have a span."""
     for name, value in node.args.items():
@@ -178,7 +180,7 @@ def _below(node: exp.Expr, path: _Path) -> Iterator[tuple[_Path, tuple[int, int]
 
 
 def _places(node: exp.Expr) -> set[object]:
-    return {column.parts[0].meta.get("start") for column in _columns(node)}
+    return {column.parts[0].meta.get("start") for column in node.find_all(exp.Column)}
 
 
 def _span_of(column: exp.Column) -> tuple[int, int]:

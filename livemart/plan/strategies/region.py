@@ -1,4 +1,4 @@
-"""Finds the affected region: the output rows that a change may move, and what recomputes them.
+"""Finds the affected region: the output rows that a change may move.
 
 Used by the planner for every query with a key, or a bounded frame over a time, that confines a
 change.
@@ -75,11 +75,11 @@ def confined_by(region: Region, places: Sequence[int]) -> Region:
     'select distinct day as w0 from __touched_0__'
     """
     number = {place: index for index, place in enumerate(places)}
-    kept = [*places, *([len(region.keys)] if region.time is not None else [])]
+    outputs = [*places, *([len(region.keys)] if region.time is not None else [])]
     return replace(
         region,
         keys=tuple(region.keys[place] for place in places),
-        affected=tuple(query.only(kept) for query in region.affected),
+        affected=tuple(query.only(outputs) for query in region.affected),
         restrictions={
             occurrence: tuple(
                 replace(
@@ -143,8 +143,8 @@ def region_of(query: Query, facts: PlanFacts) -> Region:
     if not any(_varies(top, key) for key in keys) and time is None:
         message = "no output column confines a change: "
         message += "; ".join(_gate_text(gate) for gate in gates[:3])
-        if (told := _grouped_above_window(gates)) is not None:
-            message, suggestion = f"{message}. {told}", _IN_TWO_MODELS
+        if (hint := _grouped_above_window(gates)) is not None:
+            message, suggestion = f"{message}. {hint}", _IN_TWO_MODELS
         else:
             suggestion = "carry a common key of every GROUP BY and PARTITION BY to the output"
         raise refusal("KEY_NOT_IN_OUTPUT", message, suggestion=suggestion)

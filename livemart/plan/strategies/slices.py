@@ -1,4 +1,4 @@
-"""Finds the stored rows that the clock passes, and those that a window against it holds at all.
+"""Finds which stored rows a window against the clock holds, as the clock moves.
 
 Used by signed change and by the region.
 """

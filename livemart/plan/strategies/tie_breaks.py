@@ -63,7 +63,6 @@ def with_ties_broken(
     """Yield a SELECT whose ties are broken, in each of some ways; nothing if none can be.
 
     Args:
-        flat: the SELECT.
         schema: the columns of each table, by the name that its text calls it.
         ways: their numbers, from 0; or `CANDIDATES`.
 
@@ -207,8 +206,8 @@ def _columns(scope: Scope, schema: Mapping[str, object]) -> list[str]:
     for name, (node, source) in scope.selected_sources.items():
         columns: Sequence[str] = node.alias_column_names
         if not columns and isinstance(source, exp.Table):
-            known = schema.get(source.name.lower())
-            columns = list(known) if isinstance(known, Mapping) else ()
+            types = schema.get(source.name.lower())
+            columns = list(types) if isinstance(types, Mapping) else ()
         elif not columns and isinstance(source, Scope):
             query = source.expression
             columns = query.named_selects if isinstance(query, exp.Query) else ()

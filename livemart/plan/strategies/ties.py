@@ -1,4 +1,4 @@
-"""Tells where the order of rows decides and may tie, and what must be recomputed as a whole then.
+"""Tells which rows must be recomputed together because their order may tie.
 
 Used by the region and the planner. A tie makes several answers right. All rows of a group are one
 decision, and groups do not know of each other: a refresh that decides anew for whole groups, and

@@ -24,24 +24,23 @@ def read_avro_schemas(
     """Return the schema of a source's messages as JSON, or the registry that knows theirs.
 
     Args:
-        meta: of the source.
         is_needed: whether its messages are of Avro.
         root: the project's folder; files are named from there.
         refuse: is told each mistake: under which key, what is there, what should be.
     """
-    given = [key for key in SCHEMA_KEYS if meta.get(key) is not None]
-    if given and not is_needed:
+    named = [key for key in SCHEMA_KEYS if meta.get(key) is not None]
+    if named and not is_needed:
         refuse(
-            given[0], f"found {given[0]}, but no format avro", "say `format: avro`, or leave it out"
+            named[0], f"found {named[0]}, but no format avro", "say `format: avro`, or leave it out"
         )
-    elif is_needed and len(given) != 1:
-        keys = " and ".join(given) or "no schema"
+    elif is_needed and len(named) != 1:
+        keys = " and ".join(named) or "no schema"
         refuse("format", keys, "name one: `avro_schema`, a file; `schema_registry`, an address")
     elif is_needed:
-        value = meta[given[0]]
+        value = meta[named[0]]
         if not isinstance(value, str) or not value.strip():
-            refuse(given[0], f"found {value!r}", "write a text")
-        elif given[0] == "avro_schema":
+            refuse(named[0], f"found {value!r}", "write a text")
+        elif named[0] == "avro_schema":
             return _schema_of(root / value, refuse), None
         else:
             return None, _registry(value, root, refuse)
@@ -87,7 +86,6 @@ def read_registry_secrets(
     Args:
         value: what stands under `registry_secrets`, None for nothing.
         registry: an address or a folder; None without one.
-        refuse: as `read_avro_schemas`.
     """
     if value is None:
         return ()

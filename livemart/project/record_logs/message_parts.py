@@ -34,7 +34,6 @@ def read_message_parts(
 
     Args:
         value: what stands under `message`.
-        columns: of the source.
         refuse: is told each mistake: what is there, and what should be.
     """
     if not isinstance(value, Mapping):

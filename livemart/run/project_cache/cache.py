@@ -94,8 +94,8 @@ class ProjectCache:
         """Keep a project that follows from its files alone, unless it is the one that was read."""
         if self._inputs is None or self._columns == cached.plans.columns:
             return
-        seen = {os.path.realpath(path) for path in self._look}
-        if not seen.issuperset(map(os.path.realpath, cached.files)):
+        paths = {os.path.realpath(path) for path in self._look}
+        if not paths.issuperset(map(os.path.realpath, cached.files)):
             # dbt reads files that a look does not see: outside of the project, or hidden.
             return
         try:

@@ -77,9 +77,9 @@ def project_digest(settings: Settings, names: Iterable[str], look: Look) -> str:
 
 def _content(path: str) -> object:
     """Return what tells the content of a file: a clone or a copy has other times."""
-    seen = os.stat(path)
-    if seen.st_size > _READ_BYTES:
-        return seen.st_size, seen.st_mtime_ns
+    status = os.stat(path)
+    if status.st_size > _READ_BYTES:
+        return status.st_size, status.st_mtime_ns
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
@@ -97,6 +97,8 @@ def _installed() -> Iterator[str]:
 def _engine() -> str:
     digest = hashlib.sha256()
     for path in sorted(path for path in _PACKAGE.rglob("*") if path.suffix in _CODE):
-        seen = path.stat()
-        digest.update(f"{path.relative_to(_PACKAGE)} {seen.st_size} {seen.st_mtime_ns}\n".encode())
+        status = path.stat()
+        digest.update(
+            f"{path.relative_to(_PACKAGE)} {status.st_size} {status.st_mtime_ns}\n".encode()
+        )
     return digest.hexdigest()

@@ -76,17 +76,6 @@ def test_a_file_whose_statistics_rule_the_keys_out_is_not_opened(tmp_path: Path)
     assert rows.column("note").to_pylist() == ["1"]
 
 
-def test_some_columns_are_read_alone(tmp_path: Path) -> None:
-    warehouse = Warehouse(tmp_path)
-    version = fill(warehouse, [("a", 1), ("b", 2)])
-
-    rows = find_stored(
-        warehouse, RELATION, version, keys_of([("a", 1)]), keys=KEYS, columns=["note"]
-    )
-
-    assert rows.to_pylist() == [{"note": "0"}]
-
-
 def test_without_keys_nothing_is_found(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     version = fill(warehouse, [("a", 1)])

@@ -70,7 +70,7 @@ class FakeTables:
 def commit(version: int, **transactions: int) -> LogEntry:
     tags = {name.replace("__", "/").replace("_dot_", "."): n for name, n in transactions.items()}
     metadata = {"fingerprint": "print"} if tags else {}
-    return LogEntry(version, "WRITE", 0, tags, metadata, True, None, (), (), ())
+    return LogEntry(version, tags, metadata, True, None, (), (), ())
 
 
 def snapshot(**changes: object) -> Snapshot:

@@ -90,7 +90,7 @@ class Batches:
         )
         self.plans = ProjectPlans(self.project)
         self.warehouse = Warehouse(folder)
-        self.kept = KeptBetweenBatches()
+        self.between_batches = KeptBetweenBatches()
         self.tried: list[str] = []
         patch.setattr(self.warehouse, "table_id", lambda relation: "t")
         patch.setattr(models, "refresh_full", self._refresh_full)
@@ -117,7 +117,16 @@ class Batches:
             "runs_again": False,
         }
         return models.refresh_models(
-            BatchContext(cast(Any, None), self.warehouse, "e", 3, "auto", 10, 1, kept=self.kept),
+            BatchContext(
+                cast(Any, None),
+                self.warehouse,
+                "e",
+                3,
+                "auto",
+                10,
+                1,
+                between_batches=self.between_batches,
+            ),
             self.plans,
             PinnedInputs(self.warehouse, {}, {}, states or {}),
             replace(FRONTIER, models=states or {}, set_aside=behind or {}),

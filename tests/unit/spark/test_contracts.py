@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.sql.types import DecimalType, StringType, StructType
 
 from livemart.project.graph import Column
 from livemart.spark.contracts import contract_breaches, require_contract
@@ -38,21 +37,20 @@ def test_each_column_that_differs_is_named(actual: dict[str, str], expected: lis
 def test_what_spark_says_of_both_is_compared() -> None:
     columns = (Column("`shop_id`", "varchar(10)"), Column("amount", "decimal(10,2)"))
     model = make_model("model.m.totals", is_contracted=True, columns=columns)
-    promised = StructType().add("shop_id", StringType()).add("amount", DecimalType(10, 2))
     asked: list[str] = []
 
-    def spark(query: StructType) -> Any:
+    def spark(yields: dict[str, str]) -> Any:
         def sql(text: str) -> Any:
             asked.append(text)
-            return SimpleNamespace(schema=query if text == "query" else promised)
+            types = yields if text == "query" else PROMISED
+            return SimpleNamespace(dtypes=list(types.items()))
 
         return SimpleNamespace(sql=sql)
 
-    yields = StructType().add("amount", DecimalType(10, 2)).add("shop_id", StringType())
-    require_contract(spark(yields), model, "query")
+    require_contract(spark(PROMISED), model, "query")
     with pytest.raises(ModelFailedError, match=r"models/totals\.sql: .*amount \(decimal") as caught:
-        require_contract(spark(StructType().add("shop_id", StringType())), model, "query")
-    require_contract(spark(StructType()), replace(model, is_contracted=False), "query")
+        require_contract(spark({"shop_id": "string"}), model, "query")
+    require_contract(spark({}), replace(model, is_contracted=False), "query")
 
     assert "contract" in caught.value.hint
     assert (

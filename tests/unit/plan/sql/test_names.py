@@ -6,9 +6,10 @@ import pytest
 from sqlglot import exp
 
 from livemart.plan.planner import Inputs, plan_query
-from livemart.plan.sql.names import column, column_of_text, even_out, is_plain, note_names
+from livemart.plan.sql.names import column, even_out, is_plain, note_names
 from livemart.plan.sql.parse import parse
 from livemart.plan.sql.written import sql_of
+from livemart.spark_sql import unquoted
 
 ODD = [
     "größe",
@@ -32,13 +33,13 @@ def test_an_odd_name_is_quoted_and_read_back(name: str) -> None:
     text = sql_of(column(name))
 
     assert text == "`" + name.replace("`", "``") + "`"
-    assert column_of_text(text) == name
+    assert unquoted(text) == name
 
 
 @pytest.mark.parametrize("name", ["order_id", "CustomerKey", "_x", "n"])
 def test_a_plain_name_is_not_quoted(name: str) -> None:
     assert sql_of(column(name, "t")) == f"t.{name}"
-    assert column_of_text(name) == name
+    assert unquoted(name) == name
 
 
 def test_quotes_of_the_analyst_make_no_other_name() -> None:
