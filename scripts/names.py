@@ -13,7 +13,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent.parent / "livemart"
-_VAGUE = frozenset({"found", "each", "own", "wanted"})
+_VAGUE = frozenset(
+    {"each", "found", "gone", "kept", "known", "made", "own", "told", "wanted", "what"}
+)
 
 
 def public_names(source: str) -> Iterator[str]:

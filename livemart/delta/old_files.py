@@ -30,9 +30,9 @@ def old_files(folder: Path, kept_versions: Collection[int] = ()) -> list[Path]:
     """
     table = DeltaTable(str(folder))
     # Of each version itself: one whose log entries are gone would refuse the whole list.
-    kept = {path for version in kept_versions for path in _files_of(folder, version)}
+    named = {path for version in kept_versions for path in _files_of(folder, version)}
     paths = map(unquote, table.vacuum(dry_run=True, full=True))
-    return [folder / path for path in paths if path not in kept]
+    return [folder / path for path in paths if path not in named]
 
 
 def _files_of(folder: Path, version: int) -> set[str]:
