@@ -16,16 +16,18 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from livemart.delta.log import log_file
+
 
 def old_files(folder: Path, kept_versions: Collection[int] = ()) -> list[Path]:
     """Return the files to remove.
 
     Args:
         folder: of the table.
-        kept_versions: whose files stay, however old; one that can no longer be read has none.
+        kept_versions: whose files stay, however old; one whose entry in the log is gone has none.
 
     Raises:
-        DeltaError: it is no table, or its log cannot be read.
+        DeltaError: it is no table, or its log cannot be read: then nothing is known to be old.
         OSError: the folder cannot be listed.
     """
     table = DeltaTable(str(folder))
@@ -39,6 +41,8 @@ def _files_of(folder: Path, version: int) -> set[str]:
     try:
         table = DeltaTable(str(folder), version=version)
     except DeltaError:
-        return set()
+        if log_file(folder, version) is None:
+            return set()
+        raise
     paths = pa.table(table.get_add_actions()).column("path").to_pylist()
     return {unquote(path) for path in paths}

@@ -18,7 +18,7 @@ from livemart.delta.warehouse import Warehouse
 from livemart.errors import LivemartError
 from livemart.inspect.orphans import Orphan, find_orphans
 from livemart.inspect.store_standing import StoreStanding, look_at_store
-from livemart.inspect.terminal_text import aligned
+from livemart.inspect.terminal_text import aligned, counted
 from livemart.intervals import format_interval
 from livemart.land.lag import SourceLag, source_lags
 from livemart.project.landing_columns import LANDED_AT
@@ -267,12 +267,12 @@ def render_status(status: WarehouseStatus) -> str:
 def _waiting(source: SourceStatus) -> str:
     words = []
     if source.waiting_files:
-        words.append(_counted(source.waiting_files, "file"))
+        words.append(counted(source.waiting_files, "file"))
     if source.waiting_bytes:
         words.append(f"{source.waiting_bytes / 1e6:,.1f} MB")
     if source.waiting_records:
         about = "about " if source.waiting_files else ""
-        words.append(about + _counted(source.waiting_records, "record"))
+        words.append(about + counted(source.waiting_records, "record"))
     partition, most = max(source.waiting_partitions.items(), key=itemgetter(1), default=("", 0))
     if most:
         words[-1] += f" ({partition}: {most:,})"
@@ -292,10 +292,6 @@ def _away_lines(status: WarehouseStatus) -> list[str]:
     if lines:
         lines.append("  next: nothing of it lands until it is back; a stream waits for it")
     return lines
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count:,} {word}{'s'[: count != 1]}"
 
 
 def _age(seconds: float) -> str:

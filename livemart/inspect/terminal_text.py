@@ -1,4 +1,4 @@
-"""Lays out text for a terminal: columns below each other.
+"""Lays out text for a terminal.
 
 Used by the reports of this room.
 """
@@ -6,6 +6,15 @@ Used by the reports of this room.
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+
+def counted(count: int, word: str) -> str:
+    """Return a number of things, with their word in the plural where it is not one.
+
+    >>> counted(1, "file"), counted(1200, "file")
+    ('1 file', '1,200 files')
+    """
+    return f"{count:,} {word}{'s'[: count != 1]}"
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:

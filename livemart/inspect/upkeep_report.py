@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from livemart.inspect.terminal_text import counted
 from livemart.run.upkeep import RemovedFiles
 
 
@@ -21,7 +22,7 @@ def render_removed(removed: Sequence[RemovedFiles], *, is_trial: bool) -> str:
             lines.append(f"{it.table}: {verb} {_size(it.count, it.size_bytes)}")
         if it.error is not None:
             lines.append(f"{it.table}: could not remove its old files: {it.error}")
-    tables, count = _count(len(removed), "table"), sum(it.count for it in removed)
+    tables, count = counted(len(removed), "table"), sum(it.count for it in removed)
     if count:
         total = _size(count, sum(it.size_bytes for it in removed))
         return "\n".join([*lines, f"{tables}: {verb} {total}"])
@@ -29,8 +30,4 @@ def render_removed(removed: Sequence[RemovedFiles], *, is_trial: bool) -> str:
 
 
 def _size(count: int, size_bytes: int) -> str:
-    return f"{_count(count, 'file')}, {size_bytes / 1e6:,.1f} MB"
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{counted(count, 'file')}, {size_bytes / 1e6:,.1f} MB"

@@ -9,7 +9,7 @@ without it a warehouse would grow for ever.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -89,15 +89,23 @@ def keep_up(warehouse: Path, now: datetime, step: Callable[[str], None]) -> None
         now: the wall clock, UTC.
         step: is told that it begins.
     """
-    if (last := _last_upkeep(warehouse)) is None:
+    try:
+        last = _last_upkeep(warehouse)
+        # A clock that was set back is no reason to wait for it.
+        if last is not None and timedelta(0) <= now - last < _EVERY:
+            return
         # A new warehouse has no old file.
+        if last is not None:
+            step("removing old files")
+            _report(list(remove_old_files(warehouse)))
         note_upkeep(warehouse, now)
-        return
-    # A clock that was set back is no reason to wait for it.
-    if timedelta(0) <= now - last < _EVERY:
-        return
-    step("removing old files")
-    log, removed = structlog.get_logger(), list(remove_old_files(warehouse))
+    except Exception as error:
+        # The micro-batch is published: whatever this is, it must not be run again for it.
+        _report([RemovedFiles(str(warehouse), error=first_lines(error))])
+
+
+def _report(removed: Sequence[RemovedFiles]) -> None:
+    log = structlog.get_logger()
     for it in removed:
         if it.error is not None:
             log.warning(
@@ -108,7 +116,6 @@ def keep_up(warehouse: Path, now: datetime, step: Callable[[str], None]) -> None
             )
     if count := sum(it.count for it in removed):
         log.info("old_files_removed", files=count, bytes=sum(it.size_bytes for it in removed))
-    note_upkeep(warehouse, now)
 
 
 def note_upkeep(warehouse: Path, now: datetime) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.delta.old_files import old_files
@@ -69,6 +71,16 @@ def test_versions_that_are_kept_stay_readable(folder: Path) -> None:
         path.unlink()
 
     assert (_prices(folder, 2), _prices(folder)) == ([2], [3])
+
+
+def test_where_a_version_that_is_kept_cannot_be_read_nothing_is_old(folder: Path) -> None:
+    age(folder, days=8)
+    DeltaTable(str(folder)).create_checkpoint()
+    (folder / "_delta_log" / f"{1:020}.json").write_text("{")
+
+    assert old_files(folder)
+    with pytest.raises(DeltaError):
+        old_files(folder, [2])
 
 
 def test_changes_of_the_last_days_stay_readable(folder: Path) -> None:

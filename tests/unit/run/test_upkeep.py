@@ -144,3 +144,18 @@ def test_a_table_that_cannot_be_read_costs_itself_alone(root: Path) -> None:
         ("old_files_removed", None),
     ]
     assert events[1]["files"] == 6
+
+
+def test_a_disk_that_is_full_costs_no_micro_batch(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("livemart.run.upkeep.replace_file", refuse)
+    with structlog.testing.capture_logs() as events:
+        keep_up(root, NOON, lambda _: None)
+
+    (event,) = events
+    assert (event["event"], event["table"]) == ("old_files_not_removed", str(root))
+    assert "No space left" in event["error"]
