@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cached_property
 from typing import Any, Literal
 
 from livemart.project.landing_columns import ENVELOPE_COLUMNS, LANDING_COLUMNS
@@ -189,7 +190,7 @@ class SourceTable:
         return self.name, f"{self.source_name}.{self.name}", self.relation
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Model:
     """A dbt model, seed or dbt snapshot.
 
@@ -227,7 +228,7 @@ class Model:
     is_alone_in_dbt: bool = False
     acting_hooks: tuple[str, ...] = field(default=(), compare=False)
 
-    @property
+    @cached_property
     def relation(self) -> str:
         """`schema.identifier` in lower case: name in the catalog and path in the warehouse."""
         return f"{self.schema}.{self.identifier}".lower()

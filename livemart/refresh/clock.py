@@ -103,7 +103,7 @@ def fix_as_of(
     before = newest.as_of if newest else None
     if warehouse.exists(relation):
         version = warehouse.version(relation)
-        tag = context.tag(relation, 0)
+        tag = context.tags.rows(relation)
         if warehouse.is_tagged(relation, tag):
             return read_clock(warehouse, version, relation=relation), version
         if clock_version == version and before is not None:
@@ -111,7 +111,7 @@ def fix_as_of(
             if as_of == before:
                 return before, version
     as_of = _next_as_of(settings, before, newest_event_time, now)
-    version = set_clock(warehouse, as_of, context.tag(relation, 0), relation=relation)
+    version = set_clock(warehouse, as_of, context.tags.rows(relation), relation=relation)
     return read_clock(warehouse, version, relation=relation), version
 
 

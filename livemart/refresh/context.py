@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Literal
 
 from livemart.arrow.sum_limits import SumLimits
-from livemart.delta.tags import Tag, Tags
+from livemart.delta.tags import Tags
 from livemart.delta.warehouse import Warehouse
 from livemart.own_faults import OwnFaults
 from livemart.project.graph import Model
@@ -48,8 +48,7 @@ class KeptBetweenBatches:
 class BatchContext:
     """Session, tables and identity of the micro-batch `batch_id` of `epoch`.
 
-    `lane`, `small_lane_rows`, `threads`: the settings of these names. `fingerprints`: of the SQL of
-    models, by relation; kept with each commit.
+    `lane`, `small_lane_rows`, `threads`: the settings of these names.
     """
 
     spark: SparkSession
@@ -59,7 +58,6 @@ class BatchContext:
     lane: Literal["auto", "small", "large"]
     small_lane_rows: int
     threads: int
-    fingerprints: Mapping[str, str] = field(default_factory=dict)
     between_batches: KeptBetweenBatches = field(default_factory=KeptBetweenBatches)
     _lanes: dict[SessionSpec, LargeLane] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
@@ -69,24 +67,22 @@ class BatchContext:
         """Spark's commits: one for all threads, as the transaction id is the session's."""
         return LargeLane(self.spark, self.warehouse)
 
-    def session(self, model: Model) -> SparkSession:
-        """Return the session in which the model's SQL has its meaning.
+    def lane_of(self, model: Model) -> LargeLane:
+        """Return the large lane of the model's own session.
 
         Raises:
             PySparkException: a statement of a hook fails.
         """
-        return session_of(self.spark, model.session)
-
-    def lane_of(self, model: Model) -> LargeLane:
-        """Return the large lane of the model's own session."""
         if model.session.is_plain:
             return self.large_lane
         with self._lock:
             if model.session not in self._lanes:
-                self._lanes[model.session] = LargeLane(self.session(model), self.warehouse)
+                self._lanes[model.session] = LargeLane(
+                    session_of(self.spark, model.session), self.warehouse
+                )
             return self._lanes[model.session]
 
-    def tag(self, relation: str, generation: int) -> Tag:
-        """Return the transaction id under which `relation` is committed in this batch, once."""
-        tags = Tags(self.epoch, self.batch_id)
-        return tags.rows(relation, generation, self.fingerprints.get(relation))
+    @cached_property
+    def tags(self) -> Tags:
+        """The transaction ids under which tables are committed in this batch, each once."""
+        return Tags(self.epoch, self.batch_id)

@@ -17,8 +17,9 @@ from livemart.limits import ROWS_IN_MEMORY
 from livemart.own_faults import is_own_fault
 from livemart.plan.planner import Plan
 from livemart.plan.sql.determinism import FILE_COLUMN
-from livemart.plan.sql.flatten import Flat, Occurrence
+from livemart.plan.sql.flatten import Flat
 from livemart.project.graph import Model
+from livemart.project.sessions import session_of
 from livemart.refresh.context import BatchContext
 from livemart.refresh.inputs import PinnedInputs
 from livemart.refresh.lane import stamped
@@ -50,11 +51,12 @@ def refresh_full(
     Raises:
         ModelFailedError: the model does not keep its contract.
     """
-    require_contract(context.session(model), model, full_query(model, plan, inputs))
+    spark = session_of(context.spark, model.session)
+    require_contract(spark, model, full_query(model, plan, inputs))
     failure: Exception | None = None
     if stored is not None and context.warehouse.exists(model.relation):
         try:
-            if commit := _commit_difference(context, model, plan, inputs, tag, stored):
+            if commit := _commit_difference(context, spark, model, plan, inputs, tag, stored):
                 return commit
         except Exception as error:
             if not is_own_fault(error):
@@ -72,7 +74,7 @@ def refresh_full(
 
 def recompute(context: BatchContext, model: Model, plan: Plan, inputs: PinnedInputs) -> None:
     """Compute all rows of a model and keep none, to see whether its SQL works."""
-    query = context.session(model).sql(full_query(model, plan, inputs))
+    query = session_of(context.spark, model.session).sql(full_query(model, plan, inputs))
     query.write.format("noop").mode("overwrite").save()
 
 
@@ -87,18 +89,19 @@ def _pinned_query(model: Model, flat: Flat | None, inputs: PinnedInputs) -> str:
         # The text could not be taken apart: its names are the catalog's, at the newest version.
         return model.compiled_code
 
-    def pinned(occurrence: Occurrence) -> str:
-        if (table := inputs.table(occurrence.relation)) is None:
-            # Nothing of ours: Spark finds it by what was written, or says that it does not.
-            return occurrence.text
-        return table.sql if asks_for_files else f"(select * from {table.sql})"
-
-    asks_for_files = FILE_COLUMN in flat.text.lower()
-    return flat.render(pinned)
+    # Of what is nothing of ours: Spark finds it by what was written, or says that it does not.
+    names = {mention: mention.text for mention in flat.occurrences}
+    for mention in flat.occurrences:
+        if (version := inputs.new.get(mention.relation)) is not None:
+            names[mention] = inputs.warehouse.sql_at(mention.relation, version)
+            if FILE_COLUMN not in flat.text.lower():
+                names[mention] = f"(select * from {names[mention]})"
+    return flat.render(names.__getitem__)
 
 
 def _commit_difference(
     context: BatchContext,
+    spark: SparkSession,
     model: Model,
     plan: Plan,
     inputs: PinnedInputs,
@@ -109,18 +112,21 @@ def _commit_difference(
 
     A row that differs in its stamp alone does not.
     """
-    spark = context.session(model)
     query = _pinned_query(model, plan.flat, inputs)
     if not plan.stamps.keys() <= {name.lower() for name in stored.schema.names}:
         return None
-    whole, stored = stored, stored.without(plan.stamps)
+    whole = stored
+    if plan.stamps:
+        stored = stored.without(plan.stamps)
     is_same = _types(spark.sql(query).schema) == _types(spark_schema(stored.schema))
     if not is_same or stored.row_count > ROWS_IN_MEMORY:
         return None
     change = _difference(spark, plan, inputs, query, stored)
     if change.num_rows > ROWS_IN_MEMORY:
         return None
-    return context.warehouse.commit(model.relation, stamped(spark, plan, whole, change), tag)
+    if plan.stamps:
+        change = stamped(spark, plan, whole, change)
+    return context.warehouse.commit(model.relation, change, tag)
 
 
 def _types(schema: StructType) -> dict[str, str]:

@@ -6,7 +6,7 @@ first model; each mention of a table in a model's SQL is resolved once, before a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -28,6 +28,17 @@ from livemart.refresh.pinned_table import PinnedTable
 from livemart.state.snapshots import ModelState, Snapshot
 
 Side = Literal["old", "new"]
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What is new in the tables that a model reads: `is_any`: something may be.
+
+    `of_columns`: why the model may have other columns than at the frontier, None if it has not.
+    """
+
+    is_any: bool
+    of_columns: Reason | None = None
 
 
 @dataclass
@@ -77,6 +88,14 @@ class PinnedInputs:
             self._values[table, name] = rows.column(0)[0].as_py()
         return self._values[table, name]
 
+    def news(self, plan: Plan, relations: Iterable[str]) -> News:
+        """Return what is new since the frontier for a plan that reads these tables."""
+        of_columns = None
+        if plan.flat is not None:
+            of_columns = self.schemas.changed(plan.flat, plan.used)
+        is_any = of_columns is not None or any(map(self.may_have_changed, relations))
+        return News(is_any, of_columns)
+
     def has_changed(self, relation: str) -> bool:
         """Return True if the table's rows differ between the frontier and this batch."""
         if self.old.get(relation) == self.new[relation]:
@@ -120,8 +139,7 @@ class PinnedInputs:
                 raise refusal("INPUT_NOT_IN_DELTA", message)
             if relation not in self.old:
                 raise refusal("CDF_UNAVAILABLE", f"{relation} was rebuilt")
-            old = PinnedTable(self.warehouse, relation, self.old[relation])
-            new = PinnedTable(self.warehouse, relation, self.new[relation])
+            old, new = (self.at(relation, it[relation]) for it in (self.old, self.new))
             used = plan.used.get(occurrence.index)
             columns = [name for name in new.schema.names if used is None or name.lower() in used]
             has_changed = self.has_changed(relation)

@@ -1,11 +1,10 @@
-"""Chooses the lane of a model in a batch: slices in Arrow, or all of it in Spark.
+"""Commits the change of a model by one of two lanes: from Arrow, or by Spark.
 
 Used by the choice of a strategy. Both lanes run the same SQL and give the same rows (ADR-0002).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,7 +19,6 @@ from livemart.delta.warehouse import Commit
 from livemart.errors import RefreshError
 from livemart.plan.planner import Plan
 from livemart.refresh.context import BatchContext
-from livemart.refresh.inputs import PinnedInputs
 from livemart.refresh.pinned_table import PinnedTable
 from livemart.spark.arrow_views import to_view
 from livemart.spark.differences import typed_columns
@@ -30,34 +28,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def takes_large_lane(context: BatchContext, plan: Plan, inputs: PinnedInputs) -> bool:
-    """Return True if Spark should read the slices of a model itself."""
-    if context.lane != "auto" or plan.flat is None:
-        return context.lane == "large"
-    try:
-        return any(
-            inputs.changes(relation).num_rows > context.small_lane_rows
-            for relation in plan.flat.relations
-            if relation in inputs.old and inputs.has_changed(relation)
-        )
-    except RefreshError:
-        return False
-
-
 def stamped(session: SparkSession, plan: Plan, stored: PinnedTable, change: pa.Table) -> pa.Table:
     """Return a change set with the columns that stamp its rows; see `arrow/stamps`.
 
     Args:
         session: of the model.
-        plan: of the model.
+        plan: of a model with stamps.
         stored: its table as of the frontier, with all columns.
         change: without the stamps.
 
     Raises:
         RefreshError: STORED_ROWS_DIFFER.
     """
-    if not plan.stamps:
-        return change
     fields = {name: stored.fields[name] for name in plan.stamps}
     values = ", ".join(f"{sql} as {quoted(fields[name].name)}" for name, sql in plan.stamps.items())
     schema = pa.schema(list(fields.values()))
@@ -76,15 +58,22 @@ def stamped(session: SparkSession, plan: Plan, stored: PinnedTable, change: pa.T
     return complete
 
 
+def key_of(plan: Plan, rows: pa.Table) -> tuple[str, ...]:
+    """Return the columns that tell these rows of a model apart; none: all of them do.
+
+    What the SQL proves unique is not where a table holds several texts as NULL, this one or one
+    that it is made from.
+    """
+    key = [rows.column(name) for name in plan.unique_key]
+    has_null_text = any(column.null_count and pa.types.is_string(column.type) for column in key)
+    return () if has_null_text else plan.unique_key
+
+
 def commit_change(
-    context: BatchContext,
-    relation: str,
-    change: pa.Table,
-    tag: Tag,
-    *,
-    key: Sequence[str],
+    context: BatchContext, relation: str, plan: Plan, change: pa.Table, tag: Tag
 ) -> Commit:
-    """Commit a change set by the lane that fits its size and the table."""
+    """Commit the change set of a model by the lane that fits its size and the table."""
+    key = key_of(plan, change)
     is_small = context.lane == "small" or (
         context.lane == "auto" and change.num_rows <= context.small_lane_rows
     )

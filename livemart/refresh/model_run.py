@@ -9,13 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-import pyarrow as pa
-
 from livemart.arrow.sum_limits import SumLimits
 from livemart.arrow.time_zone import UTC_ZONE, TimeZone
 from livemart.plan.planner import Plan
 from livemart.plan.relations.clock import evaluate
-from livemart.plan.sql.flatten import Occurrence
 from livemart.plan.sql.template import template
 from livemart.plan.strategies.slices import Slice
 from livemart.refresh.inputs import Input, Side
@@ -40,26 +37,16 @@ class ModelRun:
     zone: TimeZone = UTC_ZONE
     _thresholds: dict[tuple[str, object], datetime | None] = field(default_factory=dict)
 
-    def key_of(self, rows: pa.Table) -> tuple[str, ...]:
-        """Return the columns that tell these rows of the model apart; none: all of them do.
-
-        What the SQL proves unique is not where a table holds several texts as NULL, this one or one
-        that it is made from.
-        """
-        key = [rows.column(name) for name in self.plan.unique_key]
-        has_null_text = any(column.null_count and pa.types.is_string(column.type) for column in key)
-        return () if has_null_text else self.plan.unique_key
-
     def query(self, side: Side, views: Mapping[int, Statement]) -> Statement:
         """Return the analyst's SQL over the given views; parameters are read as of `side`."""
         assert self.plan.flat is not None
 
-        def relation_of(occurrence: Occurrence) -> Statement:
-            if occurrence.index in views:
-                return views[occurrence.index]
-            return self.views.whole(self.inputs[occurrence.index].at(side))
-
-        return self.plan.flat.over(relation_of)
+        relations = {
+            mention: views.get(mention.index)
+            or self.views.whole(self.inputs[mention.index].at(side))
+            for mention in self.plan.flat.occurrences
+        }
+        return self.plan.flat.over(relations.__getitem__)
 
     def threshold(self, item: Slice, side: Side) -> datetime | None:
         """Return where a window begins or ends as of `side`; None lets no row through."""

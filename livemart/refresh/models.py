@@ -21,6 +21,7 @@ from livemart.own_faults import is_own_fault
 from livemart.plan.planner import Full, Plan
 from livemart.plan.project_plans import ProjectPlans
 from livemart.project.graph import Model
+from livemart.project.sessions import session_of
 from livemart.refresh.context import BatchContext, SqlChanged
 from livemart.refresh.dependency_order import in_dependency_order, read_tables, stored_parents
 from livemart.refresh.frontier import Broken, Loaded, Rebuild, Refresh, Start, Untouched, set_aside
@@ -169,7 +170,8 @@ class _Refresher:
         except Exception as error:
             if not is_own_fault(error):
                 raise
-            unforeseen = model_failed(self.context.session, model, error)
+            spark = self.context.spark
+            unforeseen = model_failed(lambda it: session_of(spark, it.session), model, error)
             unforeseen.__cause__ = error
             return self._failed(unforeseen)
         failpoint(f"refresh.after_model.{model.name}")
@@ -254,7 +256,7 @@ class _Refresher:
         context, warehouse = self.context, self.context.warehouse
         rebuild = start if isinstance(start, Rebuild) else None
         generation = rebuild.generation if rebuild else (before.generation if before else 0)
-        tag = context.tag(model.relation, generation)
+        tag = context.tags.rows(model.relation, generation, plan.fingerprint)
         strategy, code = plan.strategy.name, None
         if warehouse.exists(model.relation) and warehouse.is_tagged(model.relation, tag):
             commit = Commit(warehouse.version(model.relation), True, 0, 0)
@@ -263,11 +265,12 @@ class _Refresher:
             # A rebuild stamps every row anew, also those that stay as they are.
             stored = None if plan.stamps else self.inputs.newest(model.relation)
             commit = refresh_full(context, model, plan, self.inputs, tag, stored)
-        elif not self._is_touched(model, plan):
-            return carried(before)
         else:
-            stored = self.inputs.at(model.relation, before.version)
-            commit, strategy, reason = move(context, model, plan, self.inputs, stored, tag)
+            relations = self._relations_read(model, plan)
+            moved = move(context, model, plan, self.inputs, relations, before.version, tag)
+            if moved is None:
+                return carried(before)
+            commit, strategy, reason = moved
             code = reason.code if reason is not None else None
         took_ms = ms_since(started)
         has_written = commit.skipped or commit.rows_changed > 0
@@ -284,29 +287,14 @@ class _Refresher:
             table_id=warehouse.table_id(model.relation),
         )
 
-    def _is_touched(self, model: Model, plan: Plan) -> bool:
-        try:
-            return self._reads_news(model, plan)
-        except Exception as error:
-            if isinstance(error, RefreshError) or not is_own_fault(error):
-                raise
-            # The strategy meets it again, and there it is reported.
-            return True
-
-    def _reads_news(self, model: Model, plan: Plan) -> bool:
-        if isinstance(plan.strategy, Full) and plan.strategy.is_volatile:
-            return True
-        if plan.flat is None:
-            project = self.plans.project
-            relations = [
-                (project.models.get(unique_id) or project.sources[unique_id]).relation
-                for unique_id in read_tables(project, model)
-            ]
-        elif self.inputs.schemas.changed(plan.flat, plan.used) is not None:
-            return True
-        else:
-            relations = list(plan.flat.relations)
-        return any(map(self.inputs.may_have_changed, relations))
+    def _relations_read(self, model: Model, plan: Plan) -> Iterable[str]:
+        if plan.flat is not None:
+            return plan.flat.relations
+        project = self.plans.project
+        return [
+            (project.models.get(unique_id) or project.sources[unique_id]).relation
+            for unique_id in read_tables(project, model)
+        ]
 
 
 def carried(before: ModelState, took_ms: int = 0) -> ModelState:

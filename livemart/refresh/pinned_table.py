@@ -6,8 +6,6 @@ Used wherever a refresh reads stored rows. A column is found as Spark finds it: 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TypeVar
 
 import pyarrow as pa
@@ -21,49 +19,57 @@ from livemart.spark_sql import stored_name
 _Answer = TypeVar("_Answer")
 
 
-@dataclass(frozen=True)
 class PinnedTable:
-    """A table at one version; `hidden` columns, in lower case, are read as if it had none."""
+    """A table at one version, opened once; `hidden` columns are read as if it had none.
 
-    warehouse: Warehouse
-    relation: str
-    version: int
-    hidden: frozenset[str] = frozenset()
+    Attributes:
+        relation: `schema.identifier`.
+        version: of the table.
+        hidden: names of columns in lower case.
+        schema: plain Arrow schema of the other columns.
+        names: how the table spells them.
+        fields: of them.
+        blank_columns: those in which the table holds NULL for some texts (see delta/partitions).
+        sql: how Spark names the table at this version.
 
-    @cached_property
-    def schema(self) -> pa.Schema:
-        schema = self.warehouse.arrow_schema(self.relation, self.version)
-        return pa.schema([field for field in schema if field.name.lower() not in self.hidden])
+    Raises:
+        RefreshError: TABLE_MISSING, VERSION_GONE.
+    """
+
+    def __init__(
+        self,
+        warehouse: Warehouse,
+        relation: str,
+        version: int,
+        hidden: frozenset[str] = frozenset(),
+    ) -> None:
+        files = warehouse.files(relation, version)
+        self.warehouse, self.relation, self.version = warehouse, relation, version
+        self.hidden = hidden
+        self._key = (warehouse, relation, version, hidden)
+        visible = [field for field in files.schema if field.name.lower() not in hidden]
+        self.schema = pa.schema(visible)
+        self.names = ByName((field.name, field.name) for field in visible)
+        self.fields = ByName((field.name, field) for field in visible)
+        self.blank_columns = blank_columns(
+            self.schema, [name for name in files.partition_columns if name.lower() not in hidden]
+        )
+        self.sql = warehouse.sql_at(relation, version)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PinnedTable) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
 
     def without(self, names: Iterable[str]) -> PinnedTable:
         """Return the table as if it had not these columns."""
-        return replace(self, hidden=frozenset(name.lower() for name in names))
-
-    @cached_property
-    def blank_columns(self) -> frozenset[str]:
-        """Columns in which the table holds NULL for some texts (see delta/partitions)."""
-        partition_columns = self.warehouse.files(self.relation, self.version).partition_columns
-        visible = [name for name in partition_columns if name.lower() not in self.hidden]
-        return blank_columns(self.schema, visible)
+        hidden = frozenset(name.lower() for name in names)
+        return PinnedTable(self.warehouse, self.relation, self.version, hidden)
 
     @property
     def row_count(self) -> int:
         return self.warehouse.row_count(self.relation, self.version)
-
-    @property
-    def sql(self) -> str:
-        """How Spark names the table at this version."""
-        return self.warehouse.sql_at(self.relation, self.version)
-
-    @cached_property
-    def names(self) -> ByName[str]:
-        """How the table spells the names of its columns."""
-        return ByName((name, name) for name in self.schema.names)
-
-    @cached_property
-    def fields(self) -> ByName[pa.Field]:
-        """The columns."""
-        return ByName((field.name, field) for field in self.schema)
 
     def read(self, rows: RowFilter, columns: Iterable[str] | None = None) -> pa.Table:
         """Return the rows that pass a filter; only some columns, if fewer are enough."""

@@ -39,13 +39,9 @@ from livemart.plan.relations.key_query import KeyQuery
 from livemart.plan.sql.template import separated, template
 from livemart.plan.strategies.signed import Lookup, Output, Signed, not_additive
 from livemart.refresh.inputs import Input, Side
+from livemart.refresh.lane import key_of
 from livemart.refresh.model_run import ModelRun
-from livemart.refresh.signed_groups import (
-    combine_groups,
-    key_columns,
-    moved_groups,
-    stacked_sides,
-)
+from livemart.refresh.signed_groups import changed_groups
 from livemart.refresh.touched_rows import moved_rows, touched_rows
 from livemart.refresh.views import Statement
 from livemart.spark.differences import grouped_columns, typed_columns
@@ -88,7 +84,7 @@ def refresh_signed(run: ModelRun, signed: Signed) -> pa.Table | None:
         return None
     if signed.outputs is None:
         return _rows(run, sides)
-    return _groups(run, signed.outputs, limits, sides)
+    return changed_groups(run, signed.outputs, limits, sides)
 
 
 def _limits(run: ModelRun, outputs: Sequence[Output]) -> Mapping[str, SumLimits] | None:
@@ -121,17 +117,6 @@ def _limits_of(run: ModelRun, output: Output) -> SumLimits | None:
             limits.append(sum_limits(kinds[0], [*steps, stored]))
     first = limits[0]
     return first if all(limit == first for limit in limits) else None
-
-
-def _require_no_blank(run: ModelRun, keys: pa.Table) -> None:
-    """Check that no group is one of those that the table holds under one key.
-
-    Raises:
-        Inapplicable: NOT_ADDITIVE.
-    """
-    merged = run.stored.blank_columns.intersection(keys.column_names)
-    if any(keys.column(name).null_count for name in merged):
-        raise not_additive(f"texts of {', '.join(sorted(merged))} are stored as NULL")
 
 
 def _types(run: ModelRun, selected: str, argument: KeyQuery) -> list[pa.DataType]:
@@ -389,7 +374,7 @@ def _rows(run: ModelRun, sides: Sequence[tuple[Statement, int]]) -> pa.Table:
 
 def _stored_counts(run: ModelRun, rows: pa.Table) -> np.ndarray:
     """Return how often each of some distinct rows is in the model's table."""
-    if run.key_of(rows):
+    if key_of(run.plan, rows):
         return np.ones(rows.num_rows, dtype=np.int64)
     schema = run.stored.schema
     stored = run.stored.read(equal_in(schema, rows))
@@ -397,21 +382,3 @@ def _stored_counts(run: ModelRun, rows: pa.Table) -> np.ndarray:
     both = pa.concat_tables([aligned, stored]).combine_chunks()
     codes = row_codes(both.columns, both.num_rows)
     return copies_of(codes[: rows.num_rows], codes[rows.num_rows :])
-
-
-def _groups(
-    run: ModelRun,
-    outputs: Sequence[Output],
-    limits: Mapping[str, SumLimits],
-    sides: Sequence[tuple[Statement, int]],
-) -> pa.Table | None:
-    """Return the change of an additive aggregate's groups."""
-    schema = run.stored.schema
-    change = run.views.query(stacked_sides(schema, sides, run.stored.blank_columns))
-    _require_no_blank(run, change.select(key_columns(change, outputs)))
-    change = moved_groups(change, outputs, limits)
-    if change.num_rows == 0:
-        return None
-    groups = change.select(key_columns(change, outputs))
-    stored = run.stored.read(equal_in(schema, groups)).select(schema.names)
-    return combine_groups(schema, outputs, limits, change, stored)

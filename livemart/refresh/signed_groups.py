@@ -1,4 +1,4 @@
-"""Adds the signed change to stored totals of additive groups, exactly and without a statement.
+"""Moves the totals of additive groups by their signed change, exactly.
 
 Used by signed change. A total that the change alone does not tell is left to another strategy.
 """
@@ -16,8 +16,10 @@ import pyarrow.compute as pc
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, as_numpy, one_array, places_of, row_codes
 from livemart.arrow.exact_numbers import Whole, add_by_group, from_whole, to_whole
 from livemart.arrow.sum_limits import SumLimits
+from livemart.delta.row_filter import equal_in
 from livemart.plan.sql.template import separated, template
 from livemart.plan.strategies.signed import Output, not_additive
+from livemart.refresh.model_run import ModelRun
 from livemart.refresh.views import Statement
 from livemart.spark.differences import typed_columns
 from livemart.spark_sql import quoted
@@ -25,6 +27,48 @@ from livemart.spark_sql import quoted
 SIGN = "__livemart_sign"
 
 _Mask = npt.NDArray[np.bool_]
+
+
+def changed_groups(
+    run: ModelRun,
+    outputs: Sequence[Output],
+    limits: Mapping[str, SumLimits],
+    sides: Sequence[tuple[Statement, int]],
+) -> pa.Table | None:
+    """Return the change of an additive aggregate's groups.
+
+    Args:
+        run: of the model.
+        outputs: the role of each column.
+        limits: of each sum, by its name in lower case.
+        sides: the model's query over touched rows with its sign, +1 as they are, -1 as they were.
+
+    Returns:
+        As `combine_groups`; None if no total moves.
+
+    Raises:
+        Inapplicable: NOT_ADDITIVE.
+    """
+    schema = run.stored.schema
+    change = run.views.query(stacked_sides(schema, sides, run.stored.blank_columns))
+    _require_no_blank(run, change.select(key_columns(change, outputs)))
+    change = moved_groups(change, outputs, limits)
+    if change.num_rows == 0:
+        return None
+    groups = change.select(key_columns(change, outputs))
+    stored = run.stored.read(equal_in(schema, groups)).select(schema.names)
+    return combine_groups(schema, outputs, limits, change, stored)
+
+
+def _require_no_blank(run: ModelRun, keys: pa.Table) -> None:
+    """Check that no group is one of those that the table holds under one key.
+
+    Raises:
+        Inapplicable: NOT_ADDITIVE.
+    """
+    merged = run.stored.blank_columns.intersection(keys.column_names)
+    if any(keys.column(name).null_count for name in merged):
+        raise not_additive(f"texts of {', '.join(sorted(merged))} are stored as NULL")
 
 
 def stacked_sides(

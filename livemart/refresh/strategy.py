@@ -7,6 +7,9 @@ refresh.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import closing
+
 import pyarrow as pa
 
 from livemart.arrow.time_zone import TimeZone
@@ -21,11 +24,11 @@ from livemart.plan.strategies.region import Region
 from livemart.plan.strategies.running import Running
 from livemart.plan.strategies.signed import Signed
 from livemart.project.graph import Model
-from livemart.project.sessions import is_utc
+from livemart.project.sessions import is_utc, session_of
 from livemart.refresh.context import BatchContext
 from livemart.refresh.full import recompute, refresh_full
-from livemart.refresh.inputs import PinnedInputs
-from livemart.refresh.lane import commit_change, stamped, takes_large_lane
+from livemart.refresh.inputs import Input, PinnedInputs
+from livemart.refresh.lane import commit_change, stamped
 from livemart.refresh.model_run import ModelRun
 from livemart.refresh.pinned_table import PinnedTable
 from livemart.refresh.region import refresh_region
@@ -46,22 +49,38 @@ def move(
     model: Model,
     plan: Plan,
     inputs: PinnedInputs,
-    stored: PinnedTable,
+    relations: Iterable[str],
+    version: int,
     tag: Tag,
-) -> tuple[Commit, str, Reason | None]:
+) -> tuple[Commit, str, Reason | None] | None:
     """Bring one model from the frontier to this batch, in a commit of this tag.
 
+    Args:
+        context: of the batch.
+        model: one that has rows since the frontier.
+        plan: its plan.
+        inputs: the tables of the batch.
+        relations: those that it reads.
+        version: of its own table at the frontier.
+        tag: of the commit.
+
     Returns:
-        What was committed, the name of the strategy, and why it was recomputed, if it was.
+        What was committed, the name of the strategy, and why it was recomputed, if it was; None if
+        nothing that it reads has changed.
 
     Raises:
         PlanError: POLICY_NOT_MET, if a model of policy strict would be recomputed.
     """
     reason: Reason | None = None
     failure: Exception | None = None
+    stored: PinnedTable | None = None
     try:
-        if plan.flat is not None:
-            reason = inputs.schemas.changed(plan.flat, plan.used)
+        news = inputs.news(plan, relations)
+        is_volatile = isinstance(plan.strategy, Full) and plan.strategy.is_volatile
+        if not news.is_any and not is_volatile:
+            return None
+        reason = news.of_columns
+        stored = inputs.at(model.relation, version)
         if reason is None and not isinstance(plan.strategy, Full):
             return (*_by_strategy(context, model, plan, inputs, stored, tag), None)
     except Inapplicable as error:
@@ -85,8 +104,8 @@ def move(
             f"{model.file}: refresh: strict, but {reason.code}: {reason.message}",
             hint="follow the reason's advice, or set the policy to auto",
         )
-    if reason is None and plan.reasons:
-        reason = plan.reasons[0]
+    reason = reason or next(iter(plan.reasons), None)
+    stored = stored or inputs.newest(model.relation)
     commit = refresh_full(context, model, plan, inputs, tag, stored)
     if failure is not None:
         # Only now: an error that the full refresh meets, too, is the SQL's own.
@@ -104,30 +123,31 @@ def _by_strategy(
     stored: PinnedTable,
     tag: Tag,
 ) -> tuple[Commit, str]:
-    session = context.session(model)
-    views = BatchViews(
-        session,
-        f"__{model.relation.replace('.', '__')}_{context.batch_id}",
-        context.between_batches.views,
-        is_large=takes_large_lane(context, plan, inputs),
-    )
-    whole, stored = stored, stored.without(plan.stamps)
-    try:
-        _require_names(plan, stored)
-        plan = spelled(plan, stored.names.__getitem__)
-        zone = TimeZone(is_utc=model.session.is_plain or is_utc(session))
-        run = ModelRun(
-            plan, stored, inputs.resolve(plan), views, context.between_batches.sum_limits, zone
-        )
+    session, kept = session_of(context.spark, model.session), context.between_batches
+    whole = stored
+    if plan.stamps:
+        stored = stored.without(plan.stamps)
+    _require_names(plan, stored)
+    plan = spelled(plan, stored.names.__getitem__)
+    read = inputs.resolve(plan)
+    zone = TimeZone(is_utc=model.session.is_plain or is_utc(session))
+    prefix = f"__{model.relation.replace('.', '__')}_{context.batch_id}"
+    is_large = takes_large_lane(context, read)
+    with closing(BatchViews(session, prefix, kept.views, is_large=is_large)) as views:
+        run = ModelRun(plan, stored, read, views, kept.sum_limits, zone)
         change, strategy = changed_rows(run)
         if change is None:
             return Commit(stored.version, False, 0, 0), strategy
-        key = run.key_of(change)
-        change = stamped(session, plan, whole, change)
-        commit = commit_change(context, model.relation, change, tag, key=key)
-        return commit, strategy
-    finally:
-        views.close()
+        if plan.stamps:
+            change = stamped(session, plan, whole, change)
+        return commit_change(context, model.relation, plan, change, tag), strategy
+
+
+def takes_large_lane(context: BatchContext, inputs: Iterable[Input]) -> bool:
+    """Return True if Spark should read the slices of a model itself (ADR-0002)."""
+    if context.lane != "auto":
+        return context.lane == "large"
+    return any(source.images.num_rows > context.small_lane_rows for source in inputs)
 
 
 def changed_rows(run: ModelRun) -> tuple[pa.Table | None, str]:
@@ -147,7 +167,7 @@ def changed_rows(run: ModelRun) -> tuple[pa.Table | None, str]:
             message = f"the value of {parameter.new.relation} changed"
             raise refusal("SCALAR_SUBQUERY_CHANGED", message)
     reason = run.plan.refused.get("region")
-    for way in run.plan.ways:
+    for way in (run.plan.strategy, *run.plan.others):
         try:
             match way:
                 case Signed():

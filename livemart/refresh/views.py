@@ -11,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -23,8 +24,7 @@ from livemart.plan.sql.template import Template, template
 from livemart.refresh.pinned_table import PinnedTable
 from livemart.spark.arrow_views import ArrowViews, to_view_of
 from livemart.spark.differences import row_of_literals
-from livemart.spark.types import spark_schema, type_text
-from livemart.spark_sql import quoted
+from livemart.spark.types import spelled_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,10 +63,10 @@ class SharedViews:
         self._lock = threading.Lock()
         self._registered: set[tuple[SparkSession, PinnedTable]] = set()
 
-    def is_repeated(self, statement: Statement) -> bool:
-        """Return whether a statement has run before, whatever its views were called; note it."""
+    def is_repeated(self, text: str) -> bool:
+        """Return whether a statement has run before, told by its text with labels; note it."""
         with self._lock:
-            key = hash(statement.render(lambda view: view.label))
+            key = hash(text)
             is_known = key in self._statements
             self._statements[key] = None
             self._statements.move_to_end(key)
@@ -127,21 +127,22 @@ class BatchViews:
     def query(self, statement: Statement) -> pa.Table:
         """Return the rows of a statement, planned for as many as its views have."""
         views = dict.fromkeys(statement.holes)
+        sql, lasting = (statement.render(attrgetter(it)) for it in ("name", "label"))
         counts = [view.other_rows for view in views]
         spark = self._slices.session(
             None if None in counts else sum(count or 0 for count in counts),
             [view.name for view in views],
-            is_repeated=self._shared.is_repeated(statement),
+            is_repeated=self._shared.is_repeated(lasting),
         )
         for view in views:
             if view.table is not None:
                 self._shared.register(spark, view.table)
         # Of a session with another time zone Arrow names it in every type.
-        return plain_table(spark.sql(_named(statement)).toArrow())
+        return plain_table(spark.sql(sql).toArrow())
 
     def analyzed(self, statement: Statement) -> DataFrame:
         """Return a statement that is analysed for its types, and never run."""
-        return self._spark.sql(_named(statement))
+        return self._spark.sql(statement.render(attrgetter("name")))
 
     def of_rows(self, label: str, rows: pa.Table) -> Statement:
         """Return the view of rows in memory."""
@@ -154,12 +155,9 @@ class BatchViews:
         if len(rows.column_names) == len(schema.names):
             return name
         present = set(rows.column_names)
-        fields = spark_schema(schema).fields
         selected = ", ".join(
-            quoted(field.name)
-            if field.name in present
-            else f"cast(null as {type_text(field.dataType)}) as {quoted(field.name)}"
-            for field in fields
+            column if it in present else f"cast(null as {kind}) as {column}"
+            for it, column, kind in spelled_columns(schema)
         )
         return template(f"(select {selected} from ", name, ")")
 
@@ -212,7 +210,3 @@ class BatchViews:
 
     def close(self) -> None:
         self._slices.close()
-
-
-def _named(statement: Statement) -> str:
-    return statement.render(lambda view: view.name)

@@ -394,9 +394,5 @@ class BatchRunner:
             runtime.settings.lane,
             runtime.settings.small_lane_rows,
             runtime.settings.threads,
-            {
-                runtime.project.models[unique_id].relation: fingerprint
-                for unique_id, fingerprint in runtime.fingerprints.items()
-            },
             runtime.between_batches,
         )

@@ -69,7 +69,7 @@ def measure_lateness(
     if not sources:
         return {}
     warehouse, relation = context.warehouse, f"{schema}.{_TABLE}"
-    tag, counts = context.tag(relation, 0), _Counts()
+    tag, counts = context.tags.rows(relation), _Counts()
     if warehouse.exists(relation):
         for row in warehouse.read(relation).to_pylist():
             counts[row["source"], row["day"], row["within_s"]] = row["records"]

@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from livemart.delta.tags import Tags
 from livemart.delta.warehouse import Warehouse
 from livemart.project.graph import OVERALL_WATERMARK, SourceTable
 from livemart.refresh.context import BatchContext
@@ -43,7 +42,7 @@ def fix_watermarks(
         as_of: the clock, None in a project that reads none.
         measured: the lateness of the sources that do not declare theirs, by watermark.
     """
-    warehouse, tag = context.warehouse, context.tag(relation, 0)
+    warehouse, tag = context.warehouse, context.tags.rows(relation)
     before: Mapping[str, datetime | None] = {}
     if warehouse.exists(relation):
         if warehouse.is_tagged(relation, tag):
@@ -51,7 +50,7 @@ def fix_watermarks(
         before = read_watermarks(warehouse, relation)
         missing = [pa.field(it.watermark, _INSTANT) for it in sources if it.watermark not in before]
         if missing:
-            columns = Tags(context.epoch, context.batch_id).columns(relation)
+            columns = context.tags.columns(relation)
             warehouse.add_columns(relation, missing, columns)
     watermarks = {
         source.watermark: _latest(

@@ -14,7 +14,7 @@ import pyarrow as pa
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.delta.partitions import BLANKS
 from livemart.plan.sql.template import Template, separated, template
-from livemart.spark.types import spark_schema, type_text
+from livemart.spark.types import spark_schema, spelled_columns
 from livemart.spark_sql import literal, quoted
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ def typed_columns(
         blank_columns: those in which the table holds NULL for some texts.
     """
     selected = []
-    for field in spark_schema(schema).fields:
-        value = f"cast({qualifier}.{quoted(field.name)} as {type_text(field.dataType)})"
-        if field.name in blank_columns:
+    for name, column, kind in spelled_columns(schema):
+        value = f"cast({qualifier}.{column} as {kind})"
+        if name in blank_columns:
             value = f"if({value} in ({', '.join(map(literal, BLANKS))}), null, {value})"
-        selected.append(f"{value} as {quoted(field.name)}")
+        selected.append(f"{value} as {column}")
     return ", ".join(selected)
 
 

@@ -36,6 +36,12 @@ def type_text(kind: DataType) -> str:
     return str(kind.simpleString())
 
 
+def spelled_columns(schema: pa.Schema) -> list[tuple[str, str, str]]:
+    """Return the name of each column, and how SQL spells its name and its type."""
+    fields = spark_schema(schema).fields
+    return [(field.name, quoted(field.name), type_text(field.dataType)) for field in fields]
+
+
 def arrow_type_text(kind: pa.DataType) -> str:
     """Return how SQL spells an Arrow type: `bigint` for int64."""
     from pyspark.sql.pandas.types import from_arrow_type

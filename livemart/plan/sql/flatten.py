@@ -68,7 +68,7 @@ class Flat(Template[Occurrence]):
             offset += len(piece if isinstance(piece, str) else piece.placeholder)
         return Template(tuple(pieces))
 
-    @property
+    @cached_property
     def relations(self) -> tuple[str, ...]:
         """The distinct relations read, in order of first appearance."""
         return tuple(dict.fromkeys(occurrence.relation for occurrence in self.occurrences))

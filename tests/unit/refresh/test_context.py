@@ -10,11 +10,7 @@ from livemart.delta.warehouse import Warehouse
 from livemart.refresh.context import BatchContext
 
 
-def test_a_commit_carries_the_fingerprint_of_its_model(tmp_path: Path) -> None:
-    context = BatchContext(
-        *(cast(Any, None), Warehouse(tmp_path), "e", 3, "auto", 10, 1),
-        fingerprints={"m.a": "f"},
-    )
+def test_the_tags_of_a_batch_are_those_of_its_epoch(tmp_path: Path) -> None:
+    context = BatchContext(cast(Any, None), Warehouse(tmp_path), "e", 3, "auto", 10, 1)
 
-    assert context.tag("m.a", 2) == Tags("e", 3).rows("m.a", 2, "f")
-    assert context.tag("m.b", 0) == Tags("e", 3).rows("m.b", 0, None)
+    assert context.tags == Tags("e", 3)

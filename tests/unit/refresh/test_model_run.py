@@ -50,12 +50,3 @@ def test_any_other_threshold_is_asked_of_spark_once() -> None:
 
     assert len(asked) == 1
     assert "last_day(__clock__)" in asked[0]
-
-
-def test_a_key_with_a_text_of_null_does_not_tell_rows_apart() -> None:
-    plan = SimpleNamespace(unique_key=("shop", "day"))
-    model = ModelRun(cast(Any, plan), cast(Any, None), (), cast(Any, None), {})
-    days = pa.array([None, 1], pa.int32())
-
-    assert model.key_of(pa.table({"shop": ["a", ""], "day": days})) == ("shop", "day")
-    assert model.key_of(pa.table({"shop": ["a", None], "day": days})) == ()

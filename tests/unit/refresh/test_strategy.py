@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -17,8 +18,7 @@ from livemart.plan.reasons import Inapplicable, Reason
 from livemart.project.graph import Policy
 from livemart.refresh import strategy
 from livemart.refresh.context import BatchContext
-from livemart.refresh.inputs import PinnedInputs
-from livemart.refresh.pinned_table import PinnedTable
+from livemart.refresh.inputs import News, PinnedInputs
 from tests.unit.plan.test_project_plans import policy_project
 
 SQL = "select shop_id, max(amount) as most from shop.sales group by 1"
@@ -33,9 +33,9 @@ def moved(policy: Policy, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(strategy, "changed_rows", too_many)
     monkeypatch.setattr(strategy, "_require_names", lambda *_: None)
     monkeypatch.setattr(PinnedInputs, "resolve", lambda *_: ())
-    monkeypatch.setattr(PinnedTable, "names", {})
+    monkeypatch.setattr(PinnedInputs, "news", lambda *_: News(is_any=True))
+    monkeypatch.setattr(PinnedInputs, "at", lambda *_: SimpleNamespace(names={}))
     monkeypatch.setattr(strategy, "spelled", lambda plan, _: plan)
-    monkeypatch.setattr(strategy, "takes_large_lane", lambda *_: False)
     monkeypatch.setattr(strategy, "refresh_full", lambda *_: Commit(5, False, 1, 1))
     warehouse = Warehouse(folder)
     context = BatchContext(cast(Any, None), warehouse, "e", 3, "auto", 10, 1)
@@ -43,8 +43,8 @@ def moved(policy: Policy, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     plan = plan_query(SQL, Inputs({"shop.sales": ("shop_id", "amount")}))
     assert plan.strategy.name == "region"
     inputs = PinnedInputs(warehouse, {"shop.sales": 1}, {"shop.sales": 1})
-    stored, tag = inputs.at(model.relation, 4), context.tag(model.relation, 0)
-    return strategy.move(context, model, plan, inputs, stored, tag)
+    tag = context.tags.rows(model.relation)
+    return strategy.move(context, model, plan, inputs, (), 4, tag)
 
 
 def test_a_strict_model_refuses_to_be_recomputed(
@@ -86,9 +86,9 @@ def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(strategy, "changed_rows", changed_rows)
         monkeypatch.setattr(strategy, "_require_names", lambda *_: None)
         monkeypatch.setattr(PinnedInputs, "resolve", lambda *_: ())
-        monkeypatch.setattr(PinnedTable, "names", {})
+        monkeypatch.setattr(PinnedInputs, "news", lambda *_: News(is_any=True))
+        monkeypatch.setattr(PinnedInputs, "at", lambda *_: SimpleNamespace(names={}))
         monkeypatch.setattr(strategy, "spelled", lambda plan, _: plan)
-        monkeypatch.setattr(strategy, "takes_large_lane", lambda *_: False)
         monkeypatch.setattr(strategy, "refresh_full", refresh_full)
         monkeypatch.setattr(strategy, "recompute", refresh_full)
         warehouse = Warehouse(tmp_path)
@@ -97,8 +97,8 @@ def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         (model,) = policy_project(policy).models.values()
         plan = plan_query(SQL, Inputs({"shop.sales": ("shop_id", "amount")}))
         inputs = PinnedInputs(warehouse, {"shop.sales": 1}, {"shop.sales": 1})
-        stored, tag = inputs.at(model.relation, 4), context[0].tag(model.relation, 0)
-        return strategy.move(context[0], model, plan, inputs, stored, tag)
+        tag = context[0].tags.rows(model.relation)
+        return strategy.move(context[0], model, plan, inputs, (), 4, tag)
 
     return run
 
