@@ -65,7 +65,7 @@ def net_rows(table: pa.Table, weights: pa.Array | pa.ChunkedArray) -> pa.Table:
     codes = row_codes(table.columns, table.num_rows)
     _, first, group = np.unique(codes, return_index=True, return_inverse=True)
     sums = np.zeros(len(first), dtype=np.int64)
-    np.add.at(sums, group, as_numpy(one_array(weights)))
+    np.add.at(sums, group, np.asarray(one_array(weights)))
     nonzero = np.flatnonzero(sums)
     netted = table.take(pa.array(first[nonzero])).append_column(
         pa.field(WEIGHT, pa.int64(), nullable=False), pa.array(sums[nonzero], pa.int64())
@@ -122,7 +122,7 @@ def is_member(
     for place, values in enumerate(others):
         if _is_plain(left[place].type) and len(likely):
             is_among = pc.is_in(_canonical(left[place]), _canonical(one_array(values)))
-            likely = likely[as_numpy(is_among)]
+            likely = likely[np.asarray(is_among)]
             left = [column.filter(is_among) for column in left]
     if len(likely) and (len(rows) > 1 or not _is_plain(rows[0].type)):
         likely = likely[np.isin(*_codes_of_both(left, others))]
@@ -220,16 +220,10 @@ def copies_of(codes: _Codes, others: _Codes) -> npt.NDArray[np.int64]:
 
 def repeated(rows: pa.Table, counts: pa.Array | pa.ChunkedArray) -> pa.Table:
     """Return each row as often as its count (bigint, not NULL) says, one chunk a column."""
-    times = as_numpy(one_array(counts))
+    times = np.asarray(one_array(counts))
     if (times != 1).any():
         rows = rows.take(pa.array(np.repeat(np.arange(rows.num_rows), times)))
     return rows.combine_chunks()
-
-
-def as_numpy(array: pa.Array) -> npt.NDArray[Any]:
-    """Return a primitive array without NULLs as numpy."""
-    values: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False)
-    return values
 
 
 def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -272,7 +266,7 @@ def _value_codes(array: pa.Array) -> _Codes:
     if pa.types.is_nested(kind):
         raise TypeError(f"rows with a column of type {kind} cannot be compared")
     indices = _canonical(array).dictionary_encode().indices
-    return as_numpy(pc.fill_null(indices.cast(pa.int64()), -1))
+    return np.asarray(pc.fill_null(indices.cast(pa.int64()), -1))
 
 
 def _pair_codes(left: _Codes, right: _Codes) -> _Codes:
@@ -285,14 +279,14 @@ def _pair_codes(left: _Codes, right: _Codes) -> _Codes:
 
 def _dense(codes: _Codes) -> _Codes:
     indices = pa.array(codes).dictionary_encode().indices
-    return as_numpy(indices.cast(pa.int64()))
+    return np.asarray(indices.cast(pa.int64()))
 
 
 def _offsets(array: pa.Array) -> tuple[_Codes, _Codes]:
     """Return where each row's elements start and end in the array's values; NULL rows are empty."""
-    offsets = as_numpy(array.offsets).astype(np.int64)
+    offsets = np.asarray(array.offsets).astype(np.int64)
     starts, ends = offsets[:-1], offsets[1:].copy()
-    missing = as_numpy(array.is_null())
+    missing = np.asarray(array.is_null())
     ends[missing] = starts[missing]
     return starts, ends
 

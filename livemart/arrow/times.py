@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.arrow.bags import as_numpy, one_array
+from livemart.arrow.bags import one_array
 from livemart.epoch import EPOCH, epoch_micros, epoch_moment
 
 # In microseconds. No stored time lies farther from 1970 than EVER.
@@ -45,9 +45,9 @@ def instant(value: int) -> datetime:
 def micros_of(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Return microseconds since 1970 (0 for NULL), and where the time is NULL."""
     array = one_array(column)
-    is_null = as_numpy(array.is_null())
+    is_null = np.asarray(array.is_null())
     if pa.types.is_date32(array.type):
-        days = as_numpy(pc.fill_null(array.cast(pa.int32()).cast(pa.int64()), 0))
+        days = np.asarray(pc.fill_null(array.cast(pa.int32()).cast(pa.int64()), 0))
         return days * DAY, is_null
     moments = array.cast(pa.timestamp("us", tz=array.type.tz)).cast(pa.int64())
-    return as_numpy(pc.fill_null(moments, 0)), is_null
+    return np.asarray(pc.fill_null(moments, 0)), is_null

@@ -16,8 +16,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.arrow.bags import as_numpy
-
 ROWS_PER_FILE = 32_768
 SMALL_FILE_ROWS = 8_192
 # Up to so many rows a file is read whole, and may stay in memory.
@@ -105,12 +103,12 @@ def _homes(
         return homes
     ranges.sort(key=lambda one: one.low)
     column = _ticks(added.column(order_by)).combine_chunks()
-    values = as_numpy(pc.fill_null(column, 0))
+    values = np.asarray(pc.fill_null(column, 0))
     lows, highs, positions = (
         np.array([getattr(one, name) for one in ranges]) for name in ("low", "high", "position")
     )
     nearest = np.searchsorted(lows, values, side="right") - 1
-    inside = (nearest >= 0) & (values <= highs[nearest]) & ~as_numpy(column.is_null())
+    inside = (nearest >= 0) & (values <= highs[nearest]) & ~np.asarray(column.is_null())
     homes[inside] = positions[nearest[inside]]
     return homes
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from livemart.delta.cache import FileCache
 from livemart.delta.log import LogFile, log_file
-from livemart.delta.version import SharedFiles, TableVersion
+from livemart.delta.version import SharedFiles, TableVersion, version_gone
 from livemart.errors import RefreshError
 
 _CACHED_INDEXES = 64
@@ -46,22 +48,27 @@ class OpenTables:
         schema, identifier = relation.split(".", 1)
         return self._root / schema / identifier
 
-    def lock(self, relation: str) -> threading.RLock:
-        """Return the lock to hold from reading a table's newest version to committing the next."""
-        return self._handle(relation).lock
+    @contextmanager
+    def held(self, relation: str) -> Iterator[tuple[DeltaTable, TableVersion]]:
+        """Give a table at its newest version, and that version's files.
 
-    def newest_table(self, relation: str) -> DeltaTable:
-        """Return deltalake's table at the newest version; hold the lock while using it."""
-        self.newest(relation)
-        table = self._handle(relation).table
-        assert table is not None
-        return table
+        Nobody else here commits to the table within the block.
+
+        Raises:
+            RefreshError: TABLE_MISSING.
+        """
+        handle = self._handle(relation)
+        with handle.lock:
+            newest = self.newest(relation)
+            assert handle.table is not None
+            yield handle.table, newest
 
     def _handle(self, relation: str) -> _Handle:
         with self._lock:
-            return self._handles.setdefault(
-                relation, _Handle(threading.RLock(), SharedFiles(files=self._files))
-            )
+            if (handle := self._handles.get(relation)) is None:
+                handle = _Handle(threading.RLock(), SharedFiles(files=self._files))
+                self._handles[relation] = handle
+            return handle
 
     def newest(self, relation: str) -> TableVersion:
         """Return the newest version's files, from the open handle if that is still newest."""
@@ -70,9 +77,10 @@ class OpenTables:
         with handle.lock:
             if handle.index is not None and handle.table is not None:
                 version = handle.index.version
-                if log_file(root, version) != handle.log_file:
+                newest, following = (log_file(root, it) for it in (version, version + 1))
+                if newest != handle.log_file:
                     handle.table = None  # dropped, or made anew
-                elif log_file(root, version + 1) is None:
+                elif following is None:
                     return handle.index
                 else:
                     try:
@@ -81,7 +89,7 @@ class OpenTables:
                         handle.table = None
             if handle.table is None:
                 handle.table = self.open(relation)
-            handle.index = TableVersion(handle.table, root, handle.shared)
+            handle.index = TableVersion(handle.table, relation, root, handle.shared)
             handle.log_file = log_file(root, handle.index.version)
             return handle.index
 
@@ -112,19 +120,11 @@ class OpenTables:
             index = newest
         else:
             shared = self._handle(relation).shared
-            index = TableVersion(self.open(relation, version), self.path(relation), shared)
+            table = self.open(relation, version)
+            index = TableVersion(table, relation, self.path(relation), shared)
         with self._lock:
             if file is not None:
                 self._indexes[file] = index
             while len(self._indexes) > _CACHED_INDEXES:
                 self._indexes.popitem(last=False)
         return index
-
-
-def version_gone(relation: str, version: int | None) -> RefreshError:
-    """Return the error of a version that can no longer be read."""
-    return RefreshError(
-        "VERSION_GONE",
-        f"{relation}: version {version} can no longer be read",
-        hint="run build: the version is older than the table's retention, or files were removed",
-    )

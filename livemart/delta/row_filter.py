@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pds
 
-from livemart.arrow.bags import as_numpy
 from livemart.arrow.times import instant
 from livemart.arrow.types import compared_as, compares_exactly
 from livemart.spark_sql import literal, quoted
@@ -107,7 +106,7 @@ class RowFilter:
             # Many values are few rows each: what they leave is all that the others look at.
             for condition in sorted(conditions, key=_values_in, reverse=True):
                 is_met = _is_met(condition, rows.column(condition.column))
-                places = places[as_numpy(is_met)]
+                places = places[np.asarray(is_met)]
                 rows = rows.filter(is_met)
             passes[places] = True
         return pa.array(passes)

@@ -129,7 +129,7 @@ def commit_diff(
             "numTargetRowsInserted": added.num_rows + sum(map(_rows_of, written)),
         },
     )
-    files.replaced(piece.file for piece in touched)
+    files.replaced([piece.file for piece in touched])
     return files.version + 1
 
 
@@ -228,6 +228,8 @@ def _misplaced_files(files: TableVersion, added: pa.Table, rewritten: Set[str]) 
         mask &= files.bounds.may_hold(added.select(files.partition_columns))
     misplaced = (files.files(mask) if mask.any() else []) + files.wide_files(_WIDE_FILES_A_COMMIT)
     chosen = [file for file in misplaced if file.path not in rewritten]
+    if not chosen:
+        return []
     whole = in_parallel(lambda file: files.read_file(file, files.schema.names), chosen)
     return [
         _Touched(file, table, np.zeros(table.num_rows, dtype=bool))

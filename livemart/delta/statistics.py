@@ -16,8 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pds
 
-from livemart.arrow.bags import as_numpy
-
 _MAX_COMPARISONS = 5_000_000
 _MILLISECOND = 1_000
 
@@ -92,7 +90,7 @@ class FileBounds:
             if not (has_order(kind) or pa.types.is_decimal(kind)):
                 return None
             values = self._column(f"partition.{name}").cast(kind)
-            return values, values, as_numpy(values.is_null())
+            return values, values, np.asarray(values.is_null())
         listed = self._adds.column_names
         # The bounds of a column `a.b` and of field b of a struct a have one name: neither is asked.
         if listed.count(f"min.{name}") != 1 or not has_order(kind):
@@ -106,7 +104,7 @@ class FileBounds:
         if listed.count(f"null_count.{name}") != 1:
             return low, high, np.ones(len(self), dtype=bool)
         counts = pc.fill_null(self._column(f"null_count.{name}"), 1)
-        return low, high, as_numpy(pc.greater(counts, 0))
+        return low, high, np.asarray(pc.greater(counts, 0))
 
     def _holds_any(
         self, exact: Sequence[tuple[Any, ...]], positions: _Array, length: int
@@ -115,9 +113,9 @@ class FileBounds:
         held = np.ones((len(positions), length), dtype=bool)
         for column, low, high, can_be_null in exact:
             values = _as_integers(column)
-            missing = as_numpy(column.is_null())
+            missing = np.asarray(column.is_null())
             lows, highs = _as_integers(low), _as_integers(high)
-            unknown = as_numpy(pc.or_(low.is_null(), high.is_null()))[positions]
+            unknown = np.asarray(pc.or_(low.is_null(), high.is_null()))[positions]
             inside = (lows[positions, None] <= values) & (values <= highs[positions, None])
             inside |= unknown[:, None]
             held &= np.where(missing[None, :], can_be_null[positions, None], inside)
@@ -161,7 +159,7 @@ def has_order(kind: pa.DataType) -> bool:
 
 
 def _true_or_null(array: pa.Array) -> _Array:
-    return as_numpy(pc.fill_null(array, True))
+    return np.asarray(pc.fill_null(array, True))
 
 
 def _is_integral(kind: pa.DataType) -> bool:
@@ -174,4 +172,4 @@ def _as_integers(column: pa.Array) -> _Array:
     kind = column.type
     if pa.types.is_date32(kind):
         column = column.cast(pa.int32())
-    return as_numpy(pc.fill_null(column.cast(pa.int64()), 0))
+    return np.asarray(pc.fill_null(column.cast(pa.int64()), 0))

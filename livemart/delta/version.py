@@ -21,7 +21,7 @@ import pyarrow.fs as pfs
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from livemart.arrow.bags import as_numpy, row_codes
+from livemart.arrow.bags import row_codes
 from livemart.arrow.types import plain_schema
 from livemart.delta.cache import FileCache
 from livemart.delta.layout import ROWS_PER_FILE, USUAL_FILE_ROWS
@@ -29,6 +29,7 @@ from livemart.delta.matches import Matches, RecentMatches
 from livemart.delta.parquet import completed, in_parallel
 from livemart.delta.row_filter import RowFilter
 from livemart.delta.statistics import FileBounds
+from livemart.errors import RefreshError
 
 _FORMAT = pds.ParquetFileFormat(
     read_options=pds.ParquetReadOptions(coerce_int96_timestamp_unit="us"),
@@ -71,10 +72,10 @@ class DataFile:
 class TableVersion:
     """The files of one pinned version. Immutable."""
 
-    def __init__(self, table: DeltaTable, root: Path, shared: SharedFiles | None = None) -> None:
+    def __init__(self, table: DeltaTable, relation: str, root: Path, shared: SharedFiles) -> None:
         """Read the file list of an open table."""
+        self.relation = relation
         self.root = root
-        shared = shared or SharedFiles()
         self._shared_fragments: Fragments = shared.fragments
         self._wide: set[str] = shared.wide
         self._matches = shared.matches
@@ -87,38 +88,36 @@ class TableVersion:
         self.partition_columns = tuple(metadata.partition_columns)
         self._adds = pa.table(table.get_add_actions(flatten=True)).combine_chunks()
         self.bounds = FileBounds(self._adds, self.schema, self.partition_columns)
-        self._counts = self.rows_by_file
+        # Rows of each file; -1 where its statistics do not say.
+        self.rows_by_file: _Array = np.asarray(pc.fill_null(self._column("num_records"), -1))
         paths = [unquote(path) for path in self._adds.column("path").to_pylist()]
         self._positions = {path: position for position, path in enumerate(paths)}
         # By path, the rows of each file that is much larger than files are made here.
-        large = np.flatnonzero(self._counts > _LARGE_FILES * ROWS_PER_FILE)
-        self._large = {paths[position]: int(self._counts[position]) for position in large.tolist()}
+        large = np.flatnonzero(self.rows_by_file > _LARGE_FILES * ROWS_PER_FILE)
+        self._large = {
+            paths[position]: int(self.rows_by_file[position]) for position in large.tolist()
+        }
 
     def __len__(self) -> int:
         return int(self._adds.num_rows)
 
     @property
-    def row_count(self) -> int | None:
-        """Rows of the table by its statistics; None if a file has none."""
-        counts = self._adds.column("num_records")
-        if counts.null_count:
-            return None
-        return int(pc.sum(counts).as_py() or 0)
+    def row_count(self) -> int:
+        """The number of rows, from file statistics where every file has them."""
+        if (self.rows_by_file < 0).any():
+            return int(self.read(self.schema.names[:1]).num_rows)
+        return int(self.rows_by_file.sum())
 
     def null_share(self, name: str) -> float | None:
         """Return the part of all rows that are NULL in a column, by statistics; None: unknown."""
         counted = f"null_count.{name}"
-        rows = self.row_count
         # Of a column `a.b` and field b of a struct a there is one name.
-        if not rows or self._adds.column_names.count(counted) != 1:
+        if self._adds.column_names.count(counted) != 1:
             return None
         nulls = self._column(counted)
-        return None if nulls.null_count else float(pc.sum(nulls).as_py() / rows)
-
-    @property
-    def rows_by_file(self) -> _Array:
-        """Rows of each file; -1 where its statistics do not say."""
-        return as_numpy(pc.fill_null(self._column("num_records"), -1))
+        if nulls.null_count or not self.row_count:
+            return None
+        return float(pc.sum(nulls).as_py() / self.row_count)
 
     @property
     def partition_codes(self) -> _Array:
@@ -155,7 +154,18 @@ class TableVersion:
         Args:
             columns: names in the order wanted; all of the schema if None.
             filter: rows to keep; also prunes files by partition and statistics.
+
+        Raises:
+            RefreshError: VERSION_GONE.
         """
+        try:
+            return self._read(columns, filter)
+        except FileNotFoundError as error:
+            raise version_gone(self.relation, self.version) from error
+
+    def _read(
+        self, columns: Sequence[str] | None, filter: pds.Expression | RowFilter | None
+    ) -> pa.Table:
         names = list(columns) if columns is not None else self.schema.names
         expression = filter.expression() if isinstance(filter, RowFilter) else filter
         dataset = self._dataset(self._fragments(expression))
@@ -200,7 +210,19 @@ class TableVersion:
     def batches(
         self, columns: Sequence[str], filter: pds.Expression, most: int
     ) -> Iterator[pa.Table]:
-        """Yield rows of the version, at most so many at a time; nothing is kept for later."""
+        """Yield rows of the version, at most so many at a time; nothing is kept for later.
+
+        Raises:
+            RefreshError: VERSION_GONE.
+        """
+        try:
+            yield from self._batches(columns, filter, most)
+        except FileNotFoundError as error:
+            raise version_gone(self.relation, self.version) from error
+
+    def _batches(
+        self, columns: Sequence[str], filter: pds.Expression, most: int
+    ) -> Iterator[pa.Table]:
         text = str(filter)
         names = [name for name in self.schema.names if name in columns or name in text]
         passing = self._dataset(self._fragments(filter)).get_fragments(filter)
@@ -234,7 +256,7 @@ class TableVersion:
 
     def _is_kept(self, path: str) -> bool:
         """Return whether a file is of usual size and asked for more than once."""
-        is_usual = 0 <= self._counts[self._positions[path]] <= USUAL_FILE_ROWS
+        is_usual = 0 <= self.rows_by_file[self._positions[path]] <= USUAL_FILE_ROWS
         return is_usual and self._files.is_worth_keeping(self.root / path)
 
     def _files_at(self, paths: Iterable[str]) -> list[DataFile]:
@@ -268,7 +290,7 @@ class TableVersion:
 
     def replaced(self, files: Iterable[DataFile]) -> None:
         """Note files that a commit to this table has just taken out of it."""
-        self._files.replaced(self.root / unquote(file.path) for file in files)
+        self._files.replaced([self.root / unquote(file.path) for file in files])
 
     def written(self, path: str, rows: pa.Table) -> None:
         """Note the rows of a file that a commit to this table has just written."""
@@ -308,10 +330,19 @@ def _places_of_rows(tables: Sequence[pa.Table], filter: pds.Expression | RowFilt
     else:
         passing = pds.dataset(rows).to_table(columns={"passes": filter}).column("passes")
         mask = pc.fill_null(passing, False)
-    places = np.flatnonzero(as_numpy(mask))
+    places = np.flatnonzero(np.asarray(mask))
     starts = np.cumsum([0, *(table.num_rows for table in tables)])
     bounds = np.searchsorted(places, starts)
     return [
         places[bounds[number] : bounds[number + 1]] - starts[number]
         for number in range(len(tables))
     ]
+
+
+def version_gone(relation: str, version: int | None) -> RefreshError:
+    """Return the error of a version that can no longer be read."""
+    return RefreshError(
+        "VERSION_GONE",
+        f"{relation}: version {version} can no longer be read",
+        hint="run build: the version is older than the table's retention, or files were removed",
+    )

@@ -31,7 +31,7 @@ from livemart.delta.log import (
     read_entries,
     read_entry,
 )
-from livemart.delta.open_tables import OpenTables, version_gone
+from livemart.delta.open_tables import OpenTables
 from livemart.delta.partitions import without_blank_partitions
 from livemart.delta.properties import TABLE_PROPERTIES
 from livemart.delta.row_filter import RowFilter
@@ -126,10 +126,7 @@ class Warehouse:
 
     def row_count(self, relation: str, version: int | None = None) -> int:
         """Return the number of rows, from file statistics where every file has them."""
-        index = self._tables.at(relation, version)
-        if index.row_count is not None:
-            return index.row_count
-        return int(index.read(columns=index.schema.names[:1]).num_rows)
+        return self._tables.at(relation, version).row_count
 
     def read(
         self,
@@ -150,11 +147,7 @@ class Warehouse:
         Raises:
             RefreshError: TABLE_MISSING, VERSION_GONE.
         """
-        index = self._tables.at(relation, version)
-        try:
-            return index.read(columns, filter)
-        except FileNotFoundError as error:
-            raise version_gone(relation, index.version) from error
+        return self._tables.at(relation, version).read(columns, filter)
 
     def batches(
         self,
@@ -168,11 +161,7 @@ class Warehouse:
 
         For tables that may be larger than memory; arguments and errors are those of `read`.
         """
-        index = self._tables.at(relation, version)
-        try:
-            yield from index.batches(columns, filter, most)
-        except FileNotFoundError as error:
-            raise version_gone(relation, index.version) from error
+        return self._tables.at(relation, version).batches(columns, filter, most)
 
     def files(self, relation: str, version: int | None = None) -> TableVersion:
         """Return the files of one version and what their statistics say."""
@@ -234,14 +223,13 @@ class Warehouse:
                 committed meanwhile.
         """
         started = time.perf_counter()
-        with self._tables.lock(relation):
-            index = self._tables.newest(relation)
-            if self.is_tagged(relation, tag):
+        with self._tables.held(relation) as (table, index):
+            if _is_tagged(table, tag):
                 return Commit.skip(index.version, started)
             rows = _changed_rows(diff, index, relation)
             if rows.num_rows == 0 and not written:
                 return Commit.of(index.version, 0, started)
-            self._require_writable(relation)
+            _require_writable(table, relation)
             try:
                 version = commit_diff(index, rows, key=key, tag=tag, written=written)
             except VersionTakenError as error:
@@ -265,8 +253,8 @@ class Warehouse:
 
     def write(self, relation: str, rows: pa.Table, *, key: Sequence[str] = ()) -> list[Action]:
         """Write rows to files of a table that no commit names yet, for `commit` to take in."""
-        index = self._tables.newest(relation)
-        self._require_writable(relation)
+        with self._tables.held(relation) as (table, index):
+            _require_writable(table, relation)
         rows = without_blank_partitions(
             align(rows, index.schema, relation), index.partition_columns
         )
@@ -294,13 +282,12 @@ class Warehouse:
             partition_by: partition columns of a table that does not exist yet.
         """
         started = time.perf_counter()
-        with self._tables.lock(relation):
-            if not self.exists(relation):
-                self.create(relation, plain_schema(table.schema), partition_by=partition_by)
-            index = self._tables.newest(relation)
-            if self.is_tagged(relation, tag):
+        if not self.exists(relation):
+            self.create(relation, plain_schema(table.schema), partition_by=partition_by)
+        with self._tables.held(relation) as (stored, index):
+            if _is_tagged(stored, tag):
                 return Commit.skip(index.version, started)
-            self._require_writable(relation)
+            _require_writable(stored, relation)
             rows = align(table, index.schema, relation)
             rows = without_blank_partitions(rows, index.partition_columns)
             try:
@@ -338,8 +325,7 @@ class Warehouse:
         The table keeps its id, properties and transactions. Its rows pass through memory a part at
         a time. (Column mapping would write no row, but no table here has it.)
         """
-        with self._tables.lock(relation):
-            index = self._tables.newest(relation)
+        with self._tables.held(relation) as (renamed, index):
             stored = index.schema
             names = [new_name if it == name else it for it in stored.names]
             schema = pa.schema(
@@ -351,7 +337,7 @@ class Warehouse:
                 for batch in table.rename_columns(names).to_batches()
             )
             write_deltalake(
-                self._tables.newest_table(relation),
+                renamed,
                 pa.RecordBatchReader.from_batches(schema, rows),
                 mode="overwrite",
                 schema_mode="overwrite",
@@ -367,13 +353,10 @@ class Warehouse:
         Raises:
             RefreshError: TABLE_NOT_WRITABLE, or TABLE_CHANGED (retriable).
         """
-        with self._tables.lock(relation):
-            index = self._tables.newest(relation)
-            self._require_writable(relation)
+        with self._tables.held(relation) as (table, index):
+            _require_writable(table, relation)
             try:
-                version = commit_types(
-                    self._tables.newest_table(relation), index, plain_schema(schema), tag
-                )
+                version = commit_types(table, index, plain_schema(schema), tag)
             except VersionTakenError as error:
                 raise _table_changed(relation, index.version) from error
             self._checkpoint(relation, version)
@@ -397,24 +380,29 @@ class Warehouse:
 
     def is_tagged(self, relation: str, tag: Tag) -> bool:
         """Return whether the table carries this batch, or a later one of its application id."""
-        with self._tables.lock(relation):
-            newest = self._tables.newest_table(relation).transaction_version(tag.app_id)
-        return newest is not None and newest >= tag.version
-
-    def _require_writable(self, relation: str) -> None:
-        if reason := unsupported_reason(self._tables.newest_table(relation)):
-            raise RefreshError(
-                "TABLE_NOT_WRITABLE",
-                f"{relation}: {reason}",
-                hint="rebuild the model without it, or let Spark write it",
-            )
+        with self._tables.held(relation) as (table, _):
+            return _is_tagged(table, tag)
 
     def _checkpoint(self, relation: str, version: int) -> None:
         if version % int(TABLE_PROPERTIES["delta.checkpointInterval"]) == 0:
-            table = self._tables.newest_table(relation)
-            table.create_checkpoint()
-            if version % _CLEAN_LOG_EVERY == 0:
-                table.cleanup_metadata()
+            with self._tables.held(relation) as (table, _):
+                table.create_checkpoint()
+                if version % _CLEAN_LOG_EVERY == 0:
+                    table.cleanup_metadata()
+
+
+def _is_tagged(table: DeltaTable, tag: Tag) -> bool:
+    newest = table.transaction_version(tag.app_id)
+    return newest is not None and newest >= tag.version
+
+
+def _require_writable(table: DeltaTable, relation: str) -> None:
+    if reason := unsupported_reason(table):
+        raise RefreshError(
+            "TABLE_NOT_WRITABLE",
+            f"{relation}: {reason}",
+            hint="rebuild the model without it, or let Spark write it",
+        )
 
 
 def _changed_rows(diff: pa.Table, index: TableVersion, relation: str) -> pa.Table:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 # What dbt-spark and every session of the engine have, whatever a project says.
 _BASE_SETTINGS = {
@@ -88,7 +89,7 @@ _CREATED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SessionSpec:
     """What a session needs so that SQL has its meaning there.
 
@@ -99,7 +100,7 @@ class SessionSpec:
     settings: tuple[tuple[str, str], ...] = ()
     statements: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def is_plain(self) -> bool:
         """True if every session of the engine will do."""
         return not self.settings and not self.statements

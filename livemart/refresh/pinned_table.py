@@ -43,7 +43,7 @@ class PinnedTable:
         version: int,
         hidden: frozenset[str] = frozenset(),
     ) -> None:
-        files = warehouse.files(relation, version)
+        self._files = files = warehouse.files(relation, version)
         self.warehouse, self.relation, self.version = warehouse, relation, version
         self.hidden = hidden
         self._key = (warehouse, relation, version, hidden)
@@ -69,16 +69,14 @@ class PinnedTable:
 
     @property
     def row_count(self) -> int:
-        return self.warehouse.row_count(self.relation, self.version)
+        return self._files.row_count
 
     def read(self, rows: RowFilter, columns: Iterable[str] | None = None) -> pa.Table:
         """Return the rows that pass a filter; only some columns, if fewer are enough."""
         names = None if columns is None else list(columns)
         if names is None and self.hidden:
             names = self.schema.names
-        return self.warehouse.read(
-            self.relation, self.version, columns=names, filter=None if rows.is_whole else rows
-        )
+        return self._files.read(names, rows)
 
 
 class ByName(dict[str, _Answer]):

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.arrow.bags import as_numpy, is_member, one_array, row_codes
+from livemart.arrow.bags import is_member, one_array, row_codes
 from livemart.arrow.time_zone import TimeZone
 from livemart.arrow.times import DAY, is_time, micros, micros_of
 from livemart.arrow.types import compares_exactly
@@ -148,11 +148,11 @@ def lies_in(region: Region, affected: pa.Table, rows: pa.Table) -> pa.Array:
     asked_codes, own_codes = codes[:size], codes[size:]
     if region.time is None:
         return pa.array(np.isin(own_codes, asked_codes))
-    low = as_numpy(one_array(affected.column("low")))
+    low = np.asarray(one_array(affected.column("low")))
     order = np.lexsort((low, asked_codes))
     asked_codes, low = asked_codes[order], low[order]
-    high = as_numpy(one_array(affected.column("high")))[order]
-    has_null = as_numpy(one_array(affected.column("has_null")))[order]
+    high = np.asarray(one_array(affected.column("high")))[order]
+    has_null = np.asarray(one_array(affected.column("has_null")))[order]
     times, is_null = micros_of(rows.column(region.time))
     start = np.searchsorted(asked_codes, own_codes, "left")
     end = np.searchsorted(asked_codes, own_codes, "right")

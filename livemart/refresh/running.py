@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.arrow.bags import WEIGHT, as_numpy, difference, matching_rows, one_array, row_codes
+from livemart.arrow.bags import WEIGHT, difference, matching_rows, one_array, row_codes
 from livemart.arrow.sum_limits import SumLimits, SumStep, sum_limits
 from livemart.arrow.times import micros_of
 from livemart.delta.partitions import is_blank, without_blank_partitions
@@ -159,7 +159,7 @@ def _starts(running: Running, group: _Group, stored: pa.Table) -> tuple[Starts, 
     carried = tuple(one_array(stored.column(total.name)).take(rows) for total in running.totals)
     for values in carried:
         # Nothing to add to: nothing but NULL was there, or more than the type holds.
-        has_since &= as_numpy(values.is_valid())
+        has_since &= np.asarray(values.is_valid())
     starts = Starts(group.keys, group.low, group.high, since, has_since, carried)
     return starts, stored.filter(pa.array(is_inside)).combine_chunks()
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from livemart.arrow.bags import as_numpy, matching_rows
+from livemart.arrow.bags import matching_rows
 from livemart.arrow.exact_numbers import Whole, at_scale, from_whole, to_whole, totals_so_far
 from livemart.arrow.sum_limits import SumLimits
 from livemart.plan.strategies.running import Total, not_carried_on
@@ -118,7 +118,7 @@ def running_rows(
             argument = arguments[index]
             if argument is not None:
                 # A frame holds its own row: with a value there, its total is not NULL.
-                is_missing = as_numpy(argument.is_null())
+                is_missing = np.asarray(argument.is_null())
                 is_null = is_missing[shown] & (summed == 0).astype(bool)
                 is_doubtful[shown_key[is_null & starts.has_since[shown_key]]] = True
                 if is_null.any():

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, as_numpy, one_array, places_of, row_codes
+from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, one_array, places_of, row_codes
 from livemart.arrow.exact_numbers import Whole, add_by_group, from_whole, to_whole
 from livemart.arrow.sum_limits import SumLimits
 from livemart.delta.row_filter import equal_in
@@ -174,7 +174,7 @@ def combine_groups(
             if not limit.is_known(value, _units(count, schema.field(rows).type)).all():
                 raise not_additive(f"{name} may have been lost in a group")
         if output.role == "sum" and not output.is_never_null:
-            has_total = as_numpy(one_array(pc.is_valid(before.column(name))))
+            has_total = np.asarray(one_array(pc.is_valid(before.column(name))))
             may_be_null = lost & ~gained & (count > 0) & (value == 0).astype(bool)
             if may_be_null.any() or (lost & is_stored & ~has_total).any():
                 raise not_additive(f"{name} may be NULL in a group")
@@ -213,7 +213,7 @@ def _require_known(
     rows = _units(to_whole(counts), counts.type)
     for name, output in measures:
         column = one_array(groups.column(name))
-        is_null = as_numpy(column.is_null())
+        is_null = np.asarray(column.is_null())
         if output.role != "sum":
             if is_null.any():
                 raise not_additive(f"{name} is NULL in a group")
@@ -265,9 +265,9 @@ def _moved(
     change: pa.Table, name: str, group: npt.NDArray[np.int64], size: int
 ) -> tuple[npt.NDArray[Any], _Mask, _Mask]:
     """Return by group: the signed sum, and whether a value came or went that is not NULL."""
-    signs = as_numpy(one_array(change.column(SIGN)).cast(pa.int64()))
+    signs = np.asarray(one_array(change.column(SIGN)).cast(pa.int64()))
     column = change.column(name)
-    is_valid = as_numpy(one_array(pc.is_valid(column)))
+    is_valid = np.asarray(one_array(pc.is_valid(column)))
     gained, lost = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)
     gained[group[is_valid & (signs > 0)]] = True
     lost[group[is_valid & (signs < 0)]] = True
