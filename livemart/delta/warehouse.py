@@ -6,9 +6,8 @@ milliseconds (`small_lane`); `spark/large_lane.py` does the same by Spark.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -46,7 +45,6 @@ from livemart.delta.tags import Tag
 from livemart.delta.version import TableVersion
 from livemart.delta.wider_types import commit_types
 from livemart.errors import RefreshError
-from livemart.intervals import ms_since
 from livemart.spark_sql import quoted
 
 # Entries past the log retention go with a checkpoint, but listing them costs, so not with each.
@@ -61,19 +59,8 @@ class Commit:
     """What a commit did. `skipped`: the table carried this tag already, nothing was written."""
 
     version: int
-    skipped: bool
-    rows_changed: int
-    took_ms: int
-
-    @classmethod
-    def of(cls, version: int, rows_changed: int, started: float) -> Commit:
-        """Return a commit that was `started` at this reading of `time.perf_counter`."""
-        return cls(version, False, rows_changed, ms_since(started))
-
-    @classmethod
-    def skip(cls, version: int, started: float) -> Commit:
-        """Return a commit that the table carried already."""
-        return replace(cls.of(version, 0, started), skipped=True)
+    rows_changed: int = 0
+    skipped: bool = False
 
 
 class Warehouse:
@@ -222,13 +209,12 @@ class Warehouse:
                 the rows to remove are not there, or TABLE_CHANGED (retriable) if somebody else
                 committed meanwhile.
         """
-        started = time.perf_counter()
         with self._tables.held(relation) as (table, index):
             if _is_tagged(table, tag):
-                return Commit.skip(index.version, started)
+                return Commit(index.version, skipped=True)
             rows = _changed_rows(diff, index, relation)
             if rows.num_rows == 0 and not written:
-                return Commit.of(index.version, 0, started)
+                return Commit(index.version)
             _require_writable(table, relation)
             try:
                 version = commit_diff(index, rows, key=key, tag=tag, written=written)
@@ -243,13 +229,13 @@ class Warehouse:
             self._checkpoint(relation, version)
         if written:
             # Whoever asks for the change reads it: it may be more than memory should hold.
-            return Commit.of(version, rows.num_rows, started)
+            return Commit(version, rows.num_rows)
         weights = pc.subtract(rows.column(NEW_COUNT), rows.column(OLD_COUNT))
         change = rows.select(index.schema.names).append_column(
             pa.field(WEIGHT, pa.int64(), nullable=False), weights
         )
         self._changes.keep(self.path(relation), version, change)
-        return Commit.of(version, rows.num_rows, started)
+        return Commit(version, rows.num_rows)
 
     def write(self, relation: str, rows: pa.Table, *, key: Sequence[str] = ()) -> list[Action]:
         """Write rows to files of a table that no commit names yet, for `commit` to take in."""
@@ -281,12 +267,11 @@ class Warehouse:
             relation: `schema.identifier`.
             partition_by: partition columns of a table that does not exist yet.
         """
-        started = time.perf_counter()
         if not self.exists(relation):
             self.create(relation, plain_schema(table.schema), partition_by=partition_by)
         with self._tables.held(relation) as (stored, index):
             if _is_tagged(stored, tag):
-                return Commit.skip(index.version, started)
+                return Commit(index.version, skipped=True)
             _require_writable(stored, relation)
             rows = align(table, index.schema, relation)
             rows = without_blank_partitions(rows, index.partition_columns)
@@ -295,7 +280,7 @@ class Warehouse:
             except VersionTakenError as error:
                 raise _table_changed(relation, index.version) from error
             self._checkpoint(relation, version)
-        return Commit.of(version, rows.num_rows, started)
+        return Commit(version, rows.num_rows)
 
     def create(self, relation: str, schema: pa.Schema, *, partition_by: Sequence[str] = ()) -> None:
         """Create an empty table with the project's table properties; nothing if it exists."""

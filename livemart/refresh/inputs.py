@@ -63,16 +63,13 @@ class PinnedInputs:
     def table(self, relation: str) -> PinnedTable | None:
         """Return a table as of this batch, None if it is none of the warehouse."""
         version = self.new.get(relation)
-        return None if version is None else self.at(relation, version)
-
-    def at(self, relation: str, version: int) -> PinnedTable:
-        return PinnedTable(self.warehouse, relation, version)
+        return None if version is None else PinnedTable(self.warehouse, relation, version)
 
     def newest(self, relation: str) -> PinnedTable | None:
         """Return a table as it lies now, None if there is none."""
         if not self.warehouse.exists(relation):
             return None
-        return self.at(relation, self.warehouse.version(relation))
+        return PinnedTable(self.warehouse, relation, self.warehouse.version(relation))
 
     def one_value(self, table: PinnedTable, name: str) -> object:
         """Return the value of a column of a table of one row; models share what was read.
@@ -139,14 +136,19 @@ class PinnedInputs:
                 raise refusal("INPUT_NOT_IN_DELTA", message)
             if relation not in self.old:
                 raise refusal("CDF_UNAVAILABLE", f"{relation} was rebuilt")
-            old, new = (self.at(relation, it[relation]) for it in (self.old, self.new))
+            versions: dict[Side, int] = {"old": self.old[relation], "new": self.new[relation]}
+            tables = {
+                side: PinnedTable(self.warehouse, relation, version)
+                for side, version in versions.items()
+            }
+            new = tables["new"]
             used = plan.used.get(occurrence.index)
             columns = [name for name in new.schema.names if used is None or name.lower() in used]
             has_changed = self.has_changed(relation)
             images = self.changes(relation) if has_changed else _no_images(new.schema)
             columns = columns or new.schema.names
             inputs.append(
-                Input(self, occurrence.index, old, new, tuple(columns), images, has_changed)
+                Input(self, occurrence.index, tables, new, tuple(columns), images, has_changed)
             )
         return tuple(inputs)
 
@@ -207,21 +209,18 @@ def pin_inputs(
 class Input:
     """A mention of a table in a model's SQL, with all that a strategy asks of it in a batch.
 
-    `old`, `new`: the table before and now; `columns`: the stored ones that the query needs, or all
-    where not even one is; `images`: old and new images of the changed rows, with `WEIGHT` and every
-    column.
+    `at`: the table before and now; `new`: the latter; `columns`: the stored ones that the query
+    needs, or all where not even one is; `images`: old and new images of the changed rows, with
+    `WEIGHT` and every column.
     """
 
     pinned: PinnedInputs
     index: int
-    old: PinnedTable
+    at: Mapping[Side, PinnedTable]
     new: PinnedTable
     columns: tuple[str, ...]
     images: pa.Table
     has_changed: bool
-
-    def at(self, side: Side) -> PinnedTable:
-        return self.new if side == "new" else self.old
 
     def value(self, name: str, side: Side) -> object:
         """Return a column of a table of one row as of `side`.
@@ -229,7 +228,7 @@ class Input:
         Raises:
             Inapplicable: CLOCK_NOT_ONE_ROW.
         """
-        table = self.at(side)
+        table = self.at[side]
         return self.pinned.one_value(table, table.names[name])
 
 

@@ -259,7 +259,7 @@ class _Refresher:
         tag = context.tags.rows(model.relation, generation, plan.fingerprint)
         strategy, code = plan.strategy.name, None
         if warehouse.exists(model.relation) and warehouse.is_tagged(model.relation, tag):
-            commit = Commit(warehouse.version(model.relation), True, 0, 0)
+            commit = Commit(warehouse.version(model.relation), skipped=True)
         elif rebuild is not None or before is None:
             strategy, code = Full.name, rebuild.code if rebuild else None
             # A rebuild stamps every row anew, also those that stay as they are.

@@ -30,7 +30,6 @@ class PinnedTable:
         names: how the table spells them.
         fields: of them.
         blank_columns: those in which the table holds NULL for some texts (see delta/partitions).
-        sql: how Spark names the table at this version.
 
     Raises:
         RefreshError: TABLE_MISSING, VERSION_GONE.
@@ -54,7 +53,6 @@ class PinnedTable:
         self.blank_columns = blank_columns(
             self.schema, [name for name in files.partition_columns if name.lower() not in hidden]
         )
-        self.sql = warehouse.sql_at(relation, version)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PinnedTable) and self._key == other._key
@@ -66,6 +64,11 @@ class PinnedTable:
         """Return the table as if it had not these columns."""
         hidden = frozenset(name.lower() for name in names)
         return PinnedTable(self.warehouse, self.relation, self.version, hidden)
+
+    @property
+    def sql(self) -> str:
+        """How Spark names the table at this version."""
+        return self.warehouse.sql_at(self.relation, self.version)
 
     @property
     def row_count(self) -> int:

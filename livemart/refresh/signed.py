@@ -36,15 +36,15 @@ from livemart.delta.row_filter import (
     values_condition,
 )
 from livemart.plan.relations.key_query import KeyQuery
-from livemart.plan.sql.template import separated, template
+from livemart.plan.sql.template import template
 from livemart.plan.strategies.signed import Lookup, Output, Signed, not_additive
 from livemart.refresh.inputs import Input, Side
 from livemart.refresh.lane import key_of
 from livemart.refresh.model_run import ModelRun
-from livemart.refresh.signed_groups import changed_groups
+from livemart.refresh.signed_groups import SIGN, changed_groups, stacked_sides
 from livemart.refresh.touched_rows import moved_rows, touched_rows
 from livemart.refresh.views import Statement
-from livemart.spark.differences import grouped_columns, typed_columns
+from livemart.spark.differences import grouped_columns
 from livemart.spark_sql import quoted
 
 _SIDES: tuple[tuple[Side, int], ...] = (("new", 1), ("old", -1))
@@ -190,13 +190,13 @@ def _side(
             rows = _changed_rows(source, side, columns, left_out=filtered)
             listed = ", ".join(quoted(name) for name in rows.column_names)
             changed = run.views.of_rows(label, rows)
-            stored = run.views.stored(source.at(side), filtered)
+            stored = run.views.stored(source.at[side], filtered)
             names[anchor] = template(
                 f"(select {listed} from ", stored, f" union all select {listed} from ", changed, ")"
             )
         if anchor in present:
             is_empty &= present[anchor].num_rows == 0
-            names[anchor] = run.views.padded(label, present[anchor], source.at(side).schema)
+            names[anchor] = run.views.padded(label, present[anchor], source.at[side].schema)
     if is_empty:
         return None
     return names | _lookup_views(run, signed, present, side, side)
@@ -283,7 +283,7 @@ def _lookup_views(
             joined[lookup.occurrence] = rows_of_keys.or_else(joined.get(lookup.occurrence, NO_ROW))
     return {
         occurrence: run.views.matching(
-            f"{label}_{occurrence}", run.inputs[occurrence].at(side), rows_of_keys
+            f"{label}_{occurrence}", run.inputs[occurrence].at[side], rows_of_keys
         )
         for occurrence, rows_of_keys in joined.items()
     }
@@ -338,25 +338,16 @@ def _changed_rows(
 def _rows(run: ModelRun, sides: Sequence[tuple[Statement, int]]) -> pa.Table:
     """Return the change of a linear query's rows."""
     schema = run.stored.schema
-    columns = typed_columns(schema, "q", run.stored.blank_columns)
-    stacked = separated(
-        " union all ",
-        [
-            template(
-                f"select {columns}, cast({sign} as bigint) as {WEIGHT} from (", query, ") as q"
-            )
-            for query, sign in sides
-        ],
-    )
+    stacked = stacked_sides(schema, sides, run.stored.blank_columns)
     if any(sign < 0 for _, sign in sides):
         selected, groups = grouped_columns(schema)
         stacked = template(
-            f"select {', '.join(selected)}, sum({WEIGHT}) as {WEIGHT} from (",
+            f"select {', '.join(selected)}, sum({SIGN}) as {SIGN} from (",
             stacked,
-            f") group by {', '.join(groups)} having sum({WEIGHT}) <> 0",
+            f") group by {', '.join(groups)} having sum({SIGN}) <> 0",
         )
     change = run.views.query(stacked)
-    weights = change.column(WEIGHT).combine_chunks().cast(pa.int64())
+    weights = change.column(SIGN).combine_chunks().cast(pa.int64())
     rows = change.select(schema.names)
     if change.num_rows and pc.min(weights).as_py() < 0:
         old = _stored_counts(run, rows.filter(pc.less(weights, 0)))

@@ -80,7 +80,7 @@ def move(
         if not news.is_any and not is_volatile:
             return None
         reason = news.of_columns
-        stored = inputs.at(model.relation, version)
+        stored = PinnedTable(context.warehouse, model.relation, version)
         if reason is None and not isinstance(plan.strategy, Full):
             return (*_by_strategy(context, model, plan, inputs, stored, tag), None)
     except Inapplicable as error:
@@ -123,8 +123,8 @@ def _by_strategy(
     stored: PinnedTable,
     tag: Tag,
 ) -> tuple[Commit, str]:
-    session, kept = session_of(context.spark, model.session), context.between_batches
-    whole = stored
+    session = session_of(context.spark, model.session)
+    between_batches, whole = context.between_batches, stored
     if plan.stamps:
         stored = stored.without(plan.stamps)
     _require_names(plan, stored)
@@ -133,11 +133,11 @@ def _by_strategy(
     zone = TimeZone(is_utc=model.session.is_plain or is_utc(session))
     prefix = f"__{model.relation.replace('.', '__')}_{context.batch_id}"
     is_large = takes_large_lane(context, read)
-    with closing(BatchViews(session, prefix, kept.views, is_large=is_large)) as views:
-        run = ModelRun(plan, stored, read, views, kept.sum_limits, zone)
+    with closing(BatchViews(session, prefix, between_batches.views, is_large=is_large)) as views:
+        run = ModelRun(plan, stored, read, views, between_batches.sum_limits, zone)
         change, strategy = changed_rows(run)
         if change is None:
-            return Commit(stored.version, False, 0, 0), strategy
+            return Commit(stored.version), strategy
         if plan.stamps:
             change = stamped(session, plan, whole, change)
         return commit_change(context, model.relation, plan, change, tag), strategy

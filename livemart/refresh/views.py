@@ -126,7 +126,7 @@ class BatchViews:
 
     def query(self, statement: Statement) -> pa.Table:
         """Return the rows of a statement, planned for as many as its views have."""
-        views = dict.fromkeys(statement.holes)
+        views = dict.fromkeys(it for it in statement.pieces if isinstance(it, SparkView))
         sql, lasting = (statement.render(attrgetter(it)) for it in ("name", "label"))
         counts = [view.other_rows for view in views]
         spark = self._slices.session(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -64,9 +63,8 @@ class LargeLane:
         Raises:
             RefreshError: TABLE_MISSING, SCHEMA_MISMATCH, or TABLE_CHANGED (retriable).
         """
-        started = time.perf_counter()
         if self._warehouse.is_tagged(relation, tag):
-            return Commit.skip(self._warehouse.version(relation), started)
+            return Commit(self._warehouse.version(relation), skipped=True)
         schema = self._schema(relation)
         checks = self._checks(relation, schema, diff_view)
         diff = self._spark.table(diff_view).where(f"{OLD_COUNT} <> {NEW_COUNT}").persist()
@@ -80,7 +78,7 @@ class LargeLane:
                         relation, f"column {name}: {count} values do not fit its type"
                     )
             if rows == 0:
-                return Commit.of(self._warehouse.version(relation), 0, started)
+                return Commit(self._warehouse.version(relation))
             if old_rows and any("`" in name for name in schema.names):
                 # Delta's MERGE cannot spell such a column of a change feed.
                 return self._warehouse.commit(relation, plain_table(diff.toArrow()), tag, key=key)
@@ -91,19 +89,18 @@ class LargeLane:
                 self._spark.sql(statement)
         finally:
             diff.unpersist()
-        return Commit.of(self._warehouse.version(relation), rows, started)
+        return Commit(self._warehouse.version(relation), rows)
 
     def append(self, relation: str, rows: DataFrame, tag: Tag) -> Commit:
         """Add rows (columns of the table, in its types) in one commit, in the files they are in."""
-        started = time.perf_counter()
         if self._warehouse.is_tagged(relation, tag):
-            return Commit.skip(self._warehouse.version(relation), started)
+            return Commit(self._warehouse.version(relation), skipped=True)
         before = self._warehouse.row_count(relation)
         with self._tagged(tag), _conflicts(relation):
             rows.write.format("delta").mode("append").save(str(self._warehouse.path(relation)))
         version = self._warehouse.version(relation)
         added = self._warehouse.row_count(relation, version) - before
-        return Commit.of(version, added, started)
+        return Commit(version, added)
 
     def overwrite(
         self,
@@ -117,10 +114,9 @@ class LargeLane:
 
         The table takes the schema of the query.
         """
-        started = time.perf_counter()
         exists = self._warehouse.exists(relation)
         if exists and self._warehouse.is_tagged(relation, tag):
-            return Commit.skip(self._warehouse.version(relation), started)
+            return Commit(self._warehouse.version(relation), skipped=True)
         query = self._spark.sql(query_sql)
         if exists:
             partition_by = partition_by or self._warehouse.partition_columns(relation)
@@ -132,7 +128,7 @@ class LargeLane:
         with self._tagged(tag), _conflicts(relation):
             writer.save(str(self._warehouse.path(relation)))
         version = self._warehouse.version(relation)
-        return Commit.of(version, self._warehouse.row_count(relation, version), started)
+        return Commit(version, self._warehouse.row_count(relation, version))
 
     def _statement(
         self, relation: str, staged: str, schema: StructType, key: Sequence[str], *, has_old: bool

@@ -99,7 +99,7 @@ class Batches:
         self.tried.append(model.name)
         if model.unique_id == TABLE.unique_id:
             raise ZeroDivisionError("[DIVIDE_BY_ZERO] by zero")
-        return Commit(0, False, 0, 0)
+        return Commit(0)
 
     def run(
         self,

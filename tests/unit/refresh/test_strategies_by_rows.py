@@ -26,6 +26,7 @@ from livemart.plan.spelling import spelled
 from livemart.refresh import strategy
 from livemart.refresh.inputs import PinnedInputs
 from livemart.refresh.model_run import ModelRun
+from livemart.refresh.pinned_table import PinnedTable
 from livemart.refresh.views import BatchViews, SharedViews
 
 _START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -172,7 +173,7 @@ def test_changed_rows_make_the_stored_ones_those_of_a_recomputation(
 def _run(
     warehouse: Warehouse, plan: Plan, inputs: PinnedInputs, engine: Any, *, is_large: bool
 ) -> ModelRun:
-    stored = inputs.at(_MODEL, warehouse.version(_MODEL))
+    stored = PinnedTable(warehouse, _MODEL, warehouse.version(_MODEL))
     views = BatchViews(engine, "__model_1", SharedViews(), is_large=is_large)
     plan = spelled(plan, stored.names.__getitem__)
     return ModelRun(plan, stored, inputs.resolve(plan), views, _Exact())

@@ -34,9 +34,9 @@ def moved(policy: Policy, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(strategy, "_require_names", lambda *_: None)
     monkeypatch.setattr(PinnedInputs, "resolve", lambda *_: ())
     monkeypatch.setattr(PinnedInputs, "news", lambda *_: News(is_any=True))
-    monkeypatch.setattr(PinnedInputs, "at", lambda *_: SimpleNamespace(names={}))
+    monkeypatch.setattr(strategy, "PinnedTable", lambda *_: SimpleNamespace(names={}))
     monkeypatch.setattr(strategy, "spelled", lambda plan, _: plan)
-    monkeypatch.setattr(strategy, "refresh_full", lambda *_: Commit(5, False, 1, 1))
+    monkeypatch.setattr(strategy, "refresh_full", lambda *_: Commit(5, 1))
     warehouse = Warehouse(folder)
     context = BatchContext(cast(Any, None), warehouse, "e", 3, "auto", 10, 1)
     (model,) = policy_project(policy).models.values()
@@ -81,13 +81,13 @@ def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         def refresh_full(*_: object) -> Commit:
             if full is not None:
                 raise full
-            return Commit(5, False, 1, 1)
+            return Commit(5, 1)
 
         monkeypatch.setattr(strategy, "changed_rows", changed_rows)
         monkeypatch.setattr(strategy, "_require_names", lambda *_: None)
         monkeypatch.setattr(PinnedInputs, "resolve", lambda *_: ())
         monkeypatch.setattr(PinnedInputs, "news", lambda *_: News(is_any=True))
-        monkeypatch.setattr(PinnedInputs, "at", lambda *_: SimpleNamespace(names={}))
+        monkeypatch.setattr(strategy, "PinnedTable", lambda *_: SimpleNamespace(names={}))
         monkeypatch.setattr(strategy, "spelled", lambda plan, _: plan)
         monkeypatch.setattr(strategy, "refresh_full", refresh_full)
         monkeypatch.setattr(strategy, "recompute", refresh_full)
