@@ -6,7 +6,7 @@ Used by landing: a replay reads them back from the commit instead of landing the
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from livemart.delta.tags import Tag
@@ -41,12 +41,6 @@ def read_note(warehouse: Warehouse, relation: str, batch_id: int, before: int) -
         if note.get("batch_id") != str(batch_id) or "counts" not in note:
             continue
         counts = Counts(**json.loads(note["counts"]))
-        if counts.landed < 0:
-            # Noted by a version that knew the rows of a bulk load only after its commit.
-            rows = warehouse.row_count
-            landed = rows(relation, version) - rows(relation, version - 1) + int(note["deleted"])
-            good = counts.produced - counts.dead_letters
-            counts = replace(counts, landed=landed, superseded=good - landed)
         newest = note.get("newest_event_time")
         drift = tuple(map(DriftedField.of, json.loads(note.get("drift", "[]"))))
         moment = datetime.fromisoformat(newest).astimezone(UTC) if newest else None

@@ -15,7 +15,6 @@ from livemart.delta.tags import Tags
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import StateError
 from livemart.land.letters import dead_letters
-from livemart.land.letters.earlier_name import rename_reason
 from livemart.land.records.exact_values import TEXT
 from livemart.land.records.schema import LANDING_NAMES, RecordSchema
 from livemart.land.upsert.deletes import deletes_relation, deletes_schema
@@ -71,9 +70,7 @@ def create_tables(warehouse: Warehouse, sources: Sequence[SourceTable], epoch: s
             else:
                 warehouse.create(relation, columns)
         letters = dead_letters.relation_of(source.schema)
-        if warehouse.exists(letters):
-            rename_reason(warehouse, letters)
-        else:
+        if not warehouse.exists(letters):
             warehouse.create(letters, dead_letters.LETTERS)
     return has_changed
 

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from livemart.delta.warehouse import Warehouse
 from livemart.land.letters.chosen_letters import LetterChoice, letter_batches, letter_relations
 from livemart.land.letters.dead_letters import LETTERS
-from livemart.land.letters.earlier_name import stored_rows
 from livemart.land.letters.redriven import LETTER_KEY, is_one_of, letter_key, marks_of, near
 
 _KEYS = pa.schema([LETTERS.field(name) for name in LETTER_KEY])
@@ -165,9 +164,8 @@ def _whole(warehouse: Warehouse, relation: str, keys: pa.Table) -> dict[tuple[An
         return {}
     marks = {letter_key(mark): mark for mark in marks_of(warehouse, relation, keys).to_pylist()}
     letters = {}
-    for rows in stored_rows(
-        warehouse, relation, LETTERS.names, lambda _: near(keys), _MOST_RECORDS
-    ):
+    version = warehouse.version(relation)
+    for rows in warehouse.batches(relation, version, LETTERS.names, near(keys), _MOST_RECORDS):
         for row in rows.filter(is_one_of(rows, keys)).to_pylist():
             key = letter_key(row)
             letters[key] = _letter(row, marks.get(key, {}))
