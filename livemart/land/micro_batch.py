@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from livemart.delta.tags import Tag, Tags
@@ -34,8 +33,7 @@ from livemart.land.records.worker import Part
 from livemart.land.sources.delivery import Delivery, DeliveryProblem, DeliveryReader
 from livemart.land.sources.manifest import Manifest
 from livemart.land.tables import record_schema
-from livemart.land.upsert.change import SourceChange, change_of
-from livemart.land.upsert.delete_condition import holds
+from livemart.land.upsert.change import BatchSource
 from livemart.land.upsert.deletes import deletes_relation
 from livemart.project.graph import SourceTable
 from livemart.project.landing_columns import RESCUED
@@ -202,7 +200,8 @@ class MicroBatch:
             judged = self._read(parts, group)
         if judged is not None:
             for position, source in enumerate(sources):
-                self._take(source, self._small_change(source, judged, position))
+                of_source = self._of_source(source, position)
+                self._take(source, of_source.change(self._adopted(source, judged)))
         elif not self._decide_portions(names[0], sources, group, parts):
             staged = stage(self._spark, self._staging / names[0], group, parts)
             for position, source in enumerate(sources):
@@ -216,10 +215,7 @@ class MicroBatch:
             return False
         folder = self._staging / name
         changes = [
-            PortionedChange(
-                *(source, position, self._stamp, self._warehouse, self._version_of),
-                *(self._is_delete(source), folder / str(position)),
-            )
+            PortionedChange(self._of_source(source, position), folder / str(position))
             for position, source in enumerate(sources)
         ]
         self._portioned += changes
@@ -258,16 +254,9 @@ class MicroBatch:
                     return None
         return pa.concat_tables(tables).combine_chunks()
 
-    def _small_change(self, source: SourceTable, judged: pa.Table, position: int) -> SourceChange:
-        return change_of(
-            source,
-            self._adopted(source, judged),
-            position,
-            self._stamp,
-            self._warehouse,
-            self._version_of,
-            self._is_delete(source),
-        )
+    def _of_source(self, source: SourceTable, position: int) -> BatchSource:
+        before = TablesBefore(self._spark, self._warehouse, self._manifest.versions)
+        return BatchSource(source, position, self._stamp, before)
 
     def _adopted(self, source: SourceTable, judged: pa.Table) -> pa.Table:
         """Return judged records with the columns that drift brings to the table."""
@@ -277,21 +266,13 @@ class MicroBatch:
         stored = self._warehouse.arrow_schema(source.relation).names
         return adopt(judged, [name for name in stored if _is_new(name, judged)])
 
-    def _is_delete(self, source: SourceTable) -> Callable[[pa.Table], np.ndarray]:
-        condition = source.row_rules.apply_as_deletes
-        return lambda rows: holds(condition, rows, self._spark)
-
-    def _version_of(self, name: str) -> int:
-        return self._manifest.versions[name]
-
     def _bulk_change(self, source: SourceTable, staged: DataFrame, position: int) -> BulkLanding:
         if source.row_rules.schema_drift == "evolve":
             fields = f"select distinct explode(map_keys({RESCUED})) as field from {{staged}}"
             rows = self._spark.sql(fields, staged=staged).collect()
             self._evolve(source, [row.field for row in rows])
-        before = TablesBefore(self._spark, self._warehouse, self._manifest.versions)
         folder = self._staging / f"{source.relation}.changed"
-        return BulkLanding(before, staged, source, position, self._stamp, folder)
+        return BulkLanding(self._of_source(source, position), staged, folder)
 
     def _take(self, source: SourceTable, change: LandedChange) -> None:
         """Keep a change until it is committed."""

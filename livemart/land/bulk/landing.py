@@ -18,7 +18,6 @@ import pyarrow as pa
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.arrow.types import plain_table
 from livemart.delta.tags import Tag
-from livemart.delta.version import TableVersion
 from livemart.land.bulk.key_ranges import (
     ACTION,
     ARRIVED,
@@ -36,23 +35,16 @@ from livemart.land.bulk.key_ranges import (
 )
 from livemart.land.letters.dead_letters import LETTERS, from_judged
 from livemart.land.letters.held_letters import FrameLetters
-from livemart.land.letters.seen_drift import (
-    REFUSED_VALUE,
-    WITHOUT_VALUE,
-    Sightings,
-    seen_drift,
-)
+from livemart.land.letters.seen_drift import REFUSED_VALUE, WITHOUT_VALUE, Sightings
 from livemart.land.reasons import LetterReason
 from livemart.land.records.exact_values import PASSED_OVER
 from livemart.land.records.judge import RECORD, SIZE, verdict
-from livemart.land.records.schema import Stamp
+from livemart.land.upsert.change import BatchSource
 from livemart.land.upsert.deletes import deletes_relation, remember
 from livemart.land.upsert.event_time import MOVED, moved_detail
 from livemart.land.upsert.upsert import Upsert
-from livemart.project.graph import SourceTable
 from livemart.project.landing_columns import BATCH_ID, LANDED_AT, ORIGIN, RESCUED
 from livemart.spark.large_lane import LargeLane
-from livemart.spark.tables_before import TablesBefore
 from livemart.spark.types import spark_schema
 from livemart.spark_sql import quoted
 from livemart.state.counts import Counts
@@ -71,35 +63,25 @@ class BulkLanding:
     A `LandedChange`, as `SourceChange` is for a small batch.
 
     Args:
-        before: the tables before the batch.
+        of_source: its table has every column that the records bring.
         staged: judged records of the source's group.
-        source: a streaming source; its table has every column that the records bring.
-        position: of the source in the group.
-        stamp: batch id and arrival time.
         folder: for what changes, until it is committed; the caller removes it.
     """
 
-    def __init__(
-        self,
-        before: TablesBefore,
-        staged: DataFrame,
-        source: SourceTable,
-        position: int,
-        stamp: Stamp,
-        folder: Path,
-    ) -> None:
+    def __init__(self, of_source: BatchSource, staged: DataFrame, folder: Path) -> None:
+        position = of_source.position
+        self._of_source = of_source
         self._folder = folder
-        self._before = before
-        self._lane = LargeLane(before.spark, before.warehouse)
-        self._source = source
-        self._rules = source.row_rules
-        self._position = position
-        self._stamp = stamp
+        self._before = of_source.before
+        self._lane = LargeLane(self._before.spark, self._before.warehouse)
+        self._source = of_source.source
+        self._rules = self._source.row_rules
+        self._stamp = of_source.stamp
         self._code = quoted(verdict("code", position))
         self._is_refused = f"{self._code} <> '{PASSED_OVER}'"
         self._detail = quoted(verdict("detail", position))
         self._staged = staged
-        self._schema = before.warehouse.arrow_schema(source.relation)
+        self._schema = of_source.schema
 
     @cached_property
     def _looked_at(self) -> Row:
@@ -128,27 +110,21 @@ class BulkLanding:
         fields = self._distinct(f"explode(map_keys({RESCUED}))") if look.rescued else []
         shapes = f"regexp_replace({self._detail}, '{REFUSED_VALUE}', '$1{WITHOUT_VALUE}')"
         is_misfit = f"{self._code} = '{LetterReason.TYPE_MISMATCH}'"
-        return seen_drift(
+        return self._of_source.drift(
             Sightings(
                 [field for field in fields if field not in self._schema.names],
                 self._distinct(shapes, is_misfit) if look.misfits else [],
                 look.live,
                 dict(zip(self._filled, look.filled, strict=True)),
-            ),
-            self._files_before,
-            self._schema.names,
+            )
         )
-
-    @property
-    def _files_before(self) -> TableVersion:
-        relation = self._source.relation
-        return self._before.warehouse.files(relation, self._before.versions[relation])
 
     @cached_property
     def _filled(self) -> list[str]:
         """Columns whose values are counted: of no others could one say that they are missing."""
         names = [column.name for column in self._source.columns]
-        return [name for name in names if self._files_before.null_share(name) is not None]
+        before = self._of_source.files_before
+        return [name for name in names if before.null_share(name) is not None]
 
     def _distinct(self, expression: str, condition: str = "true") -> list[str]:
         """Return values of an expression, each once, the first of them in their order."""
@@ -215,7 +191,7 @@ class BulkLanding:
         """Refused records, which workers make letters of as the driver does."""
         from pyspark.sql import functions as sql
 
-        position, source, stamp = self._position, self._source.relation, self._stamp
+        position, source, stamp = self._of_source.position, self._source.relation, self._stamp
         code, detail = verdict("code", position), verdict("detail", position)
         refused = self._staged.where(self._is_refused)
         if self._has_moved:
