@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
@@ -246,12 +247,11 @@ class MicroBatch:
         How long records are that are compressed, or come from a log, shows when they are read.
         """
         tables, size = [group.judged.empty_table()], 0
-        for part in parts:
-            for table in part.read(group):
-                tables.append(table)
-                size += table.nbytes
-                if size > _JUDGED * self._limit.max_bytes:
-                    return None
+        for table in chain.from_iterable(part.read(group) for part in parts):
+            tables.append(table)
+            size += table.nbytes
+            if size > _JUDGED * self._limit.max_bytes:
+                return None
         return pa.concat_tables(tables).combine_chunks()
 
     def _of_source(self, source: SourceTable, position: int) -> BatchSource:
@@ -326,13 +326,12 @@ def _in_portions(group: Group, parts: Sequence[Part]) -> Iterator[pa.Table]:
     """Yield the judged records of parts, so many at a time as memory should hold."""
     tables: list[pa.Table] = []
     size = 0
-    for part in parts:
-        for table in part.read(group):
-            tables.append(table)
-            size += table.nbytes
-            if size >= _PORTION_BYTES:
-                yield pa.concat_tables(tables).combine_chunks()
-                tables, size = [], 0
+    for table in chain.from_iterable(part.read(group) for part in parts):
+        tables.append(table)
+        size += table.nbytes
+        if size >= _PORTION_BYTES:
+            yield pa.concat_tables(tables).combine_chunks()
+            tables, size = [], 0
     if tables:
         yield pa.concat_tables(tables).combine_chunks()
 

@@ -6,6 +6,7 @@ small batches; the records that they parse are staged once.
 
 from __future__ import annotations
 
+import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -34,11 +35,12 @@ from livemart.land.bulk.key_ranges import (
     decide_ranges,
 )
 from livemart.land.letters.dead_letters import LETTERS, from_judged
-from livemart.land.letters.held_letters import FrameLetters
+from livemart.land.letters.held_letters import StagedLetters
 from livemart.land.letters.seen_drift import REFUSED_VALUE, WITHOUT_VALUE, Sightings
 from livemart.land.reasons import LetterReason
 from livemart.land.records.exact_values import PASSED_OVER
 from livemart.land.records.judge import RECORD, SIZE, verdict
+from livemart.land.records.worker import stage_tables
 from livemart.land.upsert.change import BatchSource
 from livemart.land.upsert.deletes import deletes_relation, remember
 from livemart.land.upsert.event_time import MOVED, moved_detail
@@ -167,7 +169,14 @@ class BulkLanding:
         time = self._source.event_time
         if not self._has_moved or time is None:
             return _utc(self._looked_at.newest)
-        return _utc(self._good_rows().selectExpr(f"max(timestamp({quoted(time)}))").collect()[0][0])
+        accepted = self._arrived().join(self._moved(), [ORIGIN], "left_anti")
+        return _utc(accepted.selectExpr(f"max(timestamp({quoted(time)}))").collect()[0][0])
+
+    def _moved(self) -> DataFrame:
+        """Return the origins of the records that move their key's time."""
+        from pyspark.sql import functions as sql
+
+        return sql.broadcast(self._of(REFUSED).select(ORIGIN))
 
     @property
     def _has_moved(self) -> bool:
@@ -187,27 +196,35 @@ class BulkLanding:
         )
 
     @cached_property
-    def letters(self) -> FrameLetters:
-        """Refused records, which workers make letters of as the driver does."""
+    def letters(self) -> StagedLetters:
+        """Refused records, which workers make letters of as the driver does, each a file."""
+        from pyspark import TaskContext
         from pyspark.sql import functions as sql
 
         position, source, stamp = self._of_source.position, self._source.relation, self._stamp
         code, detail = verdict("code", position), verdict("detail", position)
+        folder = self._folder.with_suffix(".letters")
+        shutil.rmtree(folder, ignore_errors=True)
+        if not self._refused:
+            return StagedLetters(folder)
         refused = self._staged.where(self._is_refused)
         if self._has_moved:
-            moved = sql.broadcast(self._of(REFUSED).select(ORIGIN))
             why = {code: sql.lit(MOVED.value), detail: sql.lit(moved_detail(self._source))}
-            records = self._staged.join(moved, [ORIGIN], "left_semi").withColumns(why)
+            records = self._staged.join(self._moved(), [ORIGIN], "left_semi").withColumns(why)
             refused = refused.unionByName(records)
+        folder.mkdir(parents=True)
 
-        def letters(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                rows = pa.Table.from_batches([batch])
-                yield from from_judged(rows, position, source, stamp).to_batches()
+        def stage_letters(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            context = TaskContext.get()
+            assert context is not None
+            tables = (pa.Table.from_batches([batch]) for batch in batches)
+            letters = (from_judged(rows, position, source, stamp) for rows in tables)
+            stage_tables(folder, context.partitionId(), LETTERS, letters)
+            return iter(())
 
         columns = refused.select(ORIGIN, RECORD, SIZE, code, detail)
-        frame = columns.mapInArrow(letters, spark_schema(LETTERS))
-        return FrameLetters(frame, self._refused)
+        columns.mapInArrow(stage_letters, spark_schema(LETTERS)).collect()
+        return StagedLetters(folder)
 
     def _arrived(self) -> DataFrame:
         """Return good records in the schema of the landed table."""
@@ -231,13 +248,6 @@ class BulkLanding:
                 for name in self._schema.names
             )
         )
-
-    def _good_rows(self) -> DataFrame:
-        """Return the records that become rows or deletes, or are superseded."""
-        from pyspark.sql import functions as sql
-
-        moved = sql.broadcast(self._of(REFUSED).select(ORIGIN))
-        return self._arrived().join(moved, [ORIGIN], "left_anti")
 
     def _versions(self) -> DataFrame:
         """Return every version of the arrived keys, with `KIND` and `IS_DELETE`."""

@@ -28,6 +28,9 @@ _ORDER = {
     "origin": "ascending",
     "reason": "ascending",
 }
+# What is told of letters by source and reason, and of the counts of parts of them.
+_OF_KEYS = [("landed_at", "count"), ("landed_at", "min"), ("landed_at", "max")]
+_OF_COUNTS = [("letters", "sum"), ("first_seen", "min"), ("last_seen", "max")]
 # Of each record 8 KiB are kept.
 _MOST_RECORDS = 1_024
 
@@ -97,11 +100,11 @@ def read_letter_page(
 ) -> LetterPage:
     """Return counts of the chosen letters, and the newest of those that come behind `after`."""
     span = replace(choice, source=None, reason=None)
-    counts: dict[tuple[str, str], LetterCount] = {}
+    counts = [_counted(_KEYS.empty_table(), _OF_KEYS)]
     newest = {relation: _KEYS.empty_table() for relation in letter_relations(warehouse)}
     for relation in newest:
         for keys in letter_batches(warehouse, relation, span):
-            _add(counts, keys)
+            counts.append(_counted(keys, _OF_KEYS))
             if limit:
                 chosen = _behind(keys.filter(choice.condition()), after)
                 # One more tells whether others follow.
@@ -110,7 +113,9 @@ def read_letter_page(
     page = picked.slice(0, limit)
     letters = {key: it for name in newest for key, it in _whole(warehouse, name, page).items()}
     places = [_place(row) for row in page.to_pylist()]
-    overview = sorted(counts.values(), key=lambda count: (count.source, count.reason))
+    totals = _counted(pa.concat_tables(counts), _OF_COUNTS)
+    totals = totals.sort_by([("source", "ascending"), ("reason", "ascending")])
+    overview = [LetterCount(**row) for row in totals.to_pylist()]
     return LetterPage(
         counts=[count for count in overview if choice.is_about(count.source, count.reason)],
         overview=overview,
@@ -120,21 +125,13 @@ def read_letter_page(
     )
 
 
-def _add(counts: dict[tuple[str, str], LetterCount], keys: pa.Table) -> None:
-    groups = keys.group_by(["source", "reason"]).aggregate(
-        [("landed_at", "count"), ("landed_at", "min"), ("landed_at", "max")]
+def _counted(letters: pa.Table, aggregates: Sequence[tuple[str, str]]) -> pa.Table:
+    """Return a row for each source and reason: how many letters, the first and the last moment."""
+    return (
+        letters.group_by(["source", "reason"])
+        .aggregate(list(aggregates))
+        .rename_columns(["source", "reason", "letters", "first_seen", "last_seen"])
     )
-    for row in groups.to_pylist():
-        source, reason = row["source"], row["reason"]
-        first, last = row["landed_at_min"], row["landed_at_max"]
-        count = LetterCount(source, reason, row["landed_at_count"], first, last)
-        before = counts.get((source, reason), count)
-        counts[source, reason] = replace(
-            count,
-            letters=count.letters + (before.letters if before is not count else 0),
-            first_seen=min(first, before.first_seen),
-            last_seen=max(last, before.last_seen),
-        )
 
 
 def _behind(keys: pa.Table, after: LetterPlace | None) -> pa.Table:
