@@ -31,7 +31,7 @@ from livemart.land.portions.change import PortionedChange, TooManyReplacedError
 from livemart.land.records.judge import Group, read_alike
 from livemart.land.records.schema import LANDING_NAMES, Stamp
 from livemart.land.records.worker import Part
-from livemart.land.sources.delivery import Delivery, DeliveryProblem, DeliveryReader
+from livemart.land.sources.delivery import Delivery, DeliveryReader
 from livemart.land.sources.manifest import Manifest
 from livemart.land.tables import record_schema
 from livemart.land.upsert.change import BatchSource
@@ -137,7 +137,7 @@ class MicroBatch:
         return [
             name
             for name in self._manifest.relations
-            if name in self._sources and not self._is_committed(name)
+            if name in self._sources and not self._warehouse.is_tagged(name, self._tags.rows(name))
         ]
 
     def land(self) -> dict[str, Landed]:
@@ -190,7 +190,9 @@ class MicroBatch:
         reader = self._readers[names[0]]
         problems = reader.problems(delivery)
         for source in sources:
-            self._refuse(source, problems)
+            for problem in problems:
+                self._file_letters.put(source, problem)
+                self._refused_deliveries[source.relation] += 1
         parts = reader.parts(delivery, sources[0].record_rules.format)
         if not parts:
             return
@@ -264,7 +266,8 @@ class MicroBatch:
             return judged
         self._evolve(source, rescued_fields(judged))
         stored = self._warehouse.arrow_schema(source.relation).names
-        return adopt(judged, [name for name in stored if _is_new(name, judged)])
+        others = {*judged.column_names, *LANDING_NAMES}
+        return adopt(judged, [name for name in stored if name not in others])
 
     def _bulk_change(self, source: SourceTable, staged: DataFrame, position: int) -> BulkLanding:
         if source.row_rules.schema_drift == "evolve":
@@ -291,11 +294,6 @@ class MicroBatch:
             columns = [pa.field(name, pa.string()) for name in added]
             self._warehouse.add_columns(relation, columns, tag)
 
-    def _refuse(self, source: SourceTable, problems: Sequence[DeliveryProblem]) -> None:
-        for problem in problems:
-            self._file_letters.put(source, problem)
-            self._refused_deliveries[source.relation] += 1
-
     def _commit_deletes(self) -> None:
         for name, change in sorted(self._changes.items()):
             if change.deletes is not None and change.deletes.num_rows:
@@ -314,9 +312,6 @@ class MicroBatch:
         change.commit(tag)
         return landed
 
-    def _is_committed(self, name: str) -> bool:
-        return self._warehouse.is_tagged(name, self._tags.rows(name))
-
     def _finished(self, name: str) -> Landed:
         before = self._manifest.versions.get(name, -1)
         return read_note(self._warehouse, name, self._stamp.batch_id, before)
@@ -334,7 +329,3 @@ def _in_portions(group: Group, parts: Sequence[Part]) -> Iterator[pa.Table]:
             tables, size = [], 0
     if tables:
         yield pa.concat_tables(tables).combine_chunks()
-
-
-def _is_new(name: str, judged: pa.Table) -> bool:
-    return name not in judged.column_names and name not in LANDING_NAMES

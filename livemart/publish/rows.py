@@ -200,16 +200,13 @@ def _add_to_bag(connection: Connection, layout: Layout, rows: Sequence[_Values])
     """Add rows, each with its hash and number behind its values, to those that are there."""
     table = served_table(layout)
     hashes, counts = (bag_column(layout.model, name) for name in (ROW_HASH, ROW_COUNT))
-    insert = _upsert(connection)(table)
+    dialect: Any = postgresql if connection.dialect.name == "postgresql" else sqlite
+    insert = dialect.insert(table)
     more = insert.on_conflict_do_update(
         index_elements=[table.c[hashes]],
         set_={table.c[counts].name: table.c[counts] + insert.excluded[counts]},
     )
     _execute_many(connection, more, table, rows)
-
-
-def _upsert(connection: Connection) -> Callable[[sa.Table], Any]:
-    return postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
 
 
 def _insert_keyed(

@@ -81,6 +81,7 @@ class BulkLanding:
         self._stamp = of_source.stamp
         self._code = quoted(verdict("code", position))
         self._is_refused = f"{self._code} <> '{PASSED_OVER}'"
+        self._is_misfit = f"{self._code} = '{LetterReason.TYPE_MISMATCH}'"
         self._detail = quoted(verdict("detail", position))
         self._staged = staged
         self._schema = of_source.schema
@@ -100,7 +101,7 @@ class BulkLanding:
             f"count_if({self._is_refused}) as refused",
             f"max({newest}) filter (where {is_good}) as newest",
             f"count({RESCUED}) as rescued",
-            f"count_if({self._code} = '{LetterReason.TYPE_MISMATCH}') as misfits",
+            f"count_if({self._is_misfit}) as misfits",
             f"count_if({is_live}) as live",
             f"array({', '.join(counts)}) as filled",
         ).collect()[0]
@@ -111,11 +112,10 @@ class BulkLanding:
         # Fields that became columns with these very records are still among the rescued ones.
         fields = self._distinct(f"explode(map_keys({RESCUED}))") if look.rescued else []
         shapes = f"regexp_replace({self._detail}, '{REFUSED_VALUE}', '$1{WITHOUT_VALUE}')"
-        is_misfit = f"{self._code} = '{LetterReason.TYPE_MISMATCH}'"
         return self._of_source.drift(
             Sightings(
                 [field for field in fields if field not in self._schema.names],
-                self._distinct(shapes, is_misfit) if look.misfits else [],
+                self._distinct(shapes, self._is_misfit) if look.misfits else [],
                 look.live,
                 dict(zip(self._filled, look.filled, strict=True)),
             )
@@ -278,17 +278,14 @@ class BulkLanding:
             self._lane.append(relation, self._arrived(), tag)
             return
         with a_partition_per_file(self._before.spark):
-            self._commit_changed(relation, tag)
-
-    def _commit_changed(self, relation: str, tag: Tag) -> None:
-        if not self._before.has_rows(relation):
-            self._lane.append(relation, self._of(WRITTEN), tag)
-            return
-        view = f"_landing_{uuid.uuid4().hex}"
-        written = self._of(WRITTEN).select("*", *_counts(0, 1))
-        diff = written.unionByName(self._of(REMOVED).select("*", *_counts(1, 0)))
-        diff.createOrReplaceTempView(view)
-        self._lane.commit(relation, view, tag, key=self._rules.keys)
+            if not self._before.has_rows(relation):
+                self._lane.append(relation, self._of(WRITTEN), tag)
+                return
+            view = f"_landing_{uuid.uuid4().hex}"
+            written = self._of(WRITTEN).select("*", *_counts(0, 1))
+            diff = written.unionByName(self._of(REMOVED).select("*", *_counts(1, 0)))
+            diff.createOrReplaceTempView(view)
+            self._lane.commit(relation, view, tag, key=self._rules.keys)
 
 
 def _utc(moment: datetime | None) -> datetime | None:

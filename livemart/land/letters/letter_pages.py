@@ -164,16 +164,12 @@ def _whole(warehouse: Warehouse, relation: str, keys: pa.Table) -> dict[tuple[An
     version = warehouse.version(relation)
     for rows in warehouse.batches(relation, version, LETTERS.names, near(keys), _MOST_RECORDS):
         for row in rows.filter(is_one_of(rows, keys)).to_pylist():
-            key = letter_key(row)
-            letters[key] = _letter(row, marks.get(key, {}))
+            key, record = letter_key(row), row["record"]
+            mark = marks.get(key, {})
+            letters[key] = Letter(
+                **row,
+                is_cut=record is not None and (row["record_bytes"] or 0) > len(record.encode()),
+                redriven_at=mark.get("redriven_at"),
+                redriven_in=mark.get("file"),
+            )
     return letters
-
-
-def _letter(row: Mapping[str, Any], mark: Mapping[str, Any]) -> Letter:
-    record = row["record"]
-    return Letter(
-        **row,
-        is_cut=record is not None and (row["record_bytes"] or 0) > len(record.encode()),
-        redriven_at=mark.get("redriven_at"),
-        redriven_in=mark.get("file"),
-    )

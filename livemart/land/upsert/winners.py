@@ -120,8 +120,7 @@ def _break_ties(
         return best
     rows = _rows_at(versions, tied, sizes)
     content = row_codes(rows.columns, len(rows))
-    first = {position: index for index, position in enumerate(tied.tolist())}
-    reference = np.array([first[position] for position in tops[tied].tolist()])
+    reference = np.searchsorted(tied, tops[tied])
     differing = np.isin(key[tied], key[tied][content != content[reference]])
     greatest: dict[int, tuple[str, int]] = {}
     for index in np.flatnonzero(differing).tolist():
