@@ -62,10 +62,15 @@ def ingest(
         raise click.BadParameter(f"{error}: write 5s or 1 minute", param_hint="--every") from error
     with reported_errors(flags) as settings:
         from livemart.cli.interrupts import Interrupts
-        from livemart.land.ingest import find_source, hand_over_files, hand_over_input
+        from livemart.land.ingest import (
+            hand_over_files,
+            hand_over_input,
+            read_project,
+            source_called,
+        )
         from livemart.land.spool import SpoolCounts
 
-        table = find_source(settings, source, format_name)
+        table = source_called(read_project(settings), source, format_name)
         counts = SpoolCounts()
         with Interrupts(settings.stop_timeout) as interrupts, interruptible(interrupts):
             try:

@@ -126,11 +126,11 @@ def redrive_letters(file: Any, dry_run: bool, **flags: Any) -> None:
     with reported_errors(flags) as settings:
         from livemart.delta.warehouse import Warehouse
         from livemart.inspect.letter_export import chosen_rows, named_letters, read_exported
-        from livemart.land.redrive import Redrive, RedriveCounts, mended, redrive
+        from livemart.land.redrive import Redrive, RedriveCounts, mended
 
         warehouse, sources = Warehouse(settings.warehouse), _sources(settings)
         contents = {} if file is None else read_exported(file)
-        with Redrive(warehouse, settings.landing).begun():
+        with Redrive(warehouse, settings.landing).begun() as driver:
             if file is None:
                 letters: Mapping[str, Any] = chosen_rows(warehouse, _choice(settings, asked))
             else:
@@ -141,7 +141,7 @@ def redrive_letters(file: Any, dry_run: bool, **flags: Any) -> None:
                     ready = mended(settings.landing, sources, rows, contents, counts)
                     counts.records += sum(map(len, ready.values()))
             else:
-                counts = redrive(warehouse, settings.landing, sources, letters, contents)
+                counts = driver.redrive(sources, letters, contents)
         verb = "would be handed over" if dry_run else "handed over again"
         click.echo(f"{counts.records:,} record{'s'[: counts.records != 1]} {verb}{_left(counts)}")
         if counts.left and not counts.records:

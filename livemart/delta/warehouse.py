@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pds
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.schema import Schema as DeltaSchema
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT, WEIGHT
@@ -51,7 +51,6 @@ from livemart.spark_sql import quoted
 _CLEAN_LOG_EVERY = 100
 # File statistics tell times in milliseconds, an upper bound at most so much above the row.
 _COARSE = timedelta(milliseconds=2)
-_ROWS_REWRITTEN = 8_192
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,30 +302,6 @@ class Warehouse:
                 app_transactions=[Transaction(tag.app_id, tag.version)]
             ),
         )
-
-    def rename_column(self, relation: str, name: str, new_name: str) -> None:
-        """Give a column another name, in one commit that writes all rows anew.
-
-        The table keeps its id, properties and transactions. Its rows pass through memory a part at
-        a time. (Column mapping would write no row, but no table here has it.)
-        """
-        with self._tables.held(relation) as (renamed, index):
-            stored = index.schema
-            names = [new_name if it == name else it for it in stored.names]
-            schema = pa.schema(
-                [field.with_name(it) for it, field in zip(names, stored, strict=True)]
-            )
-            rows = (
-                batch
-                for table in index.batches(stored.names, pds.scalar(True), _ROWS_REWRITTEN)
-                for batch in table.rename_columns(names).to_batches()
-            )
-            write_deltalake(
-                renamed,
-                pa.RecordBatchReader.from_batches(schema, rows),
-                mode="overwrite",
-                schema_mode="overwrite",
-            )
 
     def widen(self, relation: str, schema: pa.Schema, tag: Tag) -> None:
         """Give columns of a table wider types; its rows stay, and count as unchanged.

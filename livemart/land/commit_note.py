@@ -5,14 +5,15 @@ Used by landing: a replay reads them back from the commit instead of landing the
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic import TypeAdapter
 
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.state.counts import Counts
-from livemart.state.drift import Drift, DriftedField
+from livemart.state.drift import Drift
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,31 +25,18 @@ class Landed:
     drift: Drift = ()
 
 
+_LANDED, _NOTE = TypeAdapter(Landed), "landed"
+
+
 def noted(tag: Tag, landed: Landed) -> Tag:
     """Return the tag with a note."""
-    note = {"counts": json.dumps(asdict(landed.counts))}
-    if landed.newest_event_time is not None:
-        note["newest_event_time"] = landed.newest_event_time.isoformat()
-    if landed.drift:
-        note["drift"] = json.dumps([asdict(field) for field in landed.drift])
-    return tag.with_metadata(note)
+    return tag.with_metadata({_NOTE: _LANDED.dump_json(landed).decode()})
 
 
 def read_note(warehouse: Warehouse, relation: str, batch_id: int, before: int) -> Landed:
     """Return what a source committed in a batch; its table had version `before` until then."""
     for version in range(warehouse.version(relation), before, -1):
         note = warehouse.metadata_of(relation, version)
-        if note.get("batch_id") != str(batch_id) or "counts" not in note:
-            continue
-        counts = Counts(**json.loads(note["counts"]))
-        if counts.landed < 0:
-            # Noted by a version that knew the rows of a bulk load only after its commit.
-            rows = warehouse.row_count
-            landed = rows(relation, version) - rows(relation, version - 1) + int(note["deleted"])
-            good = counts.produced - counts.dead_letters
-            counts = replace(counts, landed=landed, superseded=good - landed)
-        newest = note.get("newest_event_time")
-        drift = tuple(map(DriftedField.of, json.loads(note.get("drift", "[]"))))
-        moment = datetime.fromisoformat(newest).astimezone(UTC) if newest else None
-        return Landed(counts, moment, drift)
+        if note.get("batch_id") == str(batch_id) and _NOTE in note:
+            return _LANDED.validate_json(note[_NOTE])
     return Landed(Counts())

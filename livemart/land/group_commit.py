@@ -130,28 +130,27 @@ class GroupCommit:
 
     def _commit_source(self, relation: str, requests: Sequence[IngestRequest]) -> None:
         fresh: list[IngestRequest] = []
-        keys: dict[str, tuple[str, int]] = {}
         repeats: list[IngestRequest] = []
+        by_key: dict[str, IngestRequest] = {}
         for request in requests:
             if request.key is None:
                 fresh.append(request)
                 continue
             earlier = self._keys.find(relation, request.key)
-            digest = earlier.digest if earlier else keys.get(request.key, (None, 0))[0]
-            if digest is None:
-                keys[request.key] = (request.digest, request.records)
+            first = earlier or by_key.setdefault(request.key, request)
+            if first is request:
                 fresh.append(request)
-            elif digest != request.digest:
+            elif first.digest != request.digest:
                 request.done.set_exception(KeyReusedError(request.key))
             elif earlier:
-                request.done.set_result(
-                    IngestReceipt(earlier.records, earlier.file, is_repeat=True)
-                )
+                receipt = IngestReceipt(earlier.records, earlier.file, is_repeat=True)
+                request.done.set_result(receipt)
             else:
                 repeats.append(request)
         if not fresh:
             return
         name = name_for(fresh[0].source.arrival.path, new_stem())
+        keys = {key: (first.digest, first.records) for key, first in by_key.items()}
         if keys:
             self._keys.note(relation, name, keys)
         path = self._landing / name

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
@@ -29,18 +30,12 @@ if TYPE_CHECKING:
 _PLAIN = re.compile(r"[^A-Za-z0-9.-]+")
 
 
-def find_source(settings: Settings, name: str, format_name: str | None = None) -> SourceTable:
-    """Return the source table that is called so in the project.
+def read_project(settings: Settings) -> Project:
+    """Return the project as dbt parses it: nothing is compiled, and no Spark is needed.
 
     Raises:
-        ConfigError: SOURCE_NOT_INGESTED, if there is none, more than one, or one that no files come
-            to; whatever keeps dbt from reading the project.
+        ConfigError: whatever keeps dbt from reading it.
     """
-    return source_called(read_project(settings), name, format_name)
-
-
-def read_project(settings: Settings) -> Project:
-    """Return the project as dbt parses it: nothing is compiled, and no Spark is needed."""
     dbt = Dbt(
         settings.project_dir,
         settings.profiles_dir,
@@ -52,7 +47,12 @@ def read_project(settings: Settings) -> Project:
 
 
 def source_called(project: Project, name: str, format_name: str | None = None) -> SourceTable:
-    """Return the source table that is called so by itself, with its source, or its schema."""
+    """Return the source table that is called so by itself, with its source, or its schema.
+
+    Raises:
+        ConfigError: SOURCE_NOT_INGESTED, if there is none, more than one, or one that no files come
+            to.
+    """
     landed = [source for source in project.sources.values() if source.stream is not None]
     called = [source for source in landed if name in source.names]
     if len(called) != 1:
@@ -121,10 +121,8 @@ def hand_over_input(
             "hand its files over by name: livemart ingest SOURCE FILE...",
         )
     spool = Spool(landing, source, counts, judges=judges)
-    try:
+    with _writing():
         read_into(spool, descriptor, stop, every=every, follows=follows)
-    except PermissionError as error:
-        raise _unwritable(error) from error
 
 
 def hand_over_files(
@@ -153,10 +151,8 @@ def hand_over_files(
         target = landing / name_for(source.arrival.path, _stem_of(path))
         if target.exists():
             continue
-        try:
+        with _writing():
             hand_over_copy(target.parent, target.name, path)
-        except PermissionError as error:
-            raise _unwritable(error) from error
         counts.files += 1
         counts.size += path.stat().st_size
         name = target.relative_to(landing).as_posix()
@@ -175,13 +171,18 @@ def _trouble(path: Path) -> str | None:
     return None
 
 
-def _unwritable(error: PermissionError) -> SourceError:
-    return SourceError(
-        "LANDING_UNWRITABLE",
-        f"{error.filename}: {error.strerror}",
-        hint="let the user that runs livemart write below the landing folder; what was told to be "
-        "handed over is",
-    )
+@contextmanager
+def _writing() -> Iterator[None]:
+    """Turn a landing folder that may not be written into SourceError LANDING_UNWRITABLE."""
+    try:
+        yield
+    except PermissionError as error:
+        raise SourceError(
+            "LANDING_UNWRITABLE",
+            f"{error.filename}: {error.strerror}",
+            hint="let the user that runs livemart write below the landing folder; what was told to "
+            "be handed over is",
+        ) from error
 
 
 def _stem_of(path: Path) -> str:

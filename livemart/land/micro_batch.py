@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from livemart.delta.tags import Tag, Tags
@@ -31,11 +31,10 @@ from livemart.land.portions.change import PortionedChange, TooManyReplacedError
 from livemart.land.records.judge import Group, read_alike
 from livemart.land.records.schema import LANDING_NAMES, Stamp
 from livemart.land.records.worker import Part
-from livemart.land.sources.delivery import Delivery, DeliveryProblem, DeliveryReader
+from livemart.land.sources.delivery import Delivery, DeliveryReader
 from livemart.land.sources.manifest import Manifest
 from livemart.land.tables import record_schema
-from livemart.land.upsert.change import SourceChange, change_of
-from livemart.land.upsert.delete_condition import holds
+from livemart.land.upsert.change import BatchSource
 from livemart.land.upsert.deletes import deletes_relation
 from livemart.project.graph import SourceTable
 from livemart.project.landing_columns import RESCUED
@@ -138,7 +137,7 @@ class MicroBatch:
         return [
             name
             for name in self._manifest.relations
-            if name in self._sources and not self._is_committed(name)
+            if name in self._sources and not self._warehouse.is_tagged(name, self._tags.rows(name))
         ]
 
     def land(self) -> dict[str, Landed]:
@@ -191,7 +190,9 @@ class MicroBatch:
         reader = self._readers[names[0]]
         problems = reader.problems(delivery)
         for source in sources:
-            self._refuse(source, problems)
+            for problem in problems:
+                self._file_letters.put(source, problem)
+                self._refused_deliveries[source.relation] += 1
         parts = reader.parts(delivery, sources[0].record_rules.format)
         if not parts:
             return
@@ -202,7 +203,8 @@ class MicroBatch:
             judged = self._read(parts, group)
         if judged is not None:
             for position, source in enumerate(sources):
-                self._take(source, self._small_change(source, judged, position))
+                of_source = self._of_source(source, position)
+                self._take(source, of_source.change(self._adopted(source, judged)))
         elif not self._decide_portions(names[0], sources, group, parts):
             staged = stage(self._spark, self._staging / names[0], group, parts)
             for position, source in enumerate(sources):
@@ -216,10 +218,7 @@ class MicroBatch:
             return False
         folder = self._staging / name
         changes = [
-            PortionedChange(
-                *(source, position, self._stamp, self._warehouse, self._version_of),
-                *(self._is_delete(source), folder / str(position)),
-            )
+            PortionedChange(self._of_source(source, position), folder / str(position))
             for position, source in enumerate(sources)
         ]
         self._portioned += changes
@@ -250,24 +249,16 @@ class MicroBatch:
         How long records are that are compressed, or come from a log, shows when they are read.
         """
         tables, size = [group.judged.empty_table()], 0
-        for part in parts:
-            for table in part.read(group):
-                tables.append(table)
-                size += table.nbytes
-                if size > _JUDGED * self._limit.max_bytes:
-                    return None
+        for table in chain.from_iterable(part.read(group) for part in parts):
+            tables.append(table)
+            size += table.nbytes
+            if size > _JUDGED * self._limit.max_bytes:
+                return None
         return pa.concat_tables(tables).combine_chunks()
 
-    def _small_change(self, source: SourceTable, judged: pa.Table, position: int) -> SourceChange:
-        return change_of(
-            source,
-            self._adopted(source, judged),
-            position,
-            self._stamp,
-            self._warehouse,
-            self._version_of,
-            self._is_delete(source),
-        )
+    def _of_source(self, source: SourceTable, position: int) -> BatchSource:
+        before = TablesBefore(self._spark, self._warehouse, self._manifest.versions)
+        return BatchSource(source, position, self._stamp, before)
 
     def _adopted(self, source: SourceTable, judged: pa.Table) -> pa.Table:
         """Return judged records with the columns that drift brings to the table."""
@@ -275,23 +266,16 @@ class MicroBatch:
             return judged
         self._evolve(source, rescued_fields(judged))
         stored = self._warehouse.arrow_schema(source.relation).names
-        return adopt(judged, [name for name in stored if _is_new(name, judged)])
-
-    def _is_delete(self, source: SourceTable) -> Callable[[pa.Table], np.ndarray]:
-        condition = source.row_rules.apply_as_deletes
-        return lambda rows: holds(condition, rows, self._spark)
-
-    def _version_of(self, name: str) -> int:
-        return self._manifest.versions[name]
+        others = {*judged.column_names, *LANDING_NAMES}
+        return adopt(judged, [name for name in stored if name not in others])
 
     def _bulk_change(self, source: SourceTable, staged: DataFrame, position: int) -> BulkLanding:
         if source.row_rules.schema_drift == "evolve":
             fields = f"select distinct explode(map_keys({RESCUED})) as field from {{staged}}"
             rows = self._spark.sql(fields, staged=staged).collect()
             self._evolve(source, [row.field for row in rows])
-        before = TablesBefore(self._spark, self._warehouse, self._manifest.versions)
         folder = self._staging / f"{source.relation}.changed"
-        return BulkLanding(before, staged, source, position, self._stamp, folder)
+        return BulkLanding(self._of_source(source, position), staged, folder)
 
     def _take(self, source: SourceTable, change: LandedChange) -> None:
         """Keep a change until it is committed."""
@@ -309,11 +293,6 @@ class MicroBatch:
             tag = self._tags.columns(relation)
             columns = [pa.field(name, pa.string()) for name in added]
             self._warehouse.add_columns(relation, columns, tag)
-
-    def _refuse(self, source: SourceTable, problems: Sequence[DeliveryProblem]) -> None:
-        for problem in problems:
-            self._file_letters.put(source, problem)
-            self._refused_deliveries[source.relation] += 1
 
     def _commit_deletes(self) -> None:
         for name, change in sorted(self._changes.items()):
@@ -333,9 +312,6 @@ class MicroBatch:
         change.commit(tag)
         return landed
 
-    def _is_committed(self, name: str) -> bool:
-        return self._warehouse.is_tagged(name, self._tags.rows(name))
-
     def _finished(self, name: str) -> Landed:
         before = self._manifest.versions.get(name, -1)
         return read_note(self._warehouse, name, self._stamp.batch_id, before)
@@ -345,16 +321,11 @@ def _in_portions(group: Group, parts: Sequence[Part]) -> Iterator[pa.Table]:
     """Yield the judged records of parts, so many at a time as memory should hold."""
     tables: list[pa.Table] = []
     size = 0
-    for part in parts:
-        for table in part.read(group):
-            tables.append(table)
-            size += table.nbytes
-            if size >= _PORTION_BYTES:
-                yield pa.concat_tables(tables).combine_chunks()
-                tables, size = [], 0
+    for table in chain.from_iterable(part.read(group) for part in parts):
+        tables.append(table)
+        size += table.nbytes
+        if size >= _PORTION_BYTES:
+            yield pa.concat_tables(tables).combine_chunks()
+            tables, size = [], 0
     if tables:
         yield pa.concat_tables(tables).combine_chunks()
-
-
-def _is_new(name: str, judged: pa.Table) -> bool:
-    return name not in judged.column_names and name not in LANDING_NAMES

@@ -62,18 +62,33 @@ class Redrive:
         self._folder = StateFolder(warehouse.root).redrives
 
     @contextmanager
-    def begun(self) -> Iterator[None]:
+    def begun(self) -> Iterator[Redrive]:
         """Wait for any other re-drive, and finish what one that was cut off has begun."""
         self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / ".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             for path in sorted(self._folder.glob("*.json")):
                 self._finish(path)
-            yield
+            yield self
 
-    def hand_over(
-        self, relation: str, source: SourceTable, records: Sequence[Redriven], now: datetime
-    ) -> int:
+    def redrive(
+        self,
+        sources: Mapping[str, SourceTable],
+        letters: Mapping[str, Sequence[Mapping[str, Any]]],
+        contents: Mapping[tuple[Any, ...], tuple[bytes, bytes | None]],
+    ) -> RedriveCounts:
+        """Hand over the records of letters; call it within `begun`.
+
+        `letters`: rows that are not marked, by their table; `contents`: as `mended` takes them.
+        """
+        counts = RedriveCounts()
+        for relation, rows in letters.items():
+            for source, records in mended(self._landing, sources, rows, contents, counts).items():
+                counts.files += self._hand_over(relation, sources[source], records)
+                counts.records += len(records)
+        return counts
+
+    def _hand_over(self, relation: str, source: SourceTable, records: Sequence[Redriven]) -> int:
         """Mark letters of table `relation` and hand their records over; return how many files."""
         groups: dict[bytes, list[Redriven]] = {}
         for record in records:
@@ -82,17 +97,12 @@ class Redrive:
         for header, members in groups.items():
             for start in range(0, len(members), _FILE_LETTERS):
                 part = members[start : start + _FILE_LETTERS]
-                self._finish(self._write_down(relation, source, header, part, now))
+                self._finish(self._write_down(relation, source, header, part))
                 count += 1
         return count
 
     def _write_down(
-        self,
-        relation: str,
-        source: SourceTable,
-        header: bytes,
-        records: Sequence[Redriven],
-        now: datetime,
+        self, relation: str, source: SourceTable, header: bytes, records: Sequence[Redriven]
     ) -> Path:
         lines = [*([header] if header else []), *(record.content for record in records)]
         data = b"".join(line + b"\n" for line in lines)
@@ -101,7 +111,7 @@ class Redrive:
         content = {
             "relation": relation,
             "name": name_for(source.arrival.path, f"redrive-{digest}"),
-            "redriven_at": now.isoformat(),
+            "redriven_at": datetime.now(UTC).isoformat(),
             "letters": [
                 [key.isoformat() if isinstance(key, datetime) else key for key in letter]
                 for letter in keys
@@ -170,28 +180,6 @@ def mended(
                     content = content.replace(b"\n", b" ")
                 ready.setdefault(relation, []).append(Redriven(letter, content, header))
     return ready
-
-
-def redrive(
-    warehouse: Warehouse,
-    landing: Path,
-    sources: Mapping[str, SourceTable],
-    letters: Mapping[str, Sequence[Mapping[str, Any]]],
-    contents: Mapping[tuple[Any, ...], tuple[bytes, bytes | None]],
-    now: datetime | None = None,
-) -> RedriveCounts:
-    """Hand over the records of letters; call it within `Redrive.begun`.
-
-    `letters`: rows that are not marked, by their table; `contents`: as `mended` takes them; `now`:
-    the wall clock if None.
-    """
-    counts, driver = RedriveCounts(), Redrive(warehouse, landing)
-    for relation, rows in letters.items():
-        for source, records in mended(landing, sources, rows, contents, counts).items():
-            moment = now or datetime.now(UTC)
-            counts.files += driver.hand_over(relation, sources[source], records, moment)
-            counts.records += len(records)
-    return counts
 
 
 def _why_not(source: SourceTable | None) -> str | None:

@@ -141,15 +141,13 @@ class Spool:
         self._counts.size += len(data)
         lines = list(enumerate((self._header + data).split(b"\n"), 1))
         if self._judges:
-            self._judge(lines, path.as_posix())
+            group, place = group_of(self._source), Place(path.as_posix())
+            for table in parse_runs(group, place, [Lines(lines)]):
+                count_judged(table, self._counts)
         elif self._source.record_rules.format == "csv":
             self._counts.records += sum(1 for _ in split_records(lines)) - 1
         else:
             self._counts.records += sum(1 for _, line in lines if line.strip())
-
-    def _judge(self, lines: list[tuple[int, bytes]], name: str) -> None:
-        for table in parse_runs(group_of(self._source), Place(name), [Lines(lines)]):
-            count_judged(table, self._counts)
 
 
 def group_of(source: SourceTable) -> Group:

@@ -15,7 +15,6 @@ from livemart.delta.tags import Tags
 from livemart.delta.warehouse import Warehouse
 from livemart.errors import StateError
 from livemart.land.letters import dead_letters
-from livemart.land.letters.earlier_name import rename_reason
 from livemart.land.records.exact_values import TEXT
 from livemart.land.records.schema import LANDING_NAMES, RecordSchema
 from livemart.land.upsert.deletes import deletes_relation, deletes_schema
@@ -59,21 +58,17 @@ def create_tables(warehouse: Warehouse, sources: Sequence[SourceTable], epoch: s
     require_fitting(warehouse, sources)
     has_changed = False
     for source in sources:
-        declared = RecordSchema.of(source).landed
-        if warehouse.exists(source.relation):
-            has_changed |= _follow(warehouse, source.relation, declared, epoch)
-        else:
-            warehouse.create(source.relation, declared)
+        landed = RecordSchema.of(source).landed
+        tables = {source.relation: landed}
         if source.stream is not None and source.stream.row_rules.keys:
-            relation, columns = deletes_relation(source), deletes_schema(source.row_rules, declared)
+            tables[deletes_relation(source)] = deletes_schema(source.row_rules, landed)
+        for relation, declared in tables.items():
             if warehouse.exists(relation):
-                _widen(warehouse, relation, columns, epoch)
+                has_changed |= _follow(warehouse, relation, declared, epoch)
             else:
-                warehouse.create(relation, columns)
+                warehouse.create(relation, declared)
         letters = dead_letters.relation_of(source.schema)
-        if warehouse.exists(letters):
-            rename_reason(warehouse, letters)
-        else:
+        if not warehouse.exists(letters):
             warehouse.create(letters, dead_letters.LETTERS)
     return has_changed
 
@@ -134,20 +129,15 @@ def _unordered(warehouse: Warehouse, source: SourceTable) -> Iterator[str]:
 
 
 def _follow(warehouse: Warehouse, relation: str, declared: pa.Schema, epoch: str) -> bool:
-    """Give a table what was declared since; return True if that is anything."""
-    stored = warehouse.arrow_schema(relation).names
-    missing = [field for field in plain_schema(declared) if field.name not in stored]
-    if missing:
-        warehouse.add_columns(relation, missing, Tags(epoch, 0).columns(relation))
-    return _widen(warehouse, relation, declared, epoch) or bool(missing)
-
-
-def _widen(warehouse: Warehouse, relation: str, declared: pa.Schema, epoch: str) -> bool:
-    """Give columns of a table the types that are declared; return True if it has others."""
+    """Give a table the columns and types that were declared since; return True if it lacked any."""
     types = {field.name: field.type for field in plain_schema(declared)}
+    tag = Tags(epoch, 0).columns(relation)
     stored = warehouse.arrow_schema(relation)
+    missing = [field for field in plain_schema(declared) if field.name not in stored.names]
+    if missing:
+        warehouse.add_columns(relation, missing, tag)
+        stored = warehouse.arrow_schema(relation)
     wider = pa.schema([field.with_type(types.get(field.name, field.type)) for field in stored])
-    if wider == stored:
-        return False
-    warehouse.widen(relation, wider, Tags(epoch, 0).columns(relation))
-    return True
+    if wider != stored:
+        warehouse.widen(relation, wider, tag)
+    return bool(missing) or wider != stored

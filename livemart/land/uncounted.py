@@ -7,20 +7,21 @@ fails after that, or the process is killed, the next snapshot counts these batch
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from datetime import datetime
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+
+from pydantic import TypeAdapter
 
 from livemart.errors import StateError
 from livemart.land.landing import LandedBatch
 from livemart.state.atomic_files import numbers_of, replace_file
 from livemart.state.counts import Counts
-from livemart.state.drift import DriftedField, merge_drift
+from livemart.state.drift import merge_drift
 from livemart.state.places import StateFolder
 from livemart.state.snapshots import Snapshot
+
+_BATCH = TypeAdapter(LandedBatch)
 
 
 class UncountedBatches:
@@ -35,18 +36,7 @@ class UncountedBatches:
         if not batch.has_records:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
-        content = {
-            "landed_at": batch.landed_at.isoformat(),
-            "versions": dict(batch.versions),
-            "counts": {relation: asdict(counts) for relation, counts in batch.counts.items()},
-            "newest_event_time": _to_text(batch.newest_event_time),
-            "delivered_at": _to_text(batch.delivered_at),
-            "drift": {
-                relation: [asdict(field) for field in drift]
-                for relation, drift in batch.drift.items()
-            },
-        }
-        replace_file(self._path(batch.batch_id), json.dumps(content))
+        replace_file(self._path(batch.batch_id), _BATCH.dump_json(batch, exclude={"refusals"}))
 
     def merge(self, batches: Sequence[LandedBatch], newest: Snapshot | None) -> LandedBatch:
         """Return batches as one, together with all that were kept since a snapshot.
@@ -77,38 +67,14 @@ class UncountedBatches:
     def _read(self, batch_id: int) -> LandedBatch:
         path = self._path(batch_id)
         try:
-            return _batch_of(batch_id, json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError, KeyError) as error:
+            return _BATCH.validate_json(path.read_bytes())
+        except (OSError, ValueError) as error:
             raise StateError(
                 "MANIFEST_TORN",
                 f"{path}: {error}",
                 hint=f"restore the file, or remove it: the rows of batch {batch_id} stay landed, "
                 "the next snapshot will not count them",
             ) from error
-
-
-def _batch_of(batch_id: int, content: Mapping[str, Any]) -> LandedBatch:
-    return LandedBatch(
-        batch_id=batch_id,
-        landed_at=datetime.fromisoformat(content["landed_at"]),
-        versions=content["versions"],
-        counts={relation: Counts(**counts) for relation, counts in content["counts"].items()},
-        newest_event_time=_from_text(content["newest_event_time"]),
-        has_records=True,
-        delivered_at=_from_text(content.get("delivered_at")),
-        drift={
-            relation: tuple(map(DriftedField.of, drift))
-            for relation, drift in content.get("drift", {}).items()
-        },
-    )
-
-
-def _to_text(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()
-
-
-def _from_text(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
 
 
 def _merged(batches: Sequence[LandedBatch]) -> LandedBatch:

@@ -6,23 +6,23 @@ value by value takes minutes.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
+from sqlalchemy.engine import Connection, Dialect
 
-from livemart.store.column_types import write_json
+from livemart.store.column_types import Instant
 from livemart.store.served import ServedModel
-from livemart.store.value_forms import TIMESTAMPS, decimal_size, python_values
+from livemart.store.value_forms import python_values
 
 _SLICE = 20_000
 
 
-class RefusedRowsError(Exception):
-    """The database refuses rows because of the table's key."""
+class KeyNotUniqueError(Exception):
+    """Two rows share a key, or a part of a key is NULL or too long: the key does not hold."""
 
 
 def insert_all(
@@ -43,85 +43,64 @@ def insert_all(
         progress: called after each slice.
 
     Raises:
-        RefusedRowsError: a key is there twice, NULL, or too long for an index.
+        KeyNotUniqueError: a key is there twice, NULL, or too long for an index.
     """
     insert = _copy if connection.dialect.name == "postgresql" else _insert_many
+    names = ", ".join(_quoted(connection, column.name) for column in table.columns)
+    target = f"{_quoted(connection, table.name)} ({names})"
     for start in range(0, rows.num_rows, _SLICE):
-        insert(connection, table, model, rows.slice(start, _SLICE))
+        part = rows.slice(start, _SLICE)
+        columns = [
+            _bound(table.c[name].type, part.column(name), connection.dialect)
+            for name, _ in model.columns
+        ]
+        with refusing_keys(model):
+            insert(connection, target, columns)
         progress()
 
 
-def is_refusal(error: Exception) -> bool:
-    """Return whether a database's error is about the key of a row."""
-    cause = getattr(error, "orig", None) or error
-    # 23: a constraint; 54000: longer than an index takes.
-    state = str(getattr(cause, "sqlstate", ""))
-    return isinstance(error, sa.exc.IntegrityError) or state[:2] == "23" or state == "54000"
-
-
-def _insert_many(
-    connection: Connection, table: sa.Table, model: ServedModel, rows: pa.Table
-) -> None:
-    columns = [_for_sqlite(kind, rows.column(name)) for name, kind in model.columns]
-    names, marks = _names(connection, table), ", ".join("?" * len(columns))
-    statement = f"insert into {_quoted(connection, table.name)} ({names}) values ({marks})"
+@contextmanager
+def refusing_keys(model: ServedModel) -> Iterator[None]:
+    """Turn what a database says about the key of a row into KeyNotUniqueError."""
     try:
-        connection.exec_driver_sql(statement, list(zip(*columns, strict=True)))
+        yield
     except sa.exc.DBAPIError as error:
-        if is_refusal(error):
-            raise RefusedRowsError(model.name) from error
+        # 23: a constraint; 54000: longer than an index takes.
+        state = str(getattr(error.orig, "sqlstate", ""))
+        if isinstance(error, sa.exc.IntegrityError) or state[:2] == "23" or state == "54000":
+            raise KeyNotUniqueError(model.name) from error
         raise
 
 
-def _copy(connection: Connection, table: sa.Table, model: ServedModel, rows: pa.Table) -> None:
+def _insert_many(connection: Connection, target: str, columns: list[list[Any]]) -> None:
+    statement = f"insert into {target} values ({', '.join('?' * len(columns))})"
+    connection.exec_driver_sql(statement, list(zip(*columns, strict=True)))
+
+
+def _copy(connection: Connection, target: str, columns: list[list[Any]]) -> None:
     import psycopg
 
-    statement = f"copy {_quoted(connection, table.name)} ({_names(connection, table)}) from stdin"
-    columns = [_for_postgresql(kind, rows.column(name)) for name, kind in model.columns]
+    statement = f"copy {target} from stdin"
     driver: Any = connection.connection.driver_connection
     try:
         with driver.cursor() as cursor, cursor.copy(statement) as copy:
             for row in zip(*columns, strict=True):
                 copy.write_row(row)
     except psycopg.Error as error:
-        if is_refusal(error):
-            raise RefusedRowsError(model.name) from error
         raise sa.exc.OperationalError(statement, None, error) from error
-
-
-def _names(connection: Connection, table: sa.Table) -> str:
-    return ", ".join(_quoted(connection, column.name) for column in table.columns)
 
 
 def _quoted(connection: Connection, name: str) -> str:
     return str(connection.dialect.identifier_preparer.quote_identifier(name))
 
 
-def _for_sqlite(kind: str, column: pa.ChunkedArray) -> list[Any]:
-    """Return the values as `store.column_types` writes them there."""
-    if kind in TIMESTAMPS:
-        zone = column.type.tz
-        micros: list[Any] = column.cast(pa.timestamp("us", tz=zone)).cast(pa.int64()).to_pylist()
+def _bound(kind: sa.types.TypeEngine[Any], column: pa.ChunkedArray, dialect: Dialect) -> list[Any]:
+    """Return values as their column's type hands them to the driver."""
+    if isinstance(kind, Instant) and dialect.name == "sqlite":
+        # As the type does it, but for all of them at once.
+        moments = column.cast(pa.timestamp("us", tz=column.type.tz)).cast(pa.int64())
+        micros: list[Any] = moments.to_pylist()
         return micros
     values = python_values(column)
-    convert = _TO_SQLITE.get("decimal" if decimal_size(kind) else kind)
-    if convert is None:
-        return values
-    return [None if value is None else convert(value) for value in values]
-
-
-def _for_postgresql(kind: str, column: pa.ChunkedArray) -> list[Any]:
-    values = python_values(column)
-    if kind == "json":
-        return [None if value is None else write_json(value) for value in values]
-    if kind == "string":
-        return [value and value.replace("\0", "\ufffd") for value in values]
-    return values
-
-
-_TO_SQLITE: dict[str, Callable[[Any], Any]] = {
-    "decimal": lambda value: format(value, "f"),
-    "date": lambda value: value.isoformat(),
-    "double": lambda value: "NaN" if math.isnan(value) else value,
-    "json": write_json,
-}
+    convert = kind.dialect_impl(dialect).bind_processor(dialect)
+    return values if convert is None else [convert(value) for value in values]

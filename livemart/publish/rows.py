@@ -18,7 +18,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from livemart.arrow.bags import WEIGHT
-from livemart.publish.insert import RefusedRowsError, insert_all, is_refusal
+from livemart.publish.insert import KeyNotUniqueError, insert_all, refusing_keys
 from livemart.store.column_types import write_json
 from livemart.store.schema import ROW_COUNT, ROW_HASH, Layout, bag_column, served_table
 from livemart.store.served import Op, ServedModel
@@ -31,10 +31,6 @@ _Values = tuple[Any, ...]
 
 class RowsDifferError(Exception):
     """The rows that a change removes are not in the store, or those it adds already are."""
-
-
-class KeyNotUniqueError(Exception):
-    """Two rows share a key, or a part of a key is NULL: the declared key does not hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +87,7 @@ def fill(
         return _fill_bag(connection, layout, rows, progress)
     if any(weight != 1 for weight in pc.unique(rows.column(WEIGHT)).to_pylist()):
         raise KeyNotUniqueError(model.name)
-    try:
-        insert_all(connection, table, model, rows, progress)
-    except RefusedRowsError as error:
-        raise KeyNotUniqueError(model.name) from error
+    insert_all(connection, table, model, rows, progress)
     return int(rows.num_rows)
 
 
@@ -207,16 +200,13 @@ def _add_to_bag(connection: Connection, layout: Layout, rows: Sequence[_Values])
     """Add rows, each with its hash and number behind its values, to those that are there."""
     table = served_table(layout)
     hashes, counts = (bag_column(layout.model, name) for name in (ROW_HASH, ROW_COUNT))
-    insert = _upsert(connection)(table)
+    dialect: Any = postgresql if connection.dialect.name == "postgresql" else sqlite
+    insert = dialect.insert(table)
     more = insert.on_conflict_do_update(
         index_elements=[table.c[hashes]],
         set_={table.c[counts].name: table.c[counts] + insert.excluded[counts]},
     )
     _execute_many(connection, more, table, rows)
-
-
-def _upsert(connection: Connection) -> Callable[[sa.Table], Any]:
-    return postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
 
 
 def _insert_keyed(
@@ -225,12 +215,8 @@ def _insert_keyed(
     at = _positions(model, model.row_key)
     if any(row[position] is None for row in rows for position in at):
         raise KeyNotUniqueError(model.name)
-    try:
+    with refusing_keys(model):
         _execute_many(connection, sa.insert(table), table, rows)
-    except sa.exc.DBAPIError as error:
-        if is_refusal(error):
-            raise KeyNotUniqueError(model.name) from error
-        raise
 
 
 def _execute_many(

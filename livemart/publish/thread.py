@@ -13,6 +13,7 @@ from threading import Condition, Event, Thread
 
 import structlog
 from tenacity import RetryError, Retrying, retry_if_exception_type
+from tenacity.nap import sleep_using_event
 from tenacity.wait import wait_base, wait_exponential_jitter
 
 from livemart.errors import LivemartError
@@ -121,7 +122,7 @@ class PublisherThread:
                     retry=retry_if_exception_type(Exception),
                     stop=lambda _: self._is_last_attempt,
                     wait=self._wait,
-                    sleep=self._rest,
+                    sleep=sleep_using_event(self._is_closing),
                 ):
                     with attempt:
                         self._attempt()
@@ -206,6 +207,3 @@ class PublisherThread:
         event = "store_unreachable" if cause == "STORE_UNREACHABLE" else "publication_failed"
         self._log.warning(event, snapshot_id=snapshot.snapshot_id, error=str(error) or cause)
         self._log.debug(event, snapshot_id=snapshot.snapshot_id, exc_info=error)
-
-    def _rest(self, seconds: float) -> None:
-        self._is_closing.wait(seconds)

@@ -19,7 +19,8 @@ from sqlalchemy.engine import Connection
 
 from livemart.arrow.bags import WEIGHT
 from livemart.errors import first_lines
-from livemart.publish.rows import KeyNotUniqueError, RowChange, RowsDifferError, apply_change, fill
+from livemart.publish.insert import KeyNotUniqueError
+from livemart.publish.rows import RowChange, RowsDifferError, apply_change, fill
 from livemart.publish.writes import ModelWrite, ReadChange, form_of
 from livemart.state.snapshots import Snapshot
 from livemart.store.connections import is_of_the_statement

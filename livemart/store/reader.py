@@ -23,10 +23,10 @@ from livemart.store.connections import (
 )
 from livemart.store.positions import mark_of
 from livemart.store.predicates import change_predicates, change_values
-from livemart.store.schema import CHANGES, MODELS, PUBLISHED, SCHEMA_VERSION, STORE_IDENTITY
+from livemart.store.schema import CHANGES, PUBLISHED, SCHEMA_VERSION, STORE_IDENTITY
 from livemart.store.served import Change, ChangePage, Published, ServedModel
 from livemart.store.snapshot_view import SnapshotView
-from livemart.store.store import StoredModel, newest_published, stored_model
+from livemart.store.store import StoredModel, newest_published, read_models
 
 
 class StoreReader:
@@ -163,9 +163,7 @@ class StoreReader:
             ).scalar_one()
             if version != SCHEMA_VERSION:
                 raise self._other_version(str(version))
-            rows = connection.execute(sa.select(MODELS).order_by(MODELS.c.model))
-            models = (published, {row.model: stored_model(row) for row in rows})
-            self._models = models
+            self._models = models = (published, read_models(connection))
         return models[1]
 
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain, count
 
 import sqlalchemy as sa
 
@@ -144,11 +145,8 @@ def table_name(model: str, other_names: Collection[str]) -> str:
     'served_restaurant_sales_trend_2'
     """
     base = _safe_name(f"served_{model}".lower())
-    name, number = base, 1
-    while name in other_names:
-        number += 1
-        name = f"{base}_{number}"
-    return name
+    names = chain([base], (f"{base}_{number}" for number in count(2)))
+    return next(name for name in names if name not in other_names)
 
 
 def _safe_name(name: str) -> str:

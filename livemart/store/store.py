@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
@@ -56,23 +56,10 @@ class StoredModel:
 
     def to_row(self) -> dict[str, Any]:
         """Return the row of `livemart_models`."""
-        model = self.layout.model
-        return {
-            "model": model.name,
-            "relation": self.relation,
-            "table_version": self.table_version,
-            "table_id": self.table_id,
-            "fingerprint": self.fingerprint,
-            "columns": [list(column) for column in model.columns],
-            "row_key": list(model.row_key),
-            "declared_key": list(self.declared_key),
-            "tenant_column": model.tenant_column,
-            "event_time": self.event_time,
-            "time_column": model.time_column,
-            "table_name": self.layout.table_name,
-            "row_count": self.row_count,
-            "copied_at": self.copied_at,
-        }
+        row = asdict(self)
+        layout = row.pop("layout")
+        model = layout.pop("model")
+        return {"model": model.pop("name"), **model, **layout, **row}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +114,8 @@ def read_state(connection: Connection) -> StoreState:
     version = connection.execute(sa.select(STORE_IDENTITY)).first()
     if version is None or version.schema_version != SCHEMA_VERSION:
         return StoreState(table_names=names)
-    models = {
-        row.model: stored_model(row)
-        for row in connection.execute(sa.select(MODELS).order_by(MODELS.c.model))
-    }
-    return StoreState(version.store_id, newest_published(connection), models, names)
+    published, models = newest_published(connection), read_models(connection)
+    return StoreState(version.store_id, published, models, names)
 
 
 def newest_published(connection: Connection) -> Published | None:
@@ -140,7 +124,13 @@ def newest_published(connection: Connection) -> Published | None:
     return None if row is None else Published(**row._mapping)
 
 
-def stored_model(row: sa.Row[Any]) -> StoredModel:
+def read_models(connection: Connection) -> dict[str, StoredModel]:
+    """Return the served models, by name."""
+    rows = connection.execute(sa.select(MODELS).order_by(MODELS.c.model))
+    return {row.model: _stored_model(row) for row in rows}
+
+
+def _stored_model(row: sa.Row[Any]) -> StoredModel:
     """Return a row of `livemart_models`."""
     model = ServedModel(
         name=row.model,

@@ -110,8 +110,9 @@ def parse_served_value(kind: str, text: str) -> Any:
         ValueError: the text is no value of this kind; the message says what is expected.
     """
     try:
-        return _PARSERS.get(kind.partition("(")[0], _refuse)(kind, text)
-    except (ValueError, InvalidOperation) as error:
+        return _PARSERS[kind.partition("(")[0]](kind, text)
+    # OverflowError: a time that has no UTC.
+    except (KeyError, ValueError, OverflowError, InvalidOperation) as error:
         raise ValueError(f"{text!r} is not a value of type {kind}") from error
 
 
@@ -197,14 +198,7 @@ def _parse_decimal(kind: str, text: str) -> Decimal:
 
 def _parse_timestamp(kind: str, text: str) -> datetime:
     moment = datetime.fromisoformat(text)
-    try:
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except OverflowError as error:
-        raise ValueError(text) from error
-
-
-def _refuse(kind: str, text: str) -> Any:
-    raise ValueError(text)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 _PARSERS: dict[str, Callable[[str, str], Any]] = {

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from livemart.publish import insert
-from livemart.publish.insert import RefusedRowsError, insert_all
+from livemart.publish.insert import KeyNotUniqueError, insert_all
 from livemart.store.schema import Layout, served_table
 from livemart.store.served import ServedModel
 from livemart.store.store import Store
@@ -61,5 +61,5 @@ def test_a_key_that_does_not_hold_is_refused(connection: sa.Connection, second: 
     table = served_table(Layout("served_sales", MODEL))
     rows = ROWS.slice(0, 2).set_column(0, "n", pa.array([1, second], pa.int64()))
 
-    with pytest.raises(RefusedRowsError), connection.begin_nested():
+    with pytest.raises(KeyNotUniqueError), connection.begin_nested():
         insert_all(connection, table, MODEL, rows, lambda: None)

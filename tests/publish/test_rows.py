@@ -11,7 +11,8 @@ import pytest
 import sqlalchemy as sa
 
 from livemart.arrow.bags import WEIGHT
-from livemart.publish.rows import KeyNotUniqueError, RowsDifferError, apply_change, fill
+from livemart.publish.insert import KeyNotUniqueError
+from livemart.publish.rows import RowsDifferError, apply_change, fill
 from livemart.store.schema import Layout, bag_column, served_table
 from livemart.store.served import ServedModel
 from livemart.store.store import Store

@@ -6,6 +6,7 @@ small batches; the records that they parse are staged once.
 
 from __future__ import annotations
 
+import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -18,7 +19,6 @@ import pyarrow as pa
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.arrow.types import plain_table
 from livemart.delta.tags import Tag
-from livemart.delta.version import TableVersion
 from livemart.land.bulk.key_ranges import (
     ACTION,
     ARRIVED,
@@ -35,24 +35,18 @@ from livemart.land.bulk.key_ranges import (
     decide_ranges,
 )
 from livemart.land.letters.dead_letters import LETTERS, from_judged
-from livemart.land.letters.held_letters import FrameLetters
-from livemart.land.letters.seen_drift import (
-    REFUSED_VALUE,
-    WITHOUT_VALUE,
-    Sightings,
-    seen_drift,
-)
+from livemart.land.letters.held_letters import StagedLetters
+from livemart.land.letters.seen_drift import REFUSED_VALUE, WITHOUT_VALUE, Sightings
 from livemart.land.reasons import LetterReason
 from livemart.land.records.exact_values import PASSED_OVER
 from livemart.land.records.judge import RECORD, SIZE, verdict
-from livemart.land.records.schema import Stamp
+from livemart.land.records.worker import stage_tables
+from livemart.land.upsert.change import BatchSource
 from livemart.land.upsert.deletes import deletes_relation, remember
 from livemart.land.upsert.event_time import MOVED, moved_detail
 from livemart.land.upsert.upsert import Upsert
-from livemart.project.graph import SourceTable
 from livemart.project.landing_columns import BATCH_ID, LANDED_AT, ORIGIN, RESCUED
 from livemart.spark.large_lane import LargeLane
-from livemart.spark.tables_before import TablesBefore
 from livemart.spark.types import spark_schema
 from livemart.spark_sql import quoted
 from livemart.state.counts import Counts
@@ -71,35 +65,26 @@ class BulkLanding:
     A `LandedChange`, as `SourceChange` is for a small batch.
 
     Args:
-        before: the tables before the batch.
+        of_source: its table has every column that the records bring.
         staged: judged records of the source's group.
-        source: a streaming source; its table has every column that the records bring.
-        position: of the source in the group.
-        stamp: batch id and arrival time.
         folder: for what changes, until it is committed; the caller removes it.
     """
 
-    def __init__(
-        self,
-        before: TablesBefore,
-        staged: DataFrame,
-        source: SourceTable,
-        position: int,
-        stamp: Stamp,
-        folder: Path,
-    ) -> None:
+    def __init__(self, of_source: BatchSource, staged: DataFrame, folder: Path) -> None:
+        position = of_source.position
+        self._of_source = of_source
         self._folder = folder
-        self._before = before
-        self._lane = LargeLane(before.spark, before.warehouse)
-        self._source = source
-        self._rules = source.row_rules
-        self._position = position
-        self._stamp = stamp
+        self._before = of_source.before
+        self._lane = LargeLane(self._before.spark, self._before.warehouse)
+        self._source = of_source.source
+        self._rules = self._source.row_rules
+        self._stamp = of_source.stamp
         self._code = quoted(verdict("code", position))
         self._is_refused = f"{self._code} <> '{PASSED_OVER}'"
+        self._is_misfit = f"{self._code} = '{LetterReason.TYPE_MISMATCH}'"
         self._detail = quoted(verdict("detail", position))
         self._staged = staged
-        self._schema = before.warehouse.arrow_schema(source.relation)
+        self._schema = of_source.schema
 
     @cached_property
     def _looked_at(self) -> Row:
@@ -116,7 +101,7 @@ class BulkLanding:
             f"count_if({self._is_refused}) as refused",
             f"max({newest}) filter (where {is_good}) as newest",
             f"count({RESCUED}) as rescued",
-            f"count_if({self._code} = '{LetterReason.TYPE_MISMATCH}') as misfits",
+            f"count_if({self._is_misfit}) as misfits",
             f"count_if({is_live}) as live",
             f"array({', '.join(counts)}) as filled",
         ).collect()[0]
@@ -127,28 +112,21 @@ class BulkLanding:
         # Fields that became columns with these very records are still among the rescued ones.
         fields = self._distinct(f"explode(map_keys({RESCUED}))") if look.rescued else []
         shapes = f"regexp_replace({self._detail}, '{REFUSED_VALUE}', '$1{WITHOUT_VALUE}')"
-        is_misfit = f"{self._code} = '{LetterReason.TYPE_MISMATCH}'"
-        return seen_drift(
+        return self._of_source.drift(
             Sightings(
                 [field for field in fields if field not in self._schema.names],
-                self._distinct(shapes, is_misfit) if look.misfits else [],
+                self._distinct(shapes, self._is_misfit) if look.misfits else [],
                 look.live,
                 dict(zip(self._filled, look.filled, strict=True)),
-            ),
-            self._files_before,
-            self._schema.names,
+            )
         )
-
-    @property
-    def _files_before(self) -> TableVersion:
-        relation = self._source.relation
-        return self._before.warehouse.files(relation, self._before.versions[relation])
 
     @cached_property
     def _filled(self) -> list[str]:
         """Columns whose values are counted: of no others could one say that they are missing."""
         names = [column.name for column in self._source.columns]
-        return [name for name in names if self._files_before.null_share(name) is not None]
+        before = self._of_source.files_before
+        return [name for name in names if before.null_share(name) is not None]
 
     def _distinct(self, expression: str, condition: str = "true") -> list[str]:
         """Return values of an expression, each once, the first of them in their order."""
@@ -191,7 +169,14 @@ class BulkLanding:
         time = self._source.event_time
         if not self._has_moved or time is None:
             return _utc(self._looked_at.newest)
-        return _utc(self._good_rows().selectExpr(f"max(timestamp({quoted(time)}))").collect()[0][0])
+        accepted = self._arrived().join(self._moved(), [ORIGIN], "left_anti")
+        return _utc(accepted.selectExpr(f"max(timestamp({quoted(time)}))").collect()[0][0])
+
+    def _moved(self) -> DataFrame:
+        """Return the origins of the records that move their key's time."""
+        from pyspark.sql import functions as sql
+
+        return sql.broadcast(self._of(REFUSED).select(ORIGIN))
 
     @property
     def _has_moved(self) -> bool:
@@ -211,27 +196,35 @@ class BulkLanding:
         )
 
     @cached_property
-    def letters(self) -> FrameLetters:
-        """Refused records, which workers make letters of as the driver does."""
+    def letters(self) -> StagedLetters:
+        """Refused records, which workers make letters of as the driver does, each a file."""
+        from pyspark import TaskContext
         from pyspark.sql import functions as sql
 
-        position, source, stamp = self._position, self._source.relation, self._stamp
+        position, source, stamp = self._of_source.position, self._source.relation, self._stamp
         code, detail = verdict("code", position), verdict("detail", position)
+        folder = self._folder.with_suffix(".letters")
+        shutil.rmtree(folder, ignore_errors=True)
+        if not self._refused:
+            return StagedLetters(folder)
         refused = self._staged.where(self._is_refused)
         if self._has_moved:
-            moved = sql.broadcast(self._of(REFUSED).select(ORIGIN))
             why = {code: sql.lit(MOVED.value), detail: sql.lit(moved_detail(self._source))}
-            records = self._staged.join(moved, [ORIGIN], "left_semi").withColumns(why)
+            records = self._staged.join(self._moved(), [ORIGIN], "left_semi").withColumns(why)
             refused = refused.unionByName(records)
+        folder.mkdir(parents=True)
 
-        def letters(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                rows = pa.Table.from_batches([batch])
-                yield from from_judged(rows, position, source, stamp).to_batches()
+        def stage_letters(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            context = TaskContext.get()
+            assert context is not None
+            tables = (pa.Table.from_batches([batch]) for batch in batches)
+            letters = (from_judged(rows, position, source, stamp) for rows in tables)
+            stage_tables(folder, context.partitionId(), LETTERS, letters)
+            return iter(())
 
         columns = refused.select(ORIGIN, RECORD, SIZE, code, detail)
-        frame = columns.mapInArrow(letters, spark_schema(LETTERS))
-        return FrameLetters(frame, self._refused)
+        columns.mapInArrow(stage_letters, spark_schema(LETTERS)).collect()
+        return StagedLetters(folder)
 
     def _arrived(self) -> DataFrame:
         """Return good records in the schema of the landed table."""
@@ -255,13 +248,6 @@ class BulkLanding:
                 for name in self._schema.names
             )
         )
-
-    def _good_rows(self) -> DataFrame:
-        """Return the records that become rows or deletes, or are superseded."""
-        from pyspark.sql import functions as sql
-
-        moved = sql.broadcast(self._of(REFUSED).select(ORIGIN))
-        return self._arrived().join(moved, [ORIGIN], "left_anti")
 
     def _versions(self) -> DataFrame:
         """Return every version of the arrived keys, with `KIND` and `IS_DELETE`."""
@@ -292,17 +278,14 @@ class BulkLanding:
             self._lane.append(relation, self._arrived(), tag)
             return
         with a_partition_per_file(self._before.spark):
-            self._commit_changed(relation, tag)
-
-    def _commit_changed(self, relation: str, tag: Tag) -> None:
-        if not self._before.has_rows(relation):
-            self._lane.append(relation, self._of(WRITTEN), tag)
-            return
-        view = f"_landing_{uuid.uuid4().hex}"
-        written = self._of(WRITTEN).select("*", *_counts(0, 1))
-        diff = written.unionByName(self._of(REMOVED).select("*", *_counts(1, 0)))
-        diff.createOrReplaceTempView(view)
-        self._lane.commit(relation, view, tag, key=self._rules.keys)
+            if not self._before.has_rows(relation):
+                self._lane.append(relation, self._of(WRITTEN), tag)
+                return
+            view = f"_landing_{uuid.uuid4().hex}"
+            written = self._of(WRITTEN).select("*", *_counts(0, 1))
+            diff = written.unionByName(self._of(REMOVED).select("*", *_counts(1, 0)))
+            diff.createOrReplaceTempView(view)
+            self._lane.commit(relation, view, tag, key=self._rules.keys)
 
 
 def _utc(moment: datetime | None) -> datetime | None:

@@ -15,8 +15,7 @@ import pyarrow.dataset as pds
 
 from livemart.delta.warehouse import Warehouse
 from livemart.land.letters.dead_letters import LETTERS, TABLE
-from livemart.land.letters.earlier_name import stored_rows
-from livemart.land.letters.redriven import LETTER_KEY, unmarked
+from livemart.land.letters.redriven import LETTER_KEY, MOST_KEYS, unmarked
 from livemart.land.records.schema import TIMESTAMP
 
 
@@ -34,13 +33,13 @@ class LetterChoice:
     until: datetime | None = None
     with_redriven: bool = False
 
-    def condition(self, reason: str = "reason") -> pds.Expression:
-        """Return what it asks of a row, given the name of the column of its reason."""
+    def condition(self) -> pds.Expression:
+        """Return what it asks of a row."""
         chosen = pds.scalar(True)
         if self.source is not None:
             chosen &= pds.field("source") == self.source
         if self.reason is not None:
-            chosen &= pds.field(reason) == self.reason
+            chosen &= pds.field("reason") == self.reason
         if self.since is not None:
             chosen &= pds.field("landed_at") >= pa.scalar(self.since, TIMESTAMP)
         if self.until is not None:
@@ -68,7 +67,8 @@ def letter_batches(
 
     `columns` are at least those of `LETTER_KEY`.
     """
-    for letters in stored_rows(warehouse, relation, columns, choice.condition):
+    version, condition = warehouse.version(relation), choice.condition()
+    for letters in warehouse.batches(relation, version, columns, condition, MOST_KEYS):
         yield letters if choice.with_redriven else unmarked(warehouse, relation, letters)
 
 

@@ -1,4 +1,4 @@
-"""Holds dead letters of one source until they are committed: as rows, in files, or as a frame.
+"""Holds dead letters of one source until they are committed: as rows, or in files.
 
 Used by a change of a landed table, whichever way it was decided, by the letter box and by the stop
 for drift.
@@ -7,7 +7,6 @@ for drift.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -16,7 +15,6 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pds
 import pyarrow.parquet as pq
 
-from livemart.arrow.types import plain_table
 from livemart.land.letters.dead_letters import LETTERS
 from livemart.land.reasons import LetterReason
 from livemart.spark.types import spark_schema
@@ -77,7 +75,9 @@ class RowLetters:
 
 @dataclass(frozen=True, slots=True)
 class StagedLetters:
-    """Letters of a delivery that is decided in portions, in Parquet files below a folder.
+    """Letters of a delivery that memory need not hold, in Parquet files below a folder.
+
+    The files are those of its portions (see `add`), or of Spark's workers.
 
     `reason`: of those that are meant, None for all.
     """
@@ -123,32 +123,5 @@ class StagedLetters:
 
     @property
     def _files(self) -> list[str]:
-        """The files in the order of the portions."""
+        """The files, of portions in their order."""
         return sorted(map(str, self.folder.glob("*.parquet")))
-
-
-@dataclass(frozen=True)
-class FrameLetters:
-    """Letters of a bulk load. `rows`: how many they are, None if they are to be counted."""
-
-    in_memory: ClassVar[bool] = False
-
-    letters: DataFrame
-    rows: int | None = None
-
-    @cached_property
-    def count(self) -> int:
-        return self.letters.count() if self.rows is None else self.rows
-
-    def of(self, reason: LetterReason) -> FrameLetters:
-        return FrameLetters(self.letters.where(f"reason = '{reason}'"))
-
-    def first(self) -> tuple[str, str]:
-        letter = self.letters.select("origin", "detail").head(1)[0]
-        return letter.origin, letter.detail
-
-    def table(self) -> pa.Table:
-        return plain_table(self.letters.toArrow()).cast(LETTERS)
-
-    def frame(self, spark: SparkSession) -> DataFrame:
-        return self.letters

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from livemart.delta.warehouse import Warehouse
 from livemart.land.letters.chosen_letters import LetterChoice, letter_batches, letter_relations
 from livemart.land.letters.dead_letters import LETTERS
-from livemart.land.letters.earlier_name import stored_rows
 from livemart.land.letters.redriven import LETTER_KEY, is_one_of, letter_key, marks_of, near
 
 _KEYS = pa.schema([LETTERS.field(name) for name in LETTER_KEY])
@@ -29,6 +28,9 @@ _ORDER = {
     "origin": "ascending",
     "reason": "ascending",
 }
+# What is told of letters by source and reason, and of the counts of parts of them.
+_OF_KEYS = [("landed_at", "count"), ("landed_at", "min"), ("landed_at", "max")]
+_OF_COUNTS = [("letters", "sum"), ("first_seen", "min"), ("last_seen", "max")]
 # Of each record 8 KiB are kept.
 _MOST_RECORDS = 1_024
 
@@ -98,11 +100,11 @@ def read_letter_page(
 ) -> LetterPage:
     """Return counts of the chosen letters, and the newest of those that come behind `after`."""
     span = replace(choice, source=None, reason=None)
-    counts: dict[tuple[str, str], LetterCount] = {}
+    counts = [_counted(_KEYS.empty_table(), _OF_KEYS)]
     newest = {relation: _KEYS.empty_table() for relation in letter_relations(warehouse)}
     for relation in newest:
         for keys in letter_batches(warehouse, relation, span):
-            _add(counts, keys)
+            counts.append(_counted(keys, _OF_KEYS))
             if limit:
                 chosen = _behind(keys.filter(choice.condition()), after)
                 # One more tells whether others follow.
@@ -111,7 +113,9 @@ def read_letter_page(
     page = picked.slice(0, limit)
     letters = {key: it for name in newest for key, it in _whole(warehouse, name, page).items()}
     places = [_place(row) for row in page.to_pylist()]
-    overview = sorted(counts.values(), key=lambda count: (count.source, count.reason))
+    totals = _counted(pa.concat_tables(counts), _OF_COUNTS)
+    totals = totals.sort_by([("source", "ascending"), ("reason", "ascending")])
+    overview = [LetterCount(**row) for row in totals.to_pylist()]
     return LetterPage(
         counts=[count for count in overview if choice.is_about(count.source, count.reason)],
         overview=overview,
@@ -121,21 +125,13 @@ def read_letter_page(
     )
 
 
-def _add(counts: dict[tuple[str, str], LetterCount], keys: pa.Table) -> None:
-    groups = keys.group_by(["source", "reason"]).aggregate(
-        [("landed_at", "count"), ("landed_at", "min"), ("landed_at", "max")]
+def _counted(letters: pa.Table, aggregates: Sequence[tuple[str, str]]) -> pa.Table:
+    """Return a row for each source and reason: how many letters, the first and the last moment."""
+    return (
+        letters.group_by(["source", "reason"])
+        .aggregate(list(aggregates))
+        .rename_columns(["source", "reason", "letters", "first_seen", "last_seen"])
     )
-    for row in groups.to_pylist():
-        source, reason = row["source"], row["reason"]
-        first, last = row["landed_at_min"], row["landed_at_max"]
-        count = LetterCount(source, reason, row["landed_at_count"], first, last)
-        before = counts.get((source, reason), count)
-        counts[source, reason] = replace(
-            count,
-            letters=count.letters + (before.letters if before is not count else 0),
-            first_seen=min(first, before.first_seen),
-            last_seen=max(last, before.last_seen),
-        )
 
 
 def _behind(keys: pa.Table, after: LetterPlace | None) -> pa.Table:
@@ -165,20 +161,15 @@ def _whole(warehouse: Warehouse, relation: str, keys: pa.Table) -> dict[tuple[An
         return {}
     marks = {letter_key(mark): mark for mark in marks_of(warehouse, relation, keys).to_pylist()}
     letters = {}
-    for rows in stored_rows(
-        warehouse, relation, LETTERS.names, lambda _: near(keys), _MOST_RECORDS
-    ):
+    version = warehouse.version(relation)
+    for rows in warehouse.batches(relation, version, LETTERS.names, near(keys), _MOST_RECORDS):
         for row in rows.filter(is_one_of(rows, keys)).to_pylist():
-            key = letter_key(row)
-            letters[key] = _letter(row, marks.get(key, {}))
+            key, record = letter_key(row), row["record"]
+            mark = marks.get(key, {})
+            letters[key] = Letter(
+                **row,
+                is_cut=record is not None and (row["record_bytes"] or 0) > len(record.encode()),
+                redriven_at=mark.get("redriven_at"),
+                redriven_in=mark.get("file"),
+            )
     return letters
-
-
-def _letter(row: Mapping[str, Any], mark: Mapping[str, Any]) -> Letter:
-    record = row["record"]
-    return Letter(
-        **row,
-        is_cut=record is not None and (row["record_bytes"] or 0) > len(record.encode()),
-        redriven_at=mark.get("redriven_at"),
-        redriven_in=mark.get("file"),
-    )

@@ -19,10 +19,11 @@ from livemart.arrow.change_sets import as_added
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
 from livemart.land.letters.dead_letters import LETTERS
-from livemart.land.letters.earlier_name import rename_reason, stored_rows
 from livemart.land.records.schema import TIMESTAMP
 
 MARKS_TABLE = "_redriven_letters"
+# Without their records, so many letters are some 10 MiB.
+MOST_KEYS = 65_536
 # What tells a letter from all others; a new epoch counts its batches anew.
 LETTER_KEY = ("source", "origin", "reason", "batch_id", "landed_at")
 MARKS = pa.schema(
@@ -66,9 +67,10 @@ def marks_of(warehouse: Warehouse, relation: str, letters: pa.Table) -> pa.Table
     """Return the marks of letters (by `LETTER_KEY`) of a table, in the columns of `MARKS`."""
     marks, marked = marks_relation(relation), [MARKS.empty_table()]
     if letters.num_rows and warehouse.exists(marks):
+        version, condition = warehouse.version(marks), near(letters)
         marked += [
             rows.filter(is_one_of(rows, letters))
-            for rows in stored_rows(warehouse, marks, MARKS.names, lambda _: near(letters))
+            for rows in warehouse.batches(marks, version, MARKS.names, condition, MOST_KEYS)
         ]
     return pa.concat_tables(marked)
 
@@ -88,9 +90,7 @@ def mark(
 ) -> None:
     """Mark letters (by `LETTER_KEY`) of a table, at most once for the file that hands them over."""
     marks = marks_relation(relation)
-    if warehouse.exists(marks):
-        rename_reason(warehouse, marks)
-    else:
+    if not warehouse.exists(marks):
         warehouse.create(marks, MARKS)
     rows = [
         {name: letter[name] for name in LETTER_KEY} | {"redriven_at": redriven_at, "file": file}

@@ -6,11 +6,9 @@ files of the table as soon as they are decided; one commit names them all, or no
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,13 +16,10 @@ from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.arrow.change_sets import as_removed
 from livemart.delta.log import Action
 from livemart.delta.tags import Tag
-from livemart.delta.warehouse import Warehouse
 from livemart.land.letters.held_letters import StagedLetters
-from livemart.land.letters.seen_drift import Sightings, seen_drift, sightings_in
+from livemart.land.letters.seen_drift import Sightings, sightings_in
 from livemart.land.portions.key_order import KeyOrder
-from livemart.land.records.schema import Stamp
-from livemart.land.upsert.change import SourceChange, TakenRecords, appended, taken, upserted
-from livemart.project.graph import SourceTable
+from livemart.land.upsert.change import BatchSource, SourceChange
 from livemart.state.counts import Counts
 from livemart.state.drift import Drift
 
@@ -41,31 +36,18 @@ class TooManyReplacedError(Exception):
 class PortionedChange:
     """What the records of one source change in its tables.
 
-    Arguments as for `change_of`; what waits to be decided is in `folder`, which the caller removes.
-
     A `LandedChange`, as `SourceChange` is for a small batch. `take` each portion, then `decide`.
+    What waits to be decided is in `folder`, which the caller removes.
     """
 
-    def __init__(
-        self,
-        source: SourceTable,
-        position: int,
-        stamp: Stamp,
-        warehouse: Warehouse,
-        version_of: Callable[[str], int],
-        is_delete: Callable[[pa.Table], np.ndarray],
-        folder: Path,
-    ) -> None:
+    def __init__(self, of_source: BatchSource, folder: Path) -> None:
         self.counts = Counts()
         self.newest_event_time: datetime | None = None
-        self._source = source
-        self._position = position
-        self._stamp = stamp
-        self._warehouse = warehouse
-        self._version_of = version_of
-        self._is_delete = is_delete
+        self._of_source = of_source
+        self._source = of_source.source
+        self._warehouse = of_source.before.warehouse
         self._sightings = Sightings()
-        self._waiting = KeyOrder(folder / "rows", source.row_rules.keys, RANGE_ROWS)
+        self._waiting = KeyOrder(folder / "rows", self._source.row_rules.keys, RANGE_ROWS)
         self.letters = StagedLetters(folder / "letters")
         self._written: list[Action] = []
         self._replaced: list[pa.Table] = []
@@ -73,9 +55,9 @@ class PortionedChange:
 
     def take(self, judged: pa.Table) -> None:
         """Take the next judged records, in file and line order."""
-        source = self._source
-        records = self._records(judged)
-        self._sightings += sightings_in(judged, self._position, records.live, source)
+        source, records = self._source, self._of_source.taken(judged)
+        position = self._of_source.position
+        self._sightings += sightings_in(judged, position, records.live, source)
         if source.row_rules.keys:
             letters, passed_over = records.letters, records.passed_over
             self.letters.add(letters)
@@ -83,7 +65,7 @@ class PortionedChange:
             self.counts += Counts(refused + passed_over, 0, passed_over, refused)
             self._waiting.add(records.good)
         else:
-            self._add(appended(source, records, self._warehouse))
+            self._add(self._of_source.decided(records))
 
     def decide(self) -> None:
         """Decide the records that have keys; all have been taken.
@@ -92,23 +74,13 @@ class PortionedChange:
             TooManyReplacedError: more rows of the table would be replaced than a commit may name.
         """
         for good in self._waiting.ranges():
-            records = self._records(good)
-            change = upserted(self._source, records, self._stamp, self._warehouse, self._version_of)
-            self._add(change)
+            self._add(self._of_source.decided(self._of_source.taken(good)))
             if sum(rows.num_rows for rows in self._replaced) > MOST_REPLACED:
                 raise TooManyReplacedError
 
-    def _records(self, judged: pa.Table) -> TakenRecords:
-        return taken(
-            *(self._source, judged, self._position, self._stamp),
-            *(self._warehouse, self._is_delete),
-        )
-
     @property
     def drift(self) -> Drift:
-        relation = self._source.relation
-        before = self._warehouse.files(relation, self._version_of(relation))
-        return seen_drift(self._sightings, before, self._warehouse.arrow_schema(relation).names)
+        return self._of_source.drift(self._sightings)
 
     def _add(self, change: SourceChange) -> None:
         rows = change.landed

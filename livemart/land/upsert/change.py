@@ -1,11 +1,11 @@
 """Works out what the judged records of one source change in its tables, in the driver.
 
-Used by micro-batches that the driver holds. Nothing is committed here.
+Used by micro-batches that the driver holds, and by those that it takes in portions. Nothing is
+committed here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -16,17 +16,20 @@ import pyarrow.compute as pc
 from livemart.arrow.change_sets import as_added, as_removed
 from livemart.delta.lookup import find_stored
 from livemart.delta.tags import Tag
+from livemart.delta.version import TableVersion
 from livemart.delta.warehouse import Warehouse
 from livemart.land.letters import dead_letters
 from livemart.land.letters.held_letters import RowLetters
-from livemart.land.letters.seen_drift import seen_drift, sightings_in
+from livemart.land.letters.seen_drift import Sightings, seen_drift, sightings_in
 from livemart.land.records.judge import refused_by, verdict
 from livemart.land.records.schema import TIMESTAMP, Stamp
+from livemart.land.upsert.delete_condition import holds
 from livemart.land.upsert.deletes import deletes_relation, remember
 from livemart.land.upsert.event_time import MOVED, moved_detail
 from livemart.land.upsert.upsert import Upsert
 from livemart.project.graph import SourceTable
 from livemart.project.landing_columns import BATCH_ID, LANDED_AT
+from livemart.spark.tables_before import TablesBefore
 from livemart.state.counts import Counts
 from livemart.state.drift import Drift
 
@@ -50,39 +53,6 @@ class SourceChange:
     def commit(self, tag: Tag) -> None:
         keys = self.source.row_rules.keys
         self.warehouse.commit(self.source.relation, self.landed, tag, key=keys)
-
-
-def change_of(
-    source: SourceTable,
-    judged: pa.Table,
-    position: int,
-    stamp: Stamp,
-    warehouse: Warehouse,
-    version_of: Callable[[str], int],
-    is_delete: Callable[[pa.Table], np.ndarray],
-) -> SourceChange:
-    """Return what one source's records change, given the tables before the batch.
-
-    (Fields that became columns are in the table, and rescued no more.)
-
-    Args:
-        source: a streaming source.
-        judged: records of its group, in file and line order.
-        position: of the source in the group.
-        stamp: batch id and arrival time.
-        warehouse: the tables.
-        version_of: version of a table before the batch.
-        is_delete: evaluates `apply_as_deletes` on rows.
-    """
-    records = taken(source, judged, position, stamp, warehouse, is_delete)
-    before = warehouse.files(source.relation, version_of(source.relation))
-    sightings = sightings_in(judged, position, records.live, source)
-    drift = seen_drift(sightings, before, records.rows.schema.names)
-    if source.row_rules.keys:
-        change = upserted(source, records, stamp, warehouse, version_of)
-    else:
-        change = appended(source, records, warehouse)
-    return replace(change, drift=drift)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,33 +81,96 @@ class TakenRecords:
         return int(self.good.num_rows + self.letters.num_rows + self.passed_over)
 
 
-def taken(
-    source: SourceTable,
-    judged: pa.Table,
-    position: int,
-    stamp: Stamp,
-    warehouse: Warehouse,
-    is_delete: Callable[[pa.Table], np.ndarray],
-) -> TakenRecords:
-    """Return what a source takes of judged records; arguments as for `change_of`."""
-    good = judged.filter(judged.column(verdict("code", position)).is_null())
-    refused = refused_by(judged, position)
-    letters = dead_letters.from_judged(refused, position, source.relation, stamp)
-    rows = _stamped(good, stamp, warehouse.arrow_schema(source.relation))
-    deleting = is_delete(rows) if source.row_rules.keys else np.zeros(rows.num_rows, dtype=bool)
-    passed_over = judged.num_rows - good.num_rows - refused.num_rows
-    return TakenRecords(good, rows, deleting, letters, passed_over)
+@dataclass(frozen=True, slots=True)
+class BatchSource:
+    """One source of a micro-batch, with what its records are decided by.
+
+    `position`: of the source in its group of judged records; `before`: the tables before the batch;
+    `stamp`: batch id and arrival time. Fields that became columns are in the table, and rescued no
+    more.
+    """
+
+    source: SourceTable
+    position: int
+    stamp: Stamp
+    before: TablesBefore
+
+    @property
+    def files_before(self) -> TableVersion:
+        """The landed table before the batch."""
+        relation = self.source.relation
+        return self.before.warehouse.files(relation, self.before.versions[relation])
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that the landed table has now."""
+        return self.before.warehouse.arrow_schema(self.source.relation)
+
+    def change(self, judged: pa.Table) -> SourceChange:
+        """Return what the records of its group, in file and line order, change."""
+        records = self.taken(judged)
+        drift = self.drift(sightings_in(judged, self.position, records.live, self.source))
+        return replace(self.decided(records), drift=drift)
+
+    def drift(self, sightings: Sightings) -> Drift:
+        """Return how a batch that shows this differs from the table before it."""
+        return seen_drift(sightings, self.files_before, self.schema.names)
+
+    def taken(self, judged: pa.Table) -> TakenRecords:
+        """Return what the source takes of judged records."""
+        good = judged.filter(judged.column(verdict("code", self.position)).is_null())
+        refused = refused_by(judged, self.position)
+        relation, rules = self.source.relation, self.source.row_rules
+        letters = dead_letters.from_judged(refused, self.position, relation, self.stamp)
+        rows = _stamped(good, self.stamp, self.schema)
+        condition = rules.apply_as_deletes if rules.keys else None
+        deleting = holds(condition, rows, self.before.spark)
+        passed_over = judged.num_rows - good.num_rows - refused.num_rows
+        return TakenRecords(good, rows, deleting, letters, passed_over)
+
+    def decided(self, records: TakenRecords) -> SourceChange:
+        """Return what the records change: with keys they are all versions of some keys."""
+        source, rows, letters = self.source, records.rows, records.letters
+        landed, count, deletes = as_added(rows), rows.num_rows, None
+        if source.row_rules.keys:
+            stored = self._stored(source.relation, rows)
+            remembered = self._stored(deletes_relation(source), rows)
+            change = Upsert.of(source).change(stored, remembered, rows, records.deleting)
+            if change.is_refused.any():
+                refused = records.good.filter(pa.array(change.is_refused))
+                moved = dead_letters.of_records(
+                    refused, source.relation, MOVED, moved_detail(source), self.stamp
+                )
+                letters = pa.concat_tables([letters, moved])
+                rows = rows.filter(pa.array(~change.is_refused))
+            moves = [as_removed(change.removed), as_added(change.written)]
+            landed = pa.concat_tables(moves).combine_chunks()
+            count = change.written.num_rows + change.deleting.num_rows
+            deletes = remember(change.deleting, change.forgotten)
+        return SourceChange(
+            source=source,
+            warehouse=self.before.warehouse,
+            landed=landed,
+            deletes=deletes,
+            letters=RowLetters(letters),
+            counts=Counts(
+                produced=records.count,
+                landed=count,
+                superseded=records.count - count - letters.num_rows,
+                dead_letters=letters.num_rows,
+            ),
+            newest_event_time=_newest_time(source, rows),
+        )
+
+    def _stored(self, relation: str, rows: pa.Table) -> pa.Table:
+        """Return what a table held of the keys of rows, in the columns that it has since."""
+        warehouse, version = self.before.warehouse, self.before.versions[relation]
+        keys = list(self.source.row_rules.keys)
+        stored = find_stored(warehouse, relation, version, rows.select(keys), keys=keys)
+        return _widened(stored, warehouse.arrow_schema(relation))
 
 
-def appended(source: SourceTable, records: TakenRecords, warehouse: Warehouse) -> SourceChange:
-    """Return what the records of a source without keys change."""
-    rows, letters = records.rows, records.letters
-    counts = _counts(records.count, rows.num_rows, letters.num_rows)
-    newest, held = newest_time(source, rows), RowLetters(letters)
-    return SourceChange(source, warehouse, as_added(rows), None, held, counts, newest)
-
-
-def newest_time(source: SourceTable, rows: pa.Table) -> datetime | None:
+def _newest_time(source: SourceTable, rows: pa.Table) -> datetime | None:
     """Return the newest event time of some rows in UTC, None if there is none."""
     if source.event_time is None or not rows.num_rows:
         return None
@@ -147,42 +180,6 @@ def newest_time(source: SourceTable, rows: pa.Table) -> datetime | None:
         return None
     moment: datetime = newest.as_py()
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-def upserted(
-    source: SourceTable,
-    records: TakenRecords,
-    stamp: Stamp,
-    warehouse: Warehouse,
-    version_of: Callable[[str], int],
-) -> SourceChange:
-    """Return what the records of a source with keys change: all versions of some keys."""
-    keys = list(source.row_rules.keys)
-    rows, letters = records.rows, records.letters
-    deletes = deletes_relation(source)
-    version = version_of(source.relation)
-    stored = find_stored(warehouse, source.relation, version, rows.select(keys), keys=keys)
-    stored = _widened(stored, rows.schema)
-    remembered = find_stored(warehouse, deletes, version_of(deletes), rows.select(keys), keys=keys)
-    remembered = _widened(remembered, warehouse.arrow_schema(deletes))
-    upsert = Upsert.of(source)
-    change = upsert.change(stored, remembered, rows, records.deleting)
-    if change.is_refused.any():
-        refused, detail = records.good.filter(pa.array(change.is_refused)), moved_detail(source)
-        moved = dead_letters.of_records(refused, source.relation, MOVED, detail, stamp)
-        letters = pa.concat_tables([letters, moved])
-    moves = [as_removed(change.removed), as_added(change.written)]
-    landed = pa.concat_tables(moves).combine_chunks()
-    upserted_rows = rows.filter(pa.array(~change.is_refused))
-    count = change.written.num_rows + change.deleting.num_rows
-    counts = _counts(records.count, count, letters.num_rows)
-    noted = remember(change.deleting, change.forgotten)
-    newest, held = newest_time(source, upserted_rows), RowLetters(letters)
-    return SourceChange(source, warehouse, landed, noted, held, counts, newest)
-
-
-def _counts(produced: int, landed: int, dead_letters: int) -> Counts:
-    return Counts(produced, landed, produced - landed - dead_letters, dead_letters)
 
 
 def _widened(rows: pa.Table, schema: pa.Schema) -> pa.Table:

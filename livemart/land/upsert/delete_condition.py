@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 import sqlglot
 from sqlglot import exp
 
+from livemart.arrow.bags import as_numpy
 from livemart.spark.arrow_views import to_view
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ def holds(condition: str | None, rows: pa.Table, spark: SparkSession) -> np.ndar
         return np.zeros(rows.num_rows, dtype=bool)
     mask = compile_condition(condition, rows.schema)
     if mask is not None:
-        return _to_numpy(mask(rows))
+        return as_numpy(pc.fill_null(mask(rows), False))
     return _by_spark(condition, rows, spark)
 
 
@@ -113,16 +115,9 @@ def _membership(node: exp.In, schema: pa.Schema) -> Mask | None:
     literals = [value for value in values if value is not None]
     if len(literals) < len(values):
         return None
-    mask: Mask = lambda rows: pc.or_kleene(  # noqa: E731
-        pc.equal(rows.column(name), literals[0]), pa.scalar(False)
+    return lambda rows: reduce(
+        pc.or_kleene, (pc.equal(rows.column(name), value) for value in literals)
     )
-    for value in literals[1:]:
-        mask = _either(mask, name, value)
-    return mask
-
-
-def _either(mask: Mask, name: str, value: pa.Scalar) -> Mask:
-    return lambda rows: pc.or_kleene(mask(rows), pc.equal(rows.column(name), value))
 
 
 def _column(node: exp.Expr, schema: pa.Schema) -> str | None:
@@ -140,8 +135,3 @@ def _literal(node: exp.Expr, kind: pa.DataType) -> pa.Scalar | None:
     if pa.types.is_boolean(kind) and isinstance(node, exp.Boolean):
         return pa.scalar(bool(node.this), kind)
     return None
-
-
-def _to_numpy(mask: Any) -> np.ndarray:
-    filled: np.ndarray = pc.fill_null(mask, False).to_numpy(zero_copy_only=False)
-    return filled

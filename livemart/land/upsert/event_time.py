@@ -37,9 +37,7 @@ def find_moved(
     by_sequence = pc.sort_indices(
         every.select(order), sort_keys=[(name, "ascending") for name in order]
     ).to_numpy()
-    stored_first = np.concatenate(
-        [by_sequence[by_sequence < split], by_sequence[by_sequence >= split]]
-    )
+    stored_first = by_sequence[np.argsort(by_sequence >= split, kind="stable")]
     ordered = stored_first[is_row[stored_first]]
     _, first = np.unique(codes[ordered], return_index=True)
     reference = np.full(int(codes.max(initial=0)) + 1, -2, dtype=np.int64)

@@ -83,8 +83,10 @@ class _Versions:
         parts = [stored, versions.remembered, versions.arrived]
         every = pa.concat_tables(parts, promote_options="default")
         self._rows = every.select(versions.arrived.column_names).combine_chunks()
-        self.unsent: list[Kept] = [dict(names or ()) for names in self._column(KEPT)]
-        self._sequences = self._column(SEQUENCE)
+        self.unsent: list[Kept] = [
+            dict(names or ()) for names in self._rows.column(KEPT).to_pylist()
+        ]
+        self._sequences: list[Any] = self._rows.column(SEQUENCE).to_pylist()
         known_deletes = np.repeat([False, True], [len(stored), len(versions.remembered)])
         self._is_delete = np.concatenate([known_deletes, versions.is_delete])
         columns = [self._rows.column(name) for name in versions.keys]
@@ -92,9 +94,6 @@ class _Versions:
         self._of_key: dict[int, list[int]] = {}
         for position, key in enumerate(self._keys):
             self._of_key.setdefault(key, []).append(position)
-
-    def _column(self, name: str) -> list[Any]:
-        return list(self._rows.column(name).to_pylist())
 
     def kept_by(self, top: int) -> tuple[Kept, dict[str, int | None]]:
         """Return what the newest version of a key keeps: of which sequence, at which position."""

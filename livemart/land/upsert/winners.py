@@ -120,8 +120,7 @@ def _break_ties(
         return best
     rows = _rows_at(versions, tied, sizes)
     content = row_codes(rows.columns, len(rows))
-    first = {position: index for index, position in enumerate(tied.tolist())}
-    reference = np.array([first[position] for position in tops[tied].tolist()])
+    reference = np.searchsorted(tied, tops[tied])
     differing = np.isin(key[tied], key[tied][content != content[reference]])
     greatest: dict[int, tuple[str, int]] = {}
     for index in np.flatnonzero(differing).tolist():
@@ -138,32 +137,16 @@ def _break_ties(
 
 def _rows_at(versions: KeyVersions, positions: np.ndarray, sizes: Sequence[int]) -> pa.Table:
     """Return stored and arrived rows by their position among all versions."""
-    stored = positions[positions < sizes[0]]
-    arrived = positions[positions >= sizes[0] + sizes[1]] - sizes[0] - sizes[1]
     columns = list(versions.columns)
-    return pa.concat_tables(
-        [
-            versions.stored.select(columns).take(pa.array(stored, pa.int64())),
-            versions.arrived.select(columns).take(pa.array(arrived, pa.int64())),
-        ]
-    ).combine_chunks()
+    rows = pa.concat_tables([versions.stored.select(columns), versions.arrived.select(columns)])
+    # Remembered deletes stand between the two, and are not among these.
+    places = np.where(positions < sizes[0], positions, positions - sizes[1])
+    return rows.take(pa.array(places, pa.int64())).combine_chunks()
 
 
 def _ranks(column: pa.ChunkedArray) -> np.ndarray:
     """Return integers in the order of a column's values, equal for equal ones."""
-    array = column.combine_chunks()
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks)
-    if not len(array):
-        return np.zeros(0, dtype=np.int64)
-    kind = array.type
-    if pa.types.is_boolean(kind):
-        array = array.cast(pa.int8())
-    if pa.types.is_floating(kind):
-        array = pc.add(array, pa.scalar(0.0, kind))  # -0.0 and 0.0 are the same number
-    unique = pc.unique(array)
-    ordered = unique.take(pc.sort_indices(unique))
-    ranks: np.ndarray = pc.index_in(array, ordered).to_numpy(zero_copy_only=False)
+    ranks: np.ndarray = pc.rank(column, tiebreaker="dense").to_numpy()
     return ranks.astype(np.int64)
 
 

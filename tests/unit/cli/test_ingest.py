@@ -23,7 +23,8 @@ NOTES = source("notes", {"id": "bigint"}, path="notes/*.jsonl")
 @pytest.fixture
 def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a file of two records, of which one fits no column."""
-    monkeypatch.setattr("livemart.land.ingest.find_source", lambda *_: NOTES)
+    monkeypatch.setattr("livemart.land.ingest.read_project", lambda _: None)
+    monkeypatch.setattr("livemart.land.ingest.source_called", lambda *_: NOTES)
     monkeypatch.setenv("LIVEMART_LANDING", str(tmp_path / "landing"))
     path = tmp_path / "notes.jsonl"
     path.write_text('{"id":1}\n{"id":"x"}\n')

@@ -139,27 +139,3 @@ def test_checkpoints_keep_the_log_short(warehouse: Warehouse) -> None:
     last = json.loads((warehouse.path(RELATION) / "_delta_log" / "_last_checkpoint").read_text())
 
     assert last["version"] == 10
-
-
-def test_a_column_is_renamed_in_one_commit_that_keeps_rows_and_transactions(
-    warehouse: Warehouse,
-) -> None:
-    warehouse.create(RELATION, SMALL)
-    for batch in range(12):
-        warehouse.commit(RELATION, diff((batch, "x" * 100, 0, 1)), tag(batch))
-    before = warehouse.read(RELATION).sort_by("id")
-
-    warehouse.rename_column(RELATION, "name", "title")
-
-    assert warehouse.version(RELATION) == 13
-    after = warehouse.read(RELATION).sort_by("id")
-    assert after.equals(before.rename_columns(["id", "title"]))
-    assert warehouse.is_tagged(RELATION, tag(11))
-    # And whoever opens it anew sees the same, and can write it.
-    other = Warehouse(warehouse.root)
-    assert other.commit(
-        RELATION, diff((1, "", 0, 1)).rename_columns(["id", "title", OLD_COUNT, NEW_COUNT]), tag(11)
-    ).skipped
-    change = diff((3, "x" * 100, 1, 0)).rename_columns(["id", "title", OLD_COUNT, NEW_COUNT])
-    other.commit(RELATION, change, tag(12))
-    assert warehouse.row_count(RELATION) == 11

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -46,10 +45,3 @@ def test_the_note_of_another_batch_or_before_the_batch_is_not_taken(warehouse: W
 
     assert read_note(warehouse, EVENTS, 4, before=0) == Landed(Counts(3, 3))
     assert read_note(warehouse, EVENTS, 4, before=1) == Landed(Counts())
-
-
-def test_rows_that_only_the_commit_shows_are_counted_from_it(warehouse: Warehouse) -> None:
-    note = {"counts": json.dumps({"produced": 9, "landed": -1, "dead_letters": 2}), "deleted": "1"}
-    commit(warehouse, Tags("epoch", 0).rows(EVENTS).with_metadata(note), 4)
-
-    assert read_note(warehouse, EVENTS, 0, before=0).counts == Counts(9, 5, 2, 2)

@@ -20,7 +20,7 @@ from livemart.inspect.letter_export import (
 )
 from livemart.inspect.letter_report import describe_letters
 from livemart.land.letters.chosen_letters import LetterChoice
-from livemart.land.redrive import Redrive, RedriveCounts, redrive
+from livemart.land.redrive import Redrive, RedriveCounts
 from livemart.project.graph import SourceTable
 from tests.deliveries import Shop, source
 from tests.models import stream_spec
@@ -54,13 +54,13 @@ class Mended(Shop):
 
     def redrive(self, exported: list[str] | None = None) -> RedriveCounts:
         contents = {} if exported is None else read_exported(exported)
-        with Redrive(self.warehouse, self.folder).begun():
+        with Redrive(self.warehouse, self.folder).begun() as driver:
             letters: Any = (
                 chosen_rows(self.warehouse, LetterChoice())
                 if exported is None
                 else named_letters(self.warehouse, contents)
             )
-            return redrive(self.warehouse, self.folder, self.by_relation, letters, contents)
+            return driver.redrive(self.by_relation, letters, contents)
 
     def export(self) -> tuple[list[str], RedriveCounts]:
         counts = RedriveCounts()

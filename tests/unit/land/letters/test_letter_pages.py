@@ -13,7 +13,7 @@ import pytest
 from livemart.arrow.change_sets import as_added
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Warehouse
-from livemart.land.letters import earlier_name
+from livemart.land.letters import chosen_letters, redriven
 from livemart.land.letters.chosen_letters import LetterChoice
 from livemart.land.letters.dead_letters import LETTERS
 from livemart.land.letters.letter_pages import LetterPage, read_letter_page
@@ -50,7 +50,8 @@ def store(warehouse: Warehouse, relation: str, letters: Sequence[dict[str, Any]]
 @pytest.fixture
 def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
     """Thirty-five letters in two tables, read a few at a time."""
-    monkeypatch.setattr(earlier_name, "MOST_KEYS", 4)
+    for module in (chosen_letters, redriven):
+        monkeypatch.setattr(module, "MOST_KEYS", 4)
     warehouse = Warehouse(tmp_path)
     store(warehouse, BRONZE, [letter(number) for number in range(30)])
     store(warehouse, RAW, [letter(number, source="raw.rates") for number in range(15, 20)])
