@@ -5,7 +5,7 @@ Used by the planner. A shape without a rule is refused with its reason, never gu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -23,7 +23,7 @@ from livemart.plan.build.subqueries import (
 )
 from livemart.plan.reasons import refusal
 from livemart.plan.relations.clock import ClockBound, bounds_of, clock_values, comparisons_in
-from livemart.plan.relations.gate import Distinct
+from livemart.plan.relations.gate import Distinct, hopping_window
 from livemart.plan.relations.generate import Generate
 from livemart.plan.relations.project import Compared, Filter, Projection
 from livemart.plan.relations.relation import (
@@ -149,7 +149,9 @@ class _Builder:
             refuse_subqueries(outputs[name])
         outputs = {name: expr.copy() for name, expr in outputs.items()}
         if tree.args.get("group") is None:
-            _refuse_hopping_windows(outputs.values())
+            for expr in outputs.values():
+                if (window := hopping_window(expr)) is not None:
+                    raise unsupported("a sliding window outside GROUP BY", window)
         relation, outputs = self._generated(relation, outputs)
         having = tree.args.get("having")
         conditions = [having.this] if having is not None else []
@@ -328,14 +330,6 @@ def _other_clauses(tree: exp.Select) -> list[Expr]:
     """Return the clauses that stand above FROM, WHERE and the select list."""
     below = ("expressions", "where", "from_", "joins", "with_", "order")
     return [clause for clause in tree.iter_expressions() if clause.arg_key not in below]
-
-
-def _refuse_hopping_windows(exprs: Iterable[Expr]) -> None:
-    """Raise Inapplicable for `window(t, size, slide)` outside GROUP BY: it repeats rows."""
-    for expr in exprs:
-        for node in expr.walk():
-            if function_name(node) == "window" and len(list(node.iter_expressions())) > 2:
-                raise unsupported("a sliding window outside GROUP BY", node)
 
 
 def _is_later_branch(tree: Expr) -> bool:

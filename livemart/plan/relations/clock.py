@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from sqlglot import exp, parse_one
 
 from livemart.epoch import epoch_micros, epoch_moment
-from livemart.plan.relations.frames import interval_micros
+from livemart.plan.relations.frames import UNIT_MICROS, interval_micros
 from livemart.plan.relations.relation import Expr, column
 from livemart.plan.sql.determinism import is_aggregate
 
@@ -158,12 +158,7 @@ def evaluate(threshold: str, value: datetime) -> datetime | None:
     return _evaluate(parse_one(threshold, dialect="spark"), value)
 
 
-_TRUNCATED = {
-    "SECOND": 1_000_000,
-    "MINUTE": 60_000_000,
-    "HOUR": 3_600_000_000,
-    "DAY": 86_400_000_000,
-}
+_TRUNCATED = frozenset({"second", "minute", "hour", "day"})
 
 
 def _evaluate(expr: Expr, value: datetime) -> datetime | None:
@@ -179,9 +174,9 @@ def _evaluate(expr: Expr, value: datetime) -> datetime | None:
         return left + shift if isinstance(expr, exp.Add) else left - shift
     if isinstance(expr, exp.TimestampTrunc | exp.DateTrunc):
         left = _evaluate(expr.this, value)
-        unit = expr.args.get("unit")
-        width = _TRUNCATED.get((unit.name if unit is not None else "").upper())
-        if left is None or width is None:
+        unit = expr.text("unit").lower()
+        if left is None or unit not in _TRUNCATED:
             return None
+        width = UNIT_MICROS[unit]
         return epoch_moment(epoch_micros(left) // width * width)
     return None

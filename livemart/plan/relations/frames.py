@@ -11,7 +11,7 @@ from livemart.plan.relations.gate import Frame
 from livemart.plan.relations.relation import Expr, bare
 from livemart.plan.sql.determinism import function_name
 
-_MICROSECONDS = {
+UNIT_MICROS = {
     "microsecond": 1,
     "millisecond": 1_000,
     "second": 1_000_000,
@@ -44,10 +44,10 @@ def interval_micros(interval: Expr | None) -> int | None:
     if text is None or unit is None:
         return None
     name = unit.name.lower().removesuffix("s") if not isinstance(unit, exp.IntervalSpan) else ""
-    if name not in _MICROSECONDS:
+    if name not in UNIT_MICROS:
         return None
     try:
-        return round(float(text) * _MICROSECONDS[name])
+        return round(float(text) * UNIT_MICROS[name])
     except ValueError:
         return None
 

@@ -28,6 +28,7 @@ from livemart.plan.relations.relation import (
     Expr,
     Relation,
     Renaming,
+    RowByRow,
     Scan,
     bare,
     column,
@@ -217,22 +218,13 @@ def _branches(relation: Relation, outputs: Mapping[str, Expr], is_filtered: bool
         if is_filtered:
             raise not_additive("groups are filtered, or computed on")
         return [_Branch(relation, relation, outputs)]
-    if isinstance(relation, Union):
+    if isinstance(relation, Union) or (isinstance(relation, Renaming) and _has_gate(relation)):
+        is_filtered = is_filtered or isinstance(relation, Filter)
         return [
             leaf
-            for index, branch in enumerate(relation.inputs)
-            for leaf in _branches(
-                branch,
-                {name: relation.over_branch(expr, index) for name, expr in outputs.items()},
-                is_filtered,
-            )
+            for source, exprs in relation.below(*outputs.values())
+            for leaf in _branches(source, dict(zip(outputs, exprs, strict=True)), is_filtered)
         ]
-    if isinstance(relation, Renaming) and _has_gate(relation):
-        return _branches(
-            relation.source,
-            {name: relation.over_source(expr) for name, expr in outputs.items()},
-            is_filtered or isinstance(relation, Filter),
-        )
     return [_Branch(relation, None, outputs)]
 
 
@@ -251,7 +243,7 @@ def _collect(relation: Relation, anchors: list[int], lookups: list[Lookup]) -> N
         anchors.append(relation.occurrence)
     elif isinstance(relation, InlineRows):
         return
-    elif isinstance(relation, Renaming | Generate | Union):
+    elif isinstance(relation, RowByRow | Generate):
         if any(map(_is_constant, relation.inputs)) and not _is_constant(relation):
             raise not_additive("rows of a table stand beside constant ones")
         for source in relation.inputs:
