@@ -336,7 +336,8 @@ def fingerprint(model: Model, views: Mapping[str, str], plan: Plan) -> str:
     if model.materialized == "snapshot":
         snapshot_settings = {name: model.config.get(name) for name in _OF_A_SNAPSHOT}
         settings += f"\n{json.dumps(snapshot_settings, sort_keys=True, default=str)}"
-    code = sha256(f"{text}\n{settings}\n{_seed_hash(model)}".encode()).hexdigest()
+    seed = model.config.get("checksum", "") if model.materialized == "seed" else ""
+    code = sha256(f"{text}\n{settings}\n{seed}".encode()).hexdigest()
     if model.session.is_plain or model.materialized == "snapshot":
         # What a dbt snapshot has kept is not made again.
         return code
@@ -435,7 +436,3 @@ def _unread(model: Model) -> tuple[Reason, ...]:
         return (Reason("ASKS_THE_WAREHOUSE", f"dbt cannot compile it yet: {why}", None),)
     content = "no compiled SQL" if model.language == "sql" else f"a model in {model.language}"
     return (Reason("PARSE_UNSUPPORTED", f"{content}: there is nothing to analyse", None),)
-
-
-def _seed_hash(model: Model) -> str:
-    return str(model.config.get("checksum", "")) if model.materialized == "seed" else ""
