@@ -67,6 +67,12 @@ def called(expr: Expr) -> Expr:
     return call
 
 
+def specification(window: exp.Window, select: Expr | None) -> Expr:
+    """Return what gives a window its partition and order: itself, or a named one of its SELECT."""
+    named = select.args.get("windows") if window.alias and select is not None else None
+    return next((it for it in named or () if it.this.name == window.alias), window)
+
+
 def is_total(relation: Relation, within: Sequence[Expr]) -> bool:
     """Return True if no two rows of a relation agree in all of these expressions."""
     texts = {sql_of(bare(part)) for part in within}
@@ -134,6 +140,16 @@ def order_decides(call: Expr) -> Reason:
         f"{text} depends on the order of rows",
         line,
         "order by a unique column last, or sort what is collected",
+    )
+
+
+def rows_may_tie(order: str, node: Expr) -> Reason:
+    """Return the note on an order that decides about rows and does not tell all of them apart."""
+    return Reason(
+        "NONDETERMINISTIC_ORDER",
+        f"rows may tie: {order}",
+        line_of(node),
+        "end the order in a unique column",
     )
 
 

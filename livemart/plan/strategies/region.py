@@ -130,16 +130,9 @@ def region_of(query: Query, facts: PlanFacts) -> Region:
             raise Inapplicable(scattered(ties[0]))
     keys = [key for key in keys if time is None or sql_of(key) != sql_of(time)]
     if not gates:
-        unique = next(
-            (
-                key
-                for key in sorted(top.unique_keys(), key=len)
-                if key <= {sql_of(name) for name in keys}
-            ),
-            None,
-        )
-        if unique is not None:
-            keys = [key for key in keys if sql_of(key) in unique]
+        texts = set(map(sql_of, keys))
+        if unique := [key for key in top.unique_keys() if key <= texts]:
+            keys = [key for key in keys if sql_of(key) in min(unique, key=len)]
     if not any(_varies(top, key) for key in keys) and time is None:
         message = "no output column confines a change: "
         message += "; ".join(_gate_text(gate) for gate in gates[:3])

@@ -13,7 +13,13 @@ from typing import NamedTuple
 from sqlglot import Dialect, Token, TokenType, exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from livemart.plan.relations.aggregate_calls import PICKS, WRAPPERS, aggregate_calls, called
+from livemart.plan.relations.aggregate_calls import (
+    PICKS,
+    WRAPPERS,
+    aggregate_calls,
+    called,
+    specification,
+)
 from livemart.plan.relations.frames import needs_total_order
 from livemart.plan.sql.determinism import function_name, is_aggregate
 from livemart.plan.sql.flatten import Flat, Occurrence
@@ -101,12 +107,11 @@ def with_ties_broken(
 def _in_windows(
     scope: Scope, schema: Mapping[str, object], tokens: Sequence[Token], flat: Flat
 ) -> Iterator[_Edit]:
-    named = {window.this.name: window for window in scope.expression.args.get("windows") or ()}
     for window in scope.find_all(exp.Window):
         if not isinstance(window.this, exp.Expr) or (span := span_of(window)) is None:
             continue
         call = called(window)
-        spec = named.get(window.alias, window) if window.alias else window
+        spec = specification(window, scope.expression)
         is_ordered = spec.args.get("order") is not None
         if not needs_total_order(call, spec) and (is_ordered or function_name(call) not in PICKS):
             continue
