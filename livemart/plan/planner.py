@@ -342,19 +342,15 @@ def _query(
 
 
 def _schema_of(flat: Flat, inputs: Inputs) -> dict[str, object]:
-    """Return the columns of each mentioned table, by placeholder, as sqlglot asks for them.
+    """Return the columns of each mentioned table; see `Flat.schema`.
 
     Raises:
         Inapplicable: INPUT_NOT_IN_DELTA.
     """
-    schema: dict[str, object] = {}
-    for occurrence in flat.occurrences:
-        if occurrence.relation not in inputs.columns:
-            message = f"the columns of {occurrence.relation} are not known"
-            raise refusal("INPUT_NOT_IN_DELTA", message)
-        columns = inputs.columns[occurrence.relation]
-        schema[occurrence.placeholder.lower()] = {name.lower(): "unknown" for name in columns}
-    return schema
+    for relation in flat.relations:
+        if relation not in inputs.columns:
+            raise refusal("INPUT_NOT_IN_DELTA", f"the columns of {relation} are not known")
+    return flat.schema(inputs.columns)
 
 
 def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:

@@ -70,16 +70,12 @@ class ProjectPlans:
         # By unique id, in dependency order.
         self.models: Mapping[str, Plan] = {}
         self._stored_columns = stored_columns
-        self._columns: Mapping[str, tuple[str, ...]] | None = None
+        # Those of the tables that exist, by relation, on which the models are planned.
+        self.columns: Mapping[str, tuple[str, ...]] | None = None
         self._inputs = Inputs({})
         self._flats: dict[str, Flat | None] = {}
         self._by_text: dict[tuple[str, SessionSpec], Plan] = {}
         self.renew()
-
-    @property
-    def columns(self) -> Mapping[str, tuple[str, ...]] | None:
-        """The columns of the tables that exist, by relation, on which the models are planned."""
-        return self._columns
 
     def __getstate__(self) -> dict[str, object]:
         """Return all but the way to the tables, which belongs to a process."""
@@ -101,8 +97,8 @@ class ProjectPlans:
             for relation in relations
             if (names := self._stored_columns(relation)) is not None
         }
-        if columns != self._columns:
-            self._columns = columns
+        if columns != self.columns:
+            self.columns = columns
             self._planned_queries = PlannedQueries(self._planned_queries)
             self.models, self._inputs = _plan_models(project, columns, self._planned_queries)
             self._by_text.clear()

@@ -410,8 +410,7 @@ def is_constant(expr: Expr) -> bool:
 
 def composed_of(expr: Expr, parts: Sequence[Expr]) -> bool:
     """Return True if `expr` is built from `parts` and constants alone."""
-    texts = {sql_of(bare(part)) for part in parts}
-    return _composed(expr, texts)
+    return _composed(expr, {sql_of(bare(part)) for part in parts})
 
 
 def _composed(expr: Expr, texts: set[str]) -> bool:
@@ -419,9 +418,10 @@ def _composed(expr: Expr, texts: set[str]) -> bool:
         return True
     if isinstance(expr, exp.Column | exp.Query | exp.Window | exp.Star) or is_aggregate(expr):
         return False
-    children = [child for child in expr.iter_expressions() if not isinstance(child, exp.DataType)]
     return all(
-        _composed(child, texts) for child in children if not isinstance(child, exp.Identifier)
+        _composed(child, texts)
+        for child in expr.iter_expressions()
+        if not isinstance(child, exp.DataType | exp.Identifier)
     )
 
 

@@ -109,20 +109,16 @@ def _literal(expr: Expr) -> str | int | None:
     texts = (exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR)
     whole = (exp.DataType.Type.INT, exp.DataType.Type.BIGINT)
     while isinstance(expr, exp.Cast | exp.Paren):
-        if isinstance(expr, exp.Cast) and expr.to.this not in (*texts, *whole):
-            return None
-        kind = expr.to.this if isinstance(expr, exp.Cast) else None
-        expr = expr.this
-        if kind is not None and not _keeps(expr, is_text=kind in texts):
-            return None
+        value = expr.this
+        if isinstance(expr, exp.Cast):
+            # A cast must leave the literal what it is.
+            kinds = texts if value.is_string else whole
+            if not isinstance(value, exp.Literal) or expr.to.this not in kinds:
+                return None
+        expr = value
     if not isinstance(expr, exp.Literal):
         return None
     if expr.is_string:
         # What an escape stands for is for Spark to say: 'a\d' is 'ad' there.
         return None if "\\" in sql_of(expr) else str(expr.this)
     return int(expr.this) if expr.is_int else None
-
-
-def _keeps(expr: Expr, *, is_text: bool) -> bool:
-    """Return True for a literal that a cast leaves what it is."""
-    return isinstance(expr, exp.Literal) and expr.is_string == is_text

@@ -56,6 +56,14 @@ class Flat(Template[Occurrence]):
         """The mentions by their index."""
         return tuple(sorted(set(self.holes), key=lambda mention: mention.index))
 
+    def schema(self, columns: Mapping[str, tuple[str, ...]]) -> dict[str, object]:
+        """Return the columns of each mention, where they are known, as sqlglot asks for them."""
+        return {
+            mention.placeholder: {name.lower(): "unknown" for name in columns[mention.relation]}
+            for mention in self.occurrences
+            if mention.relation in columns
+        }
+
     def cut(self, start: int, end: int) -> Template[Occurrence]:
         """Return what stands between two offsets of `text`, neither of them within a name."""
         pieces: list[str | Occurrence] = []
@@ -74,7 +82,7 @@ class Flat(Template[Occurrence]):
         return tuple(dict.fromkeys(occurrence.relation for occurrence in self.occurrences))
 
 
-def flatten(text: str, views: Mapping[str, str], *, enclosing: tuple[str, ...] = ()) -> Flat:
+def flatten(text: str, views: Mapping[str, str]) -> Flat:
     """Return the flat text of a SELECT.
 
     Args:
@@ -85,7 +93,7 @@ def flatten(text: str, views: Mapping[str, str], *, enclosing: tuple[str, ...] =
         Inapplicable: PARSE_UNSUPPORTED, if the text cannot be parsed or names a relation in a way
             that cannot be replaced.
     """
-    return Flat(tuple(_flatten(_body(text), views, [], enclosing)))
+    return Flat(tuple(_flatten(_body(text), views, [], ())))
 
 
 def _flatten(

@@ -114,12 +114,14 @@ def region_of(query: Query, facts: PlanFacts) -> Region:
     """
     top = query.top
     gates = [relation for relation in top.walk() if isinstance(relation, Gate)]
+    windows = (gate for gate in gates if isinstance(gate, WindowGate))
+    frames = [window.frame for window in windows if window.frame is not None]
     names: list[exp.Expr] = [column(name) for name in query.names]
     keys = [name for name in names if top.is_local(name, anchored=True)]
     if all(constants_of(top, key) is not None for key in keys):
         keys = [name for name in names if top.is_local(name, anchored=False)]
     time = None
-    if any(isinstance(gate, WindowGate) and gate.frame is not None for gate in gates):
+    if frames:
         times = (name for name in names if top.is_local_time(name) and top.meets_frame(name))
         time = next(times, None)
     if ties := ties_of(top):
@@ -144,12 +146,13 @@ def region_of(query: Query, facts: PlanFacts) -> Region:
     want = [*keys, *([time] if time is not None else [])]
     restrictions = Restrictions()
     top.restrict(Want(tuple(keys), time), restrictions)
-    before, after = _margins(gates) if time is not None else (0, 0)
+    # No path through the query can widen a change more than by the sums of the frames' margins.
+    widening = frames if time is not None else []
     return Region(
         tuple(key.name for key in keys),
         None if time is None else time.name,
-        before,
-        after,
+        sum(frame.before for frame in widening),
+        sum(frame.after for frame in widening),
         tuple(top.affected(want, has_time=time is not None)),
         {
             occurrence: tuple(map(restriction_of, items))
@@ -163,15 +166,6 @@ def _varies(top: Relation, key: exp.Expr) -> bool:
     """Return False for a column that is one constant."""
     constants = constants_of(top, key)
     return constants is None or len(constants) > 1
-
-
-def _margins(gates: Sequence[Gate]) -> tuple[int, int]:
-    """Return the sums of the frames' margins: no path through the query can widen a change more."""
-    frames = [
-        gate.frame for gate in gates if isinstance(gate, WindowGate) and gate.frame is not None
-    ]
-    distinct = {id(frame): frame for frame in frames}.values()
-    return sum(frame.before for frame in distinct), sum(frame.after for frame in distinct)
 
 
 def _grouped_above_window(gates: Sequence[Gate]) -> str | None:
