@@ -9,6 +9,7 @@ goes the full way, so that all ways give the same answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
@@ -266,29 +267,24 @@ def _statement(
     )
 
 
-class _Readers:
+class _Readers(ExitStack):
     """The readers of a block, one for the tests of each session."""
 
     def __init__(
         self, spark: SparkSession, warehouse: Warehouse, versions: Mapping[str, int]
     ) -> None:
+        super().__init__()
         self._spark = spark
         self._warehouse = warehouse
         self._versions = versions
         self._readers: dict[SessionSpec, _Reader] = {}
 
-    def __enter__(self) -> _Readers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for reader in self._readers.values():
-            reader.close()
-
     def of(self, spec: SessionSpec) -> _Reader:
         """Return the reader for tests of one session."""
         if spec not in self._readers:
             session = partial(session_of, self._spark, spec)
-            self._readers[spec] = _Reader(session, self._warehouse, self._versions)
+            reader = _Reader(session, self._warehouse, self._versions)
+            self._readers[spec] = self.enter_context(closing(reader))
         return self._readers[spec]
 
 

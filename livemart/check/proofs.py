@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 
 import pyarrow as pa
@@ -21,7 +21,6 @@ import pyarrow as pa
 from livemart.check.row_proofs import (
     OF_VALUES,
     SHOWN_BY_NEW_ROWS,
-    CheckedTable,
     columns_unique_together,
 )
 from livemart.check.versions import CheckedVersions, repeated_rows, rows_of_sign
@@ -122,8 +121,7 @@ class Prover:
         if self.project.differs_with_run(test.unique_id):
             text = as_in_run(test, FIXED_RUNS[0]) or ""
             with suppress(Inapplicable):
-                views = views_of(self.project, test.session, FIXED_RUNS[0])
-                flat = flatten(text, views)
+                flat = flatten(text, views_of(self.project, test.session, FIXED_RUNS[0]))
                 text = flat.text
         read = () if flat is None else (occurrence.relation for occurrence in flat.occurrences)
         judged = [test.severity, test.warn_if, test.error_if, test.fail_calc, str(test.limit)]
@@ -146,16 +144,15 @@ class Prover:
         flat = self.flat(test)
         if show is None or flat is None:
             return False
-        is_shown = False
-        for relation, column in self._origins(test, versions):
+        origins = self._origins(test, versions)
+        for relation, column in origins:
             came = rows_of_sign(warehouse, versions, relation, 1)
             if came is None:
                 return False
-            here = CheckedTable(warehouse, relation, versions.now[relation])
-            if came.num_rows and not show(replace(test, column_name=column), came, here):
+            read = partial(warehouse.read, relation, versions.now[relation])
+            if came.num_rows and not show(replace(test, column_name=column), came, read):
                 return False
-            is_shown = True
-        return is_shown
+        return bool(origins)
 
     def test_of_new_rows(
         self, test: DataTest, warehouse: Warehouse, versions: CheckedVersions
@@ -221,9 +218,8 @@ class Prover:
         if node is None or flat is None:
             return ()
         if model is None or model.is_stored:
-            return (
-                ((node.relation, test.column_name),) if flat.relations == (node.relation,) else ()
-            )
+            is_alone = flat.relations == (node.relation,)
+            return ((node.relation, test.column_name),) if is_alone else ()
         if test.kind not in OF_VALUES or model.compiled_code is None:
             return ()
         query = self._plans.row_query(model.compiled_code, model.session)

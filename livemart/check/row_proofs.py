@@ -6,37 +6,29 @@ Used by the proofs: one predicate per kind of test. True: it passes. False: it m
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from livemart.arrow.bags import WEIGHT
 from livemart.delta.row_filter import equal_in
-from livemart.delta.warehouse import Warehouse
 from livemart.project.graph import DataTest
 from livemart.spark_sql import stored_name, unquoted
+
+# Reads the table at the version that is tested, in part; see `Warehouse.read`.
+Read = Callable[..., pa.Table]
 
 # Above this a test in full is cheaper than a look-up of the changed keys.
 _MOST_KEYS = 20_000
 _COMBINATIONS = ("unique_combination", "unique_combination_of_columns")
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedTable:
-    """A table at the version that is tested."""
-
-    warehouse: Warehouse
-    relation: str
-    version: int
-
-
-def _is_not_null(test: DataTest, new_rows: pa.Table, here: CheckedTable) -> bool:
+def _is_not_null(test: DataTest, new_rows: pa.Table, read: Read) -> bool:
     name = _column(test.column_name, new_rows)
     return name is not None and new_rows[name].null_count == 0
 
 
-def _is_accepted(test: DataTest, new_rows: pa.Table, here: CheckedTable) -> bool:
+def _is_accepted(test: DataTest, new_rows: pa.Table, read: Read) -> bool:
     name = _column(test.column_name, new_rows)
     values = test.arguments.get("values")
     if name is None or not isinstance(values, list | tuple):
@@ -52,7 +44,7 @@ def _is_accepted(test: DataTest, new_rows: pa.Table, here: CheckedTable) -> bool
     return all(value in accepted for value in values_that_came.to_pylist())
 
 
-def _are_keys_single(test: DataTest, new_rows: pa.Table, here: CheckedTable) -> bool:
+def _are_keys_single(test: DataTest, new_rows: pa.Table, read: Read) -> bool:
     """Return True if each key among the new rows occurs once in the table as it is now."""
     names = [_column(name, new_rows) for name in columns_unique_together(test)]
     if not names or None in names:
@@ -72,7 +64,7 @@ def _are_keys_single(test: DataTest, new_rows: pa.Table, here: CheckedTable) -> 
         if changed_keys.num_rows < new_rows.num_rows:
             return False
         passing = equal_in(changed_keys.schema, changed_keys).expression()
-        stored = here.warehouse.read(here.relation, here.version, columns=keys, filter=passing)
+        stored = read(columns=keys, filter=passing)
         matching = stored.join(changed_keys, keys, join_type="left semi")
         return bool(matching.group_by(keys).aggregate([]).num_rows == matching.num_rows)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
@@ -97,7 +89,7 @@ def _column(name: str | None, table: pa.Table) -> str | None:
     return stored_name(unquoted(name or ""), table.column_names)
 
 
-SHOWN_BY_NEW_ROWS: Mapping[str, Callable[[DataTest, pa.Table, CheckedTable], bool]] = {
+SHOWN_BY_NEW_ROWS: Mapping[str, Callable[[DataTest, pa.Table, Read], bool]] = {
     "not_null": _is_not_null,
     "accepted_values": _is_accepted,
     "unique": _are_keys_single,

@@ -16,7 +16,9 @@ from livemart.plan.sql.determinism import APPROXIMATE_AGGREGATES, function_name
 from livemart.plan.sql.flatten import Flat
 from livemart.plan.sql.parse import parse, qualified
 
-_SCALARS = frozenset({"hll_union", "theta_union", "theta_intersection", "theta_difference"})
+_FUNCTIONS = APPROXIMATE_AGGREGATES | {
+    *("hll_union", "theta_union", "theta_intersection", "theta_difference")
+}
 
 
 def approximate_columns(
@@ -33,17 +35,12 @@ def approximate_columns(
     Returns:
         Names in lower case; empty if the query cannot be analysed.
     """
-    schema: dict[str, object] = {
-        occurrence.placeholder: {name.lower(): "unknown" for name in columns[occurrence.relation]}
-        for occurrence in flat.occurrences
-        if occurrence.relation in columns
-    }
     functions = {
         occurrence.placeholder: approximate.get(occurrence.relation, {})
         for occurrence in flat.occurrences
     }
     try:
-        tree = qualified(parse(flat.text), schema)
+        tree = qualified(parse(flat.text), flat.schema(columns))
         by_scope: dict[int, dict[str, str]] = {}
         result: dict[str, str] = {}
         for scope in traverse_scope(tree):
@@ -61,42 +58,31 @@ def _of_scope(
         left, right = query.left.unnest(), query.right.unnest()
         assert isinstance(right, exp.Query)
         names = [name.lower() for name in query.named_selects]
-        pairs = zip(names, right.named_selects, strict=False)
-        flags = dict(by_scope.get(id(left), {}))
-        flags |= {
-            name: by_scope[id(right)][other.lower()]
-            for name, other in pairs
-            if other.lower() in by_scope.get(id(right), {})
+        of_right = by_scope.get(id(right), {})
+        return by_scope.get(id(left), {}) | {
+            name: of_right[other.lower()]
+            for name, other in zip(names, right.named_selects, strict=False)
+            if other.lower() in of_right
         }
-        return flags
     if not isinstance(query, exp.Select):
         return {}
-    flags = {}
-    for projection in query.selects:
-        function = _function_below(projection, scope, by_scope, functions)
-        if function is not None:
-            flags[projection.alias_or_name.lower()] = function
-    return flags
+    inherited = {
+        name: by_scope.get(id(source.expression), {})
+        if isinstance(source, Scope)
+        else functions.get(source.name, {})
+        for name, source in scope.sources.items()
+    }
+    flags = {it.alias_or_name.lower(): _function_below(it, inherited) for it in query.selects}
+    return {name: function for name, function in flags.items() if function is not None}
 
 
-def _function_below(
-    projection: exp.Expr,
-    scope: Scope,
-    by_scope: Mapping[int, dict[str, str]],
-    functions: Mapping[str, Mapping[str, str]],
-) -> str | None:
+def _function_below(projection: exp.Expr, inherited: Mapping[str, Mapping[str, str]]) -> str | None:
     for node in projection.walk():
         name = function_name(node)
-        if name is not None and (name in APPROXIMATE_AGGREGATES or name in _SCALARS):
-            return name
         if isinstance(node, exp.Column):
-            source = scope.sources.get(node.table)
-            if isinstance(source, Scope):
-                inherited = by_scope.get(id(source.expression), {}).get(node.name.lower())
-            elif isinstance(source, exp.Table):
-                inherited = functions.get(source.name, {}).get(node.name.lower())
-            else:
-                inherited = None
-            if inherited is not None:
-                return inherited
+            name = inherited.get(node.table, {}).get(node.name.lower())
+        elif name not in _FUNCTIONS:
+            continue
+        if name is not None:
+            return name
     return None

@@ -13,7 +13,7 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from livemart.plan.reasons import Reason
-from livemart.plan.relations.aggregate_calls import called
+from livemart.plan.relations.aggregate_calls import called, specification
 from livemart.plan.relations.relation import Restriction
 from livemart.plan.sql.determinism import function_name, line_of
 from livemart.plan.sql.written import sql_of
@@ -81,12 +81,7 @@ def growth(
 
 def _unbounded_frames(query: exp.Query) -> Iterator[Reason]:
     for window in query.find_all(exp.Window):
-        select = window.find_ancestor(exp.Select)
-        named = {
-            named_window.this.name: named_window
-            for named_window in (select.args.get("windows") if select else ()) or ()
-        }
-        spec = named.get(window.alias, window) if window.alias else window
+        spec = specification(window, window.find_ancestor(exp.Select))
         call = called(window)
         if not isinstance(call, exp.AggFunc) or function_name(call) in _OF_PLACES:
             continue

@@ -6,10 +6,10 @@ in full, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from sqlglot import exp
 
@@ -36,6 +36,8 @@ from livemart.plan.strategies.tie_breaks import with_ties_broken
 from livemart.plan.strategies.ties import Computed, computed_among_ties, ties_of
 from livemart.spark_sql import stored_name
 
+_Fact = TypeVar("_Fact")
+
 # What sqlglot calls columns without a name; Spark has other ways.
 _NAMELESS = "_col_"
 
@@ -60,6 +62,20 @@ class Inputs:
     clocks: Set[str] = frozenset()
     append_only: Set[str] = frozenset()
     growing: Mapping[str, str | None] = field(default_factory=dict)
+
+    def of(self, relations: Collection[str]) -> Inputs:
+        """Return what is known of some relations, whose views are part of the text by now."""
+
+        def only(facts: Mapping[str, _Fact]) -> dict[str, _Fact]:
+            return {relation: facts[relation] for relation in relations if relation in facts}
+
+        return Inputs(
+            only(self.columns),
+            only(self.unique),
+            clocks=self.clocks & set(relations),
+            append_only=self.append_only & set(relations),
+            growing=only(self.growing),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,14 +182,17 @@ class PlannedQueries:
 
     def __init__(self, before: PlannedQueries | None = None) -> None:
         self._before = before._plans if before is not None else {}
-        self._plans: dict[_FlatQuery, Plan] = {}
+        self._plans: dict[Flat, tuple[Inputs, Plan]] = {}
 
-    def plan(self, flat: Flat, relations: tuple[_KnownRelation, ...]) -> Plan:
+    def plan(self, flat: Flat, inputs: Inputs) -> Plan:
         """Return the plan of a flat text on what is known of the relations that it reads."""
-        query = flat, relations
-        if query not in self._plans:
-            self._plans[query] = self._before.get(query) or _plan_flat(flat, relations)
-        return self._plans[query]
+        facts = inputs.of(flat.relations)
+        for plans in (self._plans, self._before):
+            if flat in plans and plans[flat][0] == facts:
+                self._plans[flat] = plans[flat]
+                return plans[flat][1]
+        self._plans[flat] = facts, _plan_flat(flat, facts)
+        return self._plans[flat][1]
 
 
 def plan_query(text: str, inputs: Inputs, planned: PlannedQueries | None = None) -> Plan:
@@ -185,46 +204,10 @@ def plan_query(text: str, inputs: Inputs, planned: PlannedQueries | None = None)
         return Plan(Full((error.reason,)))
     except Exception as error:
         return Plan(Full((_unknown(error),)))
-    return planned.plan(flat, tuple(_known_of(relation, inputs) for relation in flat.relations))
+    return planned.plan(flat, inputs)
 
 
-@dataclass(frozen=True, slots=True)
-class _KnownRelation:
-    """What the planner knows about one relation that a query reads; see `Inputs`."""
-
-    relation: str
-    columns: tuple[str, ...] | None
-    unique: tuple[tuple[str, ...], ...]
-    is_clock: bool
-    is_append_only: bool
-    is_growing: bool
-    event_time: str | None
-
-
-def _known_of(relation: str, inputs: Inputs) -> _KnownRelation:
-    return _KnownRelation(
-        relation,
-        inputs.columns.get(relation),
-        inputs.unique.get(relation, ()),
-        relation in inputs.clocks,
-        relation in inputs.append_only,
-        relation in inputs.growing,
-        inputs.growing.get(relation),
-    )
-
-
-_FlatQuery = tuple[Flat, tuple[_KnownRelation, ...]]
-
-
-def _plan_flat(flat: Flat, relations: tuple[_KnownRelation, ...]) -> Plan:
-    inputs = Inputs(
-        {it.relation: it.columns for it in relations if it.columns is not None},
-        {it.relation: it.unique for it in relations if it.unique},
-        {},
-        {it.relation for it in relations if it.is_clock},
-        {it.relation for it in relations if it.is_append_only},
-        {it.relation: it.event_time for it in relations if it.is_growing},
-    )
+def _plan_flat(flat: Flat, inputs: Inputs) -> Plan:
     try:
         tree = parse(flat.text)
         require_deterministic(tree)
@@ -337,19 +320,13 @@ def _query(
         occurrence = by_name.get(name.lower())
         if occurrence is None:
             return None
-        relation = occurrence.relation
-        return scans.setdefault(
-            name.lower(),
-            Scan(
-                occurrence.index,
-                relation,
-                inputs.columns[relation],
-                [
-                    frozenset(sql_of(column(_stored(part, relation, inputs))) for part in key)
-                    for key in inputs.unique.get(relation, ())
-                ],
-            ),
-        )
+        columns = inputs.columns[occurrence.relation]
+        unique = [
+            frozenset(sql_of(column(stored_name(part, columns) or part)) for part in key)
+            for key in inputs.unique.get(occurrence.relation, ())
+        ]
+        scan = Scan(occurrence.index, occurrence.relation, columns, unique)
+        return scans.setdefault(name.lower(), scan)
 
     if not isinstance(query, exp.Query):
         raise refusal("PARSE_UNSUPPORTED", "not a SELECT")
@@ -365,23 +342,15 @@ def _query(
 
 
 def _schema_of(flat: Flat, inputs: Inputs) -> dict[str, object]:
-    """Return the columns of each mentioned table, by placeholder, as sqlglot asks for them.
+    """Return the columns of each mentioned table; see `Flat.schema`.
 
     Raises:
         Inapplicable: INPUT_NOT_IN_DELTA.
     """
-    schema: dict[str, object] = {}
-    for occurrence in flat.occurrences:
-        if occurrence.relation not in inputs.columns:
-            message = f"the columns of {occurrence.relation} are not known"
-            raise refusal("INPUT_NOT_IN_DELTA", message)
-        columns = inputs.columns[occurrence.relation]
-        schema[occurrence.placeholder.lower()] = {name.lower(): "unknown" for name in columns}
-    return schema
-
-
-def _stored(name: str, relation: str, inputs: Inputs) -> str:
-    return stored_name(name, inputs.columns[relation]) or name
+    for relation in flat.relations:
+        if relation not in inputs.columns:
+            raise refusal("INPUT_NOT_IN_DELTA", f"the columns of {relation} are not known")
+    return flat.schema(inputs.columns)
 
 
 def _plan(query: Query, flat: Flat, inputs: Inputs) -> Plan:

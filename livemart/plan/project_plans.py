@@ -70,16 +70,12 @@ class ProjectPlans:
         # By unique id, in dependency order.
         self.models: Mapping[str, Plan] = {}
         self._stored_columns = stored_columns
-        self._columns: Mapping[str, tuple[str, ...]] | None = None
+        # Those of the tables that exist, by relation, on which the models are planned.
+        self.columns: Mapping[str, tuple[str, ...]] | None = None
         self._inputs = Inputs({})
         self._flats: dict[str, Flat | None] = {}
         self._by_text: dict[tuple[str, SessionSpec], Plan] = {}
         self.renew()
-
-    @property
-    def columns(self) -> Mapping[str, tuple[str, ...]] | None:
-        """The columns of the tables that exist, by relation, on which the models are planned."""
-        return self._columns
 
     def __getstate__(self) -> dict[str, object]:
         """Return all but the way to the tables, which belongs to a process."""
@@ -101,8 +97,8 @@ class ProjectPlans:
             for relation in relations
             if (names := self._stored_columns(relation)) is not None
         }
-        if columns != self._columns:
-            self._columns = columns
+        if columns != self.columns:
+            self.columns = columns
             self._planned_queries = PlannedQueries(self._planned_queries)
             self.models, self._inputs = _plan_models(project, columns, self._planned_queries)
             self._by_text.clear()
@@ -336,7 +332,8 @@ def fingerprint(model: Model, views: Mapping[str, str], plan: Plan) -> str:
     if model.materialized == "snapshot":
         snapshot_settings = {name: model.config.get(name) for name in _OF_A_SNAPSHOT}
         settings += f"\n{json.dumps(snapshot_settings, sort_keys=True, default=str)}"
-    code = sha256(f"{text}\n{settings}\n{_seed_hash(model)}".encode()).hexdigest()
+    seed = model.config.get("checksum", "") if model.materialized == "seed" else ""
+    code = sha256(f"{text}\n{settings}\n{seed}".encode()).hexdigest()
     if model.session.is_plain or model.materialized == "snapshot":
         # What a dbt snapshot has kept is not made again.
         return code
@@ -435,7 +432,3 @@ def _unread(model: Model) -> tuple[Reason, ...]:
         return (Reason("ASKS_THE_WAREHOUSE", f"dbt cannot compile it yet: {why}", None),)
     content = "no compiled SQL" if model.language == "sql" else f"a model in {model.language}"
     return (Reason("PARSE_UNSUPPORTED", f"{content}: there is nothing to analyse", None),)
-
-
-def _seed_hash(model: Model) -> str:
-    return str(model.config.get("checksum", "")) if model.materialized == "seed" else ""

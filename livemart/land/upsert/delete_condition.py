@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 import sqlglot
 from sqlglot import exp
 
-from livemart.arrow.bags import as_numpy
 from livemart.spark.arrow_views import to_view
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def holds(condition: str | None, rows: pa.Table, spark: SparkSession) -> np.ndar
         return np.zeros(rows.num_rows, dtype=bool)
     mask = compile_condition(condition, rows.schema)
     if mask is not None:
-        return as_numpy(pc.fill_null(mask(rows), False))
+        return np.asarray(pc.fill_null(mask(rows), False))
     return _by_spark(condition, rows, spark)
 
 

@@ -17,14 +17,14 @@ from livemart.plan.relations.aggregate_calls import (
     is_order_dependent,
     is_total,
     order_decides,
+    rows_may_tie,
 )
 from livemart.plan.relations.alias import Alias
 from livemart.plan.relations.clock import clock_values, is_clock_value
 from livemart.plan.relations.equi_keys import EquiKey, equi_keys
 from livemart.plan.relations.gate import Distinct, WindowGate
 from livemart.plan.relations.join import Join, JoinKind
-from livemart.plan.relations.relation import Expr, Relation, bare, column, columns_of
-from livemart.plan.sql.determinism import line_of
+from livemart.plan.relations.relation import Expr, Relation, bare, column, columns_of, conjuncts
 from livemart.plan.sql.written import sql_of
 
 # Turns a SELECT that names nothing around it into a relation and the names of its columns.
@@ -155,8 +155,7 @@ def _taken_apart(subquery: Expr) -> tuple[exp.Select | None, list[EquiKey]]:
     where = select.args.get("where")
     keys: list[EquiKey] = []
     if where is not None:
-        condition = bare(where.this)
-        parts = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
+        parts = conjuncts(where.this)
         outside = [part for part in parts if not part.find(exp.Query) and _tables(part) - inside]
         for part in outside:
             keys += equi_keys(part, inside)
@@ -203,13 +202,16 @@ def _tables(expr: Expr) -> set[str]:
     return {reference.table for reference in columns_of(expr) if not is_clock_value(reference)}
 
 
-def _aliases(select: exp.Select) -> list[str]:
-    """Return the names of what a SELECT reads."""
+def items_of_from(select: Expr) -> list[Expr]:
+    """Return what a SELECT reads: tables, subqueries and lateral views."""
     from_ = select.args.get("from_")
     items = [from_.this] if from_ is not None else []
     items += [join.this for join in select.args.get("joins") or ()]
-    items += select.args.get("laterals") or ()
-    return [item.alias_or_name for item in items]
+    return [*items, *(select.args.get("laterals") or ())]
+
+
+def _aliases(select: exp.Select) -> list[str]:
+    return [item.alias_or_name for item in items_of_from(select)]
 
 
 def _named(keys: Sequence[EquiKey], sorts: Sequence[Expr]) -> list[Expr]:
@@ -243,11 +245,4 @@ def _ties_of_limit(
     if is_total(relation, [*keys, *_columns(_ORDER, len(sorts))]):
         return []
     written = ", ".join(map(sql_of, sorts)) or "no ORDER BY"
-    return [
-        Reason(
-            "NONDETERMINISTIC_ORDER",
-            f"rows may tie: {written[:80]} before LIMIT",
-            line_of(limit),
-            "end the order in a unique column",
-        )
-    ]
+    return [rows_may_tie(f"{written[:80]} before LIMIT", limit)]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from livemart.plan.build.correlated import joined_lateral
+from livemart.plan.build.correlated import items_of_from, joined_lateral
 from livemart.plan.build.subqueries import (
     Parameter,
     only_scan,
@@ -24,7 +24,7 @@ from livemart.plan.relations.clock import clock_value, clock_values
 from livemart.plan.relations.equi_keys import equi_keys
 from livemart.plan.relations.generate import Generate
 from livemart.plan.relations.join import Join, JoinKind
-from livemart.plan.relations.relation import Expr, Relation, Scan, column, columns_of
+from livemart.plan.relations.relation import Expr, Relation, Scan, column, columns_of, replaced
 from livemart.plan.relations.spelled_rows import InlineRows
 from livemart.plan.sql.determinism import line_of
 from livemart.plan.sql.written import sql_of
@@ -84,14 +84,14 @@ class FromClause:
                 if scan is None:
                     raise unsupported(f"{sql_of(item)} in FROM", item)
                 # What the query calls a column in lower case is below it what the table calls it.
-                aliases = _column_aliases(item) or tuple(name.lower() for name in scan.names)
-                return Alias(scan, item.alias_or_name, scan.names, aliases)
-            return Alias(relation, item.alias_or_name, names, _column_aliases(item))
+                aliases = item.alias_column_names or [name.lower() for name in scan.names]
+                return Alias(scan, item.alias_or_name, scan.names, tuple(aliases))
+            return Alias(relation, item.alias_or_name, names, tuple(item.alias_column_names))
         if isinstance(item, exp.Subquery):
             relation, names = self._query(item.this, environment)
-            return Alias(relation, item.alias_or_name, names, _column_aliases(item))
+            return Alias(relation, item.alias_or_name, names, tuple(item.alias_column_names))
         if isinstance(item, exp.Values):
-            names = _column_aliases(item)
+            names = tuple(item.alias_column_names)
             if not names:
                 raise unsupported("VALUES without column names", item)
             return InlineRows(f"select * from {sql_of(item)}", names, item.alias_or_name)
@@ -155,9 +155,7 @@ class FromClause:
         Raises:
             Inapplicable: PARSE_UNSUPPORTED.
         """
-        items = [join.this for join in select.args.get("joins") or ()]
-        from_ = select.args.get("from_")
-        for item in (*items, *([from_.this] if from_ is not None else [])):
+        for item in items_of_from(select):
             scan = self._scan_of(item.name) if isinstance(item, exp.Table) else None
             if scan is not None and self._is_clock(scan.relation):
                 raise unsupported("the clock joined in a correlated subquery", item)
@@ -175,7 +173,7 @@ class FromClause:
             lambda select: self.query_beside(select, environment),
             "left" if side else "inner",
         )
-        if relation is None or _column_aliases(join.this):
+        if relation is None or join.this.alias_column_names:
             raise unsupported("a lateral subquery without an equality", join)
         return relation
 
@@ -196,8 +194,9 @@ class FromClause:
         qualifier = item.alias_or_name
         assert isinstance(relation, Alias)
         sites = {name: relation.trace(column(name, qualifier)) for name in relation.names}
+        occurrence = scan.occurrence
         return qualifier, {
-            name: _over_clock(scan.occurrence, traced[0][1])
+            name: replaced(traced[0][1], lambda it: clock_value(occurrence, it.name))
             for name, traced in sites.items()
             if traced
         }
@@ -205,17 +204,11 @@ class FromClause:
     def _lateral(self, relation: Relation, lateral: Expr) -> Relation:
         if not isinstance(lateral, exp.Lateral) or not lateral.args.get("view"):
             raise unsupported("a lateral subquery", lateral)
-        alias = lateral.args["alias"]
-        names = tuple(identifier.name for identifier in alias.args.get("columns") or ())
+        names = tuple(lateral.alias_column_names)
         if not names:
             raise unsupported("LATERAL VIEW without column names", lateral)
-        return Generate(
-            relation,
-            lateral.this,
-            alias.name,
-            names,
-            outer=bool(lateral.args.get("outer")),
-        )
+        outer = bool(lateral.args.get("outer"))
+        return Generate(relation, lateral.this, lateral.alias, names, outer=outer)
 
 
 def _refuse_in_condition(condition: Expr | None) -> None:
@@ -247,32 +240,10 @@ def _qualifiers(relation: Relation) -> list[str]:
     return [name for source in relation.inputs for name in _qualifiers(source)]
 
 
-def _column_aliases(item: Expr) -> tuple[str, ...]:
-    alias = item.args.get("alias")
-    return tuple(name.name for name in alias.args.get("columns") or ()) if alias else ()
-
-
-def _over_clock(occurrence: int, expr: Expr) -> Expr:
-    """Return `expr` with the clock's columns as markers of its values."""
-    if isinstance(expr, exp.Column):
-        return clock_value(occurrence, expr.name)
-    copy = expr.copy()
-    for reference in list(columns_of(copy)):
-        reference.replace(clock_value(occurrence, reference.name))
-    return exp.Paren(this=copy)
-
-
 def _replace_columns(tree: exp.Select, qualifier: str, columns: Mapping[str, Expr]) -> None:
     for reference in list(tree.find_all(exp.Column)):
         if reference.table == qualifier:
             if reference.name not in columns:
                 raise unsupported(f"{sql_of(reference)}, which the clock has not,", reference)
-            reference.replace(_marked(columns[reference.name]))
-
-
-def _marked(expr: Expr) -> Expr:
-    """Return a copy that keeps what its markers stand for."""
-    copy = expr.copy()
-    for mine, theirs in zip(copy.walk(), expr.walk(), strict=True):
-        mine.meta.update(theirs.meta)
-    return copy
+            value = columns[reference.name].copy()
+            reference.replace(value if isinstance(value, exp.Column) else exp.Paren(this=value))

@@ -5,7 +5,7 @@ Used by scopes, after FROM and WHERE.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from sqlglot import exp
 
@@ -17,10 +17,12 @@ from livemart.plan.relations.aggregate_calls import (
     is_order_dependent,
     is_total,
     order_decides,
+    rows_may_tie,
+    specification,
 )
 from livemart.plan.relations.frames import frame_of, needs_total_order
 from livemart.plan.relations.gate import Aggregate, Frame, WindowGate
-from livemart.plan.relations.relation import Expr, Relation, bare, columns_of
+from livemart.plan.relations.relation import Expr, Relation, bare, replaced
 from livemart.plan.sql.determinism import function_name, line_of
 from livemart.plan.sql.written import sql_of
 
@@ -52,11 +54,7 @@ def aggregated(
         return relation
     keys: list[Expr] = []
     if group is not None:
-        if any(
-            group.args.get(kind) for kind in ("grouping_sets", "cube", "rollup", "totals")
-        ) or any(
-            isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets) for node in group.walk()
-        ):
+        if group.args.get("totals") or group.find(exp.Rollup, exp.Cube, exp.GroupingSets):
             raise refusal("GLOBAL_AGG", "grouping sets hold a total over all rows", line_of(group))
         for key in group.expressions:
             refuse_subqueries(key)
@@ -80,9 +78,8 @@ def windowed(relation: Relation, tree: exp.Select, exprs: Sequence[Expr]) -> Rel
     Raises:
         Inapplicable: WINDOW_WITHOUT_PARTITION_BY, NONDETERMINISTIC_AGG.
     """
-    named = {window.this.name: window for window in tree.args.get("windows") or ()}
     windows = [
-        _window(relation, window, named) for expr in exprs for window in expr.find_all(exp.Window)
+        _window(relation, window, tree) for expr in exprs for window in expr.find_all(exp.Window)
     ]
     # Windows of one SELECT read the same input: side by side they widen a change by the widest
     # of their frames, not by the sum.
@@ -104,10 +101,8 @@ def windowed(relation: Relation, tree: exp.Select, exprs: Sequence[Expr]) -> Rel
     return relation
 
 
-def _window(relation: Relation, window: exp.Window, named: Mapping[str, Expr]) -> WindowGate:
-    spec: Expr = window
-    if window.alias and window.alias in named:
-        spec = named[window.alias]
+def _window(relation: Relation, window: exp.Window, tree: exp.Select) -> WindowGate:
+    spec = specification(window, tree)
     call = called(window)
     partition = [bare(key) for key in spec.args.get("partition_by") or ()]
     order = spec.args.get("order")
@@ -125,14 +120,7 @@ def _window(relation: Relation, window: exp.Window, named: Mapping[str, Expr]) -
     if needs_total_order(call, spec):
         if not is_total(relation, [*partition, *sorts]):
             order_text = sql_of(order).strip() if order is not None else "no ORDER BY"
-            ties.append(
-                Reason(
-                    "NONDETERMINISTIC_ORDER",
-                    f"rows may tie: {order_text[:80]}",
-                    line_of(window),
-                    "end the order in a unique column",
-                )
-            )
+            ties.append(rows_may_tie(order_text[:80], window))
         if function_name(call) == "row_number":
             ranked.append(window)
     elif is_order_dependent(call, relation, partition):
@@ -143,25 +131,16 @@ def _window(relation: Relation, window: exp.Window, named: Mapping[str, Expr]) -
 def window_struct(expr: Expr, tree: exp.Select) -> Expr:
     """Replace `window.start`, which Spark names after the grouping call, by the call's field."""
     group = tree.args.get("group")
-    if group is None:
-        return expr
     calls = {
         name: key
-        for key in map(bare, group.expressions)
+        for key in map(bare, group.expressions if group is not None else ())
         if (name := function_name(key)) in ("window", "session_window")
     }
-    if not calls:
-        return expr
-    copy = expr.copy()
-    for reference in list(columns_of(copy)):
-        replacement: Expr | None = None
+
+    def call_or_field(reference: exp.Column) -> Expr | None:
         if reference.table in calls:
-            call = calls[reference.table].copy()
-            replacement = exp.Dot(this=call, expression=exp.to_identifier(reference.name))
-        elif not reference.table and reference.name in calls:
-            replacement = calls[reference.name].copy()
-        if replacement is not None:
-            if reference is copy:
-                return replacement
-            reference.replace(replacement)
-    return copy
+            field = exp.to_identifier(reference.name)
+            return exp.Dot(this=calls[reference.table].copy(), expression=field)
+        return None if reference.table else calls.get(reference.name)
+
+    return replaced(expr, call_or_field) if calls else expr

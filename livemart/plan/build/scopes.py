@@ -5,7 +5,7 @@ Used by the planner. A shape without a rule is refused with its reason, never gu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -15,7 +15,7 @@ from livemart.plan.build.from_clause import Environment, FromClause, ScanOf
 from livemart.plan.build.groups_and_windows import aggregated, window_struct, windowed
 from livemart.plan.build.subqueries import (
     Parameter,
-    is_nested,
+    is_within_query,
     refuse_attached,
     refuse_subqueries,
     scalar_value,
@@ -23,7 +23,7 @@ from livemart.plan.build.subqueries import (
 )
 from livemart.plan.reasons import refusal
 from livemart.plan.relations.clock import ClockBound, bounds_of, clock_values, comparisons_in
-from livemart.plan.relations.gate import Distinct
+from livemart.plan.relations.gate import Distinct, hopping_window
 from livemart.plan.relations.generate import Generate
 from livemart.plan.relations.project import Compared, Filter, Projection
 from livemart.plan.relations.relation import (
@@ -35,20 +35,8 @@ from livemart.plan.relations.relation import (
 )
 from livemart.plan.relations.union import Union
 from livemart.plan.sql.determinism import function_name, is_aggregate, line_of
+from livemart.plan.sql.functions import GENERATORS
 from livemart.plan.sql.written import sql_of
-
-_GENERATORS = {
-    "explode": False,
-    "explode_outer": True,
-    "posexplode": False,
-    "posexplode_outer": True,
-    "inline": False,
-    "inline_outer": True,
-    "stack": False,
-    "json_tuple": False,
-    "variant_explode": False,
-    "variant_explode_outer": True,
-}
 
 
 @dataclass(slots=True)
@@ -92,7 +80,7 @@ class _Builder:
                 raise unsupported("a recursive common table expression", with_)
             for cte in with_.expressions:
                 relation, names = self.query(cte.this, environment)
-                renamed = tuple(name.name for name in cte.args["alias"].args.get("columns") or ())
+                renamed = tuple(cte.alias_column_names)
                 if renamed:
                     relation = Projection(
                         relation,
@@ -149,7 +137,9 @@ class _Builder:
             refuse_subqueries(outputs[name])
         outputs = {name: expr.copy() for name, expr in outputs.items()}
         if tree.args.get("group") is None:
-            _refuse_hopping_windows(outputs.values())
+            for expr in outputs.values():
+                if (window := hopping_window(expr)) is not None:
+                    raise unsupported("a sliding window outside GROUP BY", window)
         relation, outputs = self._generated(relation, outputs)
         having = tree.args.get("having")
         conditions = [having.this] if having is not None else []
@@ -198,8 +188,8 @@ class _Builder:
         for name, expr in list(outputs.items()):
             call = bare(expr)
             called = function_name(call) or ""
-            if called not in _GENERATORS:
-                if any(function_name(node) in _GENERATORS for node in expr.walk()):
+            if called not in GENERATORS:
+                if any(function_name(node) in GENERATORS for node in expr.walk()):
                     raise unsupported("a generator inside an expression", expr)
                 continue
             if called not in ("explode", "explode_outer"):
@@ -207,7 +197,7 @@ class _Builder:
             if any(is_aggregate(node) or isinstance(node, exp.Window) for node in call.walk()):
                 raise unsupported("a generator over an aggregate or a window", expr)
             qualifier = f"__generated_{name}"
-            outer = _GENERATORS[called]
+            outer = called == "explode_outer"
             generator = exp.Explode(this=call.this.copy()) if outer else call
             relation = Generate(relation, generator, qualifier, (name,), outer=outer)
             outputs = {**outputs, name: column(name, qualifier)}
@@ -270,7 +260,7 @@ class _Builder:
                 query = node
                 if isinstance(node.parent, exp.Exists | exp.In | exp.Any | exp.All):
                     continue
-            if not isinstance(query, exp.Query) or _is_within_query(node, expr):
+            if not isinstance(query, exp.Query) or is_within_query(node, expr):
                 continue
             self._answers += 1
             beside = beside_answer(
@@ -294,7 +284,7 @@ class _Builder:
         for subquery in list(expr.find_all(exp.Subquery)):
             if isinstance(subquery.parent, exp.Exists | exp.In | exp.From | exp.Join):
                 continue
-            if not isinstance(subquery.this, exp.Select) or is_nested(subquery, expr):
+            if not isinstance(subquery.this, exp.Select) or is_within_query(subquery, expr):
                 continue
             if isinstance(subquery.parent, exp.Any | exp.All):
                 raise unsupported("a comparison with any or all of a query", subquery.parent)
@@ -330,27 +320,10 @@ def _other_clauses(tree: exp.Select) -> list[Expr]:
     return [clause for clause in tree.iter_expressions() if clause.arg_key not in below]
 
 
-def _refuse_hopping_windows(exprs: Iterable[Expr]) -> None:
-    """Raise Inapplicable for `window(t, size, slide)` outside GROUP BY: it repeats rows."""
-    for expr in exprs:
-        for node in expr.walk():
-            if function_name(node) == "window" and len(list(node.iter_expressions())) > 2:
-                raise unsupported("a sliding window outside GROUP BY", node)
-
-
 def _is_later_branch(tree: Expr) -> bool:
     """Return True for a branch of a set operation that does not give the columns their names."""
     while isinstance(tree.parent, exp.SetOperation | exp.Subquery):
         if isinstance(tree.parent, exp.SetOperation) and tree.arg_key == "expression":
             return True
         tree = tree.parent
-    return False
-
-
-def _is_within_query(node: Expr, root: Expr) -> bool:
-    """Return True if a query stands between an expression and the root that it is part of."""
-    while node is not root and node.parent is not None:
-        node = node.parent
-        if isinstance(node, exp.Select | exp.SetOperation) and node is not root:
-            return True
     return False

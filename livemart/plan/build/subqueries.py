@@ -100,14 +100,10 @@ def only_scan(relation: Relation) -> Scan | None:
     return relation if isinstance(relation, Scan) else None
 
 
-def is_nested(subquery: Expr, root: Expr) -> bool:
-    """Return True if another subquery stands between a subquery and the root."""
-    node = subquery.parent
-    while node is not None and node is not root:
-        if isinstance(node, exp.Subquery):
-            return True
-        node = node.parent
-    return False
+def is_within_query(node: Expr, root: Expr) -> bool:
+    """Return True if a query stands between an expression and the root that it is part of."""
+    queries = (exp.Select, exp.SetOperation)
+    return node.find_ancestor(*queries) is not root.find_ancestor(*queries)
 
 
 def unsupported(part: str, node: Expr) -> Inapplicable:

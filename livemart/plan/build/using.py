@@ -6,7 +6,7 @@ and so would confine nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from sqlglot import exp
 
@@ -36,7 +36,7 @@ def merge_keys(tree: exp.Select, keys: Iterable[EquiKey]) -> None:
     pairs = {(sql_of(key.left), sql_of(key.right)) for key in keys}
     if not pairs:
         return
-    for call in list(_calls(tree)):
+    for call in _calls(tree):
         arguments = [call.this, *call.expressions]
         for place in reversed(range(len(arguments))):
             text = sql_of(arguments[place])
@@ -51,20 +51,9 @@ def merge_keys(tree: exp.Select, keys: Iterable[EquiKey]) -> None:
             call.set("expressions", arguments[1:])
 
 
-def _calls(tree: Expr) -> Iterator[exp.Coalesce]:
-    """Yield the calls of a SELECT, but for those of the queries that it reads."""
-    for clause in tree.iter_expressions():
-        if clause.arg_key in ("with_", "from_"):
-            continue
-        if isinstance(clause, exp.Join):
-            condition = clause.args.get("on")
-            if condition is not None:
-                yield from _calls_in(condition)
-        else:
-            yield from _calls_in(clause)
-
-
-def _calls_in(expr: Expr) -> Iterator[exp.Coalesce]:
-    for node in expr.walk(prune=lambda node: isinstance(node, exp.Query)):
-        if isinstance(node, exp.Coalesce) and not node.meta.get(_WRITTEN):
-            yield node
+def _calls(tree: exp.Select) -> list[exp.Coalesce]:
+    """Return the calls of USING in a SELECT, but for those in the queries that it reads."""
+    nodes = tree.walk(prune=lambda node: node is not tree and isinstance(node, exp.Query))
+    return [
+        node for node in nodes if isinstance(node, exp.Coalesce) and not node.meta.get(_WRITTEN)
+    ]

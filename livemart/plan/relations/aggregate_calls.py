@@ -49,32 +49,14 @@ def aggregate_calls(expr: Expr) -> list[Expr]:
     >>> [call.sql() for call in aggregate_calls(ratio)]
     ['SUM(amount)', 'COUNT(*)']
     """
-    calls: list[Expr] = []
 
-    def visit(node: Expr) -> None:
-        if isinstance(node, exp.Window):
-            # The arguments of a window function may hold aggregates of the same SELECT.
-            call = node.this
-            parts: list[Expr] = []
-            while isinstance(call, WRAPPERS):
-                parts += [part for part in call.iter_expressions() if part is not call.this]
-                call = call.this
-            parts += [*call.iter_expressions(), *(node.args.get("partition_by") or ())]
-            if node.args.get("order") is not None:
-                parts.append(node.args["order"])
-            for part in parts:
-                visit(part)
-            return
-        if isinstance(node, exp.Query):
-            return
-        if is_aggregate(node):
-            calls.append(node)
-            return
-        for child in node.iter_expressions():
-            visit(child)
+    def is_one(node: Expr) -> bool:
+        # The arguments of a window function may hold aggregates of the same SELECT.
+        window = node.find_ancestor(exp.Window)
+        return is_aggregate(node) and (window is None or called(window) is not node)
 
-    visit(expr)
-    return calls
+    nodes = expr.dfs(prune=lambda node: isinstance(node, exp.Query) or is_one(node))
+    return [node for node in nodes if is_one(node)]
 
 
 def called(expr: Expr) -> Expr:
@@ -83,6 +65,12 @@ def called(expr: Expr) -> Expr:
     while isinstance(call, WRAPPERS):
         call = call.this
     return call
+
+
+def specification(window: exp.Window, select: Expr | None) -> Expr:
+    """Return what gives a window its partition and order: itself, or a named one of its SELECT."""
+    named = select.args.get("windows") if window.alias and select is not None else None
+    return next((it for it in named or () if it.this.name == window.alias), window)
 
 
 def is_total(relation: Relation, within: Sequence[Expr]) -> bool:
@@ -152,6 +140,16 @@ def order_decides(call: Expr) -> Reason:
         f"{text} depends on the order of rows",
         line,
         "order by a unique column last, or sort what is collected",
+    )
+
+
+def rows_may_tie(order: str, node: Expr) -> Reason:
+    """Return the note on an order that decides about rows and does not tell all of them apart."""
+    return Reason(
+        "NONDETERMINISTIC_ORDER",
+        f"rows may tie: {order}",
+        line_of(node),
+        "end the order in a unique column",
     )
 
 

@@ -6,13 +6,14 @@ uses the clock in another way is none of them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlglot import exp, parse_one
 
 from livemart.epoch import epoch_micros, epoch_moment
-from livemart.plan.relations.frames import interval_micros
+from livemart.plan.relations.frames import UNIT_MICROS, interval_micros
 from livemart.plan.relations.relation import Expr, column
 from livemart.plan.sql.determinism import is_aggregate
 
@@ -73,12 +74,11 @@ def bounds_of(condition: Expr) -> list[ClockBound] | None:
     if isinstance(condition, exp.Paren):
         return bounds_of(condition.this)
     if isinstance(condition, exp.And):
-        left, right = bounds_of(condition.left), bounds_of(condition.right)
-        return None if left is None or right is None else left + right
+        return _together(map(bounds_of, (condition.left, condition.right)))
     if isinstance(condition, exp.Between):
         low = _bound(condition.this, exp.GTE, condition.args["low"])
         high = _bound(condition.this, exp.LTE, condition.args["high"])
-        return None if low is None or high is None else low + high
+        return _together((low, high))
     if isinstance(condition, _COMPARISONS):
         return _bound(condition.left, type(condition), condition.right)
     return None if clock_values(condition) else []
@@ -95,13 +95,17 @@ def comparisons_in(expr: Expr) -> list[ClockBound] | None:
         return None
     if isinstance(expr, (exp.Between, *_COMPARISONS)) and (bounds := bounds_of(expr)) is not None:
         return bounds
-    comparisons: list[ClockBound] = []
-    for part in expr.iter_expressions():
-        bounds = comparisons_in(part)
-        if bounds is None:
+    return _together(map(comparisons_in, expr.iter_expressions()))
+
+
+def _together(parts: Iterable[list[ClockBound] | None]) -> list[ClockBound] | None:
+    """Return the bounds of several parts, None if one of them uses the clock in another way."""
+    bounds: list[ClockBound] = []
+    for part in parts:
+        if part is None:
             return None
-        comparisons += bounds
-    return comparisons
+        bounds += part
+    return bounds
 
 
 def _bound(left: Expr, comparison: type[Expr], right: Expr) -> list[ClockBound] | None:
@@ -114,8 +118,7 @@ def _bound(left: Expr, comparison: type[Expr], right: Expr) -> list[ClockBound] 
     is_turned = bool(on_left)
     if is_turned:
         left, right, on_right = right, left, on_left
-    others = [node for node in right.find_all(exp.Column) if not is_clock_value(node)]
-    if others:
+    if any(not is_clock_value(node) for node in right.find_all(exp.Column)):
         # time + interval >= clock is the same as time >= clock - interval, but the time's own side
         # may hold any expression already; a column beside the clock is what cannot be bounded.
         return None
@@ -158,12 +161,7 @@ def evaluate(threshold: str, value: datetime) -> datetime | None:
     return _evaluate(parse_one(threshold, dialect="spark"), value)
 
 
-_TRUNCATED = {
-    "SECOND": 1_000_000,
-    "MINUTE": 60_000_000,
-    "HOUR": 3_600_000_000,
-    "DAY": 86_400_000_000,
-}
+_TRUNCATED = frozenset({"second", "minute", "hour", "day"})
 
 
 def _evaluate(expr: Expr, value: datetime) -> datetime | None:
@@ -179,9 +177,9 @@ def _evaluate(expr: Expr, value: datetime) -> datetime | None:
         return left + shift if isinstance(expr, exp.Add) else left - shift
     if isinstance(expr, exp.TimestampTrunc | exp.DateTrunc):
         left = _evaluate(expr.this, value)
-        unit = expr.args.get("unit")
-        width = _TRUNCATED.get((unit.name if unit is not None else "").upper())
-        if left is None or width is None:
+        unit = expr.text("unit").lower()
+        if left is None or unit not in _TRUNCATED:
             return None
+        width = UNIT_MICROS[unit]
         return epoch_moment(epoch_micros(left) // width * width)
     return None

@@ -8,8 +8,7 @@ from __future__ import annotations
 from livemart.plan.relations.gate import Gate
 from livemart.plan.relations.generate import Generate
 from livemart.plan.relations.join import Join
-from livemart.plan.relations.relation import Expr, Relation, Renaming, is_constant
-from livemart.plan.relations.union import Union
+from livemart.plan.relations.relation import Expr, Relation, RowByRow, is_constant
 from livemart.plan.sql.written import sql_of
 
 
@@ -32,20 +31,15 @@ def constants_of(relation: Relation, expr: Expr) -> frozenset[str] | None:
     """
     if is_constant(expr):
         return frozenset({sql_of(expr)})
-    if isinstance(relation, Renaming):
-        return constants_of(relation.source, relation.over_source(expr))
     if isinstance(relation, Gate | Generate):
-        return constants_of(relation.inputs[0], expr)
+        return constants_of(relation.source, expr)
     if isinstance(relation, Join):
         side = relation.side(expr)
         if side == "both":
             return None
         return constants_of(relation.right if side == "right" else relation.left, expr)
-    if isinstance(relation, Union):
-        by_branch = [
-            constants_of(branch, relation.over_branch(expr, index))
-            for index, branch in enumerate(relation.inputs)
-        ]
-        of_branches = [constants for constants in by_branch if constants is not None]
-        return frozenset().union(*of_branches) if len(of_branches) == len(by_branch) else None
+    if isinstance(relation, RowByRow):
+        by_input = [constants_of(source, over) for source, (over,) in relation.below(expr)]
+        of_inputs = [constants for constants in by_input if constants is not None]
+        return frozenset().union(*of_inputs) if len(of_inputs) == len(by_input) else None
     return None

@@ -11,7 +11,7 @@ from livemart.plan.relations.gate import Frame
 from livemart.plan.relations.relation import Expr, bare
 from livemart.plan.sql.determinism import function_name
 
-_MICROSECONDS = {
+UNIT_MICROS = {
     "microsecond": 1,
     "millisecond": 1_000,
     "second": 1_000_000,
@@ -44,10 +44,10 @@ def interval_micros(interval: Expr | None) -> int | None:
     if text is None or unit is None:
         return None
     name = unit.name.lower().removesuffix("s") if not isinstance(unit, exp.IntervalSpan) else ""
-    if name not in _MICROSECONDS:
+    if name not in UNIT_MICROS:
         return None
     try:
-        return round(float(text) * _MICROSECONDS[name])
+        return round(float(text) * UNIT_MICROS[name])
     except ValueError:
         return None
 
@@ -70,9 +70,7 @@ def frame_of(spec: Expr, call: Expr) -> Frame | None:
     bounds = spec.args.get("spec")
     if order is None or bounds is None or len(order.expressions) != 1:
         return None
-    if str(bounds.args.get("kind") or "").upper() != "RANGE":
-        return None
-    if function_name(call) in _ORDERED_FUNCTIONS:
+    if bounds.text("kind").upper() != "RANGE" or function_name(call) in _ORDERED_FUNCTIONS:
         return None
     item = order.expressions[0]
     start = _offset(bounds.args.get("start"), bounds.args.get("start_side"), is_start=True)
@@ -102,10 +100,12 @@ def needs_total_order(call: Expr, spec: Expr) -> bool:
     """Return True if ties in the order would make the function's answer a coin toss."""
     if function_name(call) in _ORDERED_FUNCTIONS:
         return True
+    if not is_by_rows(spec):
+        return False
+    return any(spec.args["spec"].text(side).upper() != "UNBOUNDED" for side in ("start", "end"))
+
+
+def is_by_rows(spec: Expr) -> bool:
+    """Return True for a frame of so many rows, which may end among rows that tie."""
     bounds = spec.args.get("spec")
-    if bounds is not None and str(bounds.args.get("kind") or "").upper() == "ROWS":
-        whole = all(
-            str(bounds.args.get(side) or "").upper() == "UNBOUNDED" for side in ("start", "end")
-        )
-        return not whole
-    return False
+    return bounds is not None and bounds.text("kind").upper() == "ROWS"

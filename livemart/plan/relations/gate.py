@@ -55,10 +55,6 @@ class Gate(Relation):
         self.keys = tuple(bare(key) for key in keys)
         self.ties = tuple(ties)
 
-    @property
-    def source(self) -> Relation:
-        return self.inputs[0]
-
     def passes(self, expr: Expr) -> bool:
         """Return True if rows with different values of `expr` are never in one group."""
         return composed_of(expr, self._firm_keys)
@@ -96,8 +92,9 @@ class Gate(Relation):
         ]
 
     def restrict(self, want: Want, restrictions: Restrictions) -> None:
+        # As a condition a hopping window would read a row once per window.
         keys = tuple(
-            key if key is not None and self.passes(key) and not _repeats_rows(key) else None
+            key if key is not None and self.passes(key) and hopping_window(key) is None else None
             for key in want.keys
         )
         if self.ties:
@@ -109,7 +106,7 @@ class Gate(Relation):
         self.source.restrict(Want(keys, time, *self._widened(want)), restrictions)
 
     def _passes_time(self, expr: Expr) -> bool:
-        return self.passes(expr) and not _repeats_rows(expr)
+        return self.passes(expr) and hopping_window(expr) is None
 
     def _widened(self, want: Want) -> tuple[int, int]:
         return want.before, want.after
@@ -211,11 +208,7 @@ class WindowGate(Gate):
         self.ranked = tuple(ranked)
 
     def is_local_time(self, expr: Expr) -> bool:
-        return (
-            self.frame is not None
-            and sql_of(bare(expr)) == sql_of(self.frame.order)
-            and self.source.is_local_time(expr)
-        )
+        return self._passes_time(expr) and self.source.is_local_time(expr)
 
     def meets_frame(self, expr: Expr) -> bool:
         return self._passes_time(expr) or self.source.meets_frame(expr)
@@ -280,9 +273,7 @@ def _values_of(expr: Expr) -> list[Expr]:
     return values
 
 
-def _repeats_rows(key: Expr) -> bool:
-    """Return True for hopping windows: as a condition they would read a row once per window."""
-    return any(
-        function_name(node) == "window" and len(list(node.iter_expressions())) > 2
-        for node in key.walk()
-    )
+def hopping_window(expr: Expr) -> Expr | None:
+    """Return the call of `window(t, size, slide)`, if there is one: it repeats rows."""
+    calls = (node for node in expr.walk() if function_name(node) == "window")
+    return next((call for call in calls if len(list(call.iter_expressions())) > 2), None)

@@ -61,46 +61,43 @@ class Generate(Relation):
         self._outer = outer
 
     def is_local(self, expr: Expr, *, anchored: bool) -> bool:
-        if self._reads_generated(expr):
-            return False
-        return self.inputs[0].is_local(expr, anchored=anchored)
+        return not self._reads_generated(expr) and self.source.is_local(expr, anchored=anchored)
 
     def is_local_time(self, expr: Expr) -> bool:
-        return not self._reads_generated(expr) and self.inputs[0].is_local_time(expr)
+        return not self._reads_generated(expr) and self.source.is_local_time(expr)
 
     def meets_frame(self, expr: Expr) -> bool:
-        return not self._reads_generated(expr) and self.inputs[0].meets_frame(expr)
+        return not self._reads_generated(expr) and self.source.meets_frame(expr)
 
     def is_elastic(self, expr: Expr) -> bool:
-        if self._reads_generated(expr) and super().is_elastic(self.generator):
-            return True
-        return super().is_elastic(expr)
+        made_of = [expr, self.generator] if self._reads_generated(expr) else [expr]
+        return any(map(super().is_elastic, made_of))
 
     def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[KeyQuery]:
         if not any(self._reads_generated(expr) for expr in want):
-            return self.inputs[0].affected(want, has_time=has_time)
+            return self.source.affected(want, has_time=has_time)
         needed = self._needed(want)
-        return self._unfolded(want, needed, self.inputs[0].affected(needed))
+        return self._unfolded(want, needed, self.source.affected(needed))
 
     def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[KeyQuery]:
         if not any(self._reads_generated(expr) for expr in want):
-            return self.inputs[0].rows(want, past=past)
+            return self.source.rows(want, past=past)
         needed = self._needed(want)
-        return self._unfolded(want, needed, self.inputs[0].rows(needed, past=past))
+        return self._unfolded(want, needed, self.source.rows(needed, past=past))
 
     def restrict(self, want: Want, restrictions: Restrictions) -> None:
         below = want.over(lambda expr: None if self._reads_generated(expr) else expr)
-        self.inputs[0].restrict(below, restrictions)
+        self.source.restrict(below, restrictions)
 
     def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
-        return None if self._reads_generated(expr) else self.inputs[0].trace(expr)
+        return None if self._reads_generated(expr) else self.source.trace(expr)
 
     def unique_keys(self) -> list[frozenset[str]]:
         """A row's elements are told apart by their position, where posexplode gives it."""
         if not isinstance(self.generator, exp.Posexplode):
             return []
         position = sql_of(column(self.names[0], self.qualifier))
-        return [key | {position} for key in self.inputs[0].unique_keys()]
+        return [key | {position} for key in self.source.unique_keys()]
 
     def _reads_generated(self, expr: Expr) -> bool:
         return any(reference.table == self.qualifier for reference in columns_of(expr))

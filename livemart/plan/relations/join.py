@@ -95,15 +95,12 @@ class Join(Relation):
 
     def side(self, expr: Expr) -> Literal["left", "right", "both", "none"]:
         """Say which side's columns an expression reads."""
-        sides = {
-            "right" if reference.table in self._right_qualifiers else "left"
-            for reference in columns_of(expr)
-        }
-        if not sides:
+        is_right = {reference.table in self._right_qualifiers for reference in columns_of(expr)}
+        if not is_right:
             return "none"
-        if len(sides) == 2:
+        if len(is_right) == 2:
             return "both"
-        return "left" if "left" in sides else "right"
+        return "right" if True in is_right else "left"
 
     def _as_left(self, expr: Expr) -> Expr | None:
         """Return `expr` over the left side, by the equality of the join keys if need be."""

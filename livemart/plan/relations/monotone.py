@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from livemart.plan.relations.frames import interval_micros
+from livemart.plan.relations.frames import UNIT_MICROS, interval_micros
 from livemart.plan.relations.relation import (
     Expr,
     Restriction,
@@ -18,16 +18,10 @@ from livemart.plan.relations.relation import (
 )
 from livemart.plan.sql.determinism import function_name
 
-_DAY = 86_400_000_000
+_DAY = UNIT_MICROS["day"]
 _UNITS = {
-    "microsecond": 1,
-    "millisecond": 1_000,
-    "second": 1_000_000,
-    "minute": 60_000_000,
-    "hour": 3_600_000_000,
-    "day": _DAY,
+    **UNIT_MICROS,
     "dd": _DAY,
-    "week": 7 * _DAY,
     "month": 31 * _DAY,
     "mon": 31 * _DAY,
     "mm": 31 * _DAY,

@@ -24,6 +24,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from sqlglot import exp
 
@@ -143,6 +144,11 @@ class Relation(ABC):
     """
 
     inputs: tuple[Relation, ...] = ()
+
+    @property
+    def source(self) -> Relation:
+        """The input of a step that has one."""
+        return self.inputs[0]
 
     @abstractmethod
     def is_local(self, expr: Expr, *, anchored: bool) -> bool:
@@ -268,7 +274,69 @@ class Scan(Relation):
                 )
 
 
-class Renaming(Relation):
+class RowByRow(Relation):
+    """A step each of whose rows is made of one row of one input, which all questions go on to.
+
+    Orders and returns are two inputs, and each is asked for the shop by its own name for it.
+
+    >>> show(
+    ...     "select shop, max(at) as newest from (select shop_id as shop, ordered_at as at"
+    ...     " from raw.orders union all select shop_id, returned_at from raw.returns) group by 1",
+    ...     change="orders",
+    ... )
+    region: shop
+    affected: select distinct shop_id as w0 from touched_orders
+    read: orders, where shop_id = w0
+    read: returns, where shop_id = w0
+    """
+
+    @abstractmethod
+    def over_input(self, expr: Expr, place: int) -> Expr:
+        """Return `expr` with this step's columns replaced by expressions over one input."""
+
+    def below(self, *exprs: Expr) -> Iterator[tuple[Relation, list[Expr]]]:
+        """Yield each input with the expressions over it."""
+        for place, source in enumerate(self.inputs):
+            yield source, [self.over_input(expr, place) for expr in exprs]
+
+    def is_local(self, expr: Expr, *, anchored: bool) -> bool:
+        return all(it.is_local(over, anchored=anchored) for it, (over,) in self.below(expr))
+
+    def is_local_time(self, expr: Expr) -> bool:
+        return all(source.is_local_time(over) for source, (over,) in self.below(expr))
+
+    def meets_frame(self, expr: Expr) -> bool:
+        return any(source.meets_frame(over) for source, (over,) in self.below(expr))
+
+    def is_elastic(self, expr: Expr) -> bool:
+        return any(source.is_elastic(over) for source, (over,) in self.below(expr))
+
+    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[KeyQuery]:
+        return [
+            query
+            for source, exprs in self.below(*want)
+            for query in source.affected(exprs, has_time=has_time)
+        ]
+
+    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[KeyQuery]:
+        return [
+            query for source, exprs in self.below(*want) for query in source.rows(exprs, past=past)
+        ]
+
+    def restrict(self, want: Want, restrictions: Restrictions) -> None:
+        for place, source in enumerate(self.inputs):
+            source.restrict(want.over(partial(self.over_input, place=place)), restrictions)
+
+    def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
+        sites: list[tuple[Scan, Expr]] = []
+        for source, (over,) in self.below(expr):
+            if (traced := source.trace(over)) is None:
+                return None
+            sites += traced
+        return sites
+
+
+class Renaming(RowByRow):
     """A step whose columns are expressions over its one input: nothing else changes.
 
     The shop is called three things on its way to the output, and asked for by its first name.
@@ -286,37 +354,12 @@ class Renaming(Relation):
     def __init__(self, source: Relation) -> None:
         self.inputs = (source,)
 
-    @property
-    def source(self) -> Relation:
-        return self.inputs[0]
-
     @abstractmethod
     def over_source(self, expr: Expr) -> Expr:
         """Return `expr` with this step's columns replaced by expressions over the input."""
 
-    def is_local(self, expr: Expr, *, anchored: bool) -> bool:
-        return self.source.is_local(self.over_source(expr), anchored=anchored)
-
-    def is_local_time(self, expr: Expr) -> bool:
-        return self.source.is_local_time(self.over_source(expr))
-
-    def meets_frame(self, expr: Expr) -> bool:
-        return self.source.meets_frame(self.over_source(expr))
-
-    def is_elastic(self, expr: Expr) -> bool:
-        return self.source.is_elastic(self.over_source(expr))
-
-    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[KeyQuery]:
-        return self.source.affected([self.over_source(expr) for expr in want], has_time=has_time)
-
-    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[KeyQuery]:
-        return self.source.rows([self.over_source(expr) for expr in want], past=past)
-
-    def restrict(self, want: Want, restrictions: Restrictions) -> None:
-        self.source.restrict(want.over(self.over_source), restrictions)
-
-    def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
-        return self.source.trace(self.over_source(expr))
+    def over_input(self, expr: Expr, place: int) -> Expr:
+        return self.over_source(expr)
 
 
 def columns_of(expr: Expr) -> Iterator[exp.Column]:
@@ -367,8 +410,7 @@ def is_constant(expr: Expr) -> bool:
 
 def composed_of(expr: Expr, parts: Sequence[Expr]) -> bool:
     """Return True if `expr` is built from `parts` and constants alone."""
-    texts = {sql_of(bare(part)) for part in parts}
-    return _composed(expr, texts)
+    return _composed(expr, {sql_of(bare(part)) for part in parts})
 
 
 def _composed(expr: Expr, texts: set[str]) -> bool:
@@ -376,9 +418,10 @@ def _composed(expr: Expr, texts: set[str]) -> bool:
         return True
     if isinstance(expr, exp.Column | exp.Query | exp.Window | exp.Star) or is_aggregate(expr):
         return False
-    children = [child for child in expr.iter_expressions() if not isinstance(child, exp.DataType)]
     return all(
-        _composed(child, texts) for child in children if not isinstance(child, exp.Identifier)
+        _composed(child, texts)
+        for child in expr.iter_expressions()
+        if not isinstance(child, exp.DataType | exp.Identifier)
     )
 
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import combinations
 
 from sqlglot import exp
 
-from livemart.plan.relations.key_query import KeyQuery
-from livemart.plan.relations.project import Projection
 from livemart.plan.relations.relation import (
     Expr,
     Relation,
-    Restrictions,
-    Scan,
-    Want,
+    Renaming,
+    RowByRow,
     column,
     is_constant,
     replaced,
@@ -24,7 +20,7 @@ from livemart.plan.sql.written import sql_of
 from livemart.spark_sql import unquoted
 
 
-class Union(Relation):
+class Union(RowByRow):
     """All rows of all branches; columns are matched by position and named by the first branch.
 
     >>> show(
@@ -43,9 +39,8 @@ class Union(Relation):
         self.names = names[0]
         self.branch_names = tuple(names)
 
-    def over_branch(self, expr: Expr, branch: int) -> Expr:
-        """Return `expr` over the columns of one branch."""
-        names = dict(zip(self.names, self.branch_names[branch], strict=True))
+    def over_input(self, expr: Expr, place: int) -> Expr:
+        names = dict(zip(self.names, self.branch_names[place], strict=True))
         return replaced(
             expr,
             lambda reference: (
@@ -54,60 +49,6 @@ class Union(Relation):
                 else None
             ),
         )
-
-    def is_local(self, expr: Expr, *, anchored: bool) -> bool:
-        return all(
-            branch.is_local(self.over_branch(expr, index), anchored=anchored)
-            for index, branch in enumerate(self.inputs)
-        )
-
-    def is_local_time(self, expr: Expr) -> bool:
-        return all(
-            branch.is_local_time(self.over_branch(expr, index))
-            for index, branch in enumerate(self.inputs)
-        )
-
-    def meets_frame(self, expr: Expr) -> bool:
-        return any(
-            branch.meets_frame(self.over_branch(expr, index))
-            for index, branch in enumerate(self.inputs)
-        )
-
-    def is_elastic(self, expr: Expr) -> bool:
-        return any(
-            branch.is_elastic(self.over_branch(expr, index))
-            for index, branch in enumerate(self.inputs)
-        )
-
-    def affected(self, want: Sequence[Expr], *, has_time: bool = False) -> list[KeyQuery]:
-        return [
-            query
-            for index, branch in enumerate(self.inputs)
-            for query in branch.affected(
-                [self.over_branch(expr, index) for expr in want], has_time=has_time
-            )
-        ]
-
-    def rows(self, want: Sequence[Expr], *, past: bool = False) -> list[KeyQuery]:
-        return [
-            query
-            for index, branch in enumerate(self.inputs)
-            for query in branch.rows([self.over_branch(expr, index) for expr in want], past=past)
-        ]
-
-    def restrict(self, want: Want, restrictions: Restrictions) -> None:
-        for index, branch in enumerate(self.inputs):
-            over_branch = partial(self.over_branch, branch=index)
-            branch.restrict(want.over(over_branch), restrictions)
-
-    def trace(self, expr: Expr) -> list[tuple[Scan, Expr]] | None:
-        sites: list[tuple[Scan, Expr]] = []
-        for index, branch in enumerate(self.inputs):
-            traced = branch.trace(self.over_branch(expr, index))
-            if traced is None:
-                return None
-            sites.extend(traced)
-        return sites
 
     def unique_keys(self) -> list[frozenset[str]]:
         """A key of every branch is a key of the union if constant columns tell branches apart."""
@@ -155,11 +96,11 @@ def _position(text: str, names: tuple[str, ...]) -> int | None:
 
 def _constant_output(relation: Relation, name: str) -> str | int | None:
     expr: Expr = column(name)
-    while isinstance(relation, Projection) or hasattr(relation, "over_source"):
+    while isinstance(relation, Renaming):
         expr = relation.over_source(expr)
         if is_constant(expr):
             return _literal(expr)
-        relation = relation.inputs[0]
+        relation = relation.source
     return None
 
 
@@ -168,20 +109,16 @@ def _literal(expr: Expr) -> str | int | None:
     texts = (exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR)
     whole = (exp.DataType.Type.INT, exp.DataType.Type.BIGINT)
     while isinstance(expr, exp.Cast | exp.Paren):
-        if isinstance(expr, exp.Cast) and expr.to.this not in (*texts, *whole):
-            return None
-        kind = expr.to.this if isinstance(expr, exp.Cast) else None
-        expr = expr.this
-        if kind is not None and not _keeps(expr, is_text=kind in texts):
-            return None
+        value = expr.this
+        if isinstance(expr, exp.Cast):
+            # A cast must leave the literal what it is.
+            kinds = texts if value.is_string else whole
+            if not isinstance(value, exp.Literal) or expr.to.this not in kinds:
+                return None
+        expr = value
     if not isinstance(expr, exp.Literal):
         return None
     if expr.is_string:
         # What an escape stands for is for Spark to say: 'a\d' is 'ad' there.
         return None if "\\" in sql_of(expr) else str(expr.this)
     return int(expr.this) if expr.is_int else None
-
-
-def _keeps(expr: Expr, *, is_text: bool) -> bool:
-    """Return True for a literal that a cast leaves what it is."""
-    return isinstance(expr, exp.Literal) and expr.is_string == is_text

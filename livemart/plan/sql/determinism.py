@@ -88,15 +88,7 @@ def is_bare_function(column: exp.Column) -> bool:
 
 def line_of(node: exp.Expr) -> int | None:
     """Return the line of the first token below a node that carries a position."""
-    for part in node.walk():
-        line = part.meta.get("line")
-        if line is not None:
-            return int(line)
-    return None
-
-
-def _names(column: exp.Column) -> set[str]:
-    return {part.name.lower() for part in column.parts}
+    return next((int(part.meta["line"]) for part in node.walk() if "line" in part.meta), None)
 
 
 def require_deterministic(tree: exp.Expr) -> None:
@@ -113,7 +105,7 @@ def require_deterministic(tree: exp.Expr) -> None:
                 line_of(node),
                 "read the one \"now\" of the snapshot from source('livemart', 'clock')",
             )
-        if isinstance(node, exp.Column) and FILE_COLUMN in _names(node):
+        if isinstance(node, exp.Column) and FILE_COLUMN in {it.name.lower() for it in node.parts}:
             message = f"{sql_of(node)} tells which file holds a row, and rows move"
             raise refusal("EXPRESSION_NOT_DETERMINISTIC", message, line_of(node))
         if isinstance(node, exp.TableSample):

@@ -17,7 +17,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import traverse_scope
 
 from livemart.errors import first_lines
-from livemart.plan.reasons import Inapplicable, Reason, refusal
+from livemart.plan.reasons import refusal
 from livemart.plan.sql.parse import parse, statement
 from livemart.plan.sql.template import Template
 from livemart.plan.sql.written import sql_of
@@ -56,6 +56,14 @@ class Flat(Template[Occurrence]):
         """The mentions by their index."""
         return tuple(sorted(set(self.holes), key=lambda mention: mention.index))
 
+    def schema(self, columns: Mapping[str, tuple[str, ...]]) -> dict[str, object]:
+        """Return the columns of each mention, where they are known, as sqlglot asks for them."""
+        return {
+            mention.placeholder: {name.lower(): "unknown" for name in columns[mention.relation]}
+            for mention in self.occurrences
+            if mention.relation in columns
+        }
+
     def cut(self, start: int, end: int) -> Template[Occurrence]:
         """Return what stands between two offsets of `text`, neither of them within a name."""
         pieces: list[str | Occurrence] = []
@@ -74,7 +82,7 @@ class Flat(Template[Occurrence]):
         return tuple(dict.fromkeys(occurrence.relation for occurrence in self.occurrences))
 
 
-def flatten(text: str, views: Mapping[str, str], *, enclosing: tuple[str, ...] = ()) -> Flat:
+def flatten(text: str, views: Mapping[str, str]) -> Flat:
     """Return the flat text of a SELECT.
 
     Args:
@@ -85,7 +93,7 @@ def flatten(text: str, views: Mapping[str, str], *, enclosing: tuple[str, ...] =
         Inapplicable: PARSE_UNSUPPORTED, if the text cannot be parsed or names a relation in a way
             that cannot be replaced.
     """
-    return Flat(tuple(_flatten(_body(text), views, [], enclosing)))
+    return Flat(tuple(_flatten(_body(text), views, [], ())))
 
 
 def _flatten(
@@ -125,11 +133,9 @@ def _stored_tables(text: str) -> list[exp.Table]:
     try:
         scopes = traverse_scope(tree)
     except (SqlglotError, RecursionError) as error:
-        message = first_lines(error)
-        raise refusal("PARSE_UNSUPPORTED", message) from error
+        raise refusal("PARSE_UNSUPPORTED", first_lines(error)) from error
     if not isinstance(tree, exp.Query):
         raise refusal("PARSE_UNSUPPORTED", "not a SELECT")
-    named = {id(table) for table in tree.find_all(exp.Table)}
     cte_reads: set[int] = set()
     for scope in scopes:
         names = {name.lower() for name in scope.cte_sources}
@@ -139,9 +145,7 @@ def _stored_tables(text: str) -> list[exp.Table]:
     tables = [
         table
         for table in tree.find_all(exp.Table)
-        if id(table) in named
-        and id(table) not in cte_reads
-        and isinstance(table.this, exp.Identifier)
+        if id(table) not in cte_reads and isinstance(table.this, exp.Identifier)
     ]
     for column in tree.find_all(exp.Column):
         if column.args.get("db") is not None and any(
@@ -151,9 +155,9 @@ def _stored_tables(text: str) -> list[exp.Table]:
             raise refusal("PARSE_UNSUPPORTED", message)
     if any(table.args.get("version") for table in tables):
         raise refusal("PARSE_UNSUPPORTED", "an older version of a table")
-    if any(not table.db for table in tables):
-        bare = next(table.name for table in tables if not table.db)
-        raise refusal("PARSE_UNSUPPORTED", f"{bare} is named without its schema")
+    for table in tables:
+        if not table.db:
+            raise refusal("PARSE_UNSUPPORTED", f"{table.name} is named without its schema")
     return sorted(tables, key=lambda table: _span(text, table)[0])
 
 
@@ -164,8 +168,7 @@ def _span(text: str, table: exp.Table) -> tuple[int, int]:
         start = parts[0].meta["start"]
         end = parts[-1].meta["end"] + 1
     except KeyError as error:
-        reason = Reason("PARSE_UNSUPPORTED", f"no offsets for {table.name}", None)
-        raise Inapplicable(reason) from error
+        raise refusal("PARSE_UNSUPPORTED", f"no offsets for {table.name}") from error
     # Offsets of quoted identifiers leave the quotes out in some versions of the parser.
     if start > 0 and text[start - 1] == "`":
         start -= 1

@@ -25,6 +25,14 @@ AGGREGATE_FUNCTIONS = frozenset(
     ).split()
 )
 
+# Each makes several rows of one.
+GENERATORS = frozenset(
+    (
+        "explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer stack "
+        "variant_explode variant_explode_outer "
+    ).split()
+)
+
 BUILT_IN_FUNCTIONS = frozenset(
     (
         "abs acos acosh add_months aes_decrypt aes_encrypt aggregate and any any_value "

@@ -40,8 +40,7 @@ def parse(text: str) -> exp.Expr:
             raise ParseError("not one statement")
         cut_texts(trees[0], tokens, text)
     except (SqlglotError, RecursionError) as error:
-        message = first_lines(error)
-        raise refusal("PARSE_UNSUPPORTED", message) from error
+        raise refusal("PARSE_UNSUPPORTED", first_lines(error)) from error
     tree = trees[0]
     for hint in list(tree.find_all(exp.Hint)):
         hint.pop()

@@ -15,6 +15,7 @@ from sqlglot.optimizer.scope import Scope, build_scope
 
 from livemart.plan.reasons import Inapplicable, Reason
 from livemart.plan.sql.determinism import function_name, require_deterministic
+from livemart.plan.sql.functions import GENERATORS
 from livemart.plan.sql.parse import parse, qualified, statement
 from livemart.plan.sql.written import sql_of
 from livemart.spark_sql import quoted
@@ -23,12 +24,8 @@ _NAMELESS = Reason("PARSE_UNSUPPORTED", "its columns have no names", None)
 _UNSTAMPED = "__unstamped__"
 _OUTER = ("LEFT", "RIGHT", "FULL")
 _SUBTOTALS = ("rollup", "cube", "grouping_sets", "totals", "all")
-_GENERATORS = frozenset(
-    {
-        *("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer"),
-        *("stack", "json_tuple", "variant_explode", "variant_explode_outer", "unnest"),
-    }
-)
+# The parser's own name for one is among them.
+_GENERATORS = GENERATORS | {"unnest"}
 
 
 def stamps_of(

@@ -114,12 +114,14 @@ def region_of(query: Query, facts: PlanFacts) -> Region:
     """
     top = query.top
     gates = [relation for relation in top.walk() if isinstance(relation, Gate)]
+    windows = (gate for gate in gates if isinstance(gate, WindowGate))
+    frames = [window.frame for window in windows if window.frame is not None]
     names: list[exp.Expr] = [column(name) for name in query.names]
     keys = [name for name in names if top.is_local(name, anchored=True)]
     if all(constants_of(top, key) is not None for key in keys):
         keys = [name for name in names if top.is_local(name, anchored=False)]
     time = None
-    if any(isinstance(gate, WindowGate) and gate.frame is not None for gate in gates):
+    if frames:
         times = (name for name in names if top.is_local_time(name) and top.meets_frame(name))
         time = next(times, None)
     if ties := ties_of(top):
@@ -130,16 +132,9 @@ def region_of(query: Query, facts: PlanFacts) -> Region:
             raise Inapplicable(scattered(ties[0]))
     keys = [key for key in keys if time is None or sql_of(key) != sql_of(time)]
     if not gates:
-        unique = next(
-            (
-                key
-                for key in sorted(top.unique_keys(), key=len)
-                if key <= {sql_of(name) for name in keys}
-            ),
-            None,
-        )
-        if unique is not None:
-            keys = [key for key in keys if sql_of(key) in unique]
+        texts = set(map(sql_of, keys))
+        if unique := [key for key in top.unique_keys() if key <= texts]:
+            keys = [key for key in keys if sql_of(key) in min(unique, key=len)]
     if not any(_varies(top, key) for key in keys) and time is None:
         message = "no output column confines a change: "
         message += "; ".join(_gate_text(gate) for gate in gates[:3])
@@ -151,12 +146,13 @@ def region_of(query: Query, facts: PlanFacts) -> Region:
     want = [*keys, *([time] if time is not None else [])]
     restrictions = Restrictions()
     top.restrict(Want(tuple(keys), time), restrictions)
-    before, after = _margins(gates) if time is not None else (0, 0)
+    # No path through the query can widen a change more than by the sums of the frames' margins.
+    widening = frames if time is not None else []
     return Region(
         tuple(key.name for key in keys),
         None if time is None else time.name,
-        before,
-        after,
+        sum(frame.before for frame in widening),
+        sum(frame.after for frame in widening),
         tuple(top.affected(want, has_time=time is not None)),
         {
             occurrence: tuple(map(restriction_of, items))
@@ -170,15 +166,6 @@ def _varies(top: Relation, key: exp.Expr) -> bool:
     """Return False for a column that is one constant."""
     constants = constants_of(top, key)
     return constants is None or len(constants) > 1
-
-
-def _margins(gates: Sequence[Gate]) -> tuple[int, int]:
-    """Return the sums of the frames' margins: no path through the query can widen a change more."""
-    frames = [
-        gate.frame for gate in gates if isinstance(gate, WindowGate) and gate.frame is not None
-    ]
-    distinct = {id(frame): frame for frame in frames}.values()
-    return sum(frame.before for frame in distinct), sum(frame.after for frame in distinct)
 
 
 def _grouped_above_window(gates: Sequence[Gate]) -> str | None:

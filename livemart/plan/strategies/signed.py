@@ -28,6 +28,7 @@ from livemart.plan.relations.relation import (
     Expr,
     Relation,
     Renaming,
+    RowByRow,
     Scan,
     bare,
     column,
@@ -217,22 +218,13 @@ def _branches(relation: Relation, outputs: Mapping[str, Expr], is_filtered: bool
         if is_filtered:
             raise not_additive("groups are filtered, or computed on")
         return [_Branch(relation, relation, outputs)]
-    if isinstance(relation, Union):
+    if isinstance(relation, Union) or (isinstance(relation, Renaming) and _has_gate(relation)):
+        is_filtered = is_filtered or isinstance(relation, Filter)
         return [
             leaf
-            for index, branch in enumerate(relation.inputs)
-            for leaf in _branches(
-                branch,
-                {name: relation.over_branch(expr, index) for name, expr in outputs.items()},
-                is_filtered,
-            )
+            for source, exprs in relation.below(*outputs.values())
+            for leaf in _branches(source, dict(zip(outputs, exprs, strict=True)), is_filtered)
         ]
-    if isinstance(relation, Renaming) and _has_gate(relation):
-        return _branches(
-            relation.source,
-            {name: relation.over_source(expr) for name, expr in outputs.items()},
-            is_filtered or isinstance(relation, Filter),
-        )
     return [_Branch(relation, None, outputs)]
 
 
@@ -251,7 +243,7 @@ def _collect(relation: Relation, anchors: list[int], lookups: list[Lookup]) -> N
         anchors.append(relation.occurrence)
     elif isinstance(relation, InlineRows):
         return
-    elif isinstance(relation, Renaming | Generate | Union):
+    elif isinstance(relation, RowByRow | Generate):
         if any(map(_is_constant, relation.inputs)) and not _is_constant(relation):
             raise not_additive("rows of a table stand beside constant ones")
         for source in relation.inputs:
@@ -268,11 +260,9 @@ def _collect(relation: Relation, anchors: list[int], lookups: list[Lookup]) -> N
 
 
 def _collect_lookups(join: Join, anchors: frozenset[int], lookups: list[Lookup]) -> None:
-    for part in join.right.walk():
-        if isinstance(part, Gate):
-            raise not_additive("a joined side has groups, DISTINCT or windows")
-    keyed: dict[int, list[tuple[str, tuple[tuple[int, str], ...]]]] = {}
-    scans = [part for part in join.right.walk() if isinstance(part, Scan)]
+    if _has_gate(join.right):
+        raise not_additive("a joined side has groups, DISTINCT or windows")
+    keyed: dict[int, tuple[str, tuple[tuple[int, str], ...]]] = {}
     repeated = _read_twice(join.right)
     has_joins = any(isinstance(part, Join) for part in join.right.walk())
     for key in join.keys:
@@ -292,9 +282,11 @@ def _collect_lookups(join: Join, anchors: frozenset[int], lookups: list[Lookup])
             # A row of it has other effects than those that its key tells.
             continue
         sites = tuple((site.occurrence, bare(over).name) for site, over in left)
-        keyed.setdefault(scan.occurrence, []).append((bare(expr).name, sites))
-    for scan in scans:
-        lookups.append(Lookup(scan.occurrence, tuple(keyed.get(scan.occurrence, ())[:1])))
+        keyed.setdefault(scan.occurrence, (bare(expr).name, sites))
+    for part in join.right.walk():
+        if isinstance(part, Scan):
+            paired = keyed.get(part.occurrence)
+            lookups.append(Lookup(part.occurrence, () if paired is None else (paired,)))
 
 
 def _read_twice(relation: Relation) -> frozenset[int]:
@@ -315,27 +307,18 @@ def _outputs(branches: list[_Branch], query: Query) -> tuple[Output, ...] | None
     if any(branch.gate is None for branch in branches):
         raise not_additive("a union of groups and of rows")
     roles = [_roles(branch) for branch in branches]
-    first = roles[0]
-    for other in roles[1:]:
-        if [(output.name, output.role, output.is_never_null) for output in other] != [
-            (output.name, output.role, output.is_never_null) for output in first
-        ]:
-            raise not_additive("the branches of a union have other totals")
+    first, *others = ([replace(output, summed=()) for output in role] for role in roles)
+    if any(other != first for other in others):
+        raise not_additive("the branches of a union have other totals")
     if len(branches) > 1 and not query.top.unique_keys():
         # Two branches might hold the same group.
         raise not_additive("no constant tells the branches of a union apart")
     if not any(output.role == "count_rows" for output in first):
         raise not_additive("no count of all rows is selected", "select count(*) beside the totals")
-    merged = tuple(
-        Output(
-            output.name,
-            output.role,
-            tuple(summed for role in roles for summed in role[place].summed),
-            output.is_never_null,
-        )
+    return tuple(
+        replace(output, summed=tuple(summed for role in roles for summed in role[place].summed))
         for place, output in enumerate(first)
     )
-    return merged
 
 
 def _roles(branch: _Branch) -> list[Output]:

@@ -79,9 +79,7 @@ def slices_of(query: Query) -> tuple[tuple[Slice, ...], set[int]]:
             if sites is None or None in located:
                 unsliced.add(bound.occurrence)
                 continue
-            slices.update(
-                (located_slice, None) for located_slice in located if located_slice is not None
-            )
+            slices |= dict.fromkeys(filter(None, located))
     return tuple(slices), unsliced
 
 

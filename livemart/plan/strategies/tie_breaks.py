@@ -13,8 +13,14 @@ from typing import NamedTuple
 from sqlglot import Dialect, Token, TokenType, exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from livemart.plan.relations.aggregate_calls import PICKS, WRAPPERS, aggregate_calls, called
-from livemart.plan.relations.frames import needs_total_order
+from livemart.plan.relations.aggregate_calls import (
+    PICKS,
+    WRAPPERS,
+    aggregate_calls,
+    called,
+    specification,
+)
+from livemart.plan.relations.frames import is_by_rows, needs_total_order
 from livemart.plan.sql.determinism import function_name, is_aggregate
 from livemart.plan.sql.flatten import Flat, Occurrence
 from livemart.plan.sql.parse import parse, qualified
@@ -101,16 +107,15 @@ def with_ties_broken(
 def _in_windows(
     scope: Scope, schema: Mapping[str, object], tokens: Sequence[Token], flat: Flat
 ) -> Iterator[_Edit]:
-    named = {window.this.name: window for window in scope.expression.args.get("windows") or ()}
     for window in scope.find_all(exp.Window):
         if not isinstance(window.this, exp.Expr) or (span := span_of(window)) is None:
             continue
         call = called(window)
-        spec = named.get(window.alias, window) if window.alias else window
+        spec = specification(window, scope.expression)
         is_ordered = spec.args.get("order") is not None
         if not needs_total_order(call, spec) and (is_ordered or function_name(call) not in PICKS):
             continue
-        if function_name(call) in _OF_THE_LAST and is_ordered and _ends_in_ties(spec):
+        if function_name(call) in _OF_THE_LAST and is_ordered and not is_by_rows(spec):
             continue
         # A name may be that of several functions: this one gets a copy.
         brackets = _brackets(window.alias, span, tokens)
@@ -259,12 +264,6 @@ def _copied(before: _Sql, behind: _Sql, place: _Place, order: Callable[[int], st
         return None if more is None else template(before, more, behind)
 
     return written
-
-
-def _ends_in_ties(spec: exp.Expr) -> bool:
-    """Return True for a frame that holds all rows that tie with the last one."""
-    bounds = spec.args.get("spec")
-    return bounds is None or str(bounds.args.get("kind") or "").upper() != "ROWS"
 
 
 def _mention(span: tuple[int, int], tokens: Sequence[Token]) -> tuple[int, int]:

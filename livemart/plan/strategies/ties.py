@@ -20,13 +20,12 @@ from livemart.plan.relations.join import Join
 from livemart.plan.relations.relation import (
     Expr,
     Relation,
-    Renaming,
     Restrictions,
+    RowByRow,
     Scan,
     Want,
     columns_of,
 )
-from livemart.plan.relations.union import Union
 from livemart.plan.sql.determinism import function_name
 from livemart.plan.sql.written import sql_of
 
@@ -134,8 +133,6 @@ def computed_among_ties(relation: Relation, expr: Expr) -> Computed | None:
     """
     if isinstance(relation, Scan) or not ties_of(relation):
         return None
-    if isinstance(relation, Renaming):
-        return computed_among_ties(relation.source, relation.over_source(expr))
     if isinstance(relation, Aggregate) and (calls := aggregate_calls(expr)):
         return _kind(expr, calls)
     if isinstance(relation, WindowGate) and (windows := list(expr.find_all(exp.Window))):
@@ -146,11 +143,8 @@ def computed_among_ties(relation: Relation, expr: Expr) -> Computed | None:
             (relation.right if relation.side(part) == "right" else relation.left, part)
             for part in columns_of(expr)
         ]
-    elif isinstance(relation, Union):
-        below = [
-            (branch, relation.over_branch(expr, index))
-            for index, branch in enumerate(relation.inputs)
-        ]
+    elif isinstance(relation, RowByRow):
+        below = [(source, over) for source, (over,) in relation.below(expr)]
     kinds = {computed_among_ties(source, part) for source, part in below} - {None}
     return "taken" if kinds == {"taken"} and len(below) == 1 else "made" if kinds else None
 

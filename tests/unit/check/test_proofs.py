@@ -70,6 +70,9 @@ class FakeWarehouse:
         weighted = [{**row, WEIGHT: weight} for weight, row in rows]
         return pa.Table.from_pylist(weighted, schema)
 
+    def read(self, *_: object, **_options: object) -> pa.Table:
+        raise AssertionError("a table is read")
+
 
 def model(name: str, materialized: Literal["table", "view"], code: str) -> Model:
     return make_model(

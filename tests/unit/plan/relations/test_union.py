@@ -21,7 +21,7 @@ def union(*constants: str) -> Union:
 def test_columns_meet_by_position() -> None:
     both = Union([sales(0), sales(1)], [("a", "b", "c"), ("id", "shop", "at")])
 
-    assert sql_of(both.over_branch(expr("upper(b)"), 1)) == "UPPER(shop)"
+    assert sql_of(both.over_input(expr("upper(b)"), 1)) == "UPPER(shop)"
 
 
 def test_a_change_of_one_branch_is_a_change_of_the_sum() -> None:
