@@ -130,12 +130,11 @@ def open_session(
     options = session_settings(settings.warehouse, jars, settings.master) | dict(extra or {})
     # The class path and Java options count only before the JVM starts.
     arguments = [f"--master {settings.master}", f"--driver-memory {settings.memory}"]
+    options["spark.driver.extraJavaOptions"] += (
+        f" -Dlog4j2.configurationFile=file:{log4j} {jvm_options(jars, is_short=is_short)}"
+    )
     for name in ("spark.driver.extraClassPath", "spark.driver.extraJavaOptions"):
-        value = options.pop(name)
-        if name.endswith("JavaOptions"):
-            value += f" -Dlog4j2.configurationFile=file:{log4j}"
-            value += f" {jvm_options(jars, is_short=is_short)}"
-        arguments.append(f'--conf "{name}={value}"')
+        arguments.append(f'--conf "{name}={options.pop(name)}"')
     os.environ["PYSPARK_SUBMIT_ARGS"] = " ".join([*arguments, "pyspark-shell"])
 
     from pyspark.logger import PySparkLogger
@@ -145,9 +144,8 @@ def open_session(
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
     # Else each failing statement is also printed, as JSON with a Java stack.
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
-    log = (
-        None if os.environ.get("LIVEMART_SPARK_LOG") else StateFolder(settings.warehouse).spark_log
-    )
+    own_log = StateFolder(settings.warehouse).spark_log
+    log = None if os.environ.get("LIVEMART_SPARK_LOG") else own_log
     _start_jvm(log, lock, folder)
     builder = SparkSession.builder.appName("livemart")
     for name, value in options.items():
