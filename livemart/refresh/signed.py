@@ -353,7 +353,7 @@ def _changed_rows(
 def _rows(run: ModelRun, sides: Sequence[tuple[Statement, int]]) -> pa.Table:
     """Return the change of a linear query's rows."""
     schema = run.stored.schema
-    columns = typed_columns(schema, "q", run.stored.blank_columns)
+    columns = typed_columns(schema, run.stored.blank_columns)
     stacked = separated(
         " union all ",
         [
