@@ -141,7 +141,7 @@ def require_jars(folder: Path | None = None) -> tuple[Path, ...]:
         ConfigError: JARS_MISSING, JAR_CHANGED, JARS_UNREACHABLE, JARS_NOT_STORED.
     """
     if not is_named(folder) and missing_jars():
-        print(f"fetching jars into {jar_cache()} (once)", file=sys.stderr, flush=True)
+        sys.stderr.write(f"fetching jars into {jar_cache()} (once)\n")
         resolve_jars()
     return delta_jars(folder)
 
