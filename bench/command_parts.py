@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> None:
 
     from livemart.run.runtime import open_dbt
     from livemart.settings import load_settings
-    from livemart.spark.open import open_session
+    from livemart.spark.session import open_session
 
     project_dir, warehouse = arguments
     settings = load_settings({"project_dir": project_dir, "warehouse": warehouse}, environ={})

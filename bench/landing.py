@@ -41,7 +41,7 @@ from livemart.project.graph import (
 )
 from livemart.settings import Settings, load_settings
 from livemart.spark.jars import require_jars
-from livemart.spark.open import open_session
+from livemart.spark.session import open_session
 from tests.services.maven import NotInstalledError
 
 if TYPE_CHECKING:

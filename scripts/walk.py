@@ -21,8 +21,8 @@ from types import CodeType, FrameType
 
 import livemart
 from livemart.refresh import models as refresh_models
-from livemart.spark.jars import delta_jars
-from livemart.spark.session import create_session
+from livemart.settings import Settings
+from livemart.spark.session import open_session
 from tests.integration.mini import PROJECT, Mini, sale, visit
 from tests.project_run import strategies
 
@@ -101,7 +101,8 @@ def profiled() -> Iterator[dict[str, Walk]]:
 def walks_of_a_refresh(lane: str) -> tuple[dict[str, Walk], dict[str, str]]:
     """Return the walks of one refresh, and the strategies that it took, by model."""
     with TemporaryDirectory() as folder:
-        spark = create_session(Path(folder, "catalog"), delta_jars(), memory="1g")
+        settings = Settings(warehouse=Path(folder, "catalog"), master="local[2]", memory="1g")
+        spark = open_session(settings)
         run = Mini(spark, Path(folder, "run"), flags={"lane": lane, "threads": 1})
         run.replace((PROJECT / "models" / "_sources.yml").read_text(), **_MODELS)
         run.deliver("sales", *(sale(f"s{n}", "ab"[n % 2], minutes=-n) for n in range(1, 40)))

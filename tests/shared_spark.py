@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from livemart.project.sessions import _SESSIONS
-from livemart.spark.jars import delta_jars
+from livemart.settings import Settings
 from livemart.spark.quick_session import _CLONES
-from livemart.spark.session import create_session
+from livemart.spark.session import open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,7 +18,7 @@ class SharedSpark:
     """A session that each test gets as it was when it had just started."""
 
     def __init__(self, folder: Path) -> None:
-        self.session = create_session(folder, delta_jars(), memory="2g")
+        self.session = open_session(Settings(warehouse=folder, master="local[2]", memory="2g"))
         self._settings: dict[str, str] = dict(self.session.conf.getAll)
 
     def emptied(self) -> SparkSession:

@@ -74,7 +74,7 @@ def verify_snapshot(settings: Settings, narrator: Narrator) -> Iterator[Comparis
     Raises:
         StateError: NOTHING_PUBLISHED.
     """
-    from livemart.spark.open import open_session
+    from livemart.spark.session import open_session
 
     snapshot = published_snapshot(settings.warehouse)
     narrator.step("starting Spark")

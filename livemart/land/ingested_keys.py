@@ -41,7 +41,6 @@ class IngestedKeys:
             entries.pop()
         for entry in entries:
             self._remember(entry["source"], entry["file"], entry["keys"])
-        path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, "".join(json.dumps(entry) + "\n" for entry in entries))
 
     def find(self, source: str, key: str) -> IngestedRequest | None:

@@ -304,10 +304,10 @@ class MicroBatch:
 
     def _commit(self, name: str) -> Landed:
         refused, change = self._refused_deliveries[name], self._changes.get(name)
+        counts = Counts(produced=refused, dead_letters=refused)
         if change is None:
-            return Landed(Counts().with_dead_letters(refused))
-        counts = change.counts.with_dead_letters(refused)
-        landed = Landed(counts, change.newest_event_time, change.drift)
+            return Landed(counts)
+        landed = Landed(change.counts + counts, change.newest_event_time, change.drift)
         tag = noted(self._tags.rows(name), landed)
         change.commit(tag)
         return landed

@@ -139,7 +139,7 @@ def _difference(
 ) -> pa.Table:
     schema = stored.schema
     listed = ", ".join(quoted(name) for name in schema.names)
-    part = f"select {typed_columns(schema, 'q', stored.blank_columns)} from ({query}) as q"
+    part = f"select {typed_columns(schema, stored.blank_columns)} from ({query}) as q"
     sides = [(part, 0, 1), (f"select {listed} from {stored.sql}", 1, 0)]
     tables = [inputs.table(relation) for relation in plan.flat.relations] if plan.flat else [None]
     if None not in tables:

@@ -43,7 +43,7 @@ def stamped(session: SparkSession, plan: Plan, stored: PinnedTable, change: pa.T
     fields = {name: stored.fields[name] for name in plan.stamps}
     values = ", ".join(f"{sql} as {quoted(fields[name].name)}" for name, sql in plan.stamps.items())
     schema = pa.schema(list(fields.values()))
-    columns = typed_columns(schema, "q", stored.blank_columns)
+    columns = typed_columns(schema, stored.blank_columns)
     stamps = plain_table(session.sql(f"select {columns} from (select {values}) as q").toArrow())
     rows = stored.schema.empty_table()
     if pc.any(pc.less(change[NEW_COUNT], change[OLD_COUNT])).as_py():

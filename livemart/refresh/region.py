@@ -71,7 +71,7 @@ def refresh_region(run: ModelRun, region: Region) -> pa.Table | None:
         for occurrence, restrictions in restricted.items()
     }
     schema = run.stored.schema
-    columns = typed_columns(schema, "q", run.stored.blank_columns)
+    columns = typed_columns(schema, run.stored.blank_columns)
     part = template(f"select {columns} from (", run.query("new", names), ") as q")
     stored_slice = rows_to_read(run.stored, [region.stored], affected, run.zone, time)
     if not run.views.is_large and is_comparable(region, affected, run.stored):

@@ -265,7 +265,7 @@ def _computed(run: ModelRun, plains: list[Plain], rows: pa.Table) -> dict[str, p
     schema = pa.schema([run.stored.fields[plain.name] for plain in plains])
     listed = ", ".join(f"{plain.sql} as {quoted(plain.name)}" for plain in plains)
     query = template(
-        f"select {typed_columns(schema, 'q')}, {place} from (select {listed}, {place} from ",
+        f"select {typed_columns(schema)}, {place} from (select {listed}, {place} from ",
         view,
         ") as q",
     )

@@ -83,7 +83,7 @@ def stacked_sides(
         sides: the model's query over touched rows with its sign, +1 as they are, -1 as they were.
         blank_columns: see `typed_columns`.
     """
-    columns = typed_columns(schema, "q", blank_columns)
+    columns = typed_columns(schema, blank_columns)
     return separated(
         " union all ",
         [

@@ -64,7 +64,7 @@ def note_pass(runtime: Runtime, files: WaitingFiles | None, *, is_published: boo
         structlog.get_logger().debug("pass_not_noted", error=str(error))
 
 
-def _logs_at_end(runtime: Runtime) -> Sequence[LogAtEnd] | None:
+def _logs_at_end(runtime: Runtime) -> tuple[LogAtEnd, ...] | None:
     """Return the record logs of the project; None if one holds more, or may not be kept."""
     sources = [
         source
@@ -85,7 +85,7 @@ def _logs_at_end(runtime: Runtime) -> Sequence[LogAtEnd] | None:
         if not log.has_plain_options:
             return None
         readers.setdefault(log, []).append(source)
-    return [
+    return tuple(
         LogAtEnd(
             [source.relation for source in sources],
             log.kind,
@@ -93,11 +93,11 @@ def _logs_at_end(runtime: Runtime) -> Sequence[LogAtEnd] | None:
             looks[sources[0].relation].ends,
         )
         for log, sources in readers.items()
-    ]
+    )
 
 
 def _note(
-    runtime: Runtime, newest: Snapshot, files: WaitingFiles, logs: Sequence[LogAtEnd]
+    runtime: Runtime, newest: Snapshot, files: WaitingFiles, logs: tuple[LogAtEnd, ...]
 ) -> None:
     from livemart.publish.exposures import served_models
 

@@ -294,8 +294,7 @@ def open_runtime(
     from livemart.spark.connect import connect_port, connect_settings
     from livemart.spark.jars import require_jars
     from livemart.spark.java import require_java
-    from livemart.spark.open import open_session
-    from livemart.spark.session import prepare_environment
+    from livemart.spark.session import open_session, prepare_environment
     from livemart.state.lock import hold_warehouse
 
     is_short = is_short and is_small_refresh(settings)
@@ -438,7 +437,7 @@ def load_plans(
 @contextmanager
 def _spark_if_asked(settings: Settings, narrator: Narrator) -> Iterator[SessionFactory]:
     """Yield what starts Spark at its first call; it is stopped when the block ends."""
-    from livemart.spark.open import open_session
+    from livemart.spark.session import open_session
 
     with ExitStack() as stack:
 

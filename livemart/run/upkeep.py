@@ -120,9 +120,7 @@ def _report(removed: Sequence[RemovedFiles]) -> None:
 
 def note_upkeep(warehouse: Path, now: datetime) -> None:
     """Keep when old files were removed last."""
-    path = StateFolder(warehouse).upkeep
-    path.parent.mkdir(exist_ok=True)
-    replace_file(path, json.dumps({"at": now.isoformat()}))
+    replace_file(StateFolder(warehouse).upkeep, json.dumps({"at": now.isoformat()}))
 
 
 def _last_upkeep(warehouse: Path) -> datetime | None:

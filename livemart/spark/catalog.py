@@ -5,18 +5,17 @@ Used after each start of a session. dbt and ad-hoc SQL then find tables and view
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from livemart.delta.log import has_commits
 from livemart.project.graph import Project
-from livemart.project.session_spec import PLAIN, SessionSpec
+from livemart.project.session_spec import PLAIN
 from livemart.project.sessions import session_of
 from livemart.spark.view_columns import ProjectView, ViewColumns
 from livemart.spark_sql import literal, quoted
-from livemart.state.atomic_files import replace_file
+from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.places import StateFolder
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ def register(
         columns,
     )
     if project is not None:
-        _keep_views(warehouse, views)
+        write_state_file(StateFolder(warehouse).views, views)
     return added
 
 
@@ -100,7 +99,7 @@ def save_views(spark: SparkSession, warehouse: Path) -> None:
             if text.isDefined():
                 session = PLAIN if known_view is None else known_view.session
                 views[f"{schema}.{name}"] = ProjectView(text.get(), session)
-    _keep_views(warehouse, views)
+    write_state_file(StateFolder(warehouse).views, views)
 
 
 def _register_tables(spark: SparkSession, warehouse: Path, relations: Sequence[str]) -> None:
@@ -204,36 +203,8 @@ def _project_views(project: Project) -> dict[str, ProjectView]:
 
 
 def _saved_views(warehouse: Path) -> dict[str, ProjectView]:
-    try:
-        entries = json.loads(StateFolder(warehouse).views.read_text())
-    except (FileNotFoundError, ValueError):
-        # Not kept yet, or torn: whoever knows the project keeps them again.
-        return {}
-    return {relation: _read_view(view) for relation, view in entries.items()}
-
-
-def _read_view(view: Any) -> ProjectView:
-    """Return a view as it was kept; one of the engine's own session is its SQL alone."""
-    if isinstance(view, str):
-        return ProjectView(view)
-    settings = tuple((name, value) for name, value in view["settings"])
-    return ProjectView(view["sql"], SessionSpec(settings, tuple(view["statements"])))
-
-
-def _keep_views(warehouse: Path, views: Mapping[str, ProjectView]) -> None:
-    path = StateFolder(warehouse).views
-    path.parent.mkdir(parents=True, exist_ok=True)
-    entries = {
-        relation: view.sql
-        if view.session.is_plain
-        else {
-            "sql": view.sql,
-            "settings": view.session.settings,
-            "statements": view.session.statements,
-        }
-        for relation, view in views.items()
-    }
-    replace_file(path, json.dumps(entries, indent=1))
+    # Not kept yet, or torn: whoever knows the project keeps them again.
+    return read_state_file(StateFolder(warehouse).views, dict[str, ProjectView]) or {}
 
 
 def _is_in(registered: Mapping[str, set[str]], relation: str) -> bool:

@@ -7,6 +7,7 @@ Spark's GROUP BY and `<=>` call equal, and maps, which it cannot group, are thei
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
@@ -24,17 +25,15 @@ if TYPE_CHECKING:
 _Hole = TypeVar("_Hole")
 
 
-def typed_columns(
-    schema: pa.Schema, qualifier: str, blank_columns: frozenset[str] = frozenset()
-) -> str:
-    """Return a select list of the table's columns, cast to its types, in its order.
+def typed_columns(schema: pa.Schema, blank_columns: frozenset[str] = frozenset()) -> str:
+    """Return a select list of the table's columns, of rows `q`, cast to its types, in its order.
 
     Args:
         blank_columns: those in which the table holds NULL for some texts.
     """
     selected = []
     for name, column, kind in spelled_columns(schema):
-        value = f"cast({qualifier}.{column} as {kind})"
+        value = f"cast(q.{column} as {kind})"
         if name in blank_columns:
             value = f"if({value} in ({', '.join(map(literal, BLANKS))}), null, {value})"
         selected.append(f"{value} as {column}")
@@ -59,22 +58,17 @@ def _scalar_literal(value: pa.Scalar, kind: str) -> str | None:
         return None
     if pa.types.is_timestamp(value.type):
         if value.type.tz is None:
-            # Not by way of an instant, which the session reads by its own clock.
-            return _local_literal(value)
+            # Not by way of an instant, which the session reads by its own clock; None for a year
+            # that Python has no date for.
+            with suppress(OverflowError, ValueError):
+                return literal(value.as_py())
+            return None
         return f"cast(timestamp_micros({value.cast(pa.int64()).as_py()}) as {kind})"
     if pa.types.is_date32(value.type):
         return f"date_from_unix_date({value.cast(pa.int32()).as_py()})"
     if pa.types.is_integer(value.type):
         return f"cast({value.as_py()} as {kind})"
     return None
-
-
-def _local_literal(value: pa.Scalar) -> str | None:
-    try:
-        return literal(value.as_py())
-    except (OverflowError, ValueError):
-        # A year that Python has no date for.
-        return None
 
 
 def counted_difference(

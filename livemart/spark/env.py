@@ -5,7 +5,6 @@ Used by the command `env`.
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import shutil
@@ -34,16 +33,10 @@ def environment_lines(settings: Settings) -> list[str]:
     """
     jars = require_jars(settings.jars)
     profiles = find_profiles(settings.project_dir, settings.profiles_dir)
+    with_jars = settings.model_copy(update={"jars": jars[0].parent})
     variables = {
         "DBT_PROJECT_DIR": str(settings.project_dir),
-        TERMINAL: json.dumps(
-            {
-                "warehouse": str(settings.warehouse),
-                "jars": str(jars[0].parent),
-                "master": settings.master,
-                "memory": settings.memory,
-            }
-        ),
+        TERMINAL: with_jars.model_dump_json(include={"warehouse", "jars", "master", "memory"}),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_CONF_DIR": str(_write_configuration(settings.warehouse, jars, settings.memory)),
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -77,13 +70,10 @@ def _write_configuration(warehouse: Path, jars: tuple[Path, ...], memory: str) -
     folder = StateFolder(warehouse).spark_conf
     folder.mkdir(parents=True, exist_ok=True)
     options = session_settings(warehouse, jars) | {"spark.driver.memory": memory}
-    lines = [f"{name} {_escaped(value)}\n" for name, value in sorted(options.items())]
+    # As java.util.Properties reads a value.
+    escaped = {name: value.replace("\\", "\\\\") for name, value in options.items()}
+    lines = [f"{name} {value}\n" for name, value in sorted(escaped.items())]
     replace_file(folder / "spark-defaults.conf", "".join(lines))
     log4j = Path(__file__).with_name("log4j2.properties")
     replace_file(folder / "log4j2.properties", log4j.read_text())
     return folder
-
-
-def _escaped(value: str) -> str:
-    """Escape a value as java.util.Properties reads it."""
-    return value.replace("\\", "\\\\")

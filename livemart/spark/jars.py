@@ -13,7 +13,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,14 +103,19 @@ def temporary_cache() -> Path:
     folder = Path(tempfile.gettempdir()) / f"livemart-{os.getuid()}"
     with suppress(OSError):
         folder.mkdir(mode=0o700)
-    try:
-        status = folder.lstat()
-    except OSError:
-        return folder
-    is_private = status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    if stat.S_ISDIR(status.st_mode) and is_private:
+    if not os.path.lexists(folder) or (folder.is_dir() and is_private(folder)):
         return folder
     return Path(tempfile.mkdtemp(prefix="livemart-"))
+
+
+def is_private(path: Path) -> bool:
+    """Return True if a folder or file is there, this user's, and nobody else may write it."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    may_be_written = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return status.st_uid == os.getuid() and not may_be_written and not path.is_symlink()
 
 
 def _can_be_written(folder: Path) -> bool:
@@ -124,60 +129,57 @@ def is_named(folder: Path | None) -> bool:
     return folder is not None or bool(os.environ.get("LIVEMART_JARS"))
 
 
-def require_jars(
-    folder: Path | None = None,
-    *,
-    jars: tuple[Jar, ...] = DELTA_JARS,
-    say: Callable[[str], None] | None = None,
-) -> tuple[Path, ...]:
+def require_jars(folder: Path | None = None) -> tuple[Path, ...]:
     """Return the paths of the jars; those that livemart's own folder lacks are fetched first.
+
+    A line on standard error says so.
 
     Args:
         folder: the folder that the settings name; None is livemart's own.
-        jars: what is needed.
-        say: is told that something is fetched; None writes a line to standard error.
 
     Raises:
         ConfigError: JARS_MISSING, JAR_CHANGED, JARS_UNREACHABLE, JARS_NOT_STORED.
     """
-    if not is_named(folder) and missing_jars(jars=jars):
-        (say or _say)(f"fetching jars into {jar_cache()} (once)")
-        resolve_jars(jars=jars)
-    return delta_jars(folder, jars=jars)
+    if not is_named(folder) and missing_jars():
+        sys.stderr.write(f"fetching jars into {jar_cache()} (once)\n")
+        resolve_jars()
+    return delta_jars(folder)
 
 
-def missing_jars(
-    folder: Path | None = None, *, jars: tuple[Jar, ...] = DELTA_JARS
-) -> tuple[Jar, ...]:
+def missing_jars(folder: Path | None = None) -> tuple[Jar, ...]:
     """Return the jars that are not in the folder, whatever their content."""
     place = (folder or jar_cache()).resolve()
-    return tuple(jar for jar in jars if not os.path.isfile(_path_of(jar, place)))
+    return tuple(jar for jar in DELTA_JARS if not os.path.isfile(_path_of(jar, place)))
 
 
-def delta_jars(
-    folder: Path | None = None, *, jars: tuple[Jar, ...] = DELTA_JARS
-) -> tuple[Path, ...]:
+def delta_jars(folder: Path | None = None) -> tuple[Path, ...]:
     """Return the paths of the jars, in the order of the class path, each checked by its hash.
 
     Raises:
         ConfigError: JARS_MISSING, JAR_CHANGED.
     """
     place = (folder or jar_cache()).resolve()
-    if missing := missing_jars(place, jars=jars):
+    if missing := missing_jars(place):
         names = ", ".join(jar.file_name for jar in missing)
         sources = " and ".join(jar.coordinate for jar in missing)
         hint = f"put the files of {sources} there, as a Maven repository has them"
         if is_named(folder):
             hint += ", or take LIVEMART_JARS and `jars` out: livemart then fetches them itself"
         raise ConfigError("JARS_MISSING", f"{place}: found no {names}", hint=hint)
-    paths = tuple(_path_of(jar, place) for jar in jars)
-    for jar, path in zip(jars, paths, strict=True):
-        _check(jar, path)
+    paths = tuple(_path_of(jar, place) for jar in DELTA_JARS)
+    for jar, path in zip(DELTA_JARS, paths, strict=True):
+        if not _is_good(jar, path):
+            raise ConfigError(
+                "JAR_CHANGED",
+                f"{path}: its sha256 is not the one of {jar.coordinate}",
+                hint=f"delete the file and run the command again, or put that of {jar.coordinate} "
+                "in its place, as a Maven repository has it",
+            )
     return paths
 
 
-def resolve_jars(folder: Path | None = None, *, jars: tuple[Jar, ...] = DELTA_JARS) -> None:
-    """Fetch the jars into the folder with Spark's own Ivy resolver; those already there stay.
+def resolve_jars() -> None:
+    """Fetch the jars into `jar_cache` with Spark's own Ivy resolver; those already there stay.
 
     A settings file for a company's mirror is named by LIVEMART_IVY_SETTINGS; without one, a proxy
     of HTTPS_PROXY is used.
@@ -187,8 +189,8 @@ def resolve_jars(folder: Path | None = None, *, jars: tuple[Jar, ...] = DELTA_JA
             another file than the pinned one, JARS_NOT_STORED if the folder cannot be written; and
             what `require_java` raises.
     """
-    place = (folder or jar_cache()).resolve()
-    missing = [jar for jar in jars if not _is_good(jar, _path_of(jar, place))]
+    place = jar_cache().resolve()
+    missing = [jar for jar in DELTA_JARS if not _is_good(jar, _path_of(jar, place))]
     if not missing:
         return
     require_java()
@@ -288,21 +290,6 @@ def _path_of(jar: Jar, folder: Path) -> Path:
     plain = folder / jar.plain_name
     # Unlike Path.is_file, a folder that may not be searched counts as empty.
     return plain if os.path.isfile(plain) else folder / jar.file_name
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
-
-
-def _check(jar: Jar, path: Path) -> None:
-    if not _is_good(jar, path):
-        raise ConfigError(
-            "JAR_CHANGED",
-            f"{path}: its sha256 is not the one of {jar.coordinate}",
-            hint=f"delete the file and run the command again, or put that of {jar.coordinate} in "
-            "its place, as a Maven repository has it",
-        )
 
 
 def _is_good(jar: Jar, path: Path) -> bool:

@@ -8,14 +8,13 @@ stream earns back what the second compiler costs.
 from __future__ import annotations
 
 import os
-import stat
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from livemart.spark.jars import is_named, jar_cache, user_cache
+from livemart.spark.jars import is_named, is_private, jar_cache, user_cache
 from livemart.spark.java import find_java
 
 # Nobody waits for a single pause: the collector that takes the least work in all.
@@ -62,12 +61,12 @@ def _archive_options(folder: Path, key: str) -> str:
     # A home that cannot be written: as fast as without, or with what lies there.
     with suppress(OSError):
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-        if _is_ours(folder):
+        if is_private(folder):
             is_under_way = _take_drafts(folder, archive)
     # The JVM ignores an archive that does not fit, and says so on standard output, but for this.
     quiet = "-Xshare:auto -Xlog:disable -Xlog:all=off"
     # It trusts what it maps: whoever may write there could run code here.
-    if _is_ours(folder) and _is_ours(archive):
+    if is_private(folder) and is_private(archive):
         with suppress(OSError):
             os.utime(archive)
         return f"-XX:SharedArchiveFile={archive} {quiet}"
@@ -81,16 +80,6 @@ def _archive_options(folder: Path, key: str) -> str:
     return f"-XX:ArchiveClassesAtExit={draft} {quiet}"
 
 
-def _is_ours(path: Path) -> bool:
-    """Return True if a folder or file is there, this user's, and nobody else may write it."""
-    try:
-        status = path.lstat()
-    except OSError:
-        return False
-    may_be_written = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return status.st_uid == os.getuid() and not may_be_written and not path.is_symlink()
-
-
 def _take_drafts(folder: Path, archive: Path) -> bool:
     """Give the first whole draft its name, remove what is of no use; True if one is written now."""
     is_under_way = False
@@ -99,7 +88,7 @@ def _take_drafts(folder: Path, archive: Path) -> bool:
         with suppress(FileNotFoundError):
             with draft.open("rb") as file:
                 is_whole = file.read(4).ljust(4, b"\0") != _UNWRITTEN
-            if is_whole and draft.name.startswith(archive.name) and _is_ours(draft):
+            if is_whole and draft.name.startswith(archive.name) and is_private(draft):
                 draft.replace(archive)
             elif is_whole or not _is_written_now(draft):
                 draft.unlink()
@@ -126,7 +115,8 @@ def _is_written_now(draft: Path) -> bool:
     except (ProcessLookupError, ValueError):
         return False
     except PermissionError:
-        return True
+        # It lives, and is somebody else's.
+        pass
     return True
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from livemart.arrow.bags import NEW_COUNT, OLD_COUNT
 from livemart.arrow.types import plain_table, schema_mismatch
-from livemart.conflicts import CONFLICTS, TableChangedError
+from livemart.conflicts import CONFLICTS, TableChangedError, speaks_of
 from livemart.delta.tags import Tag
 from livemart.delta.warehouse import Commit, Warehouse
 from livemart.spark.differences import comparable
@@ -65,7 +65,7 @@ class LargeLane:
         """
         if self._warehouse.is_tagged(relation, tag):
             return Commit(self._warehouse.version(relation), skipped=True)
-        schema = self._schema(relation)
+        schema = spark_schema(self._warehouse.arrow_schema(relation))
         checks = self._checks(relation, schema, diff_view)
         diff = self._spark.table(diff_view).where(f"{OLD_COUNT} <> {NEW_COUNT}").persist()
         try:
@@ -166,12 +166,9 @@ class LargeLane:
 
     def _bounds(self, staged: str, schema: StructType, identity: Sequence[str]) -> Iterator[str]:
         """Yield literal bounds of the rows to delete: only literals prune files."""
-        bounded = [
-            f.name
-            for f in schema
-            if f.name in identity
-            and f.dataType.simpleString() in ("date", "timestamp", "int", "bigint", "string")
-        ]
+        kinds = {f.name: f.dataType.simpleString() for f in schema if f.name in identity}
+        pruning = ("date", "timestamp", "int", "bigint", "string")
+        bounded = {name: kind for name, kind in kinds.items() if kind in pruning}
         if not bounded:
             return
         texts = [
@@ -182,10 +179,9 @@ class LargeLane:
         row = self._spark.sql(
             f"select {', '.join(texts)} from {staged} where {OLD_COUNT} > 0"
         ).collect()[0]
-        types = {f.name: f.dataType.simpleString() for f in schema}
-        for position, name in enumerate(bounded):
+        for position, (name, kind) in enumerate(bounded.items()):
             low, high, has_null = row[3 * position : 3 * position + 3]
-            column, kind = f"t.{quoted(name)}", types[name]
+            column = f"t.{quoted(name)}"
             parts = [f"{column} is null"] if has_null else []
             if low is not None:
                 parts.append(
@@ -193,9 +189,6 @@ class LargeLane:
                     f"and {column} <= cast({literal(high)} as {kind}))"
                 )
             yield f"({' or '.join(parts)})"
-
-    def _schema(self, relation: str) -> StructType:
-        return spark_schema(self._warehouse.arrow_schema(relation))
 
     def _checks(self, relation: str, schema: StructType, view: str) -> list[tuple[str, str]]:
         """Return SQL that counts lost values, for each column of another type than the table's."""
@@ -240,8 +233,7 @@ def _conflicts(relation: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        text = f"{type(error).__name__} {error}"
-        if any(conflict in text for conflict in CONFLICTS):
+        if speaks_of(error, CONFLICTS):
             raise TableChangedError(
                 "TABLE_CHANGED",
                 f"{relation}: another writer committed in the middle of the batch",

@@ -38,15 +38,15 @@ class ModelFailedError(RefreshError):
 
 
 def model_failed(
-    session: Callable[[Model], SparkSession] | None, model: Model, error: Exception
+    session: Callable[[Model], SparkSession], model: Model, error: Exception
 ) -> ModelFailedError:
     """Return what to tell the author of a model that an error ended.
 
     Args:
         session: gives the session of a model, which knows the tables by the names that the model
-            uses; None asks nobody.
+            uses.
     """
-    if session is not None and (written := error_as_written(session, model)) is not None:
+    if (written := error_as_written(session, model)) is not None:
         return ModelFailedError(model, f"{model.file}: {written}")
     message = message_of(error)
     if _OURS.search(message):
@@ -61,32 +61,33 @@ def model_failed(
 
 def error_as_written(session: Callable[[Model], SparkSession], model: Model) -> str | None:
     """Return where and why a model's SQL fails as it was written, None if it does not."""
-    text = model.compiled_code
-    if text is None or model.language != "sql":
+    if model.compiled_code is None or model.language != "sql":
         return None
     try:
         spark = session(model)
     except Exception as error:
         # A statement of a hook, and not of the model.
         return None if may_pass(error) else f"its session: {message_of(error)}"
-    try:
-        spark.sql(text).write.format("noop").mode("overwrite").save()
-    except Exception as error:
-        return None if may_pass(error) else _place(error, text) + message_of(error)
-    return None
+    return _error_in(
+        model, lambda text: spark.sql(text).write.format("noop").mode("overwrite").save()
+    )
 
 
 def analysis_error(spark: SparkSession, model: Model) -> str | None:
     """Return where and why Spark cannot read a model's SQL, None if it can; no row is computed."""
+    message = _error_in(model, spark.sql)
+    return message and f"{model.file}: {message}"
+
+
+def _error_in(model: Model, run: Callable[[str], object]) -> str | None:
+    """Return where and why a model's SQL fails when it is run, None if it does not."""
     text = model.compiled_code
     if text is None or model.language != "sql":
         return None
     try:
-        spark.sql(text)
+        run(text)
     except Exception as error:
-        return (
-            None if may_pass(error) else f"{model.file}: {_place(error, text)}{message_of(error)}"
-        )
+        return None if may_pass(error) else _place(error, text) + message_of(error)
     return None
 
 
@@ -101,8 +102,7 @@ def syntax_error(spark: SparkSession, text: str) -> tuple[int | None, str] | Non
     try:
         session._jsparkSession.sessionState().sqlParser().parsePlan(text)
     except ParseException as error:
-        at = re.search(r"\(line (\d+), pos(?:ition)? \d+\)", str(error))
-        return (int(at[1]) if at else None), message_of(error)
+        return _line_of(error), message_of(error)
     return None
 
 
@@ -165,10 +165,16 @@ def _place(error: Exception, text: str) -> str:
         if 0 <= start < len(text):
             line = text.count("\n", 0, start) + 1
             return f"line {line} of its compiled SQL: `{fragment}`: "
-    at = re.search(r"\(line (\d+), pos(?:ition)? \d+\)|line (\d+),? pos \d+", str(error))
-    if at is None:
-        return ""
-    line = int(at[1] or at[2])
-    lines = text.splitlines()
+    line, lines = _line_of(error) or 0, text.splitlines()
     excerpt = lines[line - 1].strip()[:_MOST_EXCERPT] if 0 < line <= len(lines) else ""
     return f"line {line} of its compiled SQL: `{excerpt}`: " if excerpt else ""
+
+
+def _line_of(error: Exception) -> int | None:
+    """Return the line that an error's text names.
+
+    >>> _line_of(ValueError("near 'form' (line 2, pos 7)")), _line_of(ValueError("line 3 pos 1"))
+    (2, 3)
+    """
+    at = re.search(r"\bline (\d+),? pos(?:ition)? \d+", str(error))
+    return int(at[1]) if at else None

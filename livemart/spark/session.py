@@ -1,6 +1,7 @@
 """Starts the one Spark session of a process: quiet, offline, with the project's settings.
 
-Used through `open`. Build, refresh and dbt must have identical settings, or their rows differ.
+Used by whatever works on a warehouse. Build, refresh and dbt must have identical settings, or their
+rows differ. What is missing, and cannot be fetched, is an error before Spark starts.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from livemart.delta.properties import TABLE_PROPERTIES
 from livemart.errors import ConfigError
+from livemart.settings import Settings
+from livemart.spark.jars import require_jars
+from livemart.spark.java import require_java
 from livemart.spark.jvm import jvm_options
 from livemart.state.places import StateFolder
 
@@ -83,7 +87,8 @@ def session_settings(
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
     }
-    if not _is_one_process(master):
+    # `local-cluster[...]` has executors of its own.
+    if master != "local" and not master.startswith("local["):
         settings["spark.jars"] = ",".join(jar.absolute().as_uri() for jar in jars)
         if not master.startswith("local"):
             # Executors elsewhere must reach the driver: Spark finds the address they see.
@@ -95,41 +100,41 @@ def session_settings(
     return settings
 
 
-def _is_one_process(master: str) -> bool:
-    """Return True for `local` and `local[n]`; `local-cluster[...]` has executors of its own."""
-    return master == "local" or master.startswith("local[")
-
-
-def create_session(
-    warehouse: Path,
-    jars: tuple[Path, ...],
-    *,
-    master: str = "local[2]",
-    memory: str = "3g",
+def open_session(
+    settings: Settings,
     extra: Mapping[str, str] | None = None,
+    *,
     lock: WarehouseLock | None = None,
+    jars: tuple[Path, ...] | None = None,
     is_short: bool = False,
     folder: Path | None = None,
 ) -> SparkSession:
-    """Start (or return) this process's Spark session with the project's settings.
+    """Start (or return) this process's session on the warehouse.
 
     Args:
-        jars: the two Delta jars, checked by the caller.
+        settings: of them the warehouse, `jars`, `master` and `memory`.
+        extra: settings of Spark's, beside those of the project.
         lock: held by whoever writes; the JVM has it as long as it lives.
+        jars: those of Delta, if they and Java have been checked already.
         is_short: the process ends within a minute or so.
         folder: the JVM's working folder; this process's if None.
+
+    Raises:
+        ConfigError: whatever is wrong with Java or the jars; SPARK_NOT_STARTED.
     """
-    prepare_environment(master)
+    if jars is None:
+        require_java()
+        jars = require_jars(settings.jars)
+    prepare_environment(settings.master)
     log4j = Path(__file__).with_name("log4j2.properties")
-    settings = session_settings(warehouse, jars, master) | dict(extra or {})
+    options = session_settings(settings.warehouse, jars, settings.master) | dict(extra or {})
     # The class path and Java options count only before the JVM starts.
-    arguments = [f"--master {master}", f"--driver-memory {memory}"]
+    arguments = [f"--master {settings.master}", f"--driver-memory {settings.memory}"]
+    options["spark.driver.extraJavaOptions"] += (
+        f" -Dlog4j2.configurationFile=file:{log4j} {jvm_options(jars, is_short=is_short)}"
+    )
     for name in ("spark.driver.extraClassPath", "spark.driver.extraJavaOptions"):
-        value = settings.pop(name)
-        if name.endswith("JavaOptions"):
-            value += f" -Dlog4j2.configurationFile=file:{log4j}"
-            value += f" {jvm_options(jars, is_short=is_short)}"
-        arguments.append(f'--conf "{name}={value}"')
+        arguments.append(f'--conf "{name}={options.pop(name)}"')
     os.environ["PYSPARK_SUBMIT_ARGS"] = " ".join([*arguments, "pyspark-shell"])
 
     from pyspark.logger import PySparkLogger
@@ -139,13 +144,14 @@ def create_session(
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
     # Else each failing statement is also printed, as JSON with a Java stack.
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
-    log = None if os.environ.get("LIVEMART_SPARK_LOG") else StateFolder(warehouse).spark_log
+    own_log = StateFolder(settings.warehouse).spark_log
+    log = None if os.environ.get("LIVEMART_SPARK_LOG") else own_log
     _start_jvm(log, lock, folder)
     builder = SparkSession.builder.appName("livemart")
-    for name, value in settings.items():
+    for name, value in options.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("OFF" if not os.environ.get("LIVEMART_SPARK_LOG") else "WARN")
+    session.sparkContext.setLogLevel("OFF" if log else "WARN")
     return session
 
 

@@ -12,11 +12,10 @@ import os
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from livemart.project.dbt_attachment import attach, is_attached
+from livemart.settings import Settings
 from livemart.spark.connect import connect_url, join
 from livemart.state.lock import hold_warehouse, runner_lives, who_holds
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-# Set by `env`: the warehouse of this terminal and how Spark is started on it, as JSON.
+# Set by `env`: settings of this terminal, its warehouse and how Spark is started on it, as JSON.
 TERMINAL = "LIVEMART_DBT"
 
 
@@ -36,35 +35,17 @@ def prepare_dbt(environ: Mapping[str, str]) -> None:
     if TERMINAL not in environ or is_attached():
         # The latter in a runner's own process, which has its session already.
         return
-    prepared = json.loads(environ[TERMINAL])
-    terminal = Terminal(
-        Prepared(
-            warehouse=Path(prepared["warehouse"]),
-            jars=Path(prepared["jars"]),
-            master=prepared["master"],
-            memory=prepared["memory"],
-        )
-    )
+    terminal = Terminal(Settings(**json.loads(environ[TERMINAL])))
     attach(terminal.session, terminal.warehouse)
     atexit.register(terminal.close)
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """The warehouse of a terminal, and how Spark is started on it."""
-
-    warehouse: Path
-    jars: Path
-    master: str
-    memory: str
 
 
 class Terminal:
     """The one session of a dbt process: its own Spark, or that of the runner that lives."""
 
-    def __init__(self, prepared: Prepared) -> None:
-        self._prepared = prepared
-        self.warehouse = prepared.warehouse
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.warehouse = settings.warehouse
         self._stack = ExitStack()
         self._session: SparkSession | None = None
         self._lock = threading.Lock()
@@ -98,10 +79,10 @@ class Terminal:
 
     def _start_spark(self) -> SparkSession:
         from livemart.spark.catalog import register, save_views
-        from livemart.spark.open import open_session
+        from livemart.spark.session import open_session
 
         lock = self._stack.enter_context(hold_warehouse(self.warehouse))
-        session = open_session(self._prepared, lock=lock)
+        session = open_session(self._settings, lock=lock)
         self._stack.callback(session.stop)
         register(session, self.warehouse)
         self._stack.callback(save_views, session, self.warehouse)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -20,7 +20,7 @@ from livemart.plan.reasons import Inapplicable
 from livemart.plan.sql.flatten import flatten
 from livemart.project.session_spec import PLAIN, SessionSpec
 from livemart.project.sessions import session_of
-from livemart.state.atomic_files import replace_file
+from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.places import StateFolder
 
 if TYPE_CHECKING:
@@ -149,21 +149,12 @@ class ViewColumns:
                     reads[relation], digest, entry.viewText().get(), entry.schema().json()
                 )
         if analysed != self._analysed:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            text = json.dumps({name: asdict(it) for name, it in analysed.items()}, indent=1)
-            replace_file(self._path, text)
+            write_state_file(self._path, analysed)
 
     @cached_property
     def _analysed(self) -> Mapping[str, _Analysed]:
-        try:
-            stored = json.loads(self._path.read_text())
-            return {
-                relation: _Analysed(tuple(it["reads"]), it["digest"], it["text"], it["schema"])
-                for relation, it in stored.items()
-            }
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
-            # Not kept yet, or not by us: Spark analyses them again.
-            return {}
+        # Not kept yet, or not by us: Spark analyses them again.
+        return read_state_file(self._path, dict[str, _Analysed]) or {}
 
     def _reads(self, relation: str) -> tuple[str, ...] | None:
         """Return the relations that a view's SQL names; None if nobody can tell."""

@@ -1,4 +1,4 @@
-"""Writes small state files atomically, and lists folders that number them.
+"""Writes small state files atomically, reads them, and lists folders that number them.
 
 Used for manifests, the epoch and views. A reader sees the old content or the new one, whatever
 happens in between.
@@ -8,13 +8,36 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TypeVar
+
+from pydantic import TypeAdapter
+from pydantic_core import to_json
+
+_State = TypeVar("_State")
 
 
 def replace_file(path: Path, content: str | bytes) -> None:
-    """Write a file anew; it is on disk when this returns, and until then what was there before."""
+    """Write a file anew; it is on disk when this returns, and until then what was there before.
+
+    Its folder is made, if it is not there.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.new")
     write_synced(draft, content.encode() if isinstance(content, str) else content)
     draft.rename(path)
+
+
+def write_state_file(path: Path, state: object) -> None:
+    """Write a dataclass, or a mapping, as a file of JSON."""
+    replace_file(path, to_json(state, indent=1))
+
+
+def read_state_file(path: Path, kind: type[_State]) -> _State | None:
+    """Return what `write_state_file` wrote; None if there is no file, or one of another content."""
+    try:
+        return TypeAdapter(kind).validate_json(path.read_bytes())
+    except (OSError, ValueError):
+        return None
 
 
 def write_synced(path: Path, data: bytes) -> None:

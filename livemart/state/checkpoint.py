@@ -10,7 +10,7 @@ import json
 import os
 import shlex
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -127,7 +127,6 @@ def _start_epoch(checkpoint: Path, replaces: str | None) -> Epoch:
     if checkpoint.exists():
         replaced = checkpoint.with_name(f"{checkpoint.name}.replaced-{uuid.uuid4().hex[:8]}")
         checkpoint.rename(replaced)
-    checkpoint.mkdir(parents=True)
     epoch = Epoch(uuid.uuid4().hex, replaces)
     content = {"epoch": epoch.id, "replaces": epoch.replaces}
     replace_file(checkpoint / EPOCH_FILE, json.dumps(content))
@@ -162,15 +161,14 @@ def _refuse_torn(checkpoint: Path, recorded: Recorded | None) -> None:
             hint = f"{remove}: the batch is replayed, and what it wrote is skipped"
         elif folder.name == "offsets" and not is_known and (committed or -1) < batch_id:
             hint = f"{remove}: nothing was written under this batch, it is planned again"
-        raise StateError("CHECKPOINT_TORN", f"{path}: {_describe(path)}", hint=hint)
+        size = path.stat().st_size
+        rest = f"torn after {size} bytes" if size else "found an empty file"
+        raise StateError("CHECKPOINT_TORN", f"{path}: {rest}", hint=hint)
 
 
 def _last_batch(folder: Path) -> int | None:
-    return max((int(name) for name in _names(folder) if name.isdigit()), default=None)
-
-
-def _names(folder: Path) -> Iterable[str]:
-    return os.listdir(folder) if folder.is_dir() else ()
+    names = os.listdir(folder) if folder.is_dir() else ()
+    return max((int(name) for name in names if name.isdigit()), default=None)
 
 
 def _is_whole(path: Path) -> bool:
@@ -185,8 +183,3 @@ def _is_whole(path: Path) -> bool:
     except ValueError:
         return False
     return len(lines) > 1 or path.parent.parent.name == "sources"
-
-
-def _describe(path: Path) -> str:
-    size = path.stat().st_size
-    return "found an empty file" if size == 0 else f"torn after {size} bytes"

@@ -6,7 +6,7 @@ produced = landed + superseded + dead_letters.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +25,6 @@ class Counts:
             superseded=self.superseded + other.superseded,
             dead_letters=self.dead_letters + other.dead_letters,
         )
-
-    def with_dead_letters(self, more: int) -> Counts:
-        """Return the counts with records that were refused besides."""
-        return replace(self, produced=self.produced + more, dead_letters=self.dead_letters + more)
 
 
 @dataclass(frozen=True, slots=True)

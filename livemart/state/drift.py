@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
+from typing import Any
 
 
 class DriftKind(StrEnum):
@@ -71,16 +72,10 @@ class DriftedField:
         return f"{noted}, unused by {' '.join(self.unused_by)}" if self.unused_by else noted
 
     @classmethod
-    def of(cls, content: Mapping[str, object]) -> DriftedField:
+    def of(cls, content: Mapping[str, Any]) -> DriftedField:
         """Return what `asdict` has taken apart."""
-        unused_by = content.get("unused_by") or ()
-        assert isinstance(unused_by, list | tuple)
-        return cls(
-            DriftKind(str(content["kind"])),
-            str(content["name"]),
-            str(content["note"] or ""),
-            tuple(map(str, unused_by)),
-        )
+        parts = {"kind": DriftKind(content["kind"]), "unused_by": tuple(content["unused_by"])}
+        return cls(**{**content, **parts})
 
 
 # The differences of one source, sorted, each once.

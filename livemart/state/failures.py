@@ -6,11 +6,10 @@ that a supervisor starts again, and a refresh by cron, go on counting where the 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 from pathlib import Path
 
-from livemart.state.atomic_files import replace_file
+from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.places import StateFolder
 
 
@@ -25,7 +24,7 @@ class ModelFailures:
         failures = self._read()
         before, count = failures.get(unique_id, ("", 0))
         failures[unique_id] = (fingerprint, count + 1 if before == fingerprint else 1)
-        self._write(failures)
+        write_state_file(self._path, failures)
         return failures[unique_id][1]
 
     def keep_only(self, failing: Collection[str]) -> None:
@@ -35,16 +34,8 @@ class ModelFailures:
             unique_id: entry for unique_id, entry in failures.items() if unique_id in failing
         }
         if remaining != failures:
-            self._write(remaining)
+            write_state_file(self._path, remaining)
 
     def _read(self) -> dict[str, tuple[str, int]]:
-        try:
-            content = json.loads(self._path.read_text(encoding="utf-8"))
-            return {str(key): (str(entry[0]), int(entry[1])) for key, entry in content.items()}
-        except (FileNotFoundError, ValueError, TypeError, AttributeError, LookupError):
-            # None yet; a file that nobody can read costs some attempts more.
-            return {}
-
-    def _write(self, failures: dict[str, tuple[str, int]]) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(self._path, json.dumps(failures, indent=1))
+        # A file that nobody can read costs some attempts more.
+        return read_state_file(self._path, dict[str, tuple[str, int]]) or {}

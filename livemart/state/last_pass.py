@@ -6,15 +6,14 @@ Used by `refresh`, for which a pass that would find the same has nothing to do e
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from livemart.state.atomic_files import replace_file
+from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.checkpoint import last_commit_at
 from livemart.state.places import StateFolder
 
@@ -50,26 +49,17 @@ class LastPass:
     tables: Mapping[str, tuple[str, int] | None]
     until: datetime | None
     is_served: bool
-    logs: Sequence[LogAtEnd] = ()
+    logs: tuple[LogAtEnd, ...] = ()
 
 
 def keep_pass(warehouse: Path, last: LastPass) -> None:
     """Keep what a pass looked at."""
-    until = last.until.isoformat() if last.until else None
-    replace_file(StateFolder(warehouse).last_pass, json.dumps({**asdict(last), "until": until}))
+    write_state_file(StateFolder(warehouse).last_pass, last)
 
 
 def kept_pass(warehouse: Path) -> LastPass | None:
     """Return what the newest pass looked at; None if it has, or may have, left something to do."""
-    # Torn, or of another version.
-    with suppress(OSError, ValueError, TypeError, KeyError):
-        row = json.loads(StateFolder(warehouse).last_pass.read_text(encoding="utf-8"))
-        tables = {name: tuple(it) if it else None for name, it in row["tables"].items()}
-        until = datetime.fromisoformat(row["until"]) if row["until"] else None
-        logs = tuple(LogAtEnd(**it) for it in row["logs"])
-        row |= {"tables": tables, "until": until, "logs": logs}
-        return LastPass(**{**row, "variables": tuple(row["variables"])})
-    return None
+    return read_state_file(StateFolder(warehouse).last_pass, LastPass)
 
 
 def forget_pass(warehouse: Path) -> None:

@@ -28,107 +28,36 @@ the default of the setting `store`, whose database `serving.db` lies here, too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 
-@dataclass(frozen=True, slots=True)
 class StateFolder:
     """The paths below `_livemart` of one warehouse."""
 
-    warehouse: Path
-
-    @property
-    def path(self) -> Path:
-        return self.warehouse / "_livemart"
-
-    @property
-    def snapshots(self) -> Path:
-        return self.path / "snapshots"
-
-    @property
-    def checkpoint(self) -> Path:
-        return self.path / "checkpoint"
-
-    @property
-    def files(self) -> Path:
-        return self.path / "files"
+    def __init__(self, warehouse: Path) -> None:
+        self.path = warehouse / "_livemart"
+        self.snapshots = self.path / "snapshots"
+        self.checkpoint = self.path / "checkpoint"
+        self.files = self.path / "files"
+        self.run = self.path / "run.json"
+        self.last_pass = self.path / "last_pass.json"
+        self.compiled_project = self.path / "compiled_project"
+        self.upkeep = self.path / "upkeep.json"
+        self.log_looks = self.path / "log_looks.json"
+        self.record_sizes = self.path / "record_sizes.json"
+        self.staging = self.path / "staging"
+        self.redrives = self.path / "redrives"
+        self.ingested_keys = self.path / "ingested_keys.jsonl"
+        self.lock = self.path / "lock"
+        self.holder = self.path / "holder.json"
+        self.failures = self.path / "failures.json"
+        self.project_refusal = self.path / "project_refusal.json"
+        self.views = self.path / "views.json"
+        self.view_columns = self.path / "view_columns.json"
+        self.spark_conf = self.path / "conf"
+        self.connect_token = self.path / "connect_token"
+        self.target = self.path / "target"
+        self.spark_log = self.path / "spark.log"
 
     def uncounted(self, epoch: str) -> Path:
         return self.files / epoch / "uncounted"
-
-    @property
-    def run(self) -> Path:
-        return self.path / "run.json"
-
-    @property
-    def last_pass(self) -> Path:
-        return self.path / "last_pass.json"
-
-    @property
-    def compiled_project(self) -> Path:
-        return self.path / "compiled_project"
-
-    @property
-    def upkeep(self) -> Path:
-        return self.path / "upkeep.json"
-
-    @property
-    def log_looks(self) -> Path:
-        return self.path / "log_looks.json"
-
-    @property
-    def record_sizes(self) -> Path:
-        return self.path / "record_sizes.json"
-
-    @property
-    def staging(self) -> Path:
-        return self.path / "staging"
-
-    @property
-    def redrives(self) -> Path:
-        return self.path / "redrives"
-
-    @property
-    def ingested_keys(self) -> Path:
-        return self.path / "ingested_keys.jsonl"
-
-    @property
-    def lock(self) -> Path:
-        return self.path / "lock"
-
-    @property
-    def holder(self) -> Path:
-        return self.path / "holder.json"
-
-    @property
-    def failures(self) -> Path:
-        return self.path / "failures.json"
-
-    @property
-    def project_refusal(self) -> Path:
-        return self.path / "project_refusal.json"
-
-    @property
-    def views(self) -> Path:
-        return self.path / "views.json"
-
-    @property
-    def view_columns(self) -> Path:
-        return self.path / "view_columns.json"
-
-    @property
-    def spark_conf(self) -> Path:
-        return self.path / "conf"
-
-    @property
-    def connect_token(self) -> Path:
-        return self.path / "connect_token"
-
-    @property
-    def target(self) -> Path:
-        return self.path / "target"
-
-    @property
-    def spark_log(self) -> Path:
-        return self.path / "spark.log"

@@ -5,11 +5,10 @@ Used by the stream, which follows the project, and by `status`.
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-from livemart.state.atomic_files import replace_file
+from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.places import StateFolder
 
 
@@ -24,9 +23,7 @@ class ProjectRefusal:
 
 def note_refusal(warehouse: Path, refusal: ProjectRefusal) -> None:
     """Keep the newest refusal."""
-    path = StateFolder(warehouse).project_refusal
-    path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, json.dumps(asdict(refusal), indent=1))
+    write_state_file(StateFolder(warehouse).project_refusal, refusal)
 
 
 def clear_refusal(warehouse: Path) -> None:
@@ -36,10 +33,4 @@ def clear_refusal(warehouse: Path) -> None:
 
 def read_refusal(warehouse: Path) -> ProjectRefusal | None:
     """Return the refusal, None if the project that runs is the one that is written."""
-    try:
-        content = json.loads(StateFolder(warehouse).project_refusal.read_text(encoding="utf-8"))
-        return ProjectRefusal(
-            str(content["at"]), tuple(map(str, content["files"])), str(content["message"])
-        )
-    except (FileNotFoundError, ValueError, TypeError, LookupError):
-        return None
+    return read_state_file(StateFolder(warehouse).project_refusal, ProjectRefusal)

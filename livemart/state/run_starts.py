@@ -5,13 +5,19 @@ Used where SQL says something of the run that compiles it.
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from livemart.state.atomic_files import replace_file
+from livemart.state.atomic_files import read_state_file, write_state_file
 from livemart.state.places import StateFolder
+
+
+@dataclass(frozen=True, slots=True)
+class _RunStart:
+    epoch: str
+    batch_id: int
+    started_at: datetime
 
 
 def run_start(warehouse: Path, epoch: str, batch_id: int, now: datetime) -> datetime:
@@ -21,12 +27,8 @@ def run_start(warehouse: Path, epoch: str, batch_id: int, now: datetime) -> date
         now: UTC.
     """
     path = StateFolder(warehouse).run
-    batch = [epoch, batch_id]
-    # Torn or absent: it begins now.
-    with suppress(FileNotFoundError, ValueError, KeyError):
-        entry = json.loads(path.read_text(encoding="utf-8"))
-        if entry["batch"] == batch:
-            return datetime.fromisoformat(entry["started_at"])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, json.dumps({"batch": batch, "started_at": now.isoformat()}))
+    newest = read_state_file(path, _RunStart)
+    if newest is not None and (newest.epoch, newest.batch_id) == (epoch, batch_id):
+        return newest.started_at
+    write_state_file(path, _RunStart(epoch, batch_id, now))
     return now

@@ -8,11 +8,12 @@ batch is replayed from the row before.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass
 from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, Literal, cast
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -22,10 +23,11 @@ import pyarrow.fs as pfs
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 from deltalake.schema import Schema as DeltaSchema
+from pydantic import AfterValidator, TypeAdapter
 
 from livemart.errors import PublishError
 from livemart.state.counts import TableCounts
-from livemart.state.drift import Drift, DriftedField
+from livemart.state.drift import Drift
 from livemart.state.places import StateFolder
 
 _PROPERTIES = {
@@ -46,8 +48,9 @@ RELEASE = (
 
 # Told of a model that a command was not asked for, and of those that read it.
 LEFT_OUT = "left out by the selection"
-# What a version before said.
-_LEFT_OUT_BEFORE = "left out by --select or --exclude"
+
+# Of any UTC that a reader of the log gives it.
+_Moment = Annotated[datetime, AfterValidator(lambda moment: moment.astimezone(UTC))]
 
 Kind = Literal["build", "refresh"]
 Status = Literal["published", "held"]
@@ -80,7 +83,7 @@ class SetAside:
     """
 
     since: int
-    refreshed_at: datetime | None
+    refreshed_at: _Moment | None
     fingerprint: str
     cause: str
     message: str
@@ -88,7 +91,7 @@ class SetAside:
     @property
     def is_left_out(self) -> bool:
         """True if nothing is wrong: the next pass that is asked for the model brings it back."""
-        return self.message in (LEFT_OUT, _LEFT_OUT_BEFORE)
+        return self.message == LEFT_OUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,83 +99,52 @@ class Snapshot:
     """One row of the log.
 
     `sources`: version by relation; `models`: state by unique id; `tests`: outcome by unique id;
-    `test_fingerprints`: of the SQL and settings that had this outcome, empty in logs from before
-    there were any; `set_aside`: models whose state is that of an earlier snapshot, or which have
-    none, by unique id; `delivered_at`: when the oldest file that it has landed was delivered, None
-    if it has landed none; `drift`: how records that it has landed differ from the declared columns,
-    by relation. Times are UTC.
+    `test_fingerprints`: of the SQL and settings that had this outcome; `set_aside`: models whose
+    state is that of an earlier snapshot, or which have none, by unique id; `delivered_at`: when the
+    oldest file that it has landed was delivered, None if it has landed none; `drift`: how records
+    that it has landed differ from the declared columns, by relation. Times are UTC.
     """
 
     snapshot_id: int
     epoch: str
     batch_id: int
     kind: Kind
-    as_of: datetime | None
+    as_of: _Moment | None
     sources: Mapping[str, int]
     models: Mapping[str, ModelState]
     tests: Mapping[str, str]
     status: Status
-    started_at: datetime
-    finished_at: datetime
+    started_at: _Moment
+    finished_at: _Moment
     landed: Mapping[str, TableCounts] = field(default_factory=dict)
     test_fingerprints: Mapping[str, str] = field(default_factory=dict)
     set_aside: Mapping[str, SetAside] = field(default_factory=dict)
-    delivered_at: datetime | None = None
+    delivered_at: _Moment | None = None
     drift: Mapping[str, Drift] = field(default_factory=dict)
 
 
-_MODEL = pa.struct(
-    [
-        ("version", pa.int64()),
-        ("fingerprint", pa.string()),
-        ("strategy", pa.string()),
-        ("reason", pa.string()),
-        ("rows_changed", pa.int64()),
-        ("took_ms", pa.int64()),
-        ("generation", pa.int64()),
-        ("table_id", pa.string()),
-    ]
-)
-_LANDED = pa.struct(
-    [
-        *((name, pa.int64()) for name in ("produced", "landed", "superseded", "dead_letters")),
-        ("table_id", pa.string()),
-    ]
-)
-_TIME = pa.timestamp("us", tz="UTC")
-_SET_ASIDE = pa.struct(
-    [
-        ("since", pa.int64()),
-        ("refreshed_at", _TIME),
-        *((name, pa.string()) for name in ("fingerprint", "cause", "message")),
-    ]
-)
-_DRIFTED_FIELD = pa.struct(
-    [
-        *((name, pa.string()) for name in ("kind", "name", "note")),
-        ("unused_by", pa.list_(pa.field("element", pa.string()))),
-    ]
-)
-SCHEMA = pa.schema(
-    [
-        ("snapshot_id", pa.int64()),
-        ("epoch", pa.string()),
-        ("batch_id", pa.int64()),
-        ("kind", pa.string()),
-        ("as_of", _TIME),
-        ("sources", pa.map_(pa.string(), pa.int64())),
-        ("models", pa.map_(pa.string(), _MODEL)),
-        ("tests", pa.map_(pa.string(), pa.string())),
-        ("status", pa.string()),
-        ("started_at", _TIME),
-        ("finished_at", _TIME),
-        ("landed", pa.map_(pa.string(), _LANDED)),
-        ("test_fingerprints", pa.map_(pa.string(), pa.string())),
-        ("set_aside", pa.map_(pa.string(), _SET_ASIDE)),
-        ("delivered_at", _TIME),
-        ("drift", pa.map_(pa.string(), pa.list_(pa.field("element", _DRIFTED_FIELD)))),
-    ]
-)
+def _arrow_type(kind: Any) -> pa.DataType:
+    """Return how the log stores values of an annotated type; each may be NULL."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if is_dataclass(kind):
+        return pa.struct(_arrow_schema(kind))
+    if origin is Mapping:
+        return pa.map_(*map(_arrow_type, arguments))
+    if origin is tuple:
+        return pa.list_(pa.field("element", _arrow_type(arguments[0])))
+    if NoneType in arguments:
+        return _arrow_type(arguments[0])
+    if kind is datetime:
+        return pa.timestamp("us", tz="UTC")
+    return pa.int64() if kind is int else pa.string()
+
+
+def _arrow_schema(row: Any) -> pa.Schema:
+    return pa.schema([(name, _arrow_type(kind)) for name, kind in get_type_hints(row).items()])
+
+
+SCHEMA = _arrow_schema(Snapshot)
+_ROW = TypeAdapter(Snapshot)
 
 
 class SnapshotLog:
@@ -242,13 +214,10 @@ class SnapshotLog:
             newest = table.transaction_version(app_id)
             if newest is not None and newest >= snapshot.batch_id:
                 return False
-            columns = {column.name for column in table.schema().fields}
             write_deltalake(
                 table,
-                pa.Table.from_pylist([_to_row(snapshot)], schema=SCHEMA),
+                pa.Table.from_pylist([asdict(snapshot)], schema=SCHEMA),
                 mode="append",
-                # A log that an earlier version began is widened; its rows hold NULL there.
-                schema_mode=None if columns >= set(SCHEMA.names) else "merge",
                 commit_properties=CommitProperties(
                     app_transactions=[Transaction(app_id, snapshot.batch_id)],
                     custom_metadata={"userMetadata": f"snapshot {snapshot.snapshot_id}"},
@@ -297,7 +266,8 @@ def _read(table: DeltaTable, condition: pds.Expression | None, limit: int) -> li
             break
         span *= 8
     order = pc.sort_indices(rows, [("snapshot_id", "descending")])
-    return [_from_row(row) for row in rows.take(order.slice(0, limit)).to_pylist()]
+    newest_first = rows.take(order.slice(0, limit)).to_pylist(maps_as_pydicts="strict")
+    return [_ROW.validate_python(row) for row in newest_first]
 
 
 def _dataset(table: DeltaTable, of_files: str | None = None) -> pds.Dataset:
@@ -305,38 +275,3 @@ def _dataset(table: DeltaTable, of_files: str | None = None) -> pds.Dataset:
     folder = unquote(table.table_uri.removeprefix("file://"))
     root = pfs.SubTreeFileSystem(folder, pfs.LocalFileSystem())
     return table.to_pyarrow_dataset(filesystem=root, file_pruning_predicate=of_files)
-
-
-def _to_row(snapshot: Snapshot) -> dict[str, Any]:
-    return {
-        name: list(value.items()) if isinstance(value, dict) else value
-        for name, value in asdict(snapshot).items()
-    }
-
-
-def _from_row(row: Mapping[str, Any]) -> Snapshot:
-    return Snapshot(
-        snapshot_id=row["snapshot_id"],
-        epoch=row["epoch"],
-        batch_id=row["batch_id"],
-        kind=cast(Kind, row["kind"]),
-        as_of=_utc(row["as_of"]),
-        sources=dict(row["sources"]),
-        models={name: ModelState(**state) for name, state in row["models"]},
-        tests=dict(row["tests"]),
-        status=cast(Status, row["status"]),
-        started_at=cast(datetime, _utc(row["started_at"])),
-        finished_at=cast(datetime, _utc(row["finished_at"])),
-        landed={name: TableCounts(**counts) for name, counts in row["landed"]},
-        test_fingerprints=dict(row.get("test_fingerprints") or ()),
-        set_aside={
-            name: SetAside(**{**aside, "refreshed_at": _utc(aside["refreshed_at"])})
-            for name, aside in row.get("set_aside") or ()
-        },
-        delivered_at=_utc(row.get("delivered_at")),
-        drift={name: tuple(map(DriftedField.of, drift)) for name, drift in row.get("drift") or ()},
-    )
-
-
-def _utc(moment: datetime | None) -> datetime | None:
-    return None if moment is None else moment.astimezone(UTC)

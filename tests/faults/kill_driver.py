@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from livemart.failpoints import arm
 from livemart.run.pipeline import Pipeline
 from livemart.run.runtime import load_runtime
-from livemart.settings import load_settings
-from livemart.spark.jars import delta_jars
-from livemart.spark.session import create_session
+from livemart.settings import Settings, load_settings
+from livemart.spark.session import open_session
 from livemart.state.lock import hold_warehouse
 from tests.integration.mini import PROJECT, sale, visit
 from tests.project_run import NOON, Silent, copy_project, hand_over_records
@@ -53,10 +52,9 @@ def deliver(landing: Path, step: int) -> None:
 
 
 def main(root: Path, step: int, failpoint: str) -> None:
-    with hold_warehouse(root / "warehouse") as lock:
-        spark = create_session(
-            root / "warehouse", delta_jars(), master="local[2]", memory="1g", lock=lock
-        )
+    settings = Settings(warehouse=root / "warehouse", master="local[2]", memory="1g")
+    with hold_warehouse(settings.warehouse) as lock:
+        spark = open_session(settings, lock=lock)
         refresh_steps(spark, root, range(step, step + 1), failpoint)
         spark.stop()
 

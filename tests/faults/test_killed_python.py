@@ -19,7 +19,7 @@ _RUNNER = """
 import sys
 from pathlib import Path
 from livemart.settings import load_settings
-from livemart.spark.open import open_session
+from livemart.spark.session import open_session
 from livemart.state.lock import hold_warehouse
 
 settings = load_settings({"warehouse": sys.argv[1], "memory": "1g"}, environ={})

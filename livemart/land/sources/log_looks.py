@@ -104,7 +104,6 @@ class LogLooks:
         if not self._is_stale:
             return
         path = StateFolder(self._warehouse).log_looks
-        path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, json.dumps({name: _plain(look) for name, look in self._looks.items()}))
         self._is_stale = False
 

@@ -42,7 +42,6 @@ def artifact_time(at: datetime) -> str:
 def write_artifact(path: Path, content: Entry) -> None:
     """Write a file, as nobody reads half of it; a folder that is full or gone stops nothing."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, json.dumps(content, default=str))
     except OSError as error:
         structlog.get_logger().warning("artifact_not_written", path=path, error=str(error))

@@ -147,7 +147,7 @@ def test_a_plan_starts_spark_for_models_that_ask_it_while_dbt_compiles(
 ) -> None:
     jaffle.dbt.build(only=_SEEDS[:1])
     jaffle.forget()
-    monkeypatch.setattr("livemart.spark.open.create_session", lambda *_, **__: jaffle.spark)
+    monkeypatch.setattr("livemart.spark.session.open_session", lambda *_, **__: jaffle.spark)
     monkeypatch.setattr(type(jaffle.spark), "stop", lambda self: None)
     settings = load_settings(
         {"project_dir": str(jaffle.project_dir), "warehouse": str(jaffle.warehouse)}, environ={}

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from livemart.errors import ConfigError
+from livemart.spark import jars as jars_module
 from livemart.spark.jars import Jar, resolve_jars
 
 NOWHERE = """<ivysettings>
@@ -24,10 +25,12 @@ def test_a_jar_that_cannot_be_reached_is_an_error_with_advice(
     settings = tmp_path / "ivysettings.xml"
     settings.write_text(NOWHERE.format(folder=tmp_path / "empty"))
     monkeypatch.setenv("LIVEMART_IVY_SETTINGS", str(settings))
+    monkeypatch.setenv("LIVEMART_JARS", str(tmp_path / "jars"))
     jar = Jar("io.delta", "delta-nowhere", "4.4.0", "0" * 64)
+    monkeypatch.setattr(jars_module, "DELTA_JARS", (jar,))
 
     with pytest.raises(ConfigError) as caught:
-        resolve_jars(tmp_path / "jars", jars=(jar,))
+        resolve_jars()
 
     assert caught.value.code == "JARS_UNREACHABLE"
     assert "io.delta:delta-nowhere:4.4.0" in caught.value.message

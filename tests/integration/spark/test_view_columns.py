@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.shared_spark import SharedSpark
 
-NEW_YORK = {"settings": [["spark.sql.session.timeZone", "America/New_York"]], "statements": []}
+NEW_YORK = {"session": {"settings": [["spark.sql.session.timeZone", "America/New_York"]]}}
 VIEWS: dict[str, Any] = {
     "mart.stg": "select id, `größe`, code, at, items from raw.orders -- joe's",
     "mart.every": "select * from raw.orders",
@@ -66,7 +66,11 @@ class Warehouse:
         """Keep views as a session before did that knew the project."""
         path = StateFolder(self.root).views
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(self.views | dict(views or {})))
+        stored = {
+            relation: {"sql": view} if isinstance(view, str) else view
+            for relation, view in (self.views | dict(views or {})).items()
+        }
+        path.write_text(json.dumps(stored))
 
     def begin(self) -> set[str]:
         """Begin a session on an empty catalog; return the views that Spark had to analyse."""
@@ -133,7 +137,7 @@ def test_what_has_changed_is_analysed_again(warehouse: Warehouse) -> None:
     assert warehouse.spark.table("mart.above").columns == ["id", "at", "code", "hr"]
     assert warehouse.begin() == others
 
-    zone = {"settings": [["spark.sql.session.timeZone", "Asia/Tokyo"]]}
+    zone = {"session": {"settings": [["spark.sql.session.timeZone", "Asia/Tokyo"]]}}
     warehouse.write({"mart.days": warehouse.views["mart.days"] | zone})
     assert warehouse.begin() == {"mart.stg", "mart.above", "mart.days", "mart.both"} | others
 

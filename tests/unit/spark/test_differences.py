@@ -65,7 +65,7 @@ def test_rows_with_maps_are_grouped_by_their_sorted_entries_at_any_depth() -> No
 def test_texts_that_a_table_holds_as_null_are_selected_as_null() -> None:
     schema = pa.schema([("k", pa.string()), ("n", pa.int64())])
 
-    assert typed_columns(schema, "q", frozenset({"k"})) == (
+    assert typed_columns(schema, frozenset({"k"})) == (
         "if(cast(q.`k` as string) in ('', '__HIVE_DEFAULT_PARTITION__'), null,"
         " cast(q.`k` as string)) as `k`, cast(q.`n` as bigint) as `n`"
     )

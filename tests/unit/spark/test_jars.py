@@ -26,6 +26,12 @@ CONTENT = b"classes"
 JARS = (Jar("io.delta", "delta-storage", "4.4.0", hashlib.sha256(CONTENT).hexdigest()),)
 
 
+@pytest.fixture
+def one_jar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A jar of a few bytes in place of Delta's two."""
+    monkeypatch.setattr(jars_module, "DELTA_JARS", JARS)
+
+
 def test_the_two_jars_are_pinned_for_spark_and_scala_versions() -> None:
     expected = ["io.delta:delta-spark_4.2_2.13:4.4.0", "io.delta:delta-storage:4.4.0"]
 
@@ -34,36 +40,40 @@ def test_the_two_jars_are_pinned_for_spark_and_scala_versions() -> None:
     assert actual == expected
 
 
+@pytest.mark.usefixtures("one_jar")
 def test_a_jar_with_the_pinned_hash_is_returned(tmp_path: Path) -> None:
     path = tmp_path / JARS[0].file_name
     path.write_bytes(CONTENT)
 
-    actual = delta_jars(tmp_path, jars=JARS)
+    actual = delta_jars(tmp_path)
 
     assert actual == (path,)
 
 
+@pytest.mark.usefixtures("one_jar")
 def test_a_missing_jar_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"io\.delta_delta-storage-4\.4\.0\.jar") as caught:
-        delta_jars(tmp_path, jars=JARS)
+        delta_jars(tmp_path)
 
     assert caught.value.code == "JARS_MISSING"
 
 
+@pytest.mark.usefixtures("one_jar")
 def test_a_changed_jar_is_refused(tmp_path: Path) -> None:
     (tmp_path / JARS[0].file_name).write_bytes(CONTENT + b"!")
 
     with pytest.raises(ConfigError) as caught:
-        delta_jars(tmp_path, jars=JARS)
+        delta_jars(tmp_path)
 
     assert caught.value.code == "JAR_CHANGED"
 
 
+@pytest.mark.usefixtures("one_jar")
 def test_a_jar_under_mavens_own_name_is_taken(tmp_path: Path) -> None:
     path = tmp_path / "delta-storage-4.4.0.jar"
     path.write_bytes(CONTENT)
 
-    assert delta_jars(tmp_path, jars=JARS) == (path,)
+    assert delta_jars(tmp_path) == (path,)
 
 
 def test_jars_lie_in_a_clone_or_in_the_users_cache_unless_a_setting_says_otherwise(
@@ -112,52 +122,61 @@ def users_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / "livemart" / "jars"
 
 
-def test_the_first_use_fetches_and_says_so_and_the_second_finds(users_cache: Path) -> None:
-    said: list[str] = []
-
-    first = require_jars(jars=JARS, say=said.append)
-    second = require_jars(jars=JARS, say=said.append)
+@pytest.mark.usefixtures("one_jar")
+def test_the_first_use_fetches_and_says_so_and_the_second_finds(
+    users_cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = require_jars()
+    second = require_jars()
 
     assert first == second == (users_cache / JARS[0].file_name,)
-    assert said == [f"fetching jars into {users_cache} (once)"]
+    assert capsys.readouterr().err == f"fetching jars into {users_cache} (once)\n"
     assert [path.name for path in users_cache.iterdir()] == [JARS[0].file_name]
 
 
-def test_what_is_fetched_must_have_the_pinned_hash(users_cache: Path) -> None:
-    other = (Jar("io.delta", "delta-storage", "4.4.0", "0" * 64),)
+def test_what_is_fetched_must_have_the_pinned_hash(
+    users_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Jar("io.delta", "delta-storage", "4.4.0", "0" * 64)
+    monkeypatch.setattr(jars_module, "DELTA_JARS", (other,))
 
     with pytest.raises(ConfigError) as caught:
-        require_jars(jars=other, say=lambda _: None)
+        require_jars()
 
     assert caught.value.code == "JAR_CHANGED"
     assert list(users_cache.iterdir()) == []
 
 
+@pytest.mark.usefixtures("one_jar")
 def test_nothing_is_fetched_into_a_folder_that_somebody_named(
-    users_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    users_cache: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("LIVEMART_JARS", str(tmp_path / "offline"))
 
     for folder in (None, tmp_path / "set"):
         with pytest.raises(ConfigError) as caught:
-            require_jars(folder, jars=JARS, say=pytest.fail)
+            require_jars(folder)
         assert caught.value.code == "JARS_MISSING"
         assert "io.delta:delta-storage:4.4.0" in caught.value.hint
     assert not users_cache.exists()
+    assert capsys.readouterr().err == ""
 
 
+@pytest.mark.usefixtures("one_jar", "users_cache")
 def test_a_home_that_cannot_be_written_is_done_without(
-    users_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "cache").write_text("a file where the folder should be")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    said: list[str] = []
 
     for _ in range(2):
-        (path,) = require_jars(jars=JARS, say=said.append)
+        (path,) = require_jars()
 
     assert path == tmp_path / f"livemart-{os.getuid()}" / "jars" / JARS[0].file_name
-    assert said == [f"fetching jars into {path.parent} (once)"]
+    assert capsys.readouterr().err == f"fetching jars into {path.parent} (once)\n"
 
 
 def test_jars_of_a_home_that_can_only_be_read_are_used(
@@ -195,6 +214,7 @@ def test_a_folder_that_others_can_write_is_not_used(
     assert stat.S_IMODE(used.lstat().st_mode) == 0o700
 
 
+@pytest.mark.usefixtures("one_jar")
 def test_where_nothing_can_be_written_the_settings_are_named(
     users_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,7 +222,7 @@ def test_where_nothing_can_be_written_the_settings_are_named(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "cache"))
 
     with pytest.raises(ConfigError) as caught:
-        require_jars(jars=JARS, say=lambda _: None)
+        require_jars()
 
     assert caught.value.code == "JARS_NOT_STORED"
     assert f"livemart-{os.getuid()}" in caught.value.message
@@ -223,10 +243,14 @@ def test_javas_resolver_is_told_of_the_proxy(monkeypatch: pytest.MonkeyPatch) ->
         jars_module._proxy_properties()
 
 
-def test_nothing_is_resolved_that_is_there_already(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("one_jar")
+def test_nothing_is_resolved_that_is_there_already(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LIVEMART_JARS", str(tmp_path))
     path = tmp_path / JARS[0].file_name
     path.write_bytes(CONTENT)
 
-    resolve_jars(tmp_path, jars=JARS)
+    resolve_jars()
 
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]

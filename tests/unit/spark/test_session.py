@@ -1,7 +1,8 @@
-"""Spark's settings are one place, and a JVM that does not start says why."""
+"""Spark's settings are one place, and what keeps a JVM from starting is said."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ from pyspark import SparkContext, java_gateway
 from pyspark.errors import PySparkRuntimeError
 
 from livemart.errors import ConfigError
-from livemart.spark.session import create_session, session_settings
+from livemart.settings import Settings
+from livemart.spark import session as session_module
+from livemart.spark.session import open_session, session_settings
 from livemart.state.lock import hold_warehouse
 
 
@@ -45,6 +48,19 @@ def test_executors_of_their_own_are_given_the_jars(tmp_path: Path) -> None:
     assert "spark.driver.host" not in cluster
 
 
+def test_java_and_jars_are_looked_for_before_a_jvm_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_for: list[str] = []
+    monkeypatch.setattr(session_module, "require_java", lambda: looked_for.append("java"))
+    monkeypatch.setattr(java_gateway, "launch_gateway", lambda **_: pytest.fail("started"))
+
+    with pytest.raises(ConfigError, match="JARS_MISSING"):
+        open_session(Settings(warehouse=tmp_path, jars=tmp_path))
+
+    assert looked_for == ["java"]
+
+
 def test_a_jvm_that_is_given_the_lock_and_ends_at_once_is_an_error_with_its_last_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,8 +80,11 @@ def test_a_jvm_that_is_given_the_lock_and_ends_at_once_is_an_error_with_its_last
         hold_warehouse(tmp_path) as lock,
         pytest.raises(ConfigError, match="Could not create the Java Virtual Machine") as caught,
     ):
-        create_session(tmp_path, (), lock=lock)
+        open_session(
+            Settings(warehouse=tmp_path, master="local[1]", memory="1g"), lock=lock, jars=()
+        )
 
     assert given["pass_fds"] == (lock.descriptor,)
+    assert os.environ["PYSPARK_SUBMIT_ARGS"].startswith("--master local[1] --driver-memory 1g ")
     assert caught.value.code == "SPARK_NOT_STARTED"
     assert str(tmp_path / "_livemart" / "spark.log") in caught.value.hint

@@ -10,8 +10,9 @@ import pytest
 
 import dbt_livemart
 from livemart.errors import StateError
+from livemart.settings import Settings
 from livemart.spark import terminal as terminal_module
-from livemart.spark.terminal import Prepared, Terminal, prepare_dbt
+from livemart.spark.terminal import Terminal, prepare_dbt
 from livemart.state.lock import is_held
 
 
@@ -24,7 +25,7 @@ def sparks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         said.append(name)
         return SimpleNamespace(stop=lambda: said.append(f"{name} ended"))
 
-    monkeypatch.setattr("livemart.spark.open.open_session", lambda *_, **__: session("own"))
+    monkeypatch.setattr("livemart.spark.session.open_session", lambda *_, **__: session("own"))
     monkeypatch.setattr("livemart.spark.catalog.register", lambda *_: said.append("registered"))
     monkeypatch.setattr("livemart.spark.catalog.save_views", lambda *_: said.append("saved"))
     monkeypatch.setattr(terminal_module, "join", lambda *_: session("joined"))
@@ -33,7 +34,7 @@ def sparks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_free_warehouse_is_held_until_dbt_ends(sparks: list[str], tmp_path: Path) -> None:
-    terminal = Terminal(Prepared(tmp_path, tmp_path, "local[1]", "1g"))
+    terminal = Terminal(Settings(warehouse=tmp_path))
 
     assert terminal.session() is terminal.session()
     held = is_held(tmp_path)
@@ -46,12 +47,11 @@ def test_a_free_warehouse_is_held_until_dbt_ends(sparks: list[str], tmp_path: Pa
 def test_the_next_dbt_joins_the_stream_that_has_begun_meanwhile(
     sparks: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    prepared = Prepared(tmp_path, tmp_path, "local[1]", "1g")
     monkeypatch.setenv("SPARK_REMOTE", "")
     monkeypatch.setattr(terminal_module, "who_holds", lambda _: "a stream")
     monkeypatch.setattr(terminal_module, "connect_url", lambda *_: "sc://127.0.0.1:15002")
 
-    terminal = Terminal(prepared)
+    terminal = Terminal(Settings(warehouse=tmp_path))
     terminal.session()
     terminal.close()
 
@@ -66,7 +66,7 @@ def test_a_holder_that_nobody_can_join_is_named(
     monkeypatch.setattr(terminal_module, "connect_url", lambda *_: None)
 
     with pytest.raises(StateError, match="RUNNER_LIVES"):
-        Terminal(Prepared(tmp_path, tmp_path, "local[1]", "1g")).session()
+        Terminal(Settings(warehouse=tmp_path)).session()
 
     assert sparks == []
 

@@ -1,4 +1,4 @@
-"""Counts add up, and records refused besides were produced, too."""
+"""Counts add up."""
 
 from __future__ import annotations
 
@@ -7,10 +7,6 @@ from livemart.state.counts import Counts, TableCounts
 
 def test_counts_of_two_batches_add_up() -> None:
     assert Counts(5, 3, 1, 1) + Counts(2, 1, 1, 0) == Counts(7, 4, 2, 1)
-
-
-def test_dead_letters_were_produced_besides() -> None:
-    assert Counts(5, 4, 1, 0).with_dead_letters(2) == Counts(7, 4, 1, 2)
 
 
 def test_a_table_keeps_its_id_beside_the_counts() -> None:

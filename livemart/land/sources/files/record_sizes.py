@@ -43,7 +43,6 @@ class RecordSizes:
     def keep(self) -> None:
         """Keep the sizes for the next process."""
         if self._is_stale:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(self._path, json.dumps(self._sums))
             self._is_stale = False
 

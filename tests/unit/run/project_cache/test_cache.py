@@ -110,6 +110,7 @@ def test_a_project_that_computes_names_of_variables_is_not_kept(settings: Settin
 
 def test_a_folder_that_cannot_be_written_stops_nothing(settings: Settings) -> None:
     StateFolder(settings.warehouse).path.rmdir()
+    StateFolder(settings.warehouse).path.write_text("a file where the folder should be")
 
     _cache(settings).write(_cached(settings))
 
