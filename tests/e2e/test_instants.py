@@ -6,6 +6,7 @@ and at night any instant of four years.
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,8 +18,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from livemart.serve.live.snapshot_json import to_text
-from livemart.serve.owner.bodies import read_trend, read_window
-from livemart.serve.owner.facts import read_facts
+from livemart.serve.owner.restaurant import PAGE_PARTS, read_restaurants
 from livemart.serve.page import page
 from livemart.serve.page.view import PageView, build_view
 from livemart.store.reader import StoreReader
@@ -81,11 +81,12 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> list[Shown]:
 def _read(url: str, now: datetime) -> Iterator[Shown]:
     reader = StoreReader.open(url)
     with reader.snapshot() as view:
-        for restaurant_id, facts in read_facts(view, list(RESTAURANTS)).items():
+        restaurants = read_restaurants(view, dict.fromkeys(RESTAURANTS, PAGE_PARTS))
+        for restaurant_id, bodies in restaurants.items():
             for hours in (1, 24, 168):
                 times = {"server_time": to_text(now + _AGE), "checked_at": to_text(now)}
-                state = {**read_window(view, facts, hours), **times}
-                trend = read_trend(view, facts, hours)
+                state = {**json.loads(bodies.get("state", hours)), **times}
+                trend = json.loads(bodies.get("trend", hours))
                 built = build_view(state, trend, interval=_INTERVAL)
                 yield Shown(f"{now} {restaurant_id} {hours} h", state, trend, built)
     reader.close()

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, defaultdict
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
 from livemart.serve.live.hub import Hub, Topic
 from livemart.serve.live.readings import Readings
 from livemart.serve.live.shelf import Answer
-from livemart.serve.owner.facts import end_of, has_owner_models, read_facts
-from livemart.serve.owner.late_orders import read_late_orders
-from livemart.serve.owner.panes import LONGEST, Panes, follow_panes, read_panes
-from livemart.serve.owner.restaurant import PARTS, BodyKind, BodyPart, RestaurantBodies
+from livemart.serve.owner.panes import Panes
+from livemart.serve.owner.restaurant import (
+    PARTS,
+    BodyKind,
+    BodyPart,
+    RestaurantBodies,
+    read_restaurants,
+)
 from livemart.store.served import Published
 from livemart.store.snapshot_view import SnapshotView
 
@@ -174,14 +178,7 @@ class Answers:
         earlier = {name: self._panes[name] for name in parts if name in self._panes}
 
         def read(view: SnapshotView) -> dict[str, RestaurantBodies]:
-            panes = _read_panes(view, earlier, [name for name in parts if "panes" in parts[name]])
-            by_name = read_facts(view, parts)
-            names = [name for name in by_name if "late" in parts[name]]
-            corrected = read_late_orders(view, names, end_of(view.published))
-            restaurants = {
-                name: RestaurantBodies(facts, panes.get(name), corrected.get(name))
-                for name, facts in by_name.items()
-            }
+            restaurants = read_restaurants(view, parts, earlier)
             for name, bodies in restaurants.items():
                 for hours in filter(bodies.has, states.get(name, ())):
                     bodies.get("state", hours)
@@ -204,23 +201,6 @@ class Answers:
         elif before is not None:
             # What changed since is not known any more.
             del self._panes[name]
-
-
-def _read_panes(
-    view: SnapshotView, earlier: Mapping[str, Answer[Panes]], names: Collection[str]
-) -> dict[str, Panes]:
-    """Return panes as `view` has them: of restaurants where they are known, and of `names`."""
-    if not has_owner_models(view):
-        return {}
-    end = end_of(view.published)
-    by_snapshot: defaultdict[Published, dict[str, Panes]] = defaultdict(dict)
-    for name, answer in earlier.items():
-        by_snapshot[answer.published][name] = answer.value
-    current: dict[str, Panes] = {}
-    for before, panes in by_snapshot.items():
-        current |= follow_panes(view, before, panes, end)
-    rest = [name for name in names if name not in current]
-    return current | (read_panes(view, rest, end - LONGEST) if rest else {})
 
 
 def _key(restaurant_id: str) -> Hashable:
