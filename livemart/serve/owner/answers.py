@@ -63,8 +63,8 @@ class Answers:
         parts = PARTS[kind]
         while True:
             newest = await self._readings.newest()
-            bodies = self._find(restaurant_id, newest, parts)
-            if bodies is None:
+            bodies = self._find(restaurant_id, newest)
+            if bodies is None or not parts <= bodies.parts:
                 bodies = await asyncio.shield(self._request(restaurant_id, parts))
                 if bodies is None:
                     return None
@@ -97,15 +97,9 @@ class Answers:
                     parts = {name: PARTS["state"] if name in states else _NOTHING for name in rest}
                     await self._read_restaurants(parts, states)
 
-    def _find(
-        self, name: str, newest: Published, parts: frozenset[BodyPart]
-    ) -> RestaurantBodies | None:
+    def _find(self, name: str, newest: Published) -> RestaurantBodies | None:
         answer = self._readings.find(_key(name), newest)
-        return answer.value if answer is not None and parts <= answer.value.parts else None
-
-    def _known_parts(self, name: str, newest: Published) -> frozenset[BodyPart]:
-        answer = self._readings.find(_key(name), newest)
-        return _NOTHING if answer is None else answer.value.parts
+        return None if answer is None else answer.value
 
     def _remember(self, restaurant_id: str, newest: Published) -> None:
         """Remember who was asked for last; panes take space, and the others' are forgotten."""
@@ -152,14 +146,16 @@ class Answers:
     ) -> dict[str, RestaurantBodies]:
         newest = await self._readings.newest()
         bodies: dict[str, RestaurantBodies] = {}
+        parts: dict[str, frozenset[BodyPart]] = {}
         for name, request in requests.items():
             # It may have been read ahead while this waited for its turn.
-            if (restaurant := self._find(name, newest, request.parts)) is not None:
-                bodies[name] = restaurant
-        rest = [name for name in requests if name not in bodies]
-        if rest:
-            # What was known of it before is going to be asked for again.
-            parts = {name: requests[name].parts | self._known_parts(name, newest) for name in rest}
+            before = self._find(name, newest)
+            if before is not None and request.parts <= before.parts:
+                bodies[name] = before
+            else:
+                # What was known of it before is going to be asked for again.
+                parts[name] = request.parts | (before.parts if before else _NOTHING)
+        if parts:
             answer = await self._read_restaurants(parts, {})
             # The store may be a snapshot further than the hub's last look.
             self._hub.note_newer(answer.published)
@@ -198,9 +194,9 @@ class Answers:
             self._panes[name] = Answer(published, panes)
             if len(self._panes) > _MOST_RECENT:
                 del self._panes[next(iter(self._panes))]
-        elif before is not None:
+        else:
             # What changed since is not known any more.
-            del self._panes[name]
+            self._panes.pop(name, None)
 
 
 def _key(restaurant_id: str) -> Hashable:
