@@ -82,7 +82,7 @@ def open_server(settings: Settings, failed: Callable[[], None]) -> Iterator[str]
         with _bind(settings) as listener, open_intake(settings) as intake:
             app = create_app(settings, reader, tokens, intake=intake)
             with _running(app, listener, failed):
-                yield _greet(settings, _address(settings.host, listener), tokens)
+                yield _greet(settings, listener, tokens)
 
 
 def require_tokens(settings: Settings, tokens: TokenStore) -> None:
@@ -186,13 +186,11 @@ def _bind(settings: Settings) -> Iterator[socket.socket]:
         yield listener
 
 
-def _greet(settings: Settings, address: str, tokens: TokenStore) -> str:
-    greeting = f"serving {settings.public_url or address}/"
-    if tokens.version() == 0:
-        greeting += "\nno token was made yet: whoever is at this machine may see everything"
-    return greeting
-
-
-def _address(host: str, listener: socket.socket) -> str:
-    name = f"[{host}]" if ":" in host else host
-    return f"http://{name}:{listener.getsockname()[1]}"
+def _greet(settings: Settings, listener: socket.socket, tokens: TokenStore) -> str:
+    name = f"[{settings.host}]" if ":" in settings.host else settings.host
+    address = settings.public_url or f"http://{name}:{listener.getsockname()[1]}"
+    if tokens.version() > 0:
+        return f"serving {address}/"
+    return (
+        f"serving {address}/\nno token was made yet: whoever is at this machine may see everything"
+    )
