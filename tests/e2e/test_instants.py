@@ -106,8 +106,9 @@ def test_every_page_says_what_sql_says(shown: list[Shown]) -> None:
 
 def _assert_true(shown: Shown, oracle: Oracle, as_of: datetime) -> None:
     view, where = shown.view, shown.where
-    restaurant_id, hours, zone = view.restaurant_id, view.hours, ZoneInfo(view.zone_name)
-    digits = Decimal(1).scaleb(-view.digits)
+    restaurant_id, hours = shown.state["restaurant"]["id"], shown.state["window"]["hours"]
+    zone = ZoneInfo(view.local.zone_name)
+    digits = Decimal(1).scaleb(-view.local.digits)
     totals = oracle.totals(restaurant_id, as_of, hours)
     tiles = {tile.key: tile.value for tile in view.tiles}
     assert number_of(tiles["order_count"]) == totals.order_count, where
@@ -122,13 +123,13 @@ def _assert_true(shown: Shown, oracle: Oracle, as_of: datetime) -> None:
         (name, f"{sold:,}", _round(sales, digits), int(_round(100 * sales / totals.sales_amount)))
         for name, sold, sales in oracle.top_dishes(restaurant_id, as_of, hours)
     ], where
-    points = [row for row in view.trend.rows if row.sales_amount is not None]
+    points = [row for row in view.points if row.sales_amount is not None]
     assert sum(Decimal(row.sales_amount or 0) for row in points) == totals.sales_amount, where
     assert sum(number_of(row.orders) for row in points) == totals.order_count, where
     pattern = "%H:%M" if hours == 1 else "%a %H:%M"
-    assert [row.label for row in view.trend.rows] == [
+    assert [row.label for row in view.points] == [
         f"{datetime.fromisoformat(row.started_at).astimezone(zone):{pattern}}"
-        for row in view.trend.rows
+        for row in view.points
     ], where
     assert (view.age, view.is_stale) == ("12 s ago", False), where
 
@@ -146,13 +147,14 @@ def test_the_script_writes_every_page_as_the_server_does(
     template = page._templates.get_template("page.html")
     for each in shown:
         html = template.render(
+            state=each.state,
             view=each.view,
+            step_minutes=each.trend["step_minutes"],
             windows=page._BUTTONS,
             restaurants=[],
             most_listed=500,
             interval_seconds=int(_INTERVAL.total_seconds()),
             is_local=True,
-            dash="\u2013",
         )
 
         painted, scripted = opened.page.evaluate(

@@ -7,9 +7,10 @@ are obeyed or not seen, and the template escapes it.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -41,19 +42,34 @@ def build_letters(
         settings: of the server: where the commands find what it shows.
         is_first: the page begins with the newest letter.
     """
-    places = _places(settings)
-    chosen = [*_chosen(choice), *places]
+    places = _options(
+        {
+            "--project-dir": settings.project_dir,
+            "--profiles-dir": settings.profiles_dir,
+            "--warehouse": settings.warehouse,
+            "--landing": settings.landing,
+        }
+    )
+    chosen = _options(
+        {
+            "--source": choice.source,
+            "--reason": choice.reason,
+            "--since": _time(choice.since),
+            "--until": _time(choice.until),
+        }
+    )
     return {
         "total": page.total,
         "total_text": count(page.total),
         "counts": [_shown_count(it, choice) for it in page.overview],
         "letters": [_shown_letter(letter) for letter in page.letters],
-        "sources": _named([it.source for it in page.overview], choice.source),
+        # One that was chosen is there, with letters or without.
+        "sources": sorted({*(it.source for it in page.overview), *filter(None, [choice.source])}),
         "reasons": list(LetterReason),
         "newest": "" if is_first else _address(choice),
         "older": "" if page.last is None else _address(choice, after=write_place(page.last)),
-        "redrive": _command("redrive", *chosen),
-        "export": [*_command("export", *chosen), ">", _EXPORT],
+        "redrive": _command("redrive", *chosen, *places),
+        "export": [*_command("export", *chosen, *places), ">", _EXPORT],
         "redrive_export": _command("redrive", _EXPORT, *places),
     }
 
@@ -95,11 +111,6 @@ def _in_one_line(it: Letter | LetterCount) -> dict[str, Any]:
     }
 
 
-def _named(sources: Sequence[str], chosen: str | None) -> list[str]:
-    """Return the sources to choose from; one that was chosen is there, with letters or without."""
-    return sorted({*sources, *([chosen] if chosen is not None else [])})
-
-
 def _address(choice: LetterChoice, after: str = "") -> str:
     parameters = {
         "source": choice.source,
@@ -117,24 +128,8 @@ def _command(*words: str) -> list[str]:
     return [shlex.quote(word) for word in ("livemart", "dead-letters", *words)]
 
 
-def _chosen(choice: LetterChoice) -> list[str]:
-    options = {
-        "--source": choice.source,
-        "--reason": choice.reason,
-        "--since": _time(choice.since),
-        "--until": _time(choice.until),
-    }
-    return [word for flag, value in options.items() if value for word in (flag, value)]
-
-
-def _places(settings: Settings) -> list[str]:
-    options = {
-        "--project-dir": settings.project_dir,
-        "--profiles-dir": settings.profiles_dir,
-        "--warehouse": settings.warehouse,
-        "--landing": settings.landing,
-    }
-    return [word for flag, path in options.items() if path for word in (flag, str(path.absolute()))]
+def _options(values: Mapping[str, str | Path | None]) -> list[str]:
+    return [word for flag, value in values.items() if value for word in (flag, str(value))]
 
 
 def _time(moment: datetime | None) -> str:

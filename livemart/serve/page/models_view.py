@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from urllib.parse import quote
 
 from livemart.serve.auth.callers import Caller
 from livemart.serve.page.text import DASH, age, count
@@ -26,13 +25,10 @@ class ModelView:
     """A served model as its pages show it.
 
     `row_count` is a dash for who may not know; `aside` says so if its rows are those of an earlier
-    snapshot, else it is empty; `page`, `api` and `stream` are addresses.
+    snapshot, else it is empty.
     """
 
     name: str
-    page: str
-    api: str
-    stream: str
     row_count: str
     key: Sequence[str]
     columns: Sequence[tuple[str, str]]
@@ -48,12 +44,8 @@ def build_model(view: SnapshotView, model: ServedModel, caller: Caller, now: dat
         rows = "never filled" if refreshed_at is None else f"rows of {age(now - refreshed_at)}"
         aside = f"set aside since snapshot {since}, {rows}"
     changed_at = view.changed_at(model.name, caller.tenants)
-    segment = quote(model.name, safe="")
     return ModelView(
         name=model.name,
-        page=f"/models/{segment}",
-        api=f"/v1/models/{segment}",
-        stream=f"/v1/models/{segment}/stream",
         # Of all tenants together: no one else's to know.
         row_count=count(view.row_count(model.name) if caller.is_admin else None),
         key=model.row_key,

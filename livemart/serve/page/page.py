@@ -166,7 +166,9 @@ def _restaurant_page(
     return _page(
         "page.html",
         headers=_UNSTORED,
+        state=state,
         view=build_view(state, trend, interval=interval),
+        step_minutes=trend["step_minutes"],
         windows=[button for button in _BUTTONS if button[0] in bodies.facts.windows],
         restaurants=_picker(restaurants),
         most_listed=_MOST_IN_PICKER,
@@ -340,14 +342,13 @@ def _wants_json(request: Request) -> bool:
 def _picker(restaurants: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
     """Return id and label of each restaurant; outlets of one name are told apart by their ids."""
     names = Counter(one["name"] for one in restaurants)
-    return [(one["id"], _label(one, is_alone=names[one["name"]] == 1)) for one in restaurants]
 
+    def label(name: str | None, restaurant_id: str) -> str:
+        if not name:
+            return restaurant_id
+        return name if names[name] == 1 else f"{name} ({restaurant_id})"
 
-def _label(restaurant: dict[str, Any], *, is_alone: bool) -> str:
-    name, restaurant_id = restaurant["name"], str(restaurant["id"])
-    if not name:
-        return restaurant_id
-    return str(name) if is_alone else f"{name} ({restaurant_id})"
+    return [(one["id"], label(one["name"], one["id"])) for one in restaurants]
 
 
 def _target_of(request: Request) -> str:

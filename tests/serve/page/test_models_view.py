@@ -38,7 +38,6 @@ def test_a_model_says_how_many_rows_it_has_and_when_they_changed() -> None:
     view = model_of(Snapshot(NOW - timedelta(minutes=4)))
 
     assert (view.row_count, view.changed, view.aside) == ("1,234", "4 min ago", "")
-    assert (view.page, view.stream) == ("/models/shops", "/v1/models/shops/stream")
 
 
 def test_what_is_not_known_is_a_dash_and_the_rows_of_all_are_an_admins_to_know() -> None:
