@@ -32,16 +32,6 @@ LogFormat = Literal["text", "json"]
 _LOGFMT = structlog.processors.LogfmtRenderer(bool_as_flag=False)
 
 
-class _StandardError:
-    """Writes to whatever standard error is at that moment: a live table may stand in for it."""
-
-    def msg(self, message: str) -> None:
-        sys.stderr.write(message + "\n")
-        sys.stderr.flush()
-
-    debug = info = warning = error = critical = exception = msg
-
-
 def configure_logs(log_format: LogFormat, *, debug: bool = False) -> None:
     """Send every event of this process to standard error; without `debug`, from level info up."""
     renderer: structlog.typing.Processor = _render_text
@@ -57,7 +47,8 @@ def configure_logs(log_format: LogFormat, *, debug: bool = False) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger("debug" if debug else "info"),
-        logger_factory=lambda *_: _StandardError(),
+        # Whatever standard error is at that moment: a live table may stand in for it.
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
 
@@ -182,14 +173,13 @@ class LogWatcher:
             self._under_way[unique_id] = None
         else:
             self._under_way.pop(unique_id, None)
+        log = self._log.bind(batch_id=self._batch_id, model=unique_id)
         if state is None or not (state.rows_changed or state.reason):
-            self._log.debug("model_changed", batch_id=self._batch_id, model=unique_id, word=word)
+            log.debug("model_changed", word=word)
             return
         self._told_at = self._clock()
-        self._log.info(
+        log.info(
             "refresh_completed",
-            batch_id=self._batch_id,
-            model=unique_id,
             strategy=state.strategy,
             reason=state.reason,
             rows_changed=state.rows_changed,
@@ -199,76 +189,65 @@ class LogWatcher:
     def check_ended(self, unique_id: str, result: TestResult, /) -> None:
         """A data test ended; of those that pass, only the ones of a build are of interest."""
         self._told_at = self._clock()
-        line = describe_check(unique_id, result)
-        keys = {"batch_id": self._batch_id, "test": unique_id, "line": line}
+        log = self._log.bind(
+            batch_id=self._batch_id, test=unique_id, line=describe_check(unique_id, result)
+        )
         if result.status == "waits":
-            self._log.debug("test_waits", **keys, message=result.message or None)
+            log.debug("test_waits", message=result.message or None)
         elif result.status != "pass":
-            self._log.warning(
+            log.warning(
                 "test_failed",
-                **keys,
                 status=result.status,
                 failures=result.failures,
                 took_ms=result.took_ms,
                 message=result.message or None,
             )
         else:
-            tell = self._log.info if self._is_building else self._log.debug
-            tell("test_passed", **keys, took_ms=result.took_ms)
+            tell = log.info if self._is_building else log.debug
+            tell("test_passed", took_ms=result.took_ms)
 
     def batch_ended(self, outcome: BatchOutcome) -> None:
         """Every model of a micro-batch is done, and its snapshot row is written."""
         self._doing, self._under_way = None, {}
-        snapshot = outcome.snapshot
+        snapshot, log = outcome.snapshot, self._log.bind(batch_id=outcome.batch_id)
         if snapshot is None:
-            self._log.debug("batch_ended", batch_id=outcome.batch_id, status="unchanged")
-            self._say_idle(outcome.batch_id)
+            log.debug("batch_ended", status="unchanged")
+            if (waited := self._clock() - self._news_at) >= _IDLE_S:
+                # A stream lives, though nothing comes.
+                self._news_at += waited
+                log.info("nothing_new", seconds=round(waited))
             return
         self._news_at = self._clock()
         left_out = [key for key, aside in snapshot.set_aside.items() if aside.is_left_out]
         if left_out:
-            self._log.info(
-                "models_left_out",
-                batch_id=outcome.batch_id,
-                count=len(left_out),
-                models=" ".join(left_out[:_MOST_NODES]),
+            log.info(
+                "models_left_out", count=len(left_out), models=" ".join(left_out[:_MOST_NODES])
             )
         for model, aside in snapshot.set_aside.items():
-            if aside.is_left_out:
-                continue
-            self._log.warning(
-                "model_waits",
-                batch_id=outcome.batch_id,
-                model=model,
-                cause=aside.cause,
-                since_snapshot=aside.since,
-                refreshed_at=aside.refreshed_at,
-            )
+            if not aside.is_left_out:
+                log.warning(
+                    "model_waits",
+                    model=model,
+                    cause=aside.cause,
+                    since_snapshot=aside.since,
+                    refreshed_at=aside.refreshed_at,
+                )
         for source, kind, fields in self._drift.of(snapshot, outcome.drift_before):
-            self._log.warning(
+            log.warning(
                 "schema_drift",
-                batch_id=outcome.batch_id,
                 source=source,
                 kind=kind,
                 fields="; ".join(map(str, fields)),
                 hint=kind.next_step,
             )
         took = snapshot.finished_at - snapshot.started_at
-        self._log.info(
+        log.info(
             f"snapshot_{snapshot.status}",
-            batch_id=outcome.batch_id,
             snapshot_id=snapshot.snapshot_id,
             as_of=snapshot.as_of,
             rows_changed=sum(state.rows_changed for state in snapshot.models.values()),
             took_ms=round(took.total_seconds() * 1000),
         )
-
-    def _say_idle(self, batch_id: int) -> None:
-        """Say once an hour that a stream lives, though nothing comes."""
-        waited = self._clock() - self._news_at
-        if waited >= _IDLE_S:
-            self._news_at = self._clock()
-            self._log.info("nothing_new", batch_id=batch_id, seconds=round(waited))
 
     def _do(self, text: str) -> None:
         self._doing, self._under_way = text, {}

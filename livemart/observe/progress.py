@@ -154,7 +154,7 @@ class TerminalWatcher:
         """Say how many records became dead letters, and why."""
         self._title = "building"
         if batch.refusals:
-            self._console.print(Text(f"  {describe_refusals(batch)}", style="yellow"))
+            self._say(f"  {describe_refusals(batch)}", "yellow")
 
     def batch_began(self, batch_id: int) -> None:
         """Begin a new table."""
@@ -182,32 +182,30 @@ class TerminalWatcher:
         if outcome.snapshot is None:
             return
         style = "red" if outcome.snapshot.status == "held" else ""
-        self._console.print(Text(describe_snapshot(outcome.snapshot), style=style))
+        self._say(describe_snapshot(outcome.snapshot), style)
         for unique_id, rebuild in outcome.rebuilds.items():
             name = short_name(unique_id)
-            self._console.print(
-                Text(f"  {name} rebuilt: {rebuild.code}, {rebuild.message}", style="yellow")
-            )
+            self._say(f"  {name} rebuilt: {rebuild.code}, {rebuild.message}", "yellow")
         for unique_id, aside in outcome.snapshot.set_aside.items():
             if aside.is_left_out:
                 continue
             name, cause = short_name(unique_id), short_name(aside.cause)
             why = "cannot be computed" if name == cause else f"waits for {cause}"
-            self._console.print(Text(f"  {name} set aside: {why}", style="red"))
+            self._say(f"  {name} set aside: {why}", "red")
         for source, kind, fields in self._drift.of(outcome.snapshot, outcome.drift_before):
             text = f"  {describe_drift(source, kind, fields)}\n    {kind.next_step}"
-            self._console.print(Text(text, style="yellow"))
+            self._say(text, "yellow")
         if left_out := describe_left_out(outcome.snapshot):
-            self._console.print(Text(f"  {left_out}", style="yellow"))
+            self._say(f"  {left_out}", "yellow")
         if outcome.snapshot.kind == "build" and outcome.checks:
             words = Counter(result.status for result in outcome.checks.values())
             counts = ", ".join(f"{count} {word}" for word, count in sorted(words.items()))
-            self._console.print(Text(f"  tests: {counts}"))
+            self._say(f"  tests: {counts}")
         for unique_id, result in outcome.checks.items():
             if result.status not in ("pass", "waits"):
                 rows = "" if result.failures is None else f", {result.failures} rows"
                 style = "red" if result.holds else "yellow"
-                self._console.print(Text(f"  {unique_id}: {result.status}{rows}", style=style))
+                self._say(f"  {unique_id}: {result.status}{rows}", style)
 
     def publishing(self, snapshot_id: int | None, /) -> None:
         """Show that a snapshot is copied into the serving store; None: that has ended."""
@@ -215,24 +213,25 @@ class TerminalWatcher:
 
     def project_edited(self, files: Sequence[str], changes: Sequence[PlanChange]) -> None:
         """Say that the stream goes on with the edited project, and what becomes of its models."""
-        self._console.print(Text(f"project edited: {', '.join(files)}", style="bold"))
+        self._say(f"project edited: {', '.join(files)}", "bold")
         for change in changes:
             strategy = f", {change.strategy}" if change.strategy else ""
             name = short_name(change.unique_id)
-            self._console.print(Text(f"  {name} {change.word}{strategy}"))
+            self._say(f"  {name} {change.word}{strategy}")
 
     def project_refused(self, files: Sequence[str], error: Exception) -> None:
         """Say that an edit cannot be taken over, and why."""
-        self._console.print(
-            Text(f"edit refused, the project as it was runs on: {', '.join(files)}", style="red")
-        )
-        self._console.print(Text(f"  {error}".replace("\n", "\n  "), style="red"))
+        self._say(f"edit refused, the project as it was runs on: {', '.join(files)}", "red")
+        self._say(f"  {error}".replace("\n", "\n  "), "red")
 
     def retrying(self, error: BaseException, failures: int, attempts: int) -> None:
         """Say that a micro-batch failed, or was in another writer's way, and is run again."""
         failed = f" ({failures} of {attempts} attempts failed)" if failures else ""
         text = f"  run again{failed}: {first_lines(error)}"
-        self._console.print(Text(text, style="yellow"))
+        self._say(text, "yellow")
+
+    def _say(self, text: str, style: str = "") -> None:
+        self._console.print(Text(text, style=style))
 
     def _render(self) -> Group:
         table = Table.grid(padding=(0, 2))

@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
 
 from livemart import __version__
 from livemart.land.lag import WatchedLags, source_lags
@@ -30,12 +29,7 @@ from livemart.serve.http.head import Head
 from livemart.serve.http.measurements import Measurements
 from livemart.serve.http.problems import install_problems
 from livemart.serve.http.schemas import Problem
-from livemart.serve.ingest.endpoint import (
-    INGEST_PATH,
-    MOST_INGEST_BYTES,
-    Intake,
-    ingest_router,
-)
+from livemart.serve.ingest.endpoint import INGEST_PATH, MOST_INGEST_BYTES, Intake, ingest_router
 from livemart.serve.letters.letter_desk import LetterDesk
 from livemart.serve.letters.pull import letters_router
 from livemart.serve.live.hub import Hub
@@ -142,12 +136,7 @@ def create_app(
 def _describe(app: FastAPI) -> dict[str, Any]:
     """Return the OpenAPI document: the generated one, with problems and the two ways to sign in."""
     if app.openapi_schema is None:
-        document = get_openapi(
-            title=app.title,
-            version=app.version,
-            description=app.description,
-            routes=app.routes,
-        )
+        document = FastAPI.openapi(app)
         parts = document.setdefault("components", {})
         shapes = parts.setdefault("schemas", {})
         shapes["Problem"] = Problem.model_json_schema()

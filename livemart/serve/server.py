@@ -12,7 +12,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import uvicorn
 from fastapi import FastAPI
@@ -77,17 +77,12 @@ def open_server(settings: Settings, failed: Callable[[], None]) -> Iterator[str]
             "store: found 'none': there is nothing to serve from",
             hint="leave `store` out, or name a SQLite file or a PostgreSQL database",
         )
-    tokens = TokenStore(url)
-    reader = StoreReader.open(url)
-    try:
+    with closing(TokenStore(url)) as tokens, closing(StoreReader.open(url)) as reader:
         require_tokens(settings, tokens)
         with _bind(settings) as listener, open_intake(settings) as intake:
             app = create_app(settings, reader, tokens, intake=intake)
             with _running(app, listener, failed):
-                yield _greet(settings, _address(settings.host, listener), tokens)
-    finally:
-        reader.close()
-        tokens.close()
+                yield _greet(settings, listener, tokens)
 
 
 def require_tokens(settings: Settings, tokens: TokenStore) -> None:
@@ -176,8 +171,7 @@ def _bind(settings: Settings) -> Iterator[socket.socket]:
     """Take the address before anything slow begins."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     # With the protocol named, asyncio sends each answer at once (TCP_NODELAY).
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((settings.host, settings.port))
@@ -190,17 +184,13 @@ def _bind(settings: Settings) -> Iterator[socket.socket]:
                 hint="stop what listens there, or choose another --port",
             ) from error
         yield listener
-    finally:
-        listener.close()
 
 
-def _greet(settings: Settings, address: str, tokens: TokenStore) -> str:
-    greeting = f"serving {settings.public_url or address}/"
-    if tokens.version() == 0:
-        greeting += "\nno token was made yet: whoever is at this machine may see everything"
-    return greeting
-
-
-def _address(host: str, listener: socket.socket) -> str:
-    name = f"[{host}]" if ":" in host else host
-    return f"http://{name}:{listener.getsockname()[1]}"
+def _greet(settings: Settings, listener: socket.socket, tokens: TokenStore) -> str:
+    name = f"[{settings.host}]" if ":" in settings.host else settings.host
+    address = settings.public_url or f"http://{name}:{listener.getsockname()[1]}"
+    if tokens.version() > 0:
+        return f"serving {address}/"
+    return (
+        f"serving {address}/\nno token was made yet: whoever is at this machine may see everything"
+    )

@@ -6,6 +6,7 @@ and at night any instant of four years.
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,8 +18,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from livemart.serve.live.snapshot_json import to_text
-from livemart.serve.owner.bodies import read_trend, read_window
-from livemart.serve.owner.facts import read_facts
+from livemart.serve.owner.restaurant import PAGE_PARTS, read_restaurants
 from livemart.serve.page import page
 from livemart.serve.page.view import PageView, build_view
 from livemart.store.reader import StoreReader
@@ -81,11 +81,12 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> list[Shown]:
 def _read(url: str, now: datetime) -> Iterator[Shown]:
     reader = StoreReader.open(url)
     with reader.snapshot() as view:
-        for restaurant_id, facts in read_facts(view, list(RESTAURANTS)).items():
+        restaurants = read_restaurants(view, dict.fromkeys(RESTAURANTS, PAGE_PARTS))
+        for restaurant_id, bodies in restaurants.items():
             for hours in (1, 24, 168):
                 times = {"server_time": to_text(now + _AGE), "checked_at": to_text(now)}
-                state = {**read_window(view, facts, hours), **times}
-                trend = read_trend(view, facts, hours)
+                state = {**json.loads(bodies.get("state", hours)), **times}
+                trend = json.loads(bodies.get("trend", hours))
                 built = build_view(state, trend, interval=_INTERVAL)
                 yield Shown(f"{now} {restaurant_id} {hours} h", state, trend, built)
     reader.close()
@@ -105,8 +106,9 @@ def test_every_page_says_what_sql_says(shown: list[Shown]) -> None:
 
 def _assert_true(shown: Shown, oracle: Oracle, as_of: datetime) -> None:
     view, where = shown.view, shown.where
-    restaurant_id, hours, zone = view.restaurant_id, view.hours, ZoneInfo(view.zone_name)
-    digits = Decimal(1).scaleb(-view.digits)
+    restaurant_id, hours = shown.state["restaurant"]["id"], shown.state["window"]["hours"]
+    zone = ZoneInfo(view.local.zone_name)
+    digits = Decimal(1).scaleb(-view.local.digits)
     totals = oracle.totals(restaurant_id, as_of, hours)
     tiles = {tile.key: tile.value for tile in view.tiles}
     assert number_of(tiles["order_count"]) == totals.order_count, where
@@ -121,13 +123,13 @@ def _assert_true(shown: Shown, oracle: Oracle, as_of: datetime) -> None:
         (name, f"{sold:,}", _round(sales, digits), int(_round(100 * sales / totals.sales_amount)))
         for name, sold, sales in oracle.top_dishes(restaurant_id, as_of, hours)
     ], where
-    points = [row for row in view.trend.rows if row.sales_amount is not None]
+    points = [row for row in view.points if row.sales_amount is not None]
     assert sum(Decimal(row.sales_amount or 0) for row in points) == totals.sales_amount, where
     assert sum(number_of(row.orders) for row in points) == totals.order_count, where
     pattern = "%H:%M" if hours == 1 else "%a %H:%M"
-    assert [row.label for row in view.trend.rows] == [
+    assert [row.label for row in view.points] == [
         f"{datetime.fromisoformat(row.started_at).astimezone(zone):{pattern}}"
-        for row in view.trend.rows
+        for row in view.points
     ], where
     assert (view.age, view.is_stale) == ("12 s ago", False), where
 
@@ -145,13 +147,14 @@ def test_the_script_writes_every_page_as_the_server_does(
     template = page._templates.get_template("page.html")
     for each in shown:
         html = template.render(
+            state=each.state,
             view=each.view,
+            step_minutes=each.trend["step_minutes"],
             windows=page._BUTTONS,
             restaurants=[],
             most_listed=500,
             interval_seconds=int(_INTERVAL.total_seconds()),
             is_local=True,
-            dash="\u2013",
         )
 
         painted, scripted = opened.page.evaluate(

@@ -147,7 +147,9 @@ def current_caller(request: Request) -> Caller:
     _require_trust(guard)
     header = request.headers.get("authorization")
     if header is None and guard.is_open:
-        _require_this_machine(request)
+        # A proxy, or a foreign site's own name for this machine, is not 'here'.
+        if not is_from_this_machine(request):
+            raise ProblemError("HOST_REFUSED", "without tokens only 127.0.0.1 or localhost may ask")
         return Caller(tenants=None)
     if header is not None:
         kind, _, text = header.partition(" ")
@@ -207,12 +209,12 @@ def check_origin(request: Request) -> None:
     Raises:
         ProblemError: ORIGIN_REFUSED.
     """
-    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        raise ProblemError("ORIGIN_REFUSED", "send the form from the page itself")
+    site = request.headers.get("sec-fetch-site", "same-origin")
     origin = request.headers.get("origin")
     public_url = part_of(request, Settings).public_url
-    ours = {request.headers.get("host", ""), urlsplit(public_url or "").netloc}
-    if origin is not None and urlsplit(origin).netloc not in ours - {""}:
+    ours = {request.headers.get("host", ""), urlsplit(public_url or "").netloc} - {""}
+    is_foreign = origin is not None and urlsplit(origin).netloc not in ours
+    if is_foreign or site not in ("same-origin", "none"):
         raise ProblemError("ORIGIN_REFUSED", "send the form from the page itself")
 
 
@@ -283,15 +285,6 @@ def _refuse(request: Request, reason: str, token_id: str | None = None) -> Probl
 def _require_trust(guard: Guard) -> None:
     if not guard.book.is_trusted:
         raise ProblemError("STORE_UNREACHABLE", "tokens cannot be read at the moment; try again")
-
-
-def _require_this_machine(request: Request) -> None:
-    """Without tokens anybody here is let in; a name or a proxy from elsewhere is not 'here'.
-
-    The name guards against a foreign site whose own name was made to point at this machine.
-    """
-    if not is_from_this_machine(request):
-        raise ProblemError("HOST_REFUSED", "without tokens only 127.0.0.1 or localhost may ask")
 
 
 def _is_secure(request: Request) -> bool:

@@ -6,7 +6,7 @@ Used by the commands `token`. A token's text is shown once, its hash never.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -34,11 +34,8 @@ def open_tokens(
             "store: found 'none': there is nothing that keeps tokens",
             hint="leave `store` out, or name a SQLite file or a PostgreSQL database",
         )
-    tokens = TokenStore(settings.store_url, waits=lambda: say(_WAITS))
-    try:
+    with closing(TokenStore(settings.store_url, waits=lambda: say(_WAITS))) as tokens:
         yield tokens
-    finally:
-        tokens.close()
 
 
 def lifetime_of(text: str) -> timedelta | None:

@@ -8,20 +8,20 @@ row, the secret is compared in constant time.
 from __future__ import annotations
 
 import hashlib
-import json
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from time import monotonic
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from livemart.errors import PublishError, StateError
 from livemart.intervals import format_interval
+from livemart.store.column_types import Instant, Json
 from livemart.store.connections import (
     close_engine,
     is_locked,
@@ -32,8 +32,6 @@ from livemart.store.connections import (
 )
 
 Scope = Literal["admin", "tenants", "ingest"]
-# How the first version wrote it down, and the column of all ids: stores of any version are read.
-_STORED_TENANTS = "restaurants"
 _SESSION_KEY = "session_key"
 _VERSION = "tokens_version"
 # The lock is tried for so long before the user is told that it has to be waited for.
@@ -47,11 +45,11 @@ _TOKENS = sa.Table(
     sa.Column("token_hash", sa.String(64), nullable=False),
     sa.Column("name", sa.String(200), nullable=False),
     sa.Column("scope", sa.String(20), nullable=False),
-    sa.Column(_STORED_TENANTS, sa.Text, nullable=False),
-    # Seconds since 1970, UTC: the same in every dialect.
-    sa.Column("created_at", sa.BigInteger, nullable=False),
-    sa.Column("expires_at", sa.BigInteger),
-    sa.Column("revoked_at", sa.BigInteger),
+    sa.Column("tenants", Json, nullable=False),
+    sa.Column("sources", Json, nullable=False),
+    sa.Column("created_at", Instant, nullable=False),
+    sa.Column("expires_at", Instant),
+    sa.Column("revoked_at", Instant),
 )
 _SECRETS = sa.Table(
     "livemart_secrets",
@@ -156,7 +154,8 @@ class TokenStore:
             revoked_at=None,
         )
         with self._write() as connection:
-            connection.execute(sa.insert(_TOKENS).values(**_to_row(token)))
+            ids = {"tenants": sorted(token.tenants), "sources": sorted(token.sources)}
+            connection.execute(sa.insert(_TOKENS).values({**asdict(token), **ids}))
         return f"lm_{token_id}_{secret}", token
 
     def revoke(self, token_id: str) -> Token:
@@ -181,7 +180,7 @@ class TokenStore:
                 connection.execute(
                     sa.update(_TOKENS)
                     .where(_TOKENS.c.token_id == token_id)
-                    .values(revoked_at=_seconds(token.revoked_at))
+                    .values(revoked_at=token.revoked_at)
                 )
         return token
 
@@ -192,12 +191,14 @@ class TokenStore:
 
     def version(self) -> int:
         """Return a number that rises with every change of the tokens; 0 before the first."""
-        rows = self._read(sa.select(_SECRETS.c.value).where(_SECRETS.c.name == _VERSION))
-        return int(rows[0].value) if rows else 0
+        return int(self._secret(_VERSION) or 0)
 
     def session_key(self) -> str:
         """Return the key that signs sessions; empty before the first token."""
-        rows = self._read(sa.select(_SECRETS.c.value).where(_SECRETS.c.name == _SESSION_KEY))
+        return self._secret(_SESSION_KEY)
+
+    def _secret(self, name: str) -> str:
+        rows = self._read(sa.select(_SECRETS.c.value).where(_SECRETS.c.name == name))
         return str(rows[0].value) if rows else ""
 
     def _read(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
@@ -267,39 +268,7 @@ def hash_secret(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _to_row(token: Token) -> dict[str, object]:
-    return {
-        "token_id": token.token_id,
-        "token_hash": token.token_hash,
-        "name": token.name,
-        "scope": _STORED_TENANTS if token.scope == "tenants" else token.scope,
-        _STORED_TENANTS: json.dumps(sorted(token.tenants | token.sources)),
-        "created_at": _seconds(token.created_at),
-        "expires_at": _seconds(token.expires_at),
-        "revoked_at": _seconds(token.revoked_at),
-    }
-
-
-def _from_row(row: sa.Row[tuple[object, ...]]) -> Token:
-    values = row._mapping
-    scope = values["scope"]
-    ids = frozenset(json.loads(values[_STORED_TENANTS]))
-    return Token(
-        token_id=values["token_id"],
-        token_hash=values["token_hash"],
-        name=values["name"],
-        scope=cast(Scope, "tenants" if scope == _STORED_TENANTS else scope),
-        tenants=ids if scope != "ingest" else frozenset(),
-        sources=ids if scope == "ingest" else frozenset(),
-        created_at=datetime.fromtimestamp(values["created_at"], UTC),
-        expires_at=_instant(values["expires_at"]),
-        revoked_at=_instant(values["revoked_at"]),
-    )
-
-
-def _seconds(moment: datetime | None) -> int | None:
-    return None if moment is None else int(moment.timestamp())
-
-
-def _instant(seconds: int | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+def _from_row(row: sa.Row[Any]) -> Token:
+    values = row._asdict()
+    ids = {name: frozenset(values[name]) for name in ("tenants", "sources")}
+    return Token(**{**values, **ids})

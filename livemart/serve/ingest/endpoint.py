@@ -21,7 +21,6 @@ from starlette.responses import JSONResponse, Response
 from livemart.land.group_commit import (
     GroupCommit,
     IngestBusyError,
-    IngestReceipt,
     IngestRequest,
     KeyReusedError,
 )
@@ -125,7 +124,14 @@ async def take_records(
         ) from None
     except OSError as error:
         raise IngestProblemError("INGEST_FAILED", error.strerror or "the disk refuses") from error
-    return JSONResponse(_body(table, receipt))
+    return JSONResponse(
+        {
+            "source": table.relation,
+            "records": receipt.records,
+            "file": receipt.file,
+            "repeated": receipt.is_repeat,
+        }
+    )
 
 
 def _take(table: SourceTable, body: bytes, form: str, key: str | None) -> IngestRequest:
@@ -171,12 +177,3 @@ def _refused(mistakes: list[str]) -> IngestProblemError:
     shown = "; ".join(mistakes[:_SHOWN_MISTAKES])
     more = "; and more" if len(mistakes) > _SHOWN_MISTAKES else ""
     return IngestProblemError("INGEST_RECORDS_REFUSED", f"nothing was stored: {shown}{more}")
-
-
-def _body(table: SourceTable, receipt: IngestReceipt) -> dict[str, object]:
-    return {
-        "source": table.relation,
-        "records": receipt.records,
-        "file": receipt.file,
-        "repeated": receipt.is_repeat,
-    }

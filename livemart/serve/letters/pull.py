@@ -28,7 +28,7 @@ from livemart.serve.letters.letter_desk import (
     utc_moment,
     write_place,
 )
-from livemart.serve.live.snapshot_json import to_json, to_text
+from livemart.serve.live.snapshot_json import to_json
 
 # Of each record 8 KiB are kept.
 _MOST_LETTERS = 1_000
@@ -86,18 +86,8 @@ def pull_letters(
     page = desk.read(choice, limit, place)
     body = {
         "total": page.total,
-        "counts": [
-            _as_json({**asdict(count), "meaning": meaning_of(count.reason)})
-            for count in page.counts
-        ],
-        "letters": [_as_json(asdict(letter)) for letter in page.letters],
+        "counts": [{**asdict(count), "meaning": meaning_of(count.reason)} for count in page.counts],
+        "letters": [asdict(letter) for letter in page.letters],
         "next": None if page.last is None else write_place(page.last),
     }
     return answer(request, to_json(body), etag)
-
-
-def _as_json(values: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: to_text(value) if isinstance(value, datetime) else value
-        for name, value in values.items()
-    }

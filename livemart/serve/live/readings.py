@@ -66,9 +66,7 @@ class Readings:
             return cached
 
         async def load() -> Answer[_Result]:
-            answer = await self.run(self.read_now, read)
-            # The store may be a snapshot further than the hub's last look.
-            self._hub.note_newer(answer.published)
+            answer = await self.read_anew(read)
             if answer.value is not None:
                 self.keep(key, answer)
             return answer
@@ -79,11 +77,12 @@ class Readings:
         """Return the served models of the newest snapshot, by name."""
         return await self.read(("models",), lambda view: dict(view.models()))
 
-    async def read_anew(self, read: Callable[[SnapshotView], _Result]) -> _Result:
+    async def read_anew(self, read: Callable[[SnapshotView], _Result]) -> Answer[_Result]:
         """Return what `read` makes of the newest snapshot, for this one caller."""
-        answer: Answer[_Result] = await self.run(self.read_now, read)
+        answer = await self.run(self.read_now, read)
+        # The store may be a snapshot further than the hub's last look.
         self._hub.note_newer(answer.published)
-        return answer.value
+        return answer
 
     async def share(
         self, key: Hashable, load: Callable[[], Coroutine[Any, Any, _Result]]

@@ -15,8 +15,8 @@ Body = dict[str, Any]
 
 
 def json_text(body: object) -> str:
-    """Return JSON without spaces."""
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    """Return JSON without spaces; a moment is text."""
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"), default=to_text)
 
 
 def to_json(body: object) -> bytes:

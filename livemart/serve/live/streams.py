@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -20,7 +21,7 @@ from livemart.serve.auth.callers import Caller, is_still_allowed
 from livemart.serve.http.forms import EVENTS
 from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError
-from livemart.serve.live.hub import Hub
+from livemart.serve.live.hub import Hub, Topic
 from livemart.store.positions import Position
 from livemart.store.served import Published
 
@@ -34,23 +35,39 @@ MOST_OF_TOKEN = 200
 _RETRY_S = 1.0
 SNAPSHOT_PATTERN = r"(?:([0-9a-f]{8})-)?([0-9]{1,18})"
 POSITION_PATTERN = SNAPSHOT_PATTERN + r"(?:\.([0-9]{1,18})\.([0-9]{1,18}))?"
-STREAM_OPENING = f"retry: {RETRY_MS}\n\n".encode()
 STREAM_CONTENT: dict[str, Any] = {EVENTS: {"schema": {"type": "string"}}}
 
 _POSITION = re.compile(POSITION_PATTERN)
 _Result = TypeVar("_Result")
 
 
-def stream_response(events: AsyncIterator[bytes]) -> EventSourceResponse:
-    """Return the answer that sends these events as they come."""
+def stream_response(
+    request: Request, caller: Caller, events: AsyncGenerator[bytes], topic: Topic | None = None
+) -> EventSourceResponse:
+    """Return the answer that sends these events as they come, and counts its client meanwhile.
+
+    `topic` is computed ahead of the events that a new snapshot brings.
+    """
     return EventSourceResponse(
-        events,
+        _opened(part_of(request, Hub), counted_token(caller), events, topic),
         headers={"Cache-Control": "no-store"},
         ping=PING_S,
         ping_message_factory=lambda: ServerSentEvent(comment="keep-alive", sep="\n"),
         sep="\n",
         send_timeout=_SEND_TIMEOUT_S,
     )
+
+
+async def _opened(
+    hub: Hub, token_id: str | None, events: AsyncGenerator[bytes], topic: Topic | None
+) -> AsyncIterator[bytes]:
+    yield f"retry: {RETRY_MS}\n\n".encode()
+    async with aclosing(events):
+        # Others may have come in while this one was let in: it comes back and is told.
+        if not _is_crowded(hub, token_id):
+            with hub.count_client(topic, token_id):
+                async for event in events:
+                    yield event
 
 
 async def new_snapshots(
@@ -111,10 +128,10 @@ def require_room(request: Request, caller: Caller) -> None:
     Raises:
         ProblemError: TOO_MANY_STREAMS.
     """
-    hub, token_id = part_of(request, Hub), counted_token(caller)
+    hub = part_of(request, Hub)
     if hub.clients >= MOST_STREAMS:
         raise ProblemError("TOO_MANY_STREAMS", f"{MOST_STREAMS} are open; try again")
-    if token_id is not None and hub.clients_of(token_id) >= MOST_OF_TOKEN:
+    if _is_crowded(hub, counted_token(caller)):
         raise ProblemError(
             "TOO_MANY_STREAMS", f"{MOST_OF_TOKEN} are open by this token; close some, or try again"
         )
@@ -125,7 +142,5 @@ def counted_token(caller: Caller) -> str | None:
     return None if caller.is_admin else caller.token_id
 
 
-def is_crowded(hub: Hub, caller: Caller) -> bool:
-    """Return True if others came in while this one was let in; it comes back and is told."""
-    token_id = counted_token(caller)
+def _is_crowded(hub: Hub, token_id: str | None) -> bool:
     return token_id is not None and hub.clients_of(token_id) >= MOST_OF_TOKEN

@@ -21,7 +21,7 @@ from livemart.serve.http.parts import part_of
 from livemart.serve.http.problems import ProblemError
 from livemart.serve.http.schemas import answer_shapes
 from livemart.serve.live.readings import Readings
-from livemart.serve.live.snapshot_json import age_of, snapshot_head, to_json, to_text
+from livemart.serve.live.snapshot_json import age_of, json_text, snapshot_head, to_json, to_text
 from livemart.serve.models import schemas
 from livemart.store.predicates import Bound
 from livemart.store.served import Published, ServedModel
@@ -59,7 +59,6 @@ class Filters:
     equals: Mapping[str, Any]
     since: Bound | None
     until: Bound | None
-    limit: int
 
 
 @models_router.get("", responses=answer_shapes(schemas.Models))
@@ -107,13 +106,14 @@ async def rows(
     """Rows of a served model, in the order of its key."""
     form = choose_form(request, [JSON, CSV, ARROW])
     model, published = await find_model(request, caller, name)
-    filters = _read_filters(model, key or (), from_, to, time_column, limit)
+    filters = _read_filters(model, key or (), from_, to, time_column)
     scope = "all" if caller.tenants is None else sorted(caller.tenants)
-    parts = ("rows", name, form, scope, sorted(filters.equals.items()), from_, to, time_column)
-    if is_known(request, etag := etag_of(published, *parts, limit)):
+    span = (from_, to, time_column)
+    parts = ("rows", name, form, scope, sorted(filters.equals.items()), *span, limit)
+    if is_known(request, etag := etag_of(published, *parts)):
         return answer(request, b"", etag)
 
-    def read(view: SnapshotView) -> tuple[bytes, Published, bool]:
+    def read(view: SnapshotView) -> tuple[bytes, bool]:
         # The store may have moved on to a snapshot without this model.
         served = view.models().get(name)
         if served is None:
@@ -127,12 +127,11 @@ async def rows(
             limit=limit + 1,
         )
         is_truncated = len(rows) > limit
-        body = _write(form, served, rows[:limit], view.published, is_truncated)
-        return body, view.published, is_truncated
+        return _write(form, served, rows[:limit], view.published, is_truncated), is_truncated
 
-    body, published, is_truncated = await part_of(request, Readings).read_anew(read)
-    etag = etag_of(published, *parts, limit)
-    response = answer(request, body, etag, form)
+    written = await part_of(request, Readings).read_anew(read)
+    published, (body, is_truncated) = written.published, written.value
+    response = answer(request, body, etag_of(published, *parts), form)
     response.headers["Livemart-Truncated"] = "true" if is_truncated else "false"
     if form != JSON:
         response.headers["Livemart-Snapshot-Id"] = str(published.snapshot_id)
@@ -175,7 +174,6 @@ def _read_filters(
     start: datetime | None,
     end: datetime | None,
     time_column: str | None,
-    limit: int,
 ) -> Filters:
     kinds = model.kinds
     allowed = list(dict.fromkeys([*model.row_key, *filter(None, [model.tenant_column])]))
@@ -197,7 +195,7 @@ def _read_filters(
         except ValueError as error:
             raise ProblemError("PARAMETER_WRONG", f"key: {column}: {str(error)[:120]}") from None
     if start is None and end is None and time_column is None:
-        return Filters(equals, None, None, limit)
+        return Filters(equals, None, None)
     column = time_column or model.time_column or ""
     if kinds.get(column) not in _TIMES:
         times = ", ".join(name for name, kind in model.columns if kind in _TIMES) or "none"
@@ -206,7 +204,6 @@ def _read_filters(
         equals,
         None if start is None else (column, _utc(start)),
         None if end is None else (column, _utc(end)),
-        limit,
     )
 
 
@@ -248,21 +245,17 @@ def json_row(model: ServedModel, row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _write_csv(model: ServedModel, rows: Sequence[Mapping[str, Any]]) -> bytes:
     """RFC 4180, in UTF-8; NULL is an empty field, an empty string is a quoted one."""
-    lines: list[list[str | None]] = [[name for name, _ in model.columns]]
-    lines += [[_csv_text(row[name], kind) for name, kind in model.columns] for row in rows]
-    return "".join(",".join(map(_csv_field, line)) + "\r\n" for line in lines).encode()
+    lines = [[_csv_field(name) for name, _ in model.columns]]
+    lines += [
+        [_csv_field(json_value(row[name], kind)) for name, kind in model.columns] for row in rows
+    ]
+    return "".join(",".join(line) + "\r\n" for line in lines).encode()
 
 
-def _csv_text(value: Any, kind: str) -> str | None:
-    plain = json_value(value, kind)
-    if plain is None or isinstance(plain, str):
-        return plain
-    return to_json(plain).decode()
-
-
-def _csv_field(text: str | None) -> str:
-    if text is None:
+def _csv_field(plain: Any) -> str:
+    if plain is None:
         return ""
+    text = plain if isinstance(plain, str) else json_text(plain)
     if text == "" or any(sign in text for sign in ',"\r\n'):
         return '"' + text.replace('"', '""') + '"'
     return text
@@ -301,4 +294,4 @@ def _arrow_value(kind: str, value: Any) -> Any:
         return None
     if kind == "timestamp_ntz":
         return value.replace(tzinfo=None)
-    return to_json(value).decode() if kind == "json" else value
+    return json_text(value) if kind == "json" else value

@@ -5,7 +5,7 @@ Used by those who keep a copy of a model. A client that is too far behind gets a
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from functools import partial
 from typing import Annotated
 
@@ -24,9 +24,6 @@ from livemart.serve.live.snapshot_json import event, snapshot_head, to_json
 from livemart.serve.live.streams import (
     POSITION_PATTERN,
     STREAM_CONTENT,
-    STREAM_OPENING,
-    counted_token,
-    is_crowded,
     new_snapshots,
     read_position,
     require_room,
@@ -71,7 +68,7 @@ async def model_stream(
     _, published = await find_model(request, caller, name)
     if position is None:
         start = Position(published.snapshot_id, None)
-        return stream_response(_tell_changes(request, caller, name, start, None))
+        return stream_response(request, caller, _tell_changes(request, caller, name, start, None))
     marked = None if position.within else position.event_id
     first = await read_page(request, caller, name, position)
     if first is not None and first.is_too_large:
@@ -80,7 +77,8 @@ async def model_stream(
             f"more than {MOST_RESET} rows are yours: pull them by key or time, then follow with "
             f"after={first.upto.event_id}",
         )
-    return stream_response(_tell_changes(request, caller, name, position, marked, first))
+    changes = _tell_changes(request, caller, name, position, marked, first)
+    return stream_response(request, caller, changes)
 
 
 async def _tell_changes(
@@ -90,40 +88,36 @@ async def _tell_changes(
     position: Position,
     marked: str | None,
     first: Page | None = None,
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes]:
     """Yield the changes behind `position`, then a mark for each snapshot but `marked`.
 
     `first`: what comes behind the position, if it was read already.
     """
     hub, measurements = part_of(request, Hub), part_of(request, Measurements)
-    yield STREAM_OPENING
-    if is_crowded(hub, caller):
-        return
-    with hub.count_client(None, counted_token(caller)):
-        async for published in new_snapshots(request, caller):
-            while True:
-                page, is_fresh, first = first, first is None, None
-                if page is None:
-                    load = partial(read_page, request, caller, name, position)
-                    page = await retry_while_away(hub, load)
-                if page is None or page.is_too_large:
+    async for published in new_snapshots(request, caller):
+        while True:
+            page, is_fresh, first = first, first is None, None
+            if page is None:
+                load = partial(read_page, request, caller, name, position)
+                page = await retry_while_away(hub, load)
+            if page is None or page.is_too_large:
+                return
+            if page.is_reset:
+                marked = None
+            measurements.sent(_PATH, len(page.changes))
+            for events in page.behind(position):
+                if not is_still_allowed(request, caller):
                     return
-                if page.is_reset:
-                    marked = None
-                measurements.sent(_PATH, len(page.changes))
-                for events in page.behind(position):
-                    if not is_still_allowed(request, caller):
-                        return
-                    yield events
-                # The store may be further than `published`, and then so are we.
-                has_moved = page.is_reset or page.upto.snapshot_id != position.snapshot_id
-                position = page.upto
-                if position.snapshot_id == published.snapshot_id or (is_fresh and not has_moved):
-                    break
-            is_there = (page.epoch, position.snapshot_id) == (
-                published.epoch,
-                published.snapshot_id,
-            )
-            if is_there and position.event_id != marked:
-                marked = position.event_id
-                yield event("snapshot", to_json(snapshot_head(published)), marked)
+                yield events
+            # The store may be further than `published`, and then so are we.
+            has_moved = page.is_reset or page.upto.snapshot_id != position.snapshot_id
+            position = page.upto
+            if position.snapshot_id == published.snapshot_id or (is_fresh and not has_moved):
+                break
+        is_there = (page.epoch, position.snapshot_id) == (
+            published.epoch,
+            published.snapshot_id,
+        )
+        if is_there and position.event_id != marked:
+            marked = position.event_id
+            yield event("snapshot", to_json(snapshot_head(published)), marked)

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, defaultdict
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
 from livemart.serve.live.hub import Hub, Topic
 from livemart.serve.live.readings import Readings
 from livemart.serve.live.shelf import Answer
-from livemart.serve.owner.facts import end_of, has_owner_models, read_facts
-from livemart.serve.owner.late_orders import read_late_orders
-from livemart.serve.owner.panes import LONGEST, Panes, follow_panes, read_panes
-from livemart.serve.owner.restaurant import PARTS, BodyKind, BodyPart, RestaurantBodies
+from livemart.serve.owner.panes import Panes
+from livemart.serve.owner.restaurant import (
+    PARTS,
+    BodyKind,
+    BodyPart,
+    RestaurantBodies,
+    read_restaurants,
+)
 from livemart.store.served import Published
 from livemart.store.snapshot_view import SnapshotView
 
@@ -59,8 +63,8 @@ class Answers:
         parts = PARTS[kind]
         while True:
             newest = await self._readings.newest()
-            bodies = self._find(restaurant_id, newest, parts)
-            if bodies is None:
+            bodies = self._find(restaurant_id, newest)
+            if bodies is None or not parts <= bodies.parts:
                 bodies = await asyncio.shield(self._request(restaurant_id, parts))
                 if bodies is None:
                     return None
@@ -93,15 +97,9 @@ class Answers:
                     parts = {name: PARTS["state"] if name in states else _NOTHING for name in rest}
                     await self._read_restaurants(parts, states)
 
-    def _find(
-        self, name: str, newest: Published, parts: frozenset[BodyPart]
-    ) -> RestaurantBodies | None:
+    def _find(self, name: str, newest: Published) -> RestaurantBodies | None:
         answer = self._readings.find(_key(name), newest)
-        return answer.value if answer is not None and parts <= answer.value.parts else None
-
-    def _known_parts(self, name: str, newest: Published) -> frozenset[BodyPart]:
-        answer = self._readings.find(_key(name), newest)
-        return _NOTHING if answer is None else answer.value.parts
+        return None if answer is None else answer.value
 
     def _remember(self, restaurant_id: str, newest: Published) -> None:
         """Remember who was asked for last; panes take space, and the others' are forgotten."""
@@ -148,14 +146,16 @@ class Answers:
     ) -> dict[str, RestaurantBodies]:
         newest = await self._readings.newest()
         bodies: dict[str, RestaurantBodies] = {}
+        parts: dict[str, frozenset[BodyPart]] = {}
         for name, request in requests.items():
             # It may have been read ahead while this waited for its turn.
-            if (restaurant := self._find(name, newest, request.parts)) is not None:
-                bodies[name] = restaurant
-        rest = [name for name in requests if name not in bodies]
-        if rest:
-            # What was known of it before is going to be asked for again.
-            parts = {name: requests[name].parts | self._known_parts(name, newest) for name in rest}
+            before = self._find(name, newest)
+            if before is not None and request.parts <= before.parts:
+                bodies[name] = before
+            else:
+                # What was known of it before is going to be asked for again.
+                parts[name] = request.parts | (before.parts if before else _NOTHING)
+        if parts:
             answer = await self._read_restaurants(parts, {})
             # The store may be a snapshot further than the hub's last look.
             self._hub.note_newer(answer.published)
@@ -174,14 +174,7 @@ class Answers:
         earlier = {name: self._panes[name] for name in parts if name in self._panes}
 
         def read(view: SnapshotView) -> dict[str, RestaurantBodies]:
-            panes = _read_panes(view, earlier, [name for name in parts if "panes" in parts[name]])
-            by_name = read_facts(view, parts)
-            names = [name for name in by_name if "late" in parts[name]]
-            corrected = read_late_orders(view, names, end_of(view.published))
-            restaurants = {
-                name: RestaurantBodies(facts, panes.get(name), corrected.get(name))
-                for name, facts in by_name.items()
-            }
+            restaurants = read_restaurants(view, parts, earlier)
             for name, bodies in restaurants.items():
                 for hours in filter(bodies.has, states.get(name, ())):
                     bodies.get("state", hours)
@@ -201,26 +194,9 @@ class Answers:
             self._panes[name] = Answer(published, panes)
             if len(self._panes) > _MOST_RECENT:
                 del self._panes[next(iter(self._panes))]
-        elif before is not None:
+        else:
             # What changed since is not known any more.
-            del self._panes[name]
-
-
-def _read_panes(
-    view: SnapshotView, earlier: Mapping[str, Answer[Panes]], names: Collection[str]
-) -> dict[str, Panes]:
-    """Return panes as `view` has them: of restaurants where they are known, and of `names`."""
-    if not has_owner_models(view):
-        return {}
-    end = end_of(view.published)
-    by_snapshot: defaultdict[Published, dict[str, Panes]] = defaultdict(dict)
-    for name, answer in earlier.items():
-        by_snapshot[answer.published][name] = answer.value
-    current: dict[str, Panes] = {}
-    for before, panes in by_snapshot.items():
-        current |= follow_panes(view, before, panes, end)
-    rest = [name for name in names if name not in current]
-    return current | (read_panes(view, rest, end - LONGEST) if rest else {})
+            self._panes.pop(name, None)
 
 
 def _key(restaurant_id: str) -> Hashable:

@@ -14,8 +14,8 @@ from functools import lru_cache
 
 from livemart.serve.live.snapshot_json import Body, age_of, json_text, snapshot_head, to_text
 from livemart.serve.owner.facts import METRICS, OWNER_MODELS, WINDOWS, Facts, first_window
-from livemart.serve.owner.late_orders import LateOrders, read_late_orders
-from livemart.serve.owner.panes import LONGEST, Panes, Sum, read_panes
+from livemart.serve.owner.late_orders import LateOrders
+from livemart.serve.owner.panes import Panes, Sum
 from livemart.store.snapshot_view import SnapshotView
 
 _WEEK = timedelta(hours=168)
@@ -33,26 +33,10 @@ _METRICS = {
 }
 
 
-def read_window(view: SnapshotView, facts: Facts, hours: int) -> Body:
-    """Return the state of a window; `facts` and `view` are of one snapshot."""
-    late = read_late_orders(view, (facts.restaurant_id,), facts.as_of)
-    return state_of(facts, late[facts.restaurant_id], hours)
-
-
-def read_trend(view: SnapshotView, facts: Facts, hours: int) -> Body:
-    """Return the trend of a window; `facts` and `view` are of one snapshot."""
-    panes = read_panes(view, (facts.restaurant_id,), facts.as_of - LONGEST)
-    return trend_of(facts, panes[facts.restaurant_id], hours)
-
-
-def trend_of(facts: Facts, panes: Panes, hours: int) -> Body:
-    """Return the trend of a window; `panes` are two weeks of the snapshot of `facts`."""
-    body: Body = json.loads(trend_json(facts, panes, hours))
-    return body
-
-
 def trend_json(facts: Facts, panes: Panes, hours: int) -> str:
-    """Return the trend as JSON: hundreds of points, which take a quarter of the time as text.
+    """Return the trend of a window as JSON; `panes` are two weeks of the snapshot of `facts`.
+
+    These are hundreds of points, which take a quarter of the time as text.
 
     A point is 5 minutes of a window of 1 hour, else an hour; the last one ends with the window, so
     that the points of a window add up to its metrics. Without orders a point is zero; before the
@@ -156,12 +140,12 @@ def _metrics(facts: Facts, hours: int) -> Body:
     }
 
 
-def _share(part: Decimal, whole: Decimal) -> Decimal:
-    return (part / whole).quantize(_SHARE, rounding=ROUND_HALF_UP)
-
-
 def _dishes(facts: Facts, hours: int) -> list[Body]:
     sales = facts.of_window(hours)["sales_amount"]
+
+    def share(part: Decimal) -> str | None:
+        return money((part / sales).quantize(_SHARE, rounding=ROUND_HALF_UP)) if sales else None
+
     return [
         {
             "rank": row["dish_rank"],
@@ -169,7 +153,7 @@ def _dishes(facts: Facts, hours: int) -> list[Body]:
             "name": row["dish_name"],
             "quantity_sold": row["quantity_sold"],
             "sales_amount": money(row["sales_amount"]),
-            "share": money(_share(row["sales_amount"], sales)) if sales else None,
+            "share": share(row["sales_amount"]),
         }
         for row in facts.dishes.get(hours, ())
     ]

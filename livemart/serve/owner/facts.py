@@ -6,10 +6,10 @@ Used by `Answers` and the page. No figure is computed here.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from livemart.serve.owner.owner_problems import OwnerProblemError
 from livemart.serve.owner.panes import PANE_START, TREND, Panes, read_panes
@@ -22,7 +22,8 @@ OWNER_MODELS = (METRICS, DISHES, TREND)
 
 WINDOWS: Mapping[str, int] = {"1h": 1, "24h": 24, "168h": 168}
 
-_Row = Mapping[str, Any]
+StoredRow = Mapping[str, Any]
+_Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,8 @@ class Facts:
 
     published: Published
     restaurant_id: str
-    metrics: Mapping[int, _Row]
-    dishes: Mapping[int, Sequence[_Row]]
+    metrics: Mapping[int, StoredRow]
+    dishes: Mapping[int, Sequence[StoredRow]]
     panes: Panes
     first_pane: datetime | None
 
@@ -50,7 +51,7 @@ class Facts:
         """The names of the windows that the project has figures of, the shortest first."""
         return [name for name, hours in WINDOWS.items() if hours in self.metrics]
 
-    def of_window(self, hours: int) -> _Row:
+    def of_window(self, hours: int) -> StoredRow:
         """Return the metrics of a window.
 
         Raises:
@@ -92,8 +93,9 @@ def read_facts(view: SnapshotView, restaurant_ids: Iterable[str]) -> dict[str, F
         return {}
     tenants = frozenset(restaurant_ids)
     end = end_of(view.published)
-    metrics = _by_tenant(view.rows(METRICS, tenants=tenants))
-    dishes = _by_tenant(view.rows(DISHES, tenants=tenants, order_by=("dish_rank",)))
+    metrics = grouped(view.rows(METRICS, tenants=tenants), "restaurant_id", str)
+    ranked = view.rows(DISHES, tenants=tenants, order_by=("dish_rank",))
+    dishes = grouped(ranked, "restaurant_id", str)
     panes = read_panes(view, tenants, end - timedelta(hours=1))
     first_panes = view.firsts(TREND, PANE_START, tenants=tenants, among=METRICS)
     return {
@@ -101,7 +103,7 @@ def read_facts(view: SnapshotView, restaurant_ids: Iterable[str]) -> dict[str, F
             published=view.published,
             restaurant_id=restaurant_id,
             metrics={row["window_hours"]: row for row in rows},
-            dishes=_by_window(dishes.get(restaurant_id, ())),
+            dishes=grouped(dishes.get(restaurant_id, ()), "window_hours", int),
             panes=panes[restaurant_id],
             first_pane=first_panes.get(restaurant_id),
         )
@@ -109,15 +111,12 @@ def read_facts(view: SnapshotView, restaurant_ids: Iterable[str]) -> dict[str, F
     }
 
 
-def _by_tenant(rows: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    by_tenant: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+def grouped(
+    rows: Iterable[StoredRow], column: str, kind: Callable[[Any], _Key]
+) -> dict[_Key, list[StoredRow]]:
+    """Return rows by the value of a column, which `kind` reads; those without one are left out."""
+    groups: defaultdict[_Key, list[StoredRow]] = defaultdict(list)
     for row in rows:
-        by_tenant[str(row["restaurant_id"])].append(row)
-    return by_tenant
-
-
-def _by_window(rows: Iterable[_Row]) -> dict[int, list[_Row]]:
-    by_window: defaultdict[int, list[_Row]] = defaultdict(list)
-    for row in rows:
-        by_window[row["window_hours"]].append(row)
-    return by_window
+        if (value := row[column]) is not None:
+            groups[kind(value)].append(row)
+    return groups

@@ -7,12 +7,12 @@ known of its order before it landed.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from livemart.serve.owner.facts import StoredRow, grouped
 from livemart.store.snapshot_view import SnapshotView
 
 ARRIVALS = "order_arrivals"
@@ -39,9 +39,6 @@ _COLUMNS = (
     "landed_at",
     "pane_started_at",
 )
-
-_Row = Mapping[str, Any]
-_Counted = datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +72,9 @@ def read_late_orders(
     }
 
 
-def _at_hand(view: SnapshotView, tenants: frozenset[str], end: datetime) -> dict[str, list[_Row]]:
+def _at_hand(
+    view: SnapshotView, tenants: frozenset[str], end: datetime
+) -> dict[str, list[StoredRow]]:
     """Return the arrivals that came last, newest first, by restaurant."""
     most = _MOST * len(tenants)
     rows = view.rows(
@@ -94,14 +93,14 @@ def _at_hand(view: SnapshotView, tenants: frozenset[str], end: datetime) -> dict
             for tenant in tenants
             for name, arrivals in _at_hand(view, frozenset({tenant}), end).items()
         }
-    return _grouped(rows, "restaurant_id")
+    return grouped(rows, "restaurant_id", str)
 
 
 def _of_restaurant(
-    view: SnapshotView, restaurant_id: str, rows: Sequence[_Row], end: datetime
+    view: SnapshotView, restaurant_id: str, rows: Sequence[StoredRow], end: datetime
 ) -> list[LateChange]:
     since = end - LATE_FOR
-    by_order = _grouped(rows, "order_id")
+    by_order = grouped(rows, "order_id", str)
     # A first load corrects no figure that was seen before.
     news = {
         name: versions
@@ -120,10 +119,9 @@ def _of_restaurant(
         name: at
         for name, at in unknown.items()
         # An order whose first known version is not its first one was placed before.
-        if at - _PANE < known_since or not any(_is_placed(version) for version in news[name])
+        if at - _PANE < known_since or all(row["order_status"] != "placed" for row in news[name])
     }
-    for name, versions in _older(view, restaurant_id, older, end).items():
-        news[name] = versions
+    news |= _older(view, restaurant_id, older, end)
     return [
         LateChange(name, pane)
         for name, versions in news.items()
@@ -133,14 +131,14 @@ def _of_restaurant(
 
 def _older(
     view: SnapshotView, restaurant_id: str, orders: Mapping[str, datetime], end: datetime
-) -> dict[str, list[_Row]]:
+) -> dict[str, list[StoredRow]]:
     """Return all versions of orders, given the start of the first pane that each is known in."""
     within_reach = {name: at for name, at in orders.items() if at >= end - _LONGEST - _SHIFT}
     tenants = frozenset({restaurant_id})
     if len(within_reach) > _FEW:
         since = ("landed_at", min(within_reach.values()) - _SHIFT)
         rows = view.rows(ARRIVALS, tenants=tenants, since=since, columns=_COLUMNS)
-        by_order = _grouped(rows, "order_id")
+        by_order = grouped(rows, "order_id", str)
         return {name: by_order[name] for name in within_reach}
     return {
         name: list(
@@ -156,10 +154,10 @@ def _older(
     }
 
 
-def _changed_panes(versions: Iterable[_Row], since: datetime) -> set[datetime]:
+def _changed_panes(versions: Iterable[StoredRow], since: datetime) -> set[datetime]:
     """Return the panes that had ended when a version that landed since then changed them."""
     changed: set[datetime] = set()
-    current: _Row | None = None
+    current: StoredRow | None = None
     for version in sorted(versions, key=lambda row: (row["landed_at"], _age(row))):
         if current is not None and _age(version) < _age(current):
             # It came after a newer one, and was never counted.
@@ -175,7 +173,7 @@ def _changed_panes(versions: Iterable[_Row], since: datetime) -> set[datetime]:
     return changed
 
 
-def _difference(before: _Row | None, after: _Row) -> set[datetime]:
+def _difference(before: StoredRow | None, after: StoredRow) -> set[datetime]:
     """Return the panes whose figures differ between two versions of an order, one after another."""
     old, new = None if before is None else _counted(before), _counted(after)
     if old != new:
@@ -187,26 +185,14 @@ def _difference(before: _Row | None, after: _Row) -> set[datetime]:
     return {new} if is_corrected else set()
 
 
-def _is_placed(version: _Row) -> bool:
-    return bool(version["order_status"] == "placed")
-
-
-def _counted(version: _Row) -> _Counted:
+def _counted(version: StoredRow) -> datetime | None:
     """Return the pane that an order is counted in; None if it is not."""
     is_out = version["is_deletion"] or version["order_status"] == "cancelled"
-    pane: _Counted = version["pane_started_at"]
+    pane: datetime | None = version["pane_started_at"]
     return None if is_out else pane
 
 
-def _age(version: _Row) -> tuple[bool, Any]:
+def _age(version: StoredRow) -> tuple[bool, Any]:
     """Order versions as the tables of orders do; one without a time is before all others."""
     updated_at = version["updated_at"]
     return (updated_at is not None, updated_at or 0)
-
-
-def _grouped(rows: Iterable[_Row], name: str) -> dict[str, list[_Row]]:
-    groups: defaultdict[str, list[_Row]] = defaultdict(list)
-    for row in rows:
-        if row[name] is not None:
-            groups[str(row[name])].append(row)
-    return groups

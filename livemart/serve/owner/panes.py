@@ -136,13 +136,13 @@ def _panes_of(packed: Packed | None, since: datetime, scale: int) -> Panes:
         ((pane, orders, sales) for pane, orders, sales in rows if pane is not None),
         key=lambda row: row[0],
     )
-    is_known = [orders is not None and sales is not None for _, orders, sales in panes]
+    unknown = frozenset(pane for pane, orders, sales in panes if orders is None or sales is None)
     return Panes(
         since,
         _compact([pane for pane, _, _ in panes]),
-        _compact([row[1] or 0 if is_ else 0 for row, is_ in zip(panes, is_known, strict=True)]),
-        _compact([row[2] or 0 if is_ else 0 for row, is_ in zip(panes, is_known, strict=True)]),
-        frozenset(row[0] for row, is_ in zip(panes, is_known, strict=True) if not is_),
+        _compact([0 if pane in unknown else orders for pane, orders, _ in panes]),
+        _compact([0 if pane in unknown else sales for pane, _, sales in panes]),
+        unknown,
         scale,
     )
 

@@ -108,8 +108,13 @@ async def find_restaurant(
     if caller.may_see(restaurant_id):
         bodies = await part_of(request, Answers).restaurant(restaurant_id, kind)
     if bodies is None:
-        raise OwnerProblemError("RESTAURANT_UNKNOWN", "no restaurant of this id is yours to see")
+        raise unknown_restaurant()
     return bodies
+
+
+def unknown_restaurant() -> OwnerProblemError:
+    """Return the one answer for a restaurant that is unknown, and for one that is not theirs."""
+    return OwnerProblemError("RESTAURANT_UNKNOWN", "no restaurant of this id is yours to see")
 
 
 async def _answer(

@@ -6,7 +6,7 @@ snapshot loses nothing: each event says everything.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from datetime import datetime
 from typing import Annotated
 
@@ -19,14 +19,11 @@ from livemart.serve.http.forms import EVENTS, choose_form
 from livemart.serve.http.measurements import Measurements
 from livemart.serve.http.parts import part_of
 from livemart.serve.http.schemas import answer_shapes
-from livemart.serve.live.hub import Hub
+from livemart.serve.live.hub import Hub, Topic
 from livemart.serve.live.snapshot_json import event, snapshot_head, to_json, with_times
 from livemart.serve.live.streams import (
     SNAPSHOT_PATTERN,
     STREAM_CONTENT,
-    STREAM_OPENING,
-    counted_token,
-    is_crowded,
     new_snapshots,
     read_position,
     require_room,
@@ -75,41 +72,38 @@ async def restaurant_stream(
     restaurant = await find_restaurant(request, caller, restaurant_id, "state")
     restaurant.facts.of_window(WINDOWS[window])
     has = None if position is None else position.event_id
-    return stream_response(_tell_state(request, caller, restaurant_id, WINDOWS[window], has))
+    topic = (restaurant_id, WINDOWS[window])
+    return stream_response(request, caller, _tell_state(request, caller, topic, has), topic)
 
 
 async def _tell_state(
-    request: Request, caller: Caller, restaurant_id: str, hours: int, has: str | None
-) -> AsyncIterator[bytes]:
+    request: Request, caller: Caller, topic: Topic, has: str | None
+) -> AsyncGenerator[bytes]:
     """Yield the state at each snapshot, but for the one that the client has.
 
     Without a new one, yield when it was last known to be the newest: its age is counted from then.
     """
+    restaurant_id, hours = topic
     hub, answers = part_of(request, Hub), part_of(request, Answers)
     measurements, now = part_of(request, Measurements), part_of(request, Guard).now
-    yield STREAM_OPENING
     last: Published | None = None
     checked_at: datetime | None = None
-    if is_crowded(hub, caller):
-        return
-    with hub.count_client((restaurant_id, hours), counted_token(caller)):
-        async for published in new_snapshots(request, caller, tells_checks=True):
-            if last is not None and published == last:
-                if checked_at != hub.checked(last):
-                    checked_at = hub.checked(last)
-                    yield event(
-                        "checked", with_times(to_json(snapshot_head(last)), now(), checked_at), None
-                    )
-                continue
-            bodies = await retry_while_away(hub, lambda: answers.restaurant(restaurant_id, "state"))
-            if bodies is None or not bodies.has(hours):
-                # It went with this snapshot, or the server is closing: who asks again is told.
-                return
-            is_new = bodies.facts.published != last
-            last, event_id = bodies.facts.published, state_id(bodies.facts.published)
-            checked_at = hub.checked(last)
-            if is_new and event_id != has and is_still_allowed(request, caller):
-                data = with_times(bodies.get("state", hours), now(), checked_at)
-                measurements.sent(_PATH)
-                yield event("snapshot", data, event_id)
-            has = None
+    async for published in new_snapshots(request, caller, tells_checks=True):
+        if last is not None and published == last:
+            if checked_at != hub.checked(last):
+                checked_at = hub.checked(last)
+                checked = with_times(to_json(snapshot_head(last)), now(), checked_at)
+                yield event("checked", checked, None)
+            continue
+        bodies = await retry_while_away(hub, lambda: answers.restaurant(restaurant_id, "state"))
+        if bodies is None or not bodies.has(hours):
+            # It went with this snapshot, or the server is closing: who asks again is told.
+            return
+        is_new = bodies.facts.published != last
+        last, event_id = bodies.facts.published, state_id(bodies.facts.published)
+        checked_at = hub.checked(last)
+        if is_new and event_id != has and is_still_allowed(request, caller):
+            data = with_times(bodies.get("state", hours), now(), checked_at)
+            measurements.sent(_PATH)
+            yield event("snapshot", data, event_id)
+        has = None

@@ -7,9 +7,11 @@ are obeyed or not seen, and the template escapes it.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from datetime import datetime
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 from livemart.land.letters.chosen_letters import LetterChoice
@@ -26,70 +28,13 @@ _SHOWN_CHARACTERS, _SHOWN_LINES = 600, 8
 _EXPORT = "letters.jsonl"
 
 
-@dataclass(frozen=True, slots=True)
-class CountView:
-    """How many letters there are of a source for a reason; `href` chooses them.
-
-    `meaning`: pieces of the reason's sentence, and whether each is a name.
-    """
-
-    source: str
-    reason: str
-    meaning: Sequence[tuple[str, bool]]
-    letters: str
-    first_seen: datetime
-    last_seen: datetime
-    href: str
-    is_chosen: bool
-
-
-@dataclass(frozen=True, slots=True)
-class LetterView:
-    """A dead letter as text.
-
-    `opening`: of the record, None if there is no record; `whole`: all that is kept, empty if that
-    is the opening; `size`: of the record as it arrived.
-    """
-
-    source: str
-    reason: str
-    detail: str
-    origin: str
-    opening: str | None
-    whole: str
-    size: str
-    is_cut: bool
-    batch_id: int
-    landed_at: datetime
-    redriven_at: datetime | None
-    redriven_in: str
-
-
-@dataclass(frozen=True, slots=True)
-class LettersView:
-    """What the page says.
+def build_letters(
+    page: LetterPage, choice: LetterChoice, settings: Settings, *, is_first: bool
+) -> dict[str, Any]:
+    """Return what the page of dead letters says, by the names of its template.
 
     `older`, `newest`: addresses, empty if there is nothing; `redrive`, `export`, `redrive_export`:
     commands, word by word as a shell reads them.
-    """
-
-    total: int
-    total_text: str
-    counts: Sequence[CountView]
-    letters: Sequence[LetterView]
-    sources: Sequence[str]
-    reasons: Sequence[str]
-    newest: str
-    older: str
-    redrive: Sequence[str]
-    export: Sequence[str]
-    redrive_export: Sequence[str]
-
-
-def build_letters(
-    page: LetterPage, choice: LetterChoice, settings: Settings, *, is_first: bool
-) -> LettersView:
-    """Return the page of dead letters.
 
     Args:
         page: counts and some letters.
@@ -97,59 +42,73 @@ def build_letters(
         settings: of the server: where the commands find what it shows.
         is_first: the page begins with the newest letter.
     """
-    places = _places(settings)
-    chosen = [*_chosen(choice), *places]
-    return LettersView(
-        total=page.total,
-        total_text=count(page.total),
-        counts=[_count_view(it, choice) for it in page.overview],
-        letters=[_letter_view(letter) for letter in page.letters],
-        sources=_named([it.source for it in page.overview], choice.source),
-        reasons=list(LetterReason),
-        newest="" if is_first else _address(choice),
-        older="" if page.last is None else _address(choice, after=write_place(page.last)),
-        redrive=_command("redrive", *chosen),
-        export=[*_command("export", *chosen), ">", _EXPORT],
-        redrive_export=_command("redrive", _EXPORT, *places),
+    places = _options(
+        {
+            "--project-dir": settings.project_dir,
+            "--profiles-dir": settings.profiles_dir,
+            "--warehouse": settings.warehouse,
+            "--landing": settings.landing,
+        }
     )
+    chosen = _options(
+        {
+            "--source": choice.source,
+            "--reason": choice.reason,
+            "--since": _time(choice.since),
+            "--until": _time(choice.until),
+        }
+    )
+    return {
+        "total": page.total,
+        "total_text": count(page.total),
+        "counts": [_shown_count(it, choice) for it in page.overview],
+        "letters": [_shown_letter(letter) for letter in page.letters],
+        # One that was chosen is there, with letters or without.
+        "sources": sorted({*(it.source for it in page.overview), *filter(None, [choice.source])}),
+        "reasons": list(LetterReason),
+        "newest": "" if is_first else _address(choice),
+        "older": "" if page.last is None else _address(choice, after=write_place(page.last)),
+        "redrive": _command("redrive", *chosen, *places),
+        "export": [*_command("export", *chosen, *places), ">", _EXPORT],
+        "redrive_export": _command("redrive", _EXPORT, *places),
+    }
 
 
-def _count_view(it: LetterCount, choice: LetterChoice) -> CountView:
+def _shown_count(it: LetterCount, choice: LetterChoice) -> dict[str, Any]:
+    """Return how many letters there are of a source for a reason; `href` chooses them.
+
+    `meaning`: pieces of the reason's sentence, and whether each is a name.
+    """
     pieces = meaning_of(it.reason).split("`")
-    return CountView(
-        source=one_line(it.source),
-        reason=one_line(it.reason),
-        meaning=[(piece, index % 2 == 1) for index, piece in enumerate(pieces) if piece],
-        letters=count(it.letters),
-        first_seen=it.first_seen,
-        last_seen=it.last_seen,
-        href=_address(replace(choice, source=it.source, reason=it.reason)),
-        is_chosen=(it.source, it.reason) == (choice.source, choice.reason),
-    )
+    return _in_one_line(it) | {
+        "meaning": [(piece, index % 2 == 1) for index, piece in enumerate(pieces) if piece],
+        "letters": count(it.letters),
+        "href": _address(replace(choice, source=it.source, reason=it.reason)),
+        "is_chosen": (it.source, it.reason) == (choice.source, choice.reason),
+    }
 
 
-def _letter_view(letter: Letter) -> LetterView:
+def _shown_letter(letter: Letter) -> dict[str, Any]:
+    """Return a dead letter as text.
+
+    `opening`: of the record, None if there is no record; `whole`: all that is kept, empty if that
+    is the opening; `size`: of the record as it arrived.
+    """
     record = letter.record
     opening = "\n".join((record or "")[:_SHOWN_CHARACTERS].split("\n")[:_SHOWN_LINES])
-    return LetterView(
-        source=one_line(letter.source),
-        reason=one_line(letter.reason),
-        detail=one_line(letter.detail),
-        origin=one_line(letter.origin),
-        opening=None if record is None else plain_lines(opening),
-        whole=plain_lines(record) if record and record != opening else "",
-        size="" if letter.record_bytes is None else f"{count(letter.record_bytes)} bytes",
-        is_cut=letter.is_cut,
-        batch_id=letter.batch_id,
-        landed_at=letter.landed_at,
-        redriven_at=letter.redriven_at,
-        redriven_in=one_line(letter.redriven_in or ""),
-    )
+    return _in_one_line(letter) | {
+        "opening": None if record is None else plain_lines(opening),
+        "whole": plain_lines(record) if record and record != opening else "",
+        "size": "" if letter.record_bytes is None else f"{count(letter.record_bytes)} bytes",
+    }
 
 
-def _named(sources: Sequence[str], chosen: str | None) -> list[str]:
-    """Return the sources to choose from; one that was chosen is there, with letters or without."""
-    return sorted({*sources, *([chosen] if chosen is not None else [])})
+def _in_one_line(it: Letter | LetterCount) -> dict[str, Any]:
+    """Return the values of a letter or a count, each text as one line of signs that are seen."""
+    return {
+        name: one_line(value) if isinstance(value, str) else value
+        for name, value in asdict(it).items()
+    }
 
 
 def _address(choice: LetterChoice, after: str = "") -> str:
@@ -169,24 +128,8 @@ def _command(*words: str) -> list[str]:
     return [shlex.quote(word) for word in ("livemart", "dead-letters", *words)]
 
 
-def _chosen(choice: LetterChoice) -> list[str]:
-    options = {
-        "--source": choice.source,
-        "--reason": choice.reason,
-        "--since": _time(choice.since),
-        "--until": _time(choice.until),
-    }
-    return [word for flag, value in options.items() if value for word in (flag, value)]
-
-
-def _places(settings: Settings) -> list[str]:
-    options = {
-        "--project-dir": settings.project_dir,
-        "--profiles-dir": settings.profiles_dir,
-        "--warehouse": settings.warehouse,
-        "--landing": settings.landing,
-    }
-    return [word for flag, path in options.items() if path for word in (flag, str(path.absolute()))]
+def _options(values: Mapping[str, str | Path | None]) -> list[str]:
+    return [word for flag, value in values.items() if value for word in (flag, str(value))]
 
 
 def _time(moment: datetime | None) -> str:

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from urllib.parse import quote
 
+from livemart.serve.auth.callers import Caller
 from livemart.serve.page.text import DASH, age, count
 from livemart.store.served import ServedModel
+from livemart.store.snapshot_view import SnapshotView
 from livemart.store.value_forms import json_value
 
 _LONGEST_CELL = 300
@@ -24,13 +25,10 @@ class ModelView:
     """A served model as its pages show it.
 
     `row_count` is a dash for who may not know; `aside` says so if its rows are those of an earlier
-    snapshot, else it is empty; `page`, `api` and `stream` are addresses.
+    snapshot, else it is empty.
     """
 
     name: str
-    page: str
-    api: str
-    stream: str
     row_count: str
     key: Sequence[str]
     columns: Sequence[tuple[str, str]]
@@ -38,34 +36,18 @@ class ModelView:
     aside: str
 
 
-def build_model(
-    model: ServedModel,
-    row_count: int | None,
-    changed_at: datetime | None,
-    set_aside: tuple[int, datetime | None] | None,
-    now: datetime,
-) -> ModelView:
-    """Return a model as its pages show it.
-
-    Args:
-        model: as it is served.
-        row_count: how many rows there are; None if the caller may not know.
-        changed_at: when its rows changed last; None if that is not known any more.
-        set_aside: since which snapshot it is set aside, and how old its rows are; None if not.
-        now: the wall clock, UTC.
-    """
+def build_model(view: SnapshotView, model: ServedModel, caller: Caller, now: datetime) -> ModelView:
+    """Return a model as its pages show it to a caller at `now`, the wall clock, UTC."""
     aside = ""
-    if set_aside is not None:
+    if (set_aside := view.published.refreshed_at(model.name)) is not None:
         since, refreshed_at = set_aside
         rows = "never filled" if refreshed_at is None else f"rows of {age(now - refreshed_at)}"
         aside = f"set aside since snapshot {since}, {rows}"
-    segment = quote(model.name, safe="")
+    changed_at = view.changed_at(model.name, caller.tenants)
     return ModelView(
         name=model.name,
-        page=f"/models/{segment}",
-        api=f"/v1/models/{segment}",
-        stream=f"/v1/models/{segment}/stream",
-        row_count=count(row_count),
+        # Of all tenants together: no one else's to know.
+        row_count=count(view.row_count(model.name) if caller.is_admin else None),
         key=model.row_key,
         columns=model.columns,
         changed=DASH if changed_at is None else age(now - changed_at),

@@ -14,7 +14,7 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from babel.dates import format_datetime
-from babel.numbers import format_currency, format_decimal, get_currency_precision
+from babel.numbers import format_decimal, get_currency_precision
 
 LOCALE = "en_GB"
 DASH = "\u2013"
@@ -60,15 +60,8 @@ class LocalFormat:
             return DASH
         exact = amount.quantize(Decimal(1).scaleb(-self.digits), rounding=ROUND_HALF_UP)
         decimals = f".{'0' * self.digits}" if self.digits else ""
-        if not self.currency:
-            return format_decimal(exact, format=f"#,##0{decimals}", locale=LOCALE)
-        return format_currency(
-            exact,
-            self.currency,
-            format=f"\u00a4\u00a4{_SPACE}#,##0{decimals}",
-            locale=LOCALE,
-            currency_digits=False,
-        )
+        code = f"'{self.currency}'{_SPACE}" if self.currency else ""
+        return format_decimal(exact, format=f"{code}#,##0{decimals}", locale=LOCALE)
 
     def clock(self, instant: datetime) -> str:
         """Return the time of day, `14:35`."""

@@ -76,43 +76,27 @@ class TrendRow:
 
 
 @dataclass(frozen=True, slots=True)
-class TrendView:
-    """The points of a window in order, and one sentence that says what the chart shows."""
-
-    step_minutes: int
-    caption: str
-    rows: Sequence[TrendRow]
-
-
-@dataclass(frozen=True, slots=True)
 class PageView:
-    """All that the template needs of one restaurant and window; times are ISO 8601 in UTC."""
+    """What the page says of one restaurant and window, beside what is in the body of its state.
 
-    restaurant_id: str
+    `checked_at`, `data_at`: ISO 8601, UTC; `caption`: says what the chart of `points` shows.
+    """
+
     name: str
-    zone_name: str
-    currency: str
-    digits: int
-    hours: int
-    window: str
+    local: LocalFormat
     words: str
     span: str
-    state: str
     since: str | None
     note: str | None
-    snapshot_id: int
-    epoch: str
-    published_at: str
     checked_at: str
-    refreshed_at: str
-    server_time: str
     data_at: str
     data_clock: str
     age: str
     is_stale: bool
     tiles: Sequence[Tile]
     dishes: Sequence[DishLine]
-    trend: TrendView
+    caption: str
+    points: Sequence[TrendRow]
     late: str | None
 
 
@@ -127,45 +111,36 @@ def build_view(state: _Body, trend: _Body, *, interval: timedelta) -> PageView:
     restaurant, window, metrics = state["restaurant"], state["window"], state["metrics"]
     local = LocalFormat.of(restaurant["time_zone"], restaurant["currency_code"])
     hours = int(window["hours"])
-    published_at = _instant(state["published_at"])
+    words = page_text.window_words(hours)
+    published_at = datetime.fromisoformat(state["published_at"])
     # A snapshot is as old as the last time it was known to be the newest.
-    checked_at = max(published_at, _instant(state["checked_at"]))
+    checked_at = max(published_at, datetime.fromisoformat(state["checked_at"]))
     if state.get("refreshed_at"):
         # A model behind these figures is set aside: they are as old as its rows.
-        checked_at = min(checked_at, _instant(state["refreshed_at"]))
-    server_time = _instant(state["server_time"])
-    as_of = _instant(state["as_of"]) if state["as_of"] else published_at
+        checked_at = min(checked_at, datetime.fromisoformat(state["refreshed_at"]))
+    server_time = datetime.fromisoformat(state["server_time"])
+    as_of = datetime.fromisoformat(state["as_of"]) if state["as_of"] else published_at
     # The clock runs to the end of the pane: data cannot be newer than its publication.
     data_at = min(as_of, published_at)
     passed = server_time - checked_at
-    start, end = _instant(window["start"]), _instant(window["end"])
+    start, end = datetime.fromisoformat(window["start"]), datetime.fromisoformat(window["end"])
     late_panes = late_pane_starts(state)
     return PageView(
-        restaurant_id=restaurant["id"],
         name=restaurant["name"] or restaurant["id"],
-        zone_name=local.zone_name,
-        currency=local.currency,
-        digits=local.digits,
-        hours=hours,
-        window=f"{hours}h",
-        words=page_text.window_words(hours),
+        local=local,
+        words=words,
         span=local.span(start, end),
-        state=window["state"],
-        since=local.moment(_instant(window["since"])) if window["since"] else None,
-        note=_note(metrics, hours),
-        snapshot_id=state["snapshot_id"],
-        epoch=state.get("epoch") or "",
-        published_at=_iso(published_at),
+        since=local.moment(datetime.fromisoformat(window["since"])) if window["since"] else None,
+        note=f"No orders in the last {words}." if metrics["order_count"]["value"] == 0 else None,
         checked_at=_iso(checked_at),
-        refreshed_at=state.get("refreshed_at") or "",
-        server_time=_iso(server_time),
         data_at=_iso(data_at),
         data_clock=local.clock(data_at),
         age=page_text.age(passed),
         is_stale=passed > 2 * interval,
         tiles=[_tile(*tile, metrics=metrics, local=local, hours=hours) for tile in _TILES],
-        dishes=_dishes(state["top_dishes"], state["metrics"]["sales_amount"]["value"], local),
-        trend=_trend(trend, local, late_panes, start, end),
+        dishes=_dishes(state["top_dishes"], metrics["sales_amount"]["value"], local),
+        caption=_caption(trend, local),
+        points=_points(trend, local, late_panes, has_day=end - start > timedelta(hours=1)),
         late=late_sentence(state, local),
     )
 
@@ -173,7 +148,7 @@ def build_view(state: _Body, trend: _Body, *, interval: timedelta) -> PageView:
 def late_pane_starts(state: _Body) -> list[datetime]:
     """Return the starts of the panes that late orders changed, ascending."""
     late = state.get("late_corrections")
-    return sorted(_instant(pane) for pane in late["panes"]) if late else []
+    return sorted(datetime.fromisoformat(pane) for pane in late["panes"]) if late else []
 
 
 def late_sentence(state: _Body, local: LocalFormat) -> str | None:
@@ -187,7 +162,7 @@ def late_sentence(state: _Body, local: LocalFormat) -> str | None:
     orders = int(state["late_corrections"]["order_count"])
     noun = "order" if orders == 1 else "orders"
     first, end = panes[0], panes[-1] + timedelta(minutes=5)
-    window_end = _instant(state["window"]["end"])
+    window_end = datetime.fromisoformat(state["window"]["end"])
     if local.is_same_day(first, window_end - timedelta(milliseconds=1)):
         span = f"{local.clock(first)} to {local.clock(end)}"
     else:
@@ -219,12 +194,6 @@ def _average(metrics: _Body) -> Decimal | None:
     return sales / orders if sales is not None and orders else _decimal(metrics[_AVERAGE]["value"])
 
 
-def _note(metrics: _Body, hours: int) -> str | None:
-    if metrics["order_count"]["value"] != 0:
-        return None
-    return f"No orders in the last {page_text.window_words(hours)}."
-
-
 def _dishes(dishes: Sequence[_Body], all_sales: object, local: LocalFormat) -> list[DishLine]:
     return [
         DishLine(
@@ -238,17 +207,16 @@ def _dishes(dishes: Sequence[_Body], all_sales: object, local: LocalFormat) -> l
     ]
 
 
-def _trend(
-    trend: _Body, local: LocalFormat, late_panes: Sequence[datetime], start: datetime, end: datetime
-) -> TrendView:
-    step = timedelta(minutes=int(trend["step_minutes"]))
-    has_day = end - start > timedelta(hours=1)
+def _points(
+    trend: _Body, local: LocalFormat, late_panes: Sequence[datetime], *, has_day: bool
+) -> list[TrendRow]:
+    step = timedelta(minutes=trend["step_minutes"])
     rows = []
     for point, before in zip(trend["points"], trend["last_week"], strict=True):
-        started_at = _instant(point["start"])
+        started_at = datetime.fromisoformat(point["start"])
         rows.append(
             TrendRow(
-                started_at=_iso(started_at),
+                started_at=point["start"],
                 label=local.moment(started_at) if has_day else local.clock(started_at),
                 orders=page_text.count(point["order_count"]),
                 sales=local.money(_decimal(point["sales_amount"])),
@@ -258,22 +226,18 @@ def _trend(
                 is_late=any(started_at <= pane < started_at + step for pane in late_panes),
             )
         )
-    return TrendView(int(trend["step_minutes"]), caption(trend, local), rows)
+    return rows
 
 
-def caption(trend: _Body, local: LocalFormat) -> str:
-    """Return the sentence that says what the chart shows."""
+def _caption(trend: _Body, local: LocalFormat) -> str:
     amounts = [
-        (amount, _instant(point["start"]))
+        (amount, datetime.fromisoformat(point["start"]))
         for point in trend["points"]
         if (amount := _decimal(point["sales_amount"])) is not None
     ]
-    before = [
-        amount
-        for point in trend["last_week"]
-        if (amount := _decimal(point["sales_amount"])) is not None
-    ]
-    step = "5 minutes" if int(trend["step_minutes"]) == 5 else "hour"
+    before = [_decimal(point["sales_amount"]) for point in trend["last_week"]]
+    last_week = [amount for amount in before if amount is not None]
+    step = "5 minutes" if trend["step_minutes"] == 5 else "hour"
     sold = [entry for entry in amounts if entry[0] > 0]
     if not sold:
         text = "Nothing was sold in this window"
@@ -281,14 +245,9 @@ def caption(trend: _Body, local: LocalFormat) -> str:
         most, at = max(sold, key=lambda entry: (entry[0], -entry[1].timestamp()))
         when = local.moment(at) if step == "hour" else local.clock(at)
         text = f"Sales per {step}, the most at {when} with {local.money(most)}"
-    if not before:
+    if not last_week:
         return f"{text}; last week is not known yet."
-    return f"{text}; {local.money(sum(before, Decimal(0)))} in the same time last week."
-
-
-def _instant(text: str) -> datetime:
-    instant = datetime.fromisoformat(text)
-    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+    return f"{text}; {local.money(sum(last_week, Decimal(0)))} in the same time last week."
 
 
 def _iso(instant: datetime) -> str:

@@ -220,17 +220,3 @@ def test_a_token_gives_up_after_its_patience(tmp_path: Path) -> None:
         assert "another process has been writing for 1s" in raised.value.message
         assert told == []
         assert store.version() == 0
-
-
-def test_a_token_of_an_older_store_is_one_of_tenants(store_url: str, opened: Open) -> None:
-    tokens = opened(store_url)
-    _, made = tokens.create("till", tenants=("r1",))
-    engine = open_engine(store_url)
-    with engine.begin() as connection:
-        (stored,) = connection.execute(sa.text("select scope, restaurants from livemart_tokens"))
-    engine.dispose()
-
-    # As the first version wrote it.
-    assert tuple(stored) == ("restaurants", '["r1"]')
-    (read,) = tokens.tokens()
-    assert (made.scope, read.scope, read.tenants) == ("tenants", "tenants", frozenset({"r1"}))

@@ -47,7 +47,7 @@ PUBLISHED = Published(7, NOON, NOON, "epoch", NOON)
 def filters(*keys: str, **span: datetime | str | None) -> Filters:
     start, end = span.get("start"), span.get("end")
     column = span.get("column")
-    return _read_filters(MODEL, keys, start, end, column, 10)  # type: ignore[arg-type]
+    return _read_filters(MODEL, keys, start, end, column)  # type: ignore[arg-type]
 
 
 def test_the_longest_name_that_fits_is_the_column() -> None:

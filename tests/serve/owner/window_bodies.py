@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 
 from livemart.serve.live.snapshot_json import Body, times_of
-from livemart.serve.owner.bodies import metrics_of, read_trend, read_window, top_dishes_of
-from livemart.serve.owner.facts import Facts, read_facts
+from livemart.serve.owner.restaurant import PARTS, BodyKind, read_restaurants
 from livemart.store.snapshot_view import SnapshotView
 
 
 def metrics_body(view: SnapshotView, restaurant_id: str, hours: int) -> Body | None:
-    facts = _facts(view, restaurant_id)
-    return None if facts is None else metrics_of(facts, hours)
+    return _body(view, restaurant_id, "metrics", hours)
 
 
 def top_dishes_body(view: SnapshotView, restaurant_id: str, hours: int) -> Body | None:
-    facts = _facts(view, restaurant_id)
-    return None if facts is None else top_dishes_of(facts, hours)
+    return _body(view, restaurant_id, "top-dishes", hours)
 
 
 def trend_body(view: SnapshotView, restaurant_id: str, hours: int) -> Body | None:
-    facts = _facts(view, restaurant_id)
-    return None if facts is None else read_trend(view, facts, hours)
+    return _body(view, restaurant_id, "trend", hours)
 
 
 def state_body(
     view: SnapshotView, restaurant_id: str, hours: int, *, server_time: datetime
 ) -> Body | None:
-    facts = _facts(view, restaurant_id)
-    if facts is None:
+    state = _body(view, restaurant_id, "state", hours)
+    return None if state is None else {**state, **times_of(server_time, view.published.checked_at)}
+
+
+def _body(view: SnapshotView, restaurant_id: str, kind: BodyKind, hours: int) -> Body | None:
+    bodies = read_restaurants(view, {restaurant_id: PARTS[kind]}).get(restaurant_id)
+    if bodies is None:
         return None
-    times = times_of(server_time, facts.published.checked_at)
-    return {**read_window(view, facts, hours), **times}
-
-
-def _facts(view: SnapshotView, restaurant_id: str) -> Facts | None:
-    return read_facts(view, (restaurant_id,)).get(restaurant_id)
+    body: Body = json.loads(bodies.get(kind, hours))
+    return body

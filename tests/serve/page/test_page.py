@@ -199,6 +199,7 @@ def test_the_page_of_a_model_holds_the_rows_of_who_asks(one: Site) -> None:
     assert FOREIGN.search(everyone.text)
     assert not FOREIGN.search(own.text)
     assert "Taverna" in own.text or "<td>r1</td>" in own.text
+    assert 'data-stream="/v1/models/restaurant_top_dishes/stream"' in own.text
     assert own.headers["cache-control"] == "no-store"
     # How many rows others have is theirs to know.
     assert 'href="/models/restaurant_top_dishes"' in ask(one, "/models", one.bearer("r1")).text

@@ -92,7 +92,7 @@ def test_the_point_that_holds_a_late_pane_is_marked() -> None:
 
     view = _view(late_corrections=late)
 
-    assert [row.is_late for row in view.trend.rows] == [False, True]
+    assert [row.is_late for row in view.points] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_an_average_is_rounded_once(
 def test_an_unknown_point_is_a_dash() -> None:
     view = _view(points=[{"order_count": None, "sales_amount": None}, _POINT])
 
-    row = view.trend.rows[0]
+    row = view.points[0]
     assert (row.orders, row.sales, row.sales_amount) == ("\u2013", "\u2013", None)
 
 
@@ -148,7 +148,7 @@ def test_the_caption_says_what_the_chart_shows(
 ) -> None:
     view = _view(points=points, last_week=last_week)
 
-    assert view.trend.caption == expected
+    assert view.caption == expected
 
 
 def _view(
