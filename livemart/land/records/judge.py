@@ -180,7 +180,10 @@ def convert_fields(group: Group, record: dict[str, Any]) -> tuple[list[Any], Res
         MisfitError: a value does not fit its type.
     """
     rescued: Rescued = {name: compact(record[name]) for name in record.keys() - group.known_names}
-    values = [convert(record.get(name), name, rescued) for name, convert in group.converters]
+    values = [
+        None if (value := record.get(name)) is None else convert(value, name, rescued)
+        for name, convert in group.converters
+    ]
     return values, rescued
 
 
@@ -208,10 +211,10 @@ def judge(group: Group, place: Place, chunk: Chunk) -> pa.Table:
     raws = [chunk.raw[position] if keeps else None for position, keeps in enumerate(is_kept)]
     records = [None if raw is None else kept_text(raw) for raw in raws]
     sizes = [None if raw is None else len(raw) for raw in raws]
-    arrays: list[Any] = [rows.column(name).combine_chunks() for name in group.schema.names]
+    arrays: list[Any] = [_array(rows, name) for name in group.schema.names]
     arrays += [
         place.origins(chunk.lines),
-        rows.column(RESCUED).combine_chunks(),
+        _array(rows, RESCUED),
         pa.array(records, pa.string()),
         pa.array(sizes, pa.int64()),
         *(array for pair in verdicts for array in pair),
@@ -301,11 +304,7 @@ def _moved_by(moment: datetime, interval: timedelta | None, sign: int = 1) -> da
 
 
 def _array(rows: pa.Table, name: str) -> pa.Array:
-    column = rows.column(name)
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    # combine_chunks of a ChunkedArray without chunks is a ChunkedArray in some versions.
-    return column if isinstance(column, pa.Array) else pa.array([], rows.schema.field(name).type)
+    return rows.column(name).combine_chunks()
 
 
 def _instants(column: pa.Array) -> pa.Array:
