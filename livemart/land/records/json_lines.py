@@ -51,13 +51,8 @@ def parse_object(raw: bytes) -> dict[str, Any]:
 
 def text_schema(group: Group) -> pa.Schema | None:
     """Return what Arrow reads the columns as; None if a type needs the exact reader."""
-    fields = []
-    for field in group.schema.arrow:
-        kind = text_type(field.type)
-        if kind is None:
-            return None
-        fields.append(pa.field(field.name, kind))
-    return pa.schema(fields)
+    kind = text_type(pa.struct(list(group.schema.arrow)))
+    return None if kind is None else pa.schema(list(kind))
 
 
 def _by_arrow(

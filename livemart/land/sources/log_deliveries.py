@@ -192,12 +192,12 @@ class LogDeliveries:
     ) -> tuple[dict[str, str], list[LostRecords]]:
         """Return the identities of partitions, and what was lost of those that were read."""
         if not isinstance(self._log, LastingRecordLog):
-            return {}, lost_records(after, starts, {})
+            return {}, list(lost_records(after, starts, {}))
         log = self._log
         now = self._by_partition("its partitions", log.identities)
         pairs = {name: (before.get(name), now.get(name)) for name in after if log.is_selected(name)}
         absent = {name: GONE for name in pairs if name not in starts}
-        return {**before, **now, **absent}, lost_records(after, starts, pairs)
+        return {**before, **now, **absent}, list(lost_records(after, starts, pairs))
 
     def _refuse_absent(self) -> None:
         log = self._log
