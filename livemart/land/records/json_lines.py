@@ -32,8 +32,8 @@ def read_json_lines(group: Group, lines: Sequence[tuple[int, bytes]]) -> Chunk:
         options = group.record_rules.envelope_options
         changes = ChangeRecords(group.schema.columns, group.rules[0].row_rules.keys, options)
         return read_one_by_one(group, lines, changes.fields)
-    schema = text_schema(group)
-    fast = None if schema is None else partial(_by_arrow, group, schema)
+    kind = text_type(pa.struct(list(group.schema.arrow)))
+    fast = None if kind is None else partial(_by_arrow, group, pa.schema(list(kind)))
     return read_in_halves(group, lines, fast, partial(read_one_by_one, group, fields=parse_object))
 
 
@@ -47,12 +47,6 @@ def parse_object(raw: bytes) -> dict[str, Any]:
     if type(value) is not dict:
         raise MalformedError("not a JSON object")
     return value
-
-
-def text_schema(group: Group) -> pa.Schema | None:
-    """Return what Arrow reads the columns as; None if a type needs the exact reader."""
-    kind = text_type(pa.struct(list(group.schema.arrow)))
-    return None if kind is None else pa.schema(list(kind))
 
 
 def _by_arrow(
